@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """gdn: kernels of gated delta networks, made ahead of time, run from Python."""
 
+from . import images
 from .arrays import DeviceArray
 from .call import Call
 from .compiler import CompileError, compile
+from .images import ImageIndexError, ImageNotFoundError
+from .model_config import ConfigError, ModelConfig
 from .paths import cmake_dir, include_dir, library, pkgconfig_dir
 from .runtime import Binding, Code, Device, GdnError, Image, Kernel, Param, Pool, Runtime, Variant
 from .state_pool import StatePool, StatePoolShape
@@ -13,11 +16,15 @@ __all__ = [
     "Call",
     "Code",
     "CompileError",
+    "ConfigError",
     "Device",
     "DeviceArray",
     "GdnError",
     "Image",
+    "ImageIndexError",
+    "ImageNotFoundError",
     "Kernel",
+    "ModelConfig",
     "Param",
     "Pool",
     "Runtime",
@@ -26,6 +33,7 @@ __all__ = [
     "Variant",
     "cmake_dir",
     "compile",
+    "images",
     "include_dir",
     "library",
     "pkgconfig_dir",

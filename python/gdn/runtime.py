@@ -190,6 +190,11 @@ class Image(_Handle):
         count = lib.gdnrt_entry_code_count(found)
         return [_code(self._runtime, found, i) for i in range(count)]
 
+    def params(self, entry: str) -> list[Param]:
+        """What an entry takes and gives."""
+        found = self._runtime.create("gdnrt_image_find_entry", self._handle, entry.encode())
+        return _params(self._runtime, found)
+
     def attributes(self, entry: str) -> dict[str, str]:
         """Facts that the image states about an entry."""
         lib = self._runtime._lib
@@ -213,6 +218,8 @@ class Device(_Handle):
         self.kind = info.kind.decode()
         """"cpu" or "cuda"."""
         self.name = info.name.decode()
+        self.features = tuple(filter(None, info.features.decode().split(", ")))
+        """What code may need of a CPU: "x86-64-v3", "avx512f", .."""
         self.num_workers = info.num_workers
 
     def kernel(self, image: Image, entry: str, code: int | None = None) -> "Kernel":
@@ -259,21 +266,7 @@ class Kernel(_Handle):
     @cached_property
     def params(self) -> list[Param]:
         lib = self._runtime._lib
-        entry = lib.gdnrt_kernel_entry(self._handle)
-        params = []
-        for i in range(lib.gdnrt_entry_param_count(entry)):
-            info = _abi.ParamInfo()
-            self._runtime.call("gdnrt_entry_param", entry, i, c.byref(info))
-            params.append(
-                Param(
-                    info.name.decode(),
-                    _KINDS[info.kind],
-                    _ACCESS[info.access],
-                    DTYPES[info.dtype],
-                    tuple(info.dims[d].decode() for d in range(info.rank)),
-                )
-            )
-        return params
+        return _params(self._runtime, lib.gdnrt_kernel_entry(self._handle))
 
     @property
     def code(self) -> Code:
@@ -409,6 +402,23 @@ def named_arguments(arguments: Mapping[str, object], device: Device, written: Co
         slot.arg, alive = _argument(name, value, device, name in written)
         keep.append(alive)
     return named, keep
+
+
+def _params(runtime: Runtime, entry: int) -> list[Param]:
+    params = []
+    for i in range(runtime._lib.gdnrt_entry_param_count(entry)):
+        info = _abi.ParamInfo()
+        runtime.call("gdnrt_entry_param", entry, i, c.byref(info))
+        params.append(
+            Param(
+                info.name.decode(),
+                _KINDS[info.kind],
+                _ACCESS[info.access],
+                DTYPES[info.dtype],
+                tuple(info.dims[d].decode() for d in range(info.rank)),
+            )
+        )
+    return params
 
 
 def _code(runtime: Runtime, entry: int, index: int) -> Code:

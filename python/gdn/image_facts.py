@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Facts that tell images of layers apart: those that an image has, and those that a model and an
+engine ask for. `gdn.images.find` compares the two.
+
+A fact that does not change an image's code is None: there is no gate and no epsilon without the
+norm, no width of a convolution where the inputs are ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .runtime import Image
+
+#: In the order in which messages name them.
+FACTS = (
+    "decay",
+    "key_dim",
+    "value_dim",
+    "layout",
+    "outputs",
+    "output_gate",
+    "norm_eps",
+    "doubled_beta",
+    "conv_width",
+    "l2norm",
+    "io",
+    "state",
+)
+#: Parameters that entries may have, by the option of gdn-compile.
+PARAMETERS = ("has-initial", "decode-initial", "write-slots", "checkpoints")
+VERIFY = ("none", "slots", "tree", "buffer", "lazy")
+TYPES = ("bf16", "f16", "f32")
+LAYOUTS = ("interleaved", "flat", "split", "separate", "ready")
+OUTPUTS = ("core", "norm", "both")
+
+
+@dataclass(frozen=True)
+class _Engine:
+    parameters: tuple[str, ...]
+    verify: str = "none"
+    layout: str | None = None  # None: the model's
+    outputs: str = "norm"
+
+
+#: What `gdn-compile --for` sets (lib/Model/Engine.cpp).
+ENGINES = {
+    "vllm": _Engine(("has-initial", "decode-initial", "write-slots"), "slots"),
+    "sglang": _Engine(("has-initial", "checkpoints"), "buffer", "split", "core"),
+    "pymllm": _Engine((), "none", "split", "core"),
+    "c": _Engine(("has-initial", "write-slots")),
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What an image has to have. One with more parameters serves as well, and where nothing is
+    verified, one with any kind of verify: layers pass what kernels ask for."""
+
+    facts: Mapping[str, object]
+    parameters: frozenset[str]
+    verify: str
+
+    def differences(self, image: Mapping[str, object]) -> dict[str, tuple[object, object]]:
+        """By fact: what the image has, and what is asked for. Empty if it serves."""
+        found = {
+            name: (image["facts"][name], wanted)
+            for name, wanted in self.facts.items()
+            if image["facts"][name] != wanted
+        }
+        if self.verify not in ("none", image["verify"]):
+            found["verify"] = image["verify"], self.verify
+        if missing := self.parameters - set(image["parameters"]):
+            had = ", ".join(sorted(image["parameters"])) or "none"
+            found["parameters"] = had, ", ".join(sorted(missing))
+        return found
+
+    def surplus(self, image: Mapping[str, object]) -> tuple:
+        """How much more an image has than is asked for; the smallest is taken. Checkpoints are
+        the dearest: with them some GPUs have fewer variants of prefill."""
+        more = set(image["parameters"]) - self.parameters
+        return "checkpoints" in more, image["verify"] != self.verify, len(more)
+
+
+def relevant(facts: Mapping[str, object]) -> dict[str, object]:
+    """Facts with None for those that do not change the code."""
+    found = {name: facts.get(name) for name in FACTS}
+    if found["outputs"] == "core":
+        found["output_gate"] = found["norm_eps"] = None
+    if found["layout"] == "ready":
+        found["conv_width"] = None
+        found["l2norm"] = bool(found["l2norm"])
+    else:
+        found["l2norm"] = None
+    return found
+
+
+def request(
+    model: Mapping[str, object],
+    engine: str,
+    *,
+    io: str | None = None,
+    state: str | None = None,
+    verify: str | None = None,
+    layout: str | None = None,
+    outputs: str | None = None,
+    l2norm: bool = False,
+) -> Request:
+    """What the layers of a model (ModelConfig.facts) need in an engine; the other arguments
+    override what these say, as options of gdn-compile override those of --for. Raises ValueError
+    for what no image can be."""
+    for name, value, known in (
+        ("engine", engine, tuple(ENGINES)),
+        ("io", io, TYPES),
+        ("state", state, TYPES),
+        ("verify", verify, VERIFY),
+        ("layout", layout, LAYOUTS),
+        ("outputs", outputs, OUTPUTS),
+    ):
+        if value not in known and (value is not None or name == "engine"):
+            raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+    chosen = ENGINES[engine]
+    facts = dict(model)
+    facts["io"], facts["state"] = io or facts["io"], state or facts["state"]
+    facts["layout"] = layout or chosen.layout or facts["layout"]
+    facts["outputs"] = outputs or chosen.outputs
+    facts["l2norm"] = l2norm
+    if facts["decay"] == "channel" and facts["layout"] not in ("separate", "ready"):
+        raise ValueError(
+            "layout: a decay per channel expects separate or ready, got " + facts["layout"]
+        )
+    if facts["layout"] == "ready" and facts["outputs"] != "core":
+        raise ValueError(f"outputs: the layout ready expects core, got {facts['outputs']}")
+    if l2norm and facts["layout"] != "ready":
+        raise ValueError(f"l2norm: expected the layout ready, got {facts['layout']}")
+    return Request(relevant(facts), frozenset(chosen.parameters), verify or chosen.verify)
+
+
+def facts_of(image: Image) -> dict[str, object]:
+    """What an image says of itself: `facts`, `verify`, `verify_tokens` (the most tokens of a
+    sequence of verify; 0: any number), `parameters` and `entries`. For images with prefill and
+    decode for one pair of types."""
+    entries = image.entries
+    params = {entry: {p.name: p for p in image.params(entry)} for entry in entries}
+    prefill, decode = params["prefill"], params["decode"]
+    said = image.attributes("prefill")
+    *_, value_dim, key_dim = prefill["state_pool"].dims
+    decay = prefill["log_decay"] if "log_decay" in prefill else prefill["a"]
+    conv = prefill.get("conv_weight")
+    facts = {
+        "io": said["io"],
+        "state": said["state"],
+        "layout": said["layout"],
+        "outputs": said["outputs"],
+        "output_gate": said["output_gate"],
+        "norm_eps": float(said["norm_eps"]),
+        "doubled_beta": said["doubled_beta"] == "1",
+        "decay": "channel" if len(decay.dims) == 3 else "head",
+        "key_dim": int(key_dim),
+        "value_dim": int(value_dim),
+        "conv_width": int(conv.dims[1]) if conv else None,
+        "l2norm": "gdn.l2norm" in said["gdn.source"],
+    }
+    has = {
+        "has-initial": "has_initial" in prefill,
+        "decode-initial": "has_initial" in decode,
+        "write-slots": "write_slots" in prefill,
+        "checkpoints": "cu_checkpoints" in prefill,
+    }
+    verify, tokens = params.get("verify"), 0
+    if verify is not None:
+        tokens = int(image.attributes("verify").get("gdn.max_tokens", 0))
+    return {
+        "facts": relevant(facts),
+        "verify": _kind_of(verify),
+        "verify_tokens": tokens,
+        "parameters": [name for name in PARAMETERS if has[name]],
+        "entries": entries,
+    }
+
+
+def _kind_of(verify: Mapping[str, object] | None) -> str:
+    """By the parameters of the entry, as layers of the runtime see it."""
+    if verify is None:
+        return "none"
+    for parameter, kind in (
+        ("parents", "tree"),
+        ("token_state_pool", "buffer"),
+        ("pending_keys", "lazy"),
+    ):
+        if parameter in verify:
+            return kind
+    return "slots"

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Prebuilt images: finds the one for a model, an engine and a processor in the packages
+gdn-images (inputs and outputs of bf16) and gdn-images-f16.
+
+    path = gdn.images.find("config.json", "sm_90a", engine="vllm")
+    image = gdn.Runtime().image(path)
+
+An image is found by facts of the configuration, never by a model's name, and it has all that is
+asked for, or there is an error that says how to compile one. Nothing is compiled here. From a
+shell, `python -m gdn.find_image config.json sm_90a --for vllm` prints the path.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from . import image_facts, targets
+from .model_config import ModelConfig
+
+#: Packages of images, by the type of inputs and outputs.
+PACKAGES = {"bf16": "gdn_images", "f16": "gdn_images_f16"}
+INDEX = "index.json"
+INDEX_FORMAT = 1
+
+
+class ImageNotFoundError(LookupError):
+    """No image is there that has all that is asked for.
+
+    `missing` has the facts that no image has, by name: what is asked for. `nearest` is the file
+    of the image that differs least, or None. `command` makes an image with gdn-compile, `call`
+    with gdn.compile.
+    """
+
+    def __init__(self, message: str, missing: dict, nearest: Path | None, command: str, call: str):
+        super().__init__(message)
+        self.missing, self.nearest = missing, nearest
+        self.command, self.call = command, call
+
+
+class ImageIndexError(RuntimeError):
+    """The index of a package of images cannot be read, or is not that of its files."""
+
+
+def find(
+    config: Mapping[str, object] | str | os.PathLike[str],
+    target: object,
+    *,
+    engine: str = "c",
+    io: str | None = None,
+    state: str | None = None,
+    verify: str | None = None,
+    layout: str | None = None,
+    outputs: str | None = None,
+    l2norm: bool = False,
+    folder: str | os.PathLike[str] | None = None,
+) -> Path:
+    """The path of an image that serves the layers of a model.
+
+    `config` is a Hugging Face configuration as a mapping or the path of its config.json or
+    folder, or the name of a preset. `target` is what the image shall run on: a name as
+    gdn-compile takes it, "native" for this CPU, a compute capability such as (9, 0), or a Device;
+    the best code that runs there is taken. The other arguments are options of gdn-compile:
+    `engine` is --for, the others override what it and the configuration say. `folder` is a folder
+    with images and an index, in place of the installed packages.
+
+    Raises ImageNotFoundError; ConfigError for a configuration that gdn-compile refuses, ValueError
+    for other arguments that no image can have, ImageIndexError for damaged packages.
+    """
+    wanted_targets = targets.run_by(target)
+    asked = {"io": io, "state": state, "verify": verify, "layout": layout, "outputs": outputs}
+    ask = _Ask(config, target, wanted_targets, engine, asked, l2norm)
+    name = _preset_name(config)
+    model = None if name else ModelConfig.from_config(config).facts()
+    where = Path(folder) if folder is not None else _installed(io or (model or {}).get("io"), ask)
+    index = _Index(where)
+    if model is None:
+        if name not in index.presets:
+            known = ", ".join(sorted(index.presets)) or "none"
+            raise ask.error(f"expected a path or one of the presets {known}, got {name!r}")
+        model = index.presets[name]
+    request = image_facts.request(model, engine, l2norm=l2norm, **asked)
+    ask.types = {"io": request.facts["io"], "state": request.facts["state"]}
+    served = [image for image in index.images if not request.differences(image)]
+    for wanted in wanted_targets:
+        there = [image for image in served if wanted in image["targets"]]
+        if there:
+            best = min(there, key=request.surplus)
+            return index.file(best["targets"][wanted])
+    raise _miss(index, request, served, ask)
+
+
+class _Ask:
+    """What the caller asked for, as messages and commands repeat it."""
+
+    def __init__(self, config, target, wanted_targets, engine, asked, l2norm):
+        self.config, self.engine, self.asked, self.l2norm = config, engine, asked, l2norm
+        self.targets = wanted_targets
+        self.target = wanted_targets[0] if wanted_targets else None
+        self.given = target if isinstance(target, str) else getattr(target, "name", target)
+        self.types: dict[str, str] = {}
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Those of gdn-compile, with the types that the configuration has."""
+        given = {name: value for name, value in self.asked.items() if value is not None}
+        return {"for": self.engine} | given | self.types
+
+    @property
+    def command(self) -> str:
+        name = _preset_name(self.config)
+        source = ["--preset", name] if name else ["--config", self._path()]
+        options = [f"--{name}={value}" for name, value in self.options.items()]
+        options += ["--l2norm"] * self.l2norm
+        target = self.target or self.given
+        return shlex.join(
+            ["gdn-compile", *source, *options, f"--target={target}", "-o", "layer.gdnk"]
+        )
+
+    @property
+    def call(self) -> str:
+        known = ("engine", "io", "state", "verify")
+        options = {("engine" if k == "for" else k): v for k, v in self.options.items()}
+        words = [repr(_preset_name(self.config) or self._path()), repr(self.target or self.given)]
+        if isinstance(self.config, Mapping):
+            words[0] = "config"
+        words += [f"{name}={options[name]!r}" for name in known if name in options]
+        rest = [f"--{name}={value}" for name, value in options.items() if name not in known]
+        rest += ["--l2norm"] * self.l2norm
+        return f"gdn.compile({', '.join(words + ([f'options={rest!r}'] if rest else []))})"
+
+    def _path(self) -> str:
+        if isinstance(self.config, Mapping):
+            return "config.json"
+        path = Path(self.config)
+        return str(path / "config.json" if path.is_dir() else path)
+
+    def error(self, what: str, missing=None, nearest=None, can_be_made=True) -> ImageNotFoundError:
+        lines = [f"images: {what}"]
+        if can_be_made:
+            lines.append(f"  to make one: {self.command}")
+            lines.append(f"  or in Python, which keeps it in the cache: {self.call}")
+        message = "\n".join(lines)
+        return ImageNotFoundError(message, missing or {}, nearest, self.command, self.call)
+
+
+def _preset_name(config: object) -> str | None:
+    """As gdn.compile tells names from paths."""
+    is_name = isinstance(config, str) and "/" not in config and not Path(config).exists()
+    return config if is_name else None
+
+
+def _installed(io: str | None, ask: _Ask) -> Path:
+    """The folder of the package for a type of inputs, by default the first."""
+    package = PACKAGES.get(io or "bf16", PACKAGES["bf16"])
+    found = importlib.util.find_spec(package)
+    if found is None or not found.submodule_search_locations:
+        name = package.replace("_", "-")
+        raise ask.error(f"expected the package {name} (pip install {name}), found none")
+    return Path(next(iter(found.submodule_search_locations)))
+
+
+class _Index:
+    """What a folder of images says it has."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.path = folder, folder / INDEX
+        try:
+            content = json.loads(self.path.read_bytes())
+        except OSError as error:
+            raise ImageIndexError(
+                f"{self.path}: expected the index of a folder of images, found none: {error}"
+            ) from None
+        except ValueError as error:
+            raise ImageIndexError(f"{self.path}: expected JSON: {error}") from None
+        try:
+            found = content["format"]
+            if found != INDEX_FORMAT:
+                raise ImageIndexError(
+                    f"{self.path}: expected format {INDEX_FORMAT}, found {found!r}; gdn and the"
+                    " package of images have to be of one version"
+                )
+            self.presets: dict[str, dict] = content["presets"]
+            self.images: list[dict] = content["images"]
+            for facts in self.presets.values():
+                _ = facts["io"], facts["layout"]
+            for image in self.images:
+                _ = [image["facts"][name] for name in image_facts.FACTS]
+                _ = image["verify"], sorted(image["parameters"]), image["refused"].items()
+                _ = [(made["file"], made["bytes"]) for made in image["targets"].values()]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ImageIndexError(
+                f"{self.path}: expected presets and images with their facts and targets, found"
+                f" another content: {error!r}"
+            ) from None
+
+    def file(self, made: Mapping[str, object]) -> Path:
+        name = PurePosixPath(str(made["file"]))
+        if name.is_absolute() or ".." in name.parts:
+            raise ImageIndexError(f"{self.path}: expected files of the folder, found {name}")
+        path = self.folder / name
+        size = path.stat().st_size if path.is_file() else None
+        if size != made["bytes"]:
+            found = "none" if size is None else f"{size} bytes"
+            raise ImageIndexError(
+                f"{path}: expected an image of {made['bytes']} bytes, found {found}"
+            )
+        return path
+
+
+def _words(name: str, value: object) -> str:
+    return f"{name} {value}" if value is not None else f"no {name}"
+
+
+def _miss(index: _Index, request, served: list[dict], ask: _Ask) -> ImageNotFoundError:
+    on = f"{ask.target or ask.given}, engine {ask.engine}"
+    if served:
+        return _miss_of_target(index, request, served, ask, on)
+    missing, lines = {}, []
+    wanted = dict(request.facts)
+    if request.verify != "none":
+        wanted["verify"] = request.verify
+    for name, value in wanted.items():
+        have = {image["facts"].get(name, image.get(name)) for image in index.images}
+        if value not in have:
+            missing[name] = value
+            there = ", ".join(sorted(str(v) for v in have if v is not None)) or "none"
+            lines.append(f"  no image has {_words(name, value)} (there is {there})")
+    nearest = None
+    if index.images:
+        near = min(index.images, key=lambda image: len(request.differences(image)))
+        found = request.differences(near)
+        if not missing:
+            missing = {name: wanted for name, (_, wanted) in found.items()}
+            together = [_words(name, value) for name, value in missing.items()]
+            lines.append(f"  no image has {', '.join(together)} with the rest")
+        file = next(iter(near["targets"].values()), None)
+        if file is not None:
+            nearest = index.folder / file["file"]
+            has = [f"{_words(n, had)} where {w} is wanted" for n, (had, w) in found.items()]
+            lines.append(f"  nearest: {nearest.name}, with {', '.join(has)}")
+    text = "\n".join([f"expected one for {on}, found none of {len(index.images)}", *lines])
+    return ask.error(text, missing, nearest)
+
+
+def _miss_of_target(index: _Index, request, served, ask: _Ask, on: str) -> ImageNotFoundError:
+    """There are images for the layers, and none for what they shall run on."""
+    best = min(served, key=request.surplus)
+    there = ", ".join(sorted({name for image in served for name in image["targets"]})) or "none"
+    wanted = ", ".join(ask.targets) or f"no target that this processor ({ask.given}) runs"
+    lines = [f"expected one for {on}, found none", f"  no image has code for {wanted}"]
+    lines[-1] += f" (there is {there})"
+    reasons = {t: i["refused"][t] for i in served for t in ask.targets if t in i["refused"]}
+    lines += [f"  gdn-compile makes none for {t}: {why}" for t, why in reasons.items()]
+    file = next(iter(best["targets"].values()), None)
+    nearest = index.folder / file["file"] if file else None
+    can_be_made = bool(ask.targets) and not reasons
+    return ask.error("\n".join(lines), {"target": ask.target}, nearest, can_be_made)

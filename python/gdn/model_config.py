@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a model's config.json says about its gated-delta-network layers, as gdn-compile reads it.
+
+`ModelConfig.from_config` accepts and refuses the same configurations as the compiler, with the
+same messages (lib/Model/ModelConfig.cpp); a test compares the two.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+# By model type: the family, which says where the sizes are, and the layout of the projections.
+_MODEL_TYPES = {
+    "qwen3_next": ("qwen", "interleaved"),
+    "qwen3_5": ("qwen", "flat"),
+    "qwen3_5_text": ("qwen", "flat"),
+    "qwen3_5_moe": ("qwen", "flat"),
+    "qwen3_5_moe_text": ("qwen", "flat"),
+    "qwen4_exp": ("qwen", "flat"),
+    "qwen4_exp_text": ("qwen", "flat"),
+    "olmo_hybrid": ("olmo", "separate"),
+    "kimi_linear": ("kimi", "separate"),
+}
+_DTYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
+_MOST_NESTED = 64
+_MOST_SHOWN = 60
+
+
+class ConfigError(ValueError):
+    """A configuration that gdn-compile refuses. The message names the file, the key, what was
+    expected and what was found."""
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The gated-delta-network layers of a model; all of them are alike."""
+
+    name: str  # of the file, for messages
+    model_type: str
+    layout: str  # how projections are packed: "interleaved", "flat" or "separate"
+    hidden_size: int
+    num_layers: int  # of every kind
+    num_gdn_layers: int
+    key_heads: int
+    value_heads: int
+    key_dim: int
+    value_dim: int
+    conv_width: int
+    output_gate: str = "silu"
+    doubled_beta: bool = False  # beta in (0, 2) instead of (0, 1)
+    per_channel_decay: bool = False
+    norm_eps: float = 1e-6
+    io: str | None = None  # type of activations, if the model says: "bf16", "f16" or "f32"
+    state: str | None = None  # type of recurrent states, if it says
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, object] | str | os.PathLike[str]) -> ModelConfig:
+        """Reads a Hugging Face configuration: a mapping, the path of its config.json, or of the
+        folder that has one. Raises ConfigError."""
+        if isinstance(config, Mapping):
+            return cls.from_text(json.dumps(dict(config), default=str), "config.json")
+        path = Path(config)
+        path = path / "config.json" if path.is_dir() else path
+        return cls.from_text(path.read_bytes().decode(errors="replace"), str(path))
+
+    @classmethod
+    def from_text(cls, text: str, name: str) -> ModelConfig:
+        """Reads the text of a config.json; `name` stands for it in messages."""
+        return _read(_Reader(_parse(text, name), name))
+
+    def facts(self) -> dict[str, object]:
+        """What decides which code its layers need, without what an engine chooses."""
+        return {
+            "layout": self.layout,
+            "output_gate": self.output_gate,
+            "norm_eps": self.norm_eps,
+            "doubled_beta": self.doubled_beta,
+            "decay": "channel" if self.per_channel_decay else "head",
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "conv_width": self.conv_width,
+            "io": self.io or "bf16",
+            "state": self.state or "f32",
+        }
+
+
+class _Reader:
+    """Typed access to a JSON object. The first failure is kept, and later reads give values that
+    do no harm, so that a caller reads everything and asks once."""
+
+    def __init__(self, values: dict[str, object], name: str, prefix: str = ""):
+        self.values, self.name, self.prefix = values, name, prefix
+        self.failure: str | None = None
+
+    def has(self, key: str) -> bool:
+        return self.values.get(key) is not None
+
+    def expected(self, key: str, what: str) -> None:
+        found = _shown(self.values[key]) if key in self.values else "nothing"
+        if self.failure is None:
+            self.failure = f"{self.name}: {self.prefix}{key}: expects {what}, but got {found}"
+
+    def positive(self, key: str) -> int:
+        value = _integer(self.values.get(key))
+        if value is not None and value >= 1:
+            return value
+        self.expected(key, "a positive integer")
+        return 1
+
+    def positive_number(self, key: str) -> float:
+        value = self.values.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+            return float(value)
+        self.expected(key, "a positive number")
+        return 1.0
+
+    def boolean(self, key: str) -> bool:
+        value = self.values.get(key)
+        if isinstance(value, bool):
+            return value
+        self.expected(key, "true or false")
+        return False
+
+    def string(self, key: str) -> str:
+        value = self.values.get(key)
+        if isinstance(value, str):
+            return value
+        self.expected(key, "a string")
+        return ""
+
+    def array(self, key: str) -> list[object] | None:
+        """None where it is absent or null."""
+        if not self.has(key):
+            return None
+        value = self.values[key]
+        if isinstance(value, list):
+            return value
+        self.expected(key, "an array")
+        return None
+
+    def inner(self, key: str) -> _Reader:
+        """An object inside; on failure a reader of nothing."""
+        value = self.values.get(key)
+        if not isinstance(value, dict):
+            self.expected(key, "an object")
+            value = {}
+        return _Reader(value, self.name, f"{self.prefix}{key}.")
+
+    def take(self, other: _Reader) -> None:
+        """Notes the failure of another reader."""
+        if self.failure is None:
+            self.failure = other.failure
+
+    def check(self) -> None:
+        if self.failure is not None:
+            raise ConfigError(self.failure)
+
+
+def _integer(value: object) -> int | None:
+    """Whole numbers of 64 bits, also those that are written as 4.0."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float) and not value.is_integer():
+        return None
+    return int(value) if -(2**63) <= value < 2**63 else None
+
+
+def _json_of(value: object) -> str:
+    """JSON as the compiler prints it in messages."""
+    if isinstance(value, dict):
+        inside = (f"{_json_of(key)}:{_json_of(value[key])}" for key in sorted(value))
+        return "{" + ",".join(inside) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_json_of, value)) + "]"
+    if isinstance(value, float):
+        return f"{value:.17g}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _shown(value: object) -> str:
+    text = _json_of(value)
+    return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
+
+
+def _check_nesting(text: str, name: str) -> None:
+    depth, in_string, skipped = 0, False, False
+    for i, character in enumerate(text):
+        if skipped:
+            skipped = False
+        elif in_string:
+            skipped, in_string = character == "\\", character != '"'
+        elif character == '"':
+            in_string = True
+        elif character in "[{":
+            depth += 1
+            if depth > _MOST_NESTED:
+                raise ConfigError(
+                    f"{name}: byte {i}: expects at most {_MOST_NESTED} nested arrays and objects"
+                )
+        elif character in "]}" and depth > 0:
+            depth -= 1
+
+
+def _parse(text: str, name: str) -> dict[str, object]:
+    _check_nesting(text, name)
+    try:
+        # Numbers that Python writes and JSON has no words for are null.
+        value = json.loads(text, parse_constant=lambda _: None)
+    except ValueError as error:
+        raise ConfigError(f"{name}: is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ConfigError(f"{name}: expects a JSON object at the top")
+    return value
+
+
+def _read(top: _Reader) -> ModelConfig:
+    nested = top.has("text_config")
+    reader = top.inner("text_config") if nested else _Reader(top.values, top.name)
+    # Some nested configurations leave their type to the outer one.
+    typed = top if nested and not reader.has("model_type") else reader
+    model_type = typed.string("model_type")
+    top.check()
+    typed.check()
+    if model_type not in _MODEL_TYPES:
+        known, found = ", ".join(_MODEL_TYPES), model_type
+        found = found[: _MOST_SHOWN - 3] + "..." if len(found) > _MOST_SHOWN else found
+        raise ConfigError(f'{top.name}: model_type: expects one of {known}, but got "{found}"')
+    family, layout = _MODEL_TYPES[model_type]
+    fields: dict = {"name": top.name, "model_type": model_type, "layout": layout}
+    fields["hidden_size"] = reader.positive("hidden_size")
+    fields["num_layers"] = reader.positive("num_hidden_layers")
+    _FAMILIES[family](reader, fields)
+    fields["io"] = _first_dtype((reader, top), ("dtype", "torch_dtype"))
+    fields["state"] = _first_dtype((reader, top), ("mamba_ssm_dtype",))
+    reader.take(top)
+    reader.check()
+    config = ModelConfig(**fields)
+    _check_sizes(config)
+    return config
+
+
+def _first_dtype(readers: tuple[_Reader, ...], keys: tuple[str, ...]) -> str | None:
+    """Types may stand outside alone."""
+    for reader in readers:
+        for key in keys:
+            if reader.has(key):
+                return _dtype(reader, key)
+    return None
+
+
+def _dtype(reader: _Reader, key: str) -> str | None:
+    name = reader.string(key)
+    if name == "auto":
+        return None
+    if name not in _DTYPES:
+        reader.expected(key, "float32, bfloat16, float16 or auto")
+    return _DTYPES.get(name)
+
+
+def _count_gdn_layers(reader: _Reader, num_layers: int) -> int:
+    """Those of `layer_types`, or all but every `full_attention_interval`-th."""
+    types = reader.array("layer_types")
+    if types is not None:
+        count = types.count("linear_attention")
+        if len(types) != num_layers or count == 0:
+            reader.expected(
+                "layer_types",
+                f"the kinds of {num_layers} layers, of which one is linear_attention",
+            )
+        return count
+    if not reader.has("full_attention_interval"):
+        return num_layers
+    interval = reader.positive("full_attention_interval")
+    if interval < 2:
+        reader.expected("full_attention_interval", "2 or more, so that a layer is linear attention")
+    return num_layers - num_layers // interval
+
+
+def _refuse_flag(reader: _Reader, key: str, neutral: bool) -> None:
+    """A field that changes what a layer computes: only the value that leaves it as it is."""
+    if reader.has(key) and reader.boolean(key) != neutral:
+        word = "true" if neutral else "false"
+        reader.expected(key, f"{word}, the only form that is implemented")
+
+
+def _refuse(reader: _Reader, key: str) -> None:
+    if reader.has(key):
+        reader.expected(key, "nothing: a bounded decay is not implemented")
+
+
+def _read_heads(reader: _Reader, fields: dict) -> None:
+    for name, key in (
+        ("key_heads", "linear_num_key_heads"),
+        ("value_heads", "linear_num_value_heads"),
+        ("key_dim", "linear_key_head_dim"),
+        ("value_dim", "linear_value_head_dim"),
+        ("conv_width", "linear_conv_kernel_dim"),
+    ):
+        fields[name] = reader.positive(key)
+    fields["num_gdn_layers"] = _count_gdn_layers(reader, fields["num_layers"])
+    if reader.string("hidden_act") not in ("silu", "swish"):
+        reader.expected("hidden_act", "silu or swish")
+
+
+def _read_qwen(reader: _Reader, fields: dict) -> None:
+    _read_heads(reader, fields)
+    _refuse_flag(reader, "linear_allow_neg_eigval", False)
+    fields["norm_eps"] = reader.positive_number("rms_norm_eps")
+    gate = reader.string("output_gate_type") if reader.has("output_gate_type") else "silu"
+    if gate not in ("silu", "swish", "sigmoid"):
+        reader.expected("output_gate_type", "silu, swish or sigmoid")
+    fields["output_gate"] = "sigmoid" if gate == "sigmoid" else "silu"
+
+
+def _read_olmo(reader: _Reader, fields: dict) -> None:
+    _read_heads(reader, fields)
+    _refuse_flag(reader, "linear_use_gate", True)
+    fields["doubled_beta"] = reader.boolean("linear_allow_neg_eigval")
+    # The model fixes this eps; `rms_norm_eps` belongs to its other norms.
+    fields["norm_eps"] = 1e-5
+
+
+def _read_kimi(reader: _Reader, fields: dict) -> None:
+    linear = reader.inner("linear_attn_config")
+    fields["key_heads"] = fields["value_heads"] = linear.positive("num_heads")
+    fields["key_dim"] = fields["value_dim"] = linear.positive("head_dim")
+    fields["conv_width"] = linear.positive("short_conv_kernel_size")
+    fields["num_gdn_layers"] = _count_kda_layers(linear, fields["num_layers"])
+    _refuse(linear, "gate_lower_bound")
+    _refuse_flag(linear, "safe_gate", False)
+    _refuse_flag(linear, "allow_neg_eigval", False)
+    reader.take(linear)
+    _refuse(reader, "linear_lower_bound")
+    _refuse(reader, "kda_lower_bound")
+    fields["norm_eps"] = reader.positive_number("rms_norm_eps")
+    fields["output_gate"] = "sigmoid"
+    fields["per_channel_decay"] = True
+
+
+def _count_kda_layers(linear: _Reader, num_layers: int) -> int:
+    """A list of numbers, from 0 or from 1 on."""
+    layers = linear.array("kda_layers")
+    if layers is None:
+        return num_layers
+    numbers = [_integer(layer) for layer in layers]
+    good = all(n is not None and 0 <= n <= num_layers for n in numbers)
+    good = good and len(set(numbers)) == len(numbers)
+    if not good or not layers or len(layers) > num_layers:
+        linear.expected("kda_layers", f"numbers of some of {num_layers} layers")
+    full = linear.array("full_attn_layers")
+    if full is not None and len(full) + len(layers) != num_layers:
+        linear.expected(
+            "full_attn_layers",
+            f"the {num_layers - len(layers)} of {num_layers} layers that are not among kda_layers",
+        )
+    return len(layers)
+
+
+_FAMILIES: dict[str, Callable[[_Reader, dict], None]] = {
+    "qwen": _read_qwen,
+    "olmo": _read_olmo,
+    "kimi": _read_kimi,
+}
+
+
+def _check_sizes(config: ModelConfig) -> None:
+    def fail(message: str) -> None:
+        raise ConfigError(f"{config.name}: expects {message}")
+
+    for what, size in (("key", config.key_dim), ("value", config.value_dim)):
+        if size < 8 or size > 256 or size % 8 != 0:
+            fail(f"the {what} head dimension to be a multiple of 8 up to 256, but got {size}")
+    if not 2 <= config.conv_width <= 8:
+        fail(f"the convolution width to be from 2 to 8, but got {config.conv_width}")
+    if config.value_heads < config.key_heads or config.value_heads % config.key_heads != 0:
+        fail(
+            "the value heads to be a multiple of the key heads, but got"
+            f" {config.value_heads} value heads and {config.key_heads} key heads"
+        )

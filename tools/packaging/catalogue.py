@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which images are prebuilt: programs of presets, forms of entries, types and targets.
+
+Presets with equal facts are one program, and a program that two forms share is compiled once:
+without the norm, for example, neither its gate nor its epsilon is in the code, and the layout
+"split" is the same for layers of every layout. What is compiled in which form, and why so, is in
+docs/design/20261126-wheels.md.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gdn import image_facts
+
+# sm_89 runs the code of sm_86.
+TARGETS = ("x86-64-v3", "x86-64-v4", "sm_80", "sm_86", "sm_90a", "sm_100a", "sm_103a", "sm_120a")
+# Types of states by the type of inputs and outputs.
+STATES = {"bf16": ("f32", "bf16"), "f16": ("f32", "f16")}
+
+
+@dataclass(frozen=True)
+class Form:
+    """What entries take and give: an engine of --for, so that each entry has code for each
+    target or there is no image, and other options of gdn-compile."""
+
+    name: str
+    engine: str
+    options: tuple[str, ...] = ()
+    # A decay per channel comes in the layouts separate and ready alone.
+    per_channel: bool = True
+
+
+_RULE = ("--layout=ready", "--outputs=core")
+FORMS = (
+    # For vllm and c: the model's layout, with the norm. The first serves steps without drafts.
+    Form("slots", "vllm"),
+    Form("tree", "vllm", ("--verify=tree",)),
+    Form("buffer", "vllm", ("--verify=buffer",)),
+    Form("lazy", "vllm", ("--verify=lazy",)),
+    Form("sglang", "sglang", per_channel=False),
+    # Without checkpoints, with which some GPUs have fewer variants of prefill.
+    Form("pymllm", "pymllm", ("--has-initial", "--write-slots"), per_channel=False),
+    # The rule alone.
+    Form("rule", "vllm", _RULE),
+    Form("rule-l2norm", "vllm", (*_RULE, "--l2norm")),
+)
+FORM_NAMES = tuple(form.name for form in FORMS)
+
+
+@dataclass
+class Item:
+    """One image for each target: what is compiled, and the facts it has to have."""
+
+    name: str
+    form: Form
+    io: str
+    state: str
+    facts: dict[str, object]
+    verify: str
+    parameters: list[str]
+    presets: list[str] = field(default_factory=list)
+
+    @property
+    def options(self) -> list[str]:
+        """Of gdn-compile, without a target."""
+        form = [f"--for={self.form.engine}", *self.form.options]
+        types = [f"--io={self.io}", f"--state={self.state}"]
+        return [*form, *types, *["--verify-tokens=0"] * self.is_unbounded]
+
+    @property
+    def is_unbounded(self) -> bool:
+        """States of larger heads than 128 x 128 do not fit the registers of a verify that is
+        for few tokens."""
+        size = self.facts["key_dim"] * self.facts["value_dim"]
+        return self.verify == "slots" and size > 128 * 128
+
+    def file(self, target: str) -> str:
+        return f"{self.name}-{target}.gdnk"
+
+
+def facts_of_program(program: str) -> dict[str, object]:
+    """The facts of a preset from its entries in the gdn dialect (--emit=gdn)."""
+    facts = dict(re.findall(r'(\w+) = "([^"]*)"', re.search(r"gdn\.facts = {(.*?)}", program)[1]))
+    value, key = re.search(r"!gdn\.pool<\?x\?x(\d+)x(\d+)x", program).groups()
+    window = re.search(r"!gdn\.pool<\?x\?x(\d+)x[a-z]", program)[1]
+    per_channel = re.search(r"gdn\.gates .* -> tensor<\?x\?x\d+xf32>", program)
+    return {
+        "layout": facts["layout"],
+        "output_gate": facts["output_gate"],
+        "norm_eps": float(facts["norm_eps"]),
+        "doubled_beta": facts["doubled_beta"] == "1",
+        "decay": "channel" if per_channel else "head",
+        "key_dim": int(key),
+        "value_dim": int(value),
+        "conv_width": int(window) + 1,
+        "io": facts["io"],
+        "state": facts["state"],
+    }
+
+
+def item_of(form: Form, model: Mapping[str, object], io: str, state: str) -> Item:
+    """The image of a model in a form, with what it has to say of itself."""
+    said = dict(option.removeprefix("--").partition("=")[::2] for option in form.options)
+    engine = image_facts.ENGINES[form.engine]
+    facts = dict(model) | {"io": io, "state": state, "l2norm": "l2norm" in said}
+    facts["layout"] = said.get("layout") or engine.layout or model["layout"]
+    facts["outputs"] = said.get("outputs") or engine.outputs
+    facts = image_facts.relevant(facts)
+    parameters = [p for p in image_facts.PARAMETERS if p in said or p in engine.parameters]
+    verify = said.get("verify") or engine.verify
+    return Item(_name(form, facts), form, io, state, facts, verify, parameters)
+
+
+def _name(form: Form, facts: Mapping[str, object]) -> str:
+    """Of the facts that tell programs apart."""
+    words = [form.name, f"{facts['key_dim']}x{facts['value_dim']}"]
+    words += ["channel"] * (facts["decay"] == "channel") + ["beta2"] * bool(facts["doubled_beta"])
+    if facts["outputs"] != "core":
+        words += [facts["layout"], facts["output_gate"], f"eps{facts['norm_eps']:g}"]
+    return "-".join([*words, facts["io"], facts["state"]])
+
+
+def items(presets: Mapping[str, Mapping[str, object]]) -> list[Item]:
+    """The catalogue for presets with these facts."""
+    found: dict[str, Item] = {}
+    for io, states in STATES.items():
+        for state, form in itertools.product(states, FORMS):
+            for preset, model in presets.items():
+                if model["decay"] == "channel" and not form.per_channel:
+                    continue
+                new = item_of(form, model, io, state)
+                item = found.setdefault(new.name, new)
+                if item.facts != new.facts:
+                    raise ValueError(f"{new.name}: expected one program, got another of {preset}")
+                item.presets.append(preset)
+    return list(found.values())

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiles the catalogue of prebuilt images (catalogue.py) and builds the wheels gdn-images and
+gdn-images-f16 of them, into build/wheels.
+
+An image that is there, made by this compiler, is not compiled again, so a run goes on where
+another was stopped; what gdn-compile refuses is remembered with the reason. --only takes a part
+of the catalogue, by words that names of images have. Each image is read, and has to say of itself
+what the catalogue says of it. Without --wheel the images stay in build/packaging/images, a folder
+that gdn.images.find takes. The same images give the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import catalogue
+import compiler_wheel
+import inputs
+import wheels
+from gdn import Runtime, image_facts, images
+
+ROOT = inputs.ROOT
+SOURCE = Path(__file__).parent / "images"
+FOLDER = inputs.FOLDER / "images"
+MOST_BYTES = 100_000_000
+_ERROR = re.compile(r"error: (?:[\w.-]+: )?(.*)")
+
+
+class Builder:
+    """Compiles images into a folder, and remembers what came of it."""
+
+    def __init__(self, tool: Path, folder: Path, cache: Path, runtime: Runtime):
+        self.tool, self.folder, self.cache, self.runtime = tool, folder, cache, runtime
+        self.folder.mkdir(parents=True, exist_ok=True)
+        status = tool.stat()
+        self.identity = f"{tool.resolve()} {status.st_size} {status.st_mtime_ns}"
+
+    def presets(self) -> dict[str, dict[str, object]]:
+        """The facts of each preset, as the compiler has them."""
+        text = subprocess.run([self.tool, "--help"], text=True, capture_output=True).stdout
+        (names,) = re.findall(r"--preset=<name> .*?: (.*)$", text, re.MULTILINE)
+        facts = {}
+        for name in names.split(", "):
+            program = inputs.run(self.tool, f"--preset={name}", "--emit=gdn")
+            facts[name] = catalogue.facts_of_program(program)
+        return facts
+
+    def make(self, item: catalogue.Item, target: str) -> dict[str, object]:
+        """Compiles an image unless it is there: {"bytes": ..} or {"refused": why}."""
+        path = self.folder / item.file(target)
+        options = [f"--preset={item.presets[0]}", *item.options, f"--target={target}"]
+        stamp = path.with_suffix(".json")
+        key = {"compiler": self.identity, "options": options}
+        if stamp.exists():
+            known = json.loads(stamp.read_text())
+            there = "refused" in known or path.exists()
+            if there and {name: known[name] for name in key} == key:
+                return known
+        made = path.with_suffix(f".{os.getpid()}")
+        start = time.monotonic()
+        command = [self.tool, *options, f"--cache={self.cache}", "-o", made]
+        done = subprocess.run([*map(str, command)], text=True, capture_output=True)
+        if done.returncode < 0:  # stopped from outside, which says nothing of the image
+            raise RuntimeError(f"{path.name}: gdn-compile ended with signal {-done.returncode}")
+        result = key | {"seconds": round(time.monotonic() - start, 1)}
+        if done.returncode:
+            made.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+            said = _ERROR.findall(done.stderr)
+            if not said:
+                raise RuntimeError(f"{path.name}: {done.stderr[-2000:]}")
+            result["refused"] = said[-1]
+        else:
+            data = made.read_bytes()
+            result["bytes"], result["compressed"] = len(data), len(zlib.compress(data, 6))
+            made.replace(path)
+        stamp.write_text(json.dumps(result))
+        return result
+
+    def facts(self, item: catalogue.Item, target: str) -> dict[str, object]:
+        """What an image says of itself; raises ValueError if it is not what was asked for."""
+        path = self.folder / item.file(target)
+        image = self.runtime.image(path)
+        found = image_facts.facts_of(image)
+        expected = {"facts": item.facts, "verify": item.verify, "parameters": item.parameters}
+        for name, value in expected.items():
+            if found[name] != value:
+                raise ValueError(f"{path.name}: expected {name} {value}, found {found[name]}")
+        for entry in image.entries:
+            codes = image.codes(entry)
+            if not codes or any(not _is_for(code, target) for code in codes):
+                raise ValueError(f"{path.name}: expected code for {target}, found {codes}")
+        return found
+
+
+def _is_for(code: object, target: str) -> bool:
+    """Code for CPUs has the features of the level."""
+    return target in (code.target, *code.features.split(", "))
+
+
+def chosen(
+    items: Iterable[catalogue.Item], targets: Iterable[str], only: Iterable[str]
+) -> list[tuple[catalogue.Item, str]]:
+    """Pairs whose files' names have all words of `only`, each between hyphens; a word may be
+    several with commas, of which one is enough."""
+    pairs = [(item, target) for item in items for target in targets]
+    for words in only:
+        pattern = "|".join(re.escape(word) for word in words.split(","))
+        pattern = rf"(?:^|-)(?:{pattern})(?=-|$)"
+        pairs = [(i, t) for i, t in pairs if re.search(pattern, i.file(t).removesuffix(".gdnk"))]
+    return pairs
+
+
+def compile_all(
+    builder: Builder,
+    pairs: list[tuple[catalogue.Item, str]],
+    jobs: int,
+    say: Callable[[str], None],
+) -> dict[tuple[str, str], dict[str, object]]:
+    """What came of each pair, by the names of image and target."""
+    start, lock, done = time.monotonic(), threading.Lock(), []
+
+    def run(pair: tuple[catalogue.Item, str]):
+        item, target = pair
+        result = builder.make(item, target)
+        with lock:
+            done.append(result)
+            what = "refused" if "refused" in result else f"{result['bytes'] / 1e3:,.0f} kB"
+            took = time.monotonic() - start
+            left = took / len(done) * (len(pairs) - len(done))
+            say(
+                f"{len(done)} of {len(pairs)}, {took / 60:.0f} min, about {left / 60:.0f} min left:"
+                f" {item.file(target)} {what}"
+            )
+        return (item.name, target), result
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return dict(pool.map(run, pairs))
+
+
+def index_of(
+    builder: Builder,
+    pairs: list[tuple[catalogue.Item, str]],
+    results: Mapping[tuple[str, str], Mapping[str, object]],
+    presets: Mapping[str, Mapping[str, object]],
+) -> dict[str, object]:
+    """The index that gdn.images.find reads."""
+    rows: dict[str, dict] = {}
+    for item, target in pairs:
+        result = results[item.name, target]
+        row = rows.setdefault(
+            item.name,
+            {
+                "name": item.name,
+                "facts": item.facts,
+                "verify": item.verify,
+                "parameters": item.parameters,
+                "presets": item.presets,
+                "targets": {},
+                "refused": {},
+            },
+        )
+        if "refused" in result:
+            row["refused"][target] = result["refused"]
+            continue
+        found = builder.facts(item, target)
+        row["entries"], row["verify_tokens"] = found["entries"], found["verify_tokens"]
+        data = (builder.folder / item.file(target)).read_bytes()
+        row["targets"][target] = {
+            "file": item.file(target),
+            "bytes": len(data),
+            "sha256": hashlib.sha256(data).hexdigest(),
+        }
+    named = {name for row in rows.values() for name in row["presets"]}
+    return {
+        "format": images.INDEX_FORMAT,
+        "gdn": compiler_wheel.version(),
+        "presets": {name: facts for name, facts in presets.items() if name in named},
+        "images": list(rows.values()),
+    }
+
+
+def write_index(folder: Path, index: Mapping[str, object]) -> None:
+    (folder / images.INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False) + "\n")
+
+
+def stage(folder: Path, index: dict[str, object], io: str) -> Path:
+    """The sources of the package of a type of inputs, with its images and its part of the
+    index."""
+    package = images.PACKAGES[io]
+    staged = inputs.FOLDER / f"staged-{package}"
+    shutil.rmtree(staged, ignore_errors=True)
+    (staged / package).mkdir(parents=True)
+    name = package.replace("_", "-")
+    text = (SOURCE / "pyproject.toml").read_text()
+    text = text.replace('"gdn-images"', f'"{name}"').replace('"gdn_images"', f'"{package}"')
+    (staged / "pyproject.toml").write_text(text.replace("gdn_images =", f"{package} ="))
+    (staged / "VERSION").write_text(compiler_wheel.version() + "\n")
+    (staged / "licenses").mkdir()
+    shutil.copyfile(ROOT / "LICENSE", staged / "licenses/gdn.txt")
+    shutil.copyfile(SOURCE / "gdn_images/__init__.py", staged / package / "__init__.py")
+    rows = [row for row in index["images"] if row["facts"]["io"] == io]
+    for row in rows:
+        for made in row["targets"].values():
+            shutil.copyfile(folder / made["file"], staged / package / made["file"])
+    write_index(staged / package, index | {"images": rows})
+    return staged
+
+
+def build_wheel(staged: Path, out: Path) -> Path:
+    """The same images give the same bytes: times are the commit's."""
+    made = staged.with_name(staged.name + "-wheel")
+    shutil.rmtree(made, ignore_errors=True)
+    pip = [inputs.tools() / "python", "-m", "pip", "wheel", staged, "--no-deps", "--quiet"]
+    environment = os.environ | {"SOURCE_DATE_EPOCH": wheels.commit_time()}
+    inputs.with_retries(*pip, "--wheel-dir", made, env=environment)
+    (wheel,) = made.glob("*.whl")
+    out.mkdir(parents=True, exist_ok=True)
+    for old in out.glob(f"{wheel.name.partition('-')[0]}-*.whl"):
+        old.unlink()
+    return Path(shutil.move(wheel, out / wheel.name))
+
+
+def table(pairs: list, results: Mapping) -> list[str]:
+    """Numbers and sizes by form, types and target."""
+    lines = []
+    for title, key in (
+        ("form", lambda item, target: item.form.name),
+        ("types", lambda item, target: f"{item.io} {item.state}"),
+        ("target", lambda item, target: target),
+    ):
+        rows: dict[str, list[dict]] = {}
+        for item, target in pairs:
+            rows.setdefault(key(item, target), []).append(results[item.name, target])
+        for name, found in rows.items():
+            made = [result for result in found if "bytes" in result]
+            whole = sum(result["bytes"] for result in made) / 1e6
+            packed = sum(result["compressed"] for result in made) / 1e6
+            minutes = sum(result["seconds"] for result in found) / 60
+            lines.append(
+                f"{title} {name}: {len(made)} images, {len(found) - len(made)} refused,"
+                f" {whole:.1f} MB, {packed:.1f} in a wheel, {minutes:.0f} min"
+            )
+    return lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="images_wheel",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    compiler = ROOT / "build/release/bin/gdn-compile"
+    parser.add_argument("--gdn-compile", type=Path, default=compiler)
+    parser.add_argument("--library", type=Path, default=ROOT / "build/release/lib/libgdnrt.so")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where images are kept")
+    parser.add_argument("--cache", type=Path, default=inputs.FOLDER / "images-cache")
+    parser.add_argument("--out", type=Path, default=wheels.OUT)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--targets", default=",".join(catalogue.TARGETS))
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="WORD,..",
+        help="bf16, flat, slots, sm_90a, ..",
+    )
+    parser.add_argument("--list", action="store_true", help="names of images, and nothing else")
+    parser.add_argument("--wheel", action="store_true", help="build wheels of the images")
+    options = parser.parse_args()
+    runtime = Runtime(options.library)
+    builder = Builder(options.gdn_compile, options.folder, options.cache, runtime)
+    presets = builder.presets()
+    pairs = chosen(catalogue.items(presets), options.targets.split(","), options.only)
+    if options.list or not pairs:
+        print("\n".join(item.file(target) for item, target in pairs) or "images_wheel: none")
+        return 0 if pairs else 1
+    results = compile_all(builder, pairs, options.jobs, lambda text: print(text, flush=True))
+    index = index_of(builder, pairs, results, presets)
+    write_index(options.folder, index)
+    print("\n".join(table(pairs, results)))
+    for io in images.PACKAGES if options.wheel else ():
+        if not any(row["facts"]["io"] == io for row in index["images"]):
+            continue
+        wheel = build_wheel(stage(options.folder, index, io), options.out)
+        size = wheel.stat().st_size
+        print(f"{wheel.name}: {size / 1e6:.1f} MB")
+        if size > MOST_BYTES:
+            print(f"images_wheel: expected at most {MOST_BYTES / 1e6:.0f} MB")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
