@@ -146,7 +146,10 @@ def facts_of(image: Image) -> dict[str, object]:
     prefill, decode = params["prefill"], params["decode"]
     said = image.attributes("prefill")
     *_, value_dim, key_dim = prefill["state_pool"].dims
-    decay = prefill["log_decay"] if "log_decay" in prefill else prefill["a"]
+    is_ready = "log_decay" in prefill
+    per_channel = (
+        len(prefill["log_decay"].dims) == 3 if is_ready else len(prefill["dt_bias"].dims) == 2
+    )
     conv = prefill.get("conv_weight")
     facts = {
         "io": said["io"],
@@ -156,7 +159,7 @@ def facts_of(image: Image) -> dict[str, object]:
         "output_gate": said["output_gate"],
         "norm_eps": float(said["norm_eps"]),
         "doubled_beta": said["doubled_beta"] == "1",
-        "decay": "channel" if len(decay.dims) == 3 else "head",
+        "decay": "channel" if per_channel else "head",
         "key_dim": int(key_dim),
         "value_dim": int(value_dim),
         "conv_width": int(conv.dims[1]) if conv else None,

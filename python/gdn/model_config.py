@@ -205,11 +205,17 @@ def _check_nesting(text: str, name: str) -> None:
             depth -= 1
 
 
+def _parse_integer(text: str) -> int | float:
+    """What 64 bits do not hold is a floating-point number, as in the compiler."""
+    value = float(text)
+    return int(text) if -(2.0**63) <= value < 2.0**64 else value
+
+
 def _parse(text: str, name: str) -> dict[str, object]:
     _check_nesting(text, name)
     try:
         # Numbers that Python writes and JSON has no words for are null.
-        value = json.loads(text, parse_constant=lambda _: None)
+        value = json.loads(text, parse_constant=lambda _: None, parse_int=_parse_integer)
     except ValueError as error:
         raise ConfigError(f"{name}: is not JSON: {error}") from None
     if not isinstance(value, dict):

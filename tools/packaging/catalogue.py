@@ -65,6 +65,11 @@ class Item:
     presets: list[str] = field(default_factory=list)
 
     @property
+    def source(self) -> list[str]:
+        """The option of gdn-compile that says which layers."""
+        return [f"--preset={self.presets[0]}"]
+
+    @property
     def options(self) -> list[str]:
         """Of gdn-compile, without a target."""
         form = [f"--for={self.form.engine}", *self.form.options]

@@ -45,8 +45,10 @@ class Builder:
     def __init__(self, tool: Path, folder: Path, cache: Path, runtime: Runtime):
         self.tool, self.folder, self.cache, self.runtime = tool, folder, cache, runtime
         self.folder.mkdir(parents=True, exist_ok=True)
-        status = tool.stat()
-        self.identity = f"{tool.resolve()} {status.st_size} {status.st_mtime_ns}"
+        programs = [tool, *map(Path, filter(None, [shutil.which("ptxas")]))]
+        self.identity = [
+            f"{path.resolve()} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in programs
+        ]
 
     def presets(self) -> dict[str, dict[str, object]]:
         """The facts of each preset, as the compiler has them."""
@@ -61,7 +63,7 @@ class Builder:
     def make(self, item: catalogue.Item, target: str) -> dict[str, object]:
         """Compiles an image unless it is there: {"bytes": ..} or {"refused": why}."""
         path = self.folder / item.file(target)
-        options = [f"--preset={item.presets[0]}", *item.options, f"--target={target}"]
+        options = [*item.source, *item.options, f"--target={target}"]
         stamp = path.with_suffix(".json")
         key = {"compiler": self.identity, "options": options}
         if stamp.exists():
@@ -103,6 +105,8 @@ class Builder:
             codes = image.codes(entry)
             if not codes or any(not _is_for(code, target) for code in codes):
                 raise ValueError(f"{path.name}: expected code for {target}, found {codes}")
+            if any(code.format == "ptx" for code in codes):
+                raise ValueError(f"{path.name}: expected machine code, found PTX: no ptxas?")
         return found
 
 

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""gdn.ModelConfig against gdn-compile: the same facts of configurations, and the same words for
+those that are refused."""
+
+import json
+import re
+
+import model_configs
+import pytest
+from conftest import ROOT
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import catalogue
+from gdn import ConfigError, ModelConfig
+
+BESIDE = [*model_configs.UNUSUAL, *model_configs.PRESETS.values()]
+
+
+@pytest.fixture
+def compiler(tool, tmp_path):
+    """The facts that gdn-compile finds in a text, or what it says against it."""
+
+    def read(text: str) -> dict | str:
+        path = tmp_path / "config.json"
+        path.write_text(text)
+        done = tool("gdn-compile", "--config", path, "--emit=gdn")
+        if done.returncode:
+            (said,) = re.findall(r"error: (.*)", done.stderr)
+            return said
+        return catalogue.facts_of_program(done.stdout)
+
+    read.path = tmp_path / "config.json"
+    return read
+
+
+def in_python(path) -> dict | str:
+    try:
+        return ModelConfig.from_config(path).facts()
+    except ConfigError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("name", model_configs.PRESETS)
+def test_a_preset_is_its_configuration(name, tool):
+    done = tool("gdn-compile", f"--preset={name}", "--emit=gdn")
+    config = ModelConfig.from_config(model_configs.PRESETS[name])
+    assert config.facts() == catalogue.facts_of_program(done.stdout)
+
+
+def test_there_are_configurations_of_all_presets(tool):
+    text = tool("gdn-compile", "--help").stdout
+    (names,) = re.findall(r"--preset=<name> .*?: (.*)$", text, re.MULTILINE)
+    assert names.split(", ") == list(model_configs.PRESETS)
+
+
+@pytest.mark.parametrize("config", BESIDE, ids=range(len(BESIDE)))
+def test_facts_are_those_of_the_compiler(config, compiler):
+    found = compiler(json.dumps(config))
+    assert isinstance(found, dict), found
+    assert in_python(compiler.path) == found
+    assert ModelConfig.from_config(compiler.path.parent).facts() == found
+    assert ModelConfig.from_config(config).facts() == found
+
+
+@pytest.mark.parametrize("config", model_configs.MISTAKES, ids=range(len(model_configs.MISTAKES)))
+def test_refusals_are_those_of_the_compiler(config, compiler):
+    said = compiler(json.dumps(config, ensure_ascii=False))
+    assert isinstance(said, str), said
+    assert in_python(compiler.path) == said
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "[" * 100, '{"a": "\\"[[", "b": }', '{"model_type": "\udcff"}']
+)
+def test_text_that_is_no_configuration(text, compiler):
+    text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    said, found = compiler(text), in_python(compiler.path)
+    assert isinstance(said, str) and isinstance(found, str)
+    # Parsers of JSON have words of their own.
+    assert found.split(": ")[:2] == said.split(": ")[:2]
+
+
+@pytest.mark.parametrize("model", ["qwen3_next", "qwen3_5", "olmo_hybrid"])
+def test_recorded_models(model, compiler):
+    """Configurations of transformers, in the metadata of their recorded tensors."""
+    data = (ROOT / f"test/data/{model}_tiny.safetensors").read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    text = json.loads(data[8 : 8 + size])["__metadata__"]["config"]
+    assert compiler(text) == in_python(compiler.path)
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 300),
+    st.sampled_from([0.0, 1.5, 8.0, 1e-6, "silu", "sigmoid", "float16", "linear_attention", ""]),
+    st.lists(st.sampled_from(["linear_attention", "full_attention", 1]), max_size=4),
+)
+KEYS = [*model_configs.SMALL, "text_config", "output_gate_type", "dtype", "layer_types"]
+KEYS += ["linear_allow_neg_eigval", "linear_use_gate", "mamba_ssm_dtype"]
+
+
+@given(
+    base=st.sampled_from([model_configs.SMALL, model_configs.OLMO, model_configs.KIMI]),
+    changes=st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=2),
+)
+@settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_any_configuration(base, changes, compiler):
+    found = compiler(json.dumps(base | changes))
+    assert in_python(compiler.path) == found
+
+
+def test_more_than_facts():
+    config = ModelConfig.from_config(model_configs.KIMI)
+    assert (config.num_layers, config.num_gdn_layers) == (27, 20)
+    assert (config.key_heads, config.value_heads, config.hidden_size) == (32, 32, 2304)
+    assert (config.io, config.state) == ("bf16", None)
