@@ -198,6 +198,12 @@ class _Index:
                 f" another content: {error!r}"
             ) from None
 
+    def nearest(self, image: Mapping[str, dict], wanted: tuple[str, ...]) -> Path | None:
+        """Its file for one of the targets, or for another."""
+        files = image["targets"]
+        target = next((t for t in (*wanted, *files) if t in files), None)
+        return self.folder / files[target]["file"] if target else None
+
     def file(self, made: Mapping[str, object]) -> Path:
         name = PurePosixPath(str(made["file"]))
         if name.is_absolute() or ".." in name.parts:
@@ -238,9 +244,8 @@ def _miss(index: _Index, request, served: list[dict], ask: _Ask) -> ImageNotFoun
             missing = {name: wanted for name, (_, wanted) in found.items()}
             together = [_words(name, value) for name, value in missing.items()]
             lines.append(f"  no image has {', '.join(together)} with the rest")
-        file = next(iter(near["targets"].values()), None)
-        if file is not None:
-            nearest = index.folder / file["file"]
+        nearest = index.nearest(near, ask.targets)
+        if nearest is not None:
             has = [f"{_words(n, had)} where {w} is wanted" for n, (had, w) in found.items()]
             lines.append(f"  nearest: {nearest.name}, with {', '.join(has)}")
     text = "\n".join([f"expected one for {on}, found none of {len(index.images)}", *lines])
@@ -251,12 +256,13 @@ def _miss_of_target(index: _Index, request, served, ask: _Ask, on: str) -> Image
     """There are images for the layers, and none for what they shall run on."""
     best = min(served, key=request.surplus)
     there = ", ".join(sorted({name for image in served for name in image["targets"]})) or "none"
-    wanted = ", ".join(ask.targets) or f"no target that this processor ({ask.given}) runs"
-    lines = [f"expected one for {on}, found none", f"  no image has code for {wanted}"]
-    lines[-1] += f" (there is {there})"
+    lines = [f"expected one for {on}, found none"]
+    if ask.targets:
+        lines.append(f"  no image has code for {' or '.join(ask.targets)} (there is {there})")
+    else:
+        lines.append(f"  gdn-compile makes no code for {ask.given} (there is {there})")
     reasons = {t: i["refused"][t] for i in served for t in ask.targets if t in i["refused"]}
     lines += [f"  gdn-compile makes none for {t}: {why}" for t, why in reasons.items()]
-    file = next(iter(best["targets"].values()), None)
-    nearest = index.folder / file["file"] if file else None
+    nearest = index.nearest(best, ask.targets)
     can_be_made = bool(ask.targets) and not reasons
     return ask.error("\n".join(lines), {"target": ask.target}, nearest, can_be_made)
