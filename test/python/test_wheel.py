@@ -2,6 +2,7 @@
 """What the wheels hold that tools/packaging/wheels.py has built, if it has; that the recorded
 facts about wheels are of this version; and that the package needs no later Python than it says."""
 
+import hashlib
 import json
 import re
 import subprocess
@@ -13,8 +14,10 @@ from pathlib import Path
 import pytest
 
 import compiler_wheel
+import images_wheel
 import wheel_table
 import wheels
+from gdn import Runtime, image_facts, images
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -112,7 +115,7 @@ def test_a_library_says_nothing_of_the_machine_that_built_it(wheel, library):
 
 
 def test_facts_are_of_this_version():
-    assert set(FACTS) == {*wheels.PROCESSORS, "compiler"}
+    assert set(FACTS) - {"images", "images-f16"} == {*wheels.PROCESSORS, "compiler"}
     for processor in wheels.PROCESSORS:
         facts = FACTS[processor]
         assert facts["wheel"] == f"gdn-{VERSION}-py3-none-{wheels.tag(processor)}.whl"
@@ -136,6 +139,47 @@ def test_facts_of_the_compiler():
         others = set(found["needs"]) - C_LIBRARY - {LOADERS["x86_64"], "libgcc_s.so.1"}
         assert others == ({"libgdnrt.so.0"} if tool == "gdn-run" else set())
     assert facts["ran"]
+
+
+@pytest.mark.parametrize("io", images.PACKAGES)
+def test_a_wheel_of_images(io, build_dir, tmp_path, sanitized):
+    """The files of the index and no others, all for one type of inputs; the first image of each
+    form says of itself what the index says."""
+    package = images.PACKAGES[io]
+    found = sorted(wheels.OUT.glob(f"{package}-{VERSION}-py3-none-any.whl"))
+    if not found:
+        pytest.skip("no such wheel is built: tools/packaging/images_wheel.py --wheel")
+    assert found[0].stat().st_size <= images_wheel.MOST_BYTES
+    with zipfile.ZipFile(found[0]) as archive:
+        archive.extractall(tmp_path)
+    index = json.loads((tmp_path / package / images.INDEX).read_text())
+    assert {row["facts"]["io"] for row in index["images"]} == {io}
+    files = {made["file"] for row in index["images"] for made in row["targets"].values()}
+    there = {path.name for path in (tmp_path / package).iterdir()}
+    assert there == files | {"__init__.py", images.INDEX}
+    runtime = Runtime(build_dir / "lib/libgdnrt.so")
+    for row in index["images"]:
+        for made in row["targets"].values():
+            path = tmp_path / package / made["file"]
+            assert hashlib.sha256(path.read_bytes()).hexdigest() == made["sha256"]
+        said = image_facts.facts_of(runtime.image(path))
+        assert said == {name: row[name] for name in said}, path.name
+
+
+def test_the_table_has_wheels_of_images():
+    facts = {
+        "wheel": f"gdn_images-{VERSION}-py3-none-any.whl",
+        "bytes": 51_000_000,
+        "python": ">=3.10",
+        "count": 2,
+        "io": "bf16",
+        "states": ["bf16", "f32"],
+        "targets": ["sm_90a"],
+    }
+    assert wheel_table.table({"images": facts})[-1] == (
+        "| `gdn-images` | `any` | 51.0 MB | any | 3.10 or later |"
+        " 2 images: bf16, states of bf16 and f32, for `sm_90a` | never run |"
+    )
 
 
 def test_facts_are_of_the_wheels(wheel):

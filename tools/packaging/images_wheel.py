@@ -26,9 +26,11 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import inputs
+
+sys.path.insert(0, str(inputs.ROOT / "python"))
 import catalogue
 import compiler_wheel
-import inputs
 import wheels
 from gdn import Runtime, image_facts, images
 
@@ -238,6 +240,29 @@ def build_wheel(staged: Path, out: Path) -> Path:
     return Path(shutil.move(wheel, out / wheel.name))
 
 
+def facts_of(wheel: Path, index: Mapping[str, object], io: str) -> dict[str, object]:
+    """For docs/generated/wheels.json."""
+    rows = [row for row in index["images"] if row["facts"]["io"] == io]
+    targets = {target for row in rows for target in row["targets"]}
+    return {
+        "wheel": wheel.name,
+        "bytes": wheel.stat().st_size,
+        "python": ">=3.10",
+        "count": sum(len(row["targets"]) for row in rows),
+        "io": io,
+        "states": sorted({row["facts"]["state"] for row in rows}),
+        "targets": [target for target in catalogue.TARGETS if target in targets],
+    }
+
+
+def record(facts: dict[str, object]) -> None:
+    recorded = json.loads(wheels.FACTS.read_text())
+    name = images.PACKAGES[facts["io"]].removeprefix("gdn_").replace("_", "-")
+    ran = recorded.get(name, {}).get("ran")
+    recorded[name] = facts | ({"ran": ran} if ran else {})
+    wheels.FACTS.write_text(json.dumps(recorded, indent=2) + "\n")
+
+
 def table(pairs: list, results: Mapping) -> list[str]:
     """Numbers and sizes by form, types and target."""
     lines = []
@@ -284,6 +309,7 @@ def main() -> int:
     )
     parser.add_argument("--list", action="store_true", help="names of images, and nothing else")
     parser.add_argument("--wheel", action="store_true", help="build wheels of the images")
+    parser.add_argument("--record", action="store_true", help="write docs/generated/wheels.json")
     options = parser.parse_args()
     runtime = Runtime(options.library)
     builder = Builder(options.gdn_compile, options.folder, options.cache, runtime)
@@ -305,6 +331,8 @@ def main() -> int:
         if size > MOST_BYTES:
             print(f"images_wheel: expected at most {MOST_BYTES / 1e6:.0f} MB")
             return 1
+        if options.record:
+            record(facts_of(wheel, index, io))
     return 0
 
 

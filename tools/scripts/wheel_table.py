@@ -23,6 +23,10 @@ NAMES = {
 
 def inside(facts: dict) -> str:
     """The images or tools in a wheel."""
+    if "count" in facts:
+        targets = ", ".join(f"`{target}`" for target in facts["targets"])
+        types = f"{facts['io']}, states of {' and '.join(facts['states'])}"
+        return f"{facts['count']} images: {types}, for {targets}"
     names = list(facts.get("tools", facts.get("images", [])))
     return ", ".join(f"`{name}`" for name in names) or "no images"
 
@@ -38,7 +42,8 @@ def table(facts: dict[str, dict]) -> list[str]:
         size = f"{wheel['bytes'] / 1e6:.1f} MB"
         python = wheel["python"].removeprefix(">=")
         cells = [f"`{name.replace('_', '-')}`", f"`{processor}`", size]
-        cells += [f"{wheel['glibc']} or later", f"{python} or later", inside(wheel)]
+        glibc = f"{wheel['glibc']} or later" if "glibc" in wheel else "any"
+        cells += [glibc, f"{python} or later", inside(wheel)]
         lines.append("| " + " | ".join([*cells, wheel.get("ran", "never run")]) + " |")
     return lines
 
