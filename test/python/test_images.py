@@ -486,10 +486,24 @@ def test_what_is_refused_is_remembered(builder, small, monkeypatch):
         refused["refused"]
         == "a decay per channel expects the layout separate or ready, but got flat"
     )
-    with pytest.raises(RuntimeError, match="f64"):  # an option that is wrong is no refusal
-        builder.make(wrong, "x86-64-v3")
+    failed = builder.make(wrong, "x86-64-v3")  # an option that is wrong is no refusal
+    assert "f64" in failed["failed"] and "refused" not in failed
     monkeypatch.setattr(images_wheel.subprocess, "run", lambda *a, **k: pytest.fail("compiled"))
     assert builder.make(kimi, "x86-64-v3") == refused
+
+
+def test_what_is_a_refusal():
+    left_out = """\
+olmo: remark: a state of 18432 elements does not fit in the registers of 4 warps
+olmo: warning: entry 'verify' has no schedule for sm_90a and is left out
+olmo: error: expects code for sm_90a of every entry that was asked for, but got none of 'verify'
+"""
+    why = "'verify': a state of 18432 elements does not fit in the registers of 4 warps"
+    assert images_wheel.refusal_of(left_out) == why
+    spills = "x: error: 'prefill' expects no spilled registers on sm_90a, but got 4 bytes"
+    assert "expects no spilled registers" in images_wheel.refusal_of(spills)
+    for said in ("x: error: ptxas: did not end by itself within 300 s", "", "terminate called"):
+        assert images_wheel.refusal_of(said) is None
 
 
 def test_parts_of_the_catalogue():

@@ -39,6 +39,9 @@ SOURCE = Path(__file__).parent / "images"
 FOLDER = inputs.FOLDER / "images"
 MOST_BYTES = 100_000_000
 _ERROR = re.compile(r"error: (?:[\w.-]+: )?(.*)")
+# Errors that are about the image; others, such as a ptxas that took too long, may go away.
+_REFUSAL = re.compile(r"expects (code for|no spilled registers)|a decay per channel expects")
+_WHY = re.compile(r"(?:remark: |is left out: )(.*)$", re.MULTILINE)
 
 
 class Builder:
@@ -63,7 +66,8 @@ class Builder:
         return facts
 
     def make(self, item: catalogue.Item, target: str) -> dict[str, object]:
-        """Compiles an image unless it is there: {"bytes": ..} or {"refused": why}."""
+        """Compiles an image unless it is there: {"bytes": ..}, {"refused": why}, or, which is
+        not remembered, {"failed": why}."""
         path = self.folder / item.file(target)
         options = [*item.source, *item.options, f"--target={target}"]
         stamp = path.with_suffix(".json")
@@ -77,16 +81,14 @@ class Builder:
         start = time.monotonic()
         command = [self.tool, *options, f"--cache={self.cache}", "-o", made]
         done = subprocess.run([*map(str, command)], text=True, capture_output=True)
-        if done.returncode < 0:  # stopped from outside, which says nothing of the image
-            raise RuntimeError(f"{path.name}: gdn-compile ended with signal {-done.returncode}")
         result = key | {"seconds": round(time.monotonic() - start, 1)}
         if done.returncode:
             made.unlink(missing_ok=True)
             path.unlink(missing_ok=True)
-            said = _ERROR.findall(done.stderr)
-            if not said:
-                raise RuntimeError(f"{path.name}: {done.stderr[-2000:]}")
-            result["refused"] = said[-1]
+            if (why := refusal_of(done.stderr)) is None:
+                said = _ERROR.findall(done.stderr)[-1:] or [done.stderr[-2000:]]
+                return result | {"failed": said[0]}
+            result["refused"] = why
         else:
             data = made.read_bytes()
             result["bytes"], result["compressed"] = len(data), len(zlib.compress(data, 6))
@@ -110,6 +112,18 @@ class Builder:
             if any(code.format == "ptx" for code in codes):
                 raise ValueError(f"{path.name}: expected machine code, found PTX: no ptxas?")
         return found
+
+
+def refusal_of(said: str) -> str | None:
+    """Why gdn-compile makes no image, if that is a fact about the image."""
+    errors = [error for error in _ERROR.findall(said) if _REFUSAL.search(error)]
+    if not errors:
+        return None
+    if not errors[-1].startswith("expects code for"):
+        return errors[-1]
+    entries = re.search(r"got none of (.*)", errors[-1])
+    reasons = sorted({why for why in _WHY.findall(said) if not why.startswith("'")})
+    return ": ".join([entries[1] if entries else errors[-1], "; ".join(reasons) or "no schedule"])
 
 
 def _is_for(code: object, target: str) -> bool:
@@ -144,7 +158,8 @@ def compile_all(
         result = builder.make(item, target)
         with lock:
             done.append(result)
-            what = "refused" if "refused" in result else f"{result['bytes'] / 1e3:,.0f} kB"
+            what = next((word for word in ("refused", "failed") if word in result), None)
+            what = what or f"{result['bytes'] / 1e3:,.0f} kB"
             took = time.monotonic() - start
             left = took / len(done) * (len(pairs) - len(done))
             say(
@@ -319,9 +334,15 @@ def main() -> int:
         print("\n".join(item.file(target) for item, target in pairs) or "images_wheel: none")
         return 0 if pairs else 1
     results = compile_all(builder, pairs, options.jobs, lambda text: print(text, flush=True))
+    failed = [(i, t) for i, t in pairs if "failed" in results[i.name, t]]
+    pairs = [pair for pair in pairs if pair not in failed]
     index = index_of(builder, pairs, results, presets)
     write_index(options.folder, index)
     print("\n".join(table(pairs, results)))
+    for item, target in failed:
+        print(f"images_wheel: {item.file(target)}: {results[item.name, target]['failed']}")
+    if failed:
+        return 1
     for io in images.PACKAGES if options.wheel else ():
         if not any(row["facts"]["io"] == io for row in index["images"]):
             continue
