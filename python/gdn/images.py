@@ -218,16 +218,13 @@ class _Index:
         return path
 
 
-def _words(name: str, value: object) -> str:
-    return f"{name} {value}" if value is not None else f"no {name}"
-
-
 def _miss(index: _Index, request, served: list[dict], ask: _Ask) -> ImageNotFoundError:
     on = f"{ask.target or ask.given}, engine {ask.engine}"
     if served:
         return _miss_of_target(index, request, served, ask, on)
     missing, lines = {}, []
-    wanted = dict(request.facts)
+    # Facts that are None follow from others, which are named.
+    wanted = {name: value for name, value in request.facts.items() if value is not None}
     if request.verify != "none":
         wanted["verify"] = request.verify
     for name, value in wanted.items():
@@ -235,18 +232,20 @@ def _miss(index: _Index, request, served: list[dict], ask: _Ask) -> ImageNotFoun
         if value not in have:
             missing[name] = value
             there = ", ".join(sorted(str(v) for v in have if v is not None)) or "none"
-            lines.append(f"  no image has {_words(name, value)} (there is {there})")
+            lines.append(f"  no image has {name} {value} (there is {there})")
     nearest = None
     if index.images:
         near = min(index.images, key=lambda image: len(request.differences(image)))
-        found = request.differences(near)
+        found = {
+            name: values for name, values in request.differences(near).items() if None not in values
+        }
         if not missing:
             missing = {name: wanted for name, (_, wanted) in found.items()}
-            together = [_words(name, value) for name, value in missing.items()]
+            together = [f"{name} {value}" for name, value in missing.items()]
             lines.append(f"  no image has {', '.join(together)} with the rest")
         nearest = index.nearest(near, ask.targets)
         if nearest is not None:
-            has = [f"{_words(n, had)} where {w} is wanted" for n, (had, w) in found.items()]
+            has = [f"{n} {had} where {w} is wanted" for n, (had, w) in found.items()]
             lines.append(f"  nearest: {nearest.name}, with {', '.join(has)}")
     text = "\n".join([f"expected one for {on}, found none of {len(index.images)}", *lines])
     return ask.error(text, missing, nearest)
