@@ -3,7 +3,8 @@
 engine ask for. `gdn.images.find` compares the two.
 
 A fact that does not change an image's code is None: there is no gate and no epsilon without the
-norm, no width of a convolution where the inputs are ready.
+norm, no width of a convolution where the inputs are ready. A fact that entries take as an argument
+(--norm-constants) is ARGUMENT, and serves every value.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 
 from .runtime import Image
 
+#: The value of a fact that is an argument of the entries.
+ARGUMENT = "argument"
 #: In the order in which messages name them.
 FACTS = (
     "decay",
@@ -67,7 +70,7 @@ class Request:
         found = {
             name: (image["facts"][name], wanted)
             for name, wanted in self.facts.items()
-            if image["facts"][name] != wanted
+            if image["facts"][name] not in (wanted, ARGUMENT)
         }
         if self.verify not in ("none", image["verify"]):
             found["verify"] = image["verify"], self.verify
@@ -78,9 +81,12 @@ class Request:
 
     def surplus(self, image: Mapping[str, object]) -> tuple:
         """How much more an image has than is asked for; the smallest is taken. Checkpoints are
-        the dearest: with them some GPUs have fewer variants of prefill."""
+        the dearest: with them some GPUs have fewer variants of prefill. Then arguments, which
+        take a few percent of a decode step of one sequence."""
         more = set(image["parameters"]) - self.parameters
-        return "checkpoints" in more, image["verify"] != self.verify, len(more)
+        arguments = sum(value == ARGUMENT for value in image["facts"].values())
+        verifies = image["verify"] != self.verify
+        return "checkpoints" in more, arguments, verifies, len(more)
 
 
 def relevant(facts: Mapping[str, object]) -> dict[str, object]:
@@ -157,7 +163,7 @@ def facts_of(image: Image) -> dict[str, object]:
         "layout": said["layout"],
         "outputs": said["outputs"],
         "output_gate": said["output_gate"],
-        "norm_eps": float(said["norm_eps"]),
+        "norm_eps": said["norm_eps"] if said["norm_eps"] == ARGUMENT else float(said["norm_eps"]),
         "doubled_beta": said["doubled_beta"] == "1",
         "decay": "channel" if per_channel else "head",
         "key_dim": int(key_dim),

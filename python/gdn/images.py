@@ -229,7 +229,7 @@ def _miss(index: _Index, request, served: list[dict], ask: _Ask) -> ImageNotFoun
         wanted["verify"] = request.verify
     for name, value in wanted.items():
         have = {image["facts"].get(name, image.get(name)) for image in index.images}
-        if value not in have:
+        if value not in have and image_facts.ARGUMENT not in have:
             missing[name] = value
             there = ", ".join(sorted(str(v) for v in have if v is not None)) or "none"
             lines.append(f"  no image has {name} {value} (there is {there})")

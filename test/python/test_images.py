@@ -93,6 +93,23 @@ def test_every_kind_of_verify(verify, engine, folder):
     assert item_of(path)[0].form.name == (verify if verify != "none" else "slots")
 
 
+def test_a_norm_that_no_preset_has(folder):
+    """Epsilon and gate are arguments of one image, which is taken where no image has them."""
+    config = model_configs.PRESETS["qwen3.5-4b"]["text_config"]
+    own = images.find(config, "sm_90a", engine="vllm", folder=folder)
+    shared = images.find("qwen3.8-flash-next", "sm_90a", engine="vllm", folder=folder)
+    assert own != shared
+    assert item_of(shared)[0].facts["norm_eps"] == image_facts.ARGUMENT
+    assert "--norm-constants" in item_of(shared)[0].options
+    assert "--norm-constants" not in item_of(own)[0].options
+    for other in ({"rms_norm_eps": 1e-3}, {"output_gate_type": "sigmoid"}):
+        assert images.find(config | other, "sm_90a", engine="vllm", folder=folder) == shared
+    # Layers with another layout have no such image.
+    config = model_configs.PRESETS["qwen3-next-80b-a3b"] | {"rms_norm_eps": 1e-3}
+    with pytest.raises(ImageNotFoundError, match=r"no image has norm_eps 0\.001 with the rest"):
+        images.find(config, "sm_90a", engine="vllm", folder=folder)
+
+
 @pytest.mark.parametrize("l2norm", [False, True])
 def test_the_rule_alone(l2norm, folder):
     rule = {"layout": "ready", "outputs": "core", "l2norm": l2norm}
@@ -156,7 +173,7 @@ def test_a_fact_that_no_image_has(folder):
     ), error
     assert str(error) == (
         "images: expected one for sm_90a, engine vllm, found none of 120\n"
-        "  no image has norm_eps 0.001 (there is 1e-05, 1e-06)\n"
+        "  no image has norm_eps 0.001 with the rest\n"
         f"  nearest: {error.nearest.name}, with norm_eps 1e-06 where 0.001 is wanted\n"
         "  to make one: gdn-compile --config config.json --for=vllm --io=bf16 --state=f32"
         " --target=sm_90a -o layer.gdnk\n"
@@ -365,7 +382,7 @@ def test_the_target_of_a_gpu():
 def test_the_command_of_a_miss_is_right(name, tool, folder, tmp_path, monkeypatch):
     """It is taken by gdn-compile, and what it makes is what was asked for."""
     monkeypatch.chdir(tmp_path)
-    config = model_configs.PRESETS["qwen3.5-4b"]
+    config = model_configs.PRESETS["qwen3.5-4b"]["text_config"]
     (tmp_path / "config.json").write_text(json.dumps(config))
     asked = {"preset": "qwen3.5-4b", "config": config}[name]
     options = {"engine": "sglang", "verify": "tree", "state": "f16"}

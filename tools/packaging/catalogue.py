@@ -73,6 +73,7 @@ class Item:
     def options(self) -> list[str]:
         """Of gdn-compile, without a target."""
         form = [f"--for={self.form.engine}", *self.form.options]
+        form += ["--norm-constants"] * (self.facts["norm_eps"] == image_facts.ARGUMENT)
         types = [f"--io={self.io}", f"--state={self.state}"]
         return [*form, *types, *["--verify-tokens=0"] * self.is_unbounded]
 
@@ -115,9 +116,17 @@ def item_of(form: Form, model: Mapping[str, object], io: str, state: str) -> Ite
     facts["layout"] = said.get("layout") or engine.layout or model["layout"]
     facts["outputs"] = said.get("outputs") or engine.outputs
     facts = image_facts.relevant(facts)
+    if _serves_all_norms(facts):
+        facts["output_gate"] = facts["norm_eps"] = image_facts.ARGUMENT
     parameters = [p for p in image_facts.PARAMETERS if p in said or p in engine.parameters]
     verify = said.get("verify") or engine.verify
     return Item(_name(form, facts), form, io, state, facts, verify, parameters)
+
+
+def _serves_all_norms(facts: Mapping[str, object]) -> bool:
+    """Layers that differ from those of most models in the gate of the norm alone: their images
+    take it, and epsilon, as an argument, and so serve other models with heads like these."""
+    return facts["layout"] == "flat" and facts["output_gate"] == "sigmoid"
 
 
 def _name(form: Form, facts: Mapping[str, object]) -> str:
@@ -125,7 +134,11 @@ def _name(form: Form, facts: Mapping[str, object]) -> str:
     words = [form.name, f"{facts['key_dim']}x{facts['value_dim']}"]
     words += ["channel"] * (facts["decay"] == "channel") + ["beta2"] * bool(facts["doubled_beta"])
     if facts["outputs"] != "core":
-        words += [facts["layout"], facts["output_gate"], f"eps{facts['norm_eps']:g}"]
+        words.append(facts["layout"])
+        if facts["norm_eps"] == image_facts.ARGUMENT:
+            words.append("norm")
+        else:
+            words += [facts["output_gate"], f"eps{facts['norm_eps']:g}"]
     return "-".join([*words, facts["io"], facts["state"]])
 
 
