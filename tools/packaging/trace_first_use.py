@@ -70,6 +70,8 @@ lap("load the file")
 kernel = device.kernel(image, options["entry"])
 lap("make the kernel")
 binding = kernel.bind(**values)
+if binding.workspace_bytes:
+    binding.set_workspace()
 binding.launch()
 device.synchronize()
 lap("first launch")
