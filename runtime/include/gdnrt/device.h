@@ -49,8 +49,13 @@ public:
   /// none.
   virtual const TensorMapEncoder *tensorMapEncoder() const { return nullptr; }
   /// Runs all units of `binding` in the order of `stream`. It may return before
-  /// they have ended. The binding may be rebound as soon as it returns.
-  virtual Status launch(const Binding &binding, void *stream) = 0;
+  /// they have ended. The binding may be rebound as soon as it returns. With
+  /// `capturing` false the caller knows that the stream is not being captured.
+  virtual Status launch(const Binding &binding, void *stream,
+                        bool capturing) = 0;
+  Status launch(const Binding &binding, void *stream) {
+    return launch(binding, stream, /*capturing=*/true);
+  }
 };
 
 class Device {
@@ -121,6 +126,8 @@ private:
 /// UNSUPPORTED if `stream` is being captured into a graph. `what` (lower case)
 /// is the name in the message of what cannot be captured.
 Status refuseCapture(Device &device, void *stream, const char *what);
+/// That status.
+Status captureRefused(const char *what);
 
 } // namespace gdnrt
 

@@ -135,6 +135,7 @@ private:
   Status bind();
   bool mayOverlap(const LaunchStream &stream) const;
   Status giveWorkspace(void *stream);
+  Status keepForGraph(void *stream);
   Status fill(const GDNMetadataView &step, const gdnrt_run &run,
               const gdnrt_named_arg *tokens, size_t count);
   Status setVector(size_t param, const void *data, int64_t size, DType dtype);

@@ -44,10 +44,14 @@ void Device::setOrdered(void *order, uint64_t writes) {
   known = std::max(known, writes);
 }
 
+Status gdnrt::captureRefused(const char *what) {
+  return failure(StatusCode::unsupported, what,
+                 ": expected a stream that is not captured");
+}
+
 Status gdnrt::refuseCapture(Device &device, void *stream, const char *what) {
   auto capturing = device.isCapturing(stream);
   if (capturing.isOk() && *capturing)
-    return failure(StatusCode::unsupported, what,
-                   ": expected a stream that is not captured");
+    return captureRefused(what);
   return capturing.status();
 }

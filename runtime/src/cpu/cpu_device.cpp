@@ -41,7 +41,8 @@ public:
 
   const CodeSchema &schema() const override { return schema_; }
   size_t codeIndex() const override { return index_; }
-  Status launch(const Binding &binding, void *stream) override;
+  using LoadedCode::launch;
+  Status launch(const Binding &binding, void *stream, bool capturing) override;
 
 private:
   struct Launch {
@@ -141,7 +142,8 @@ void CpuCode::runRange(void *context, int64_t begin, int64_t end, int worker) {
   launch.function(launch.words, begin, end, scratch);
 }
 
-Status CpuCode::launch(const Binding &binding, void *stream) {
+Status CpuCode::launch(const Binding &binding, void *stream,
+                       bool /*capturing*/) {
   if (Status status = checkStream(stream); !status.isOk())
     return status;
   if (Status status = binding.checkVariant(); !status.isOk())

@@ -36,7 +36,8 @@ public:
   const TensorMapEncoder *tensorMapEncoder() const override {
     return hasTensorMaps_ ? &encoder_ : nullptr;
   }
-  Status launch(const Binding &binding, void *stream) override;
+  using LoadedCode::launch;
+  Status launch(const Binding &binding, void *stream, bool capturing) override;
 
 private:
   CodeSchema schema_;
@@ -124,7 +125,7 @@ Status CudaCode::makeKernels(const std::shared_ptr<cuda::LoadedModule> &module,
   return {};
 }
 
-Status CudaCode::launch(const Binding &binding, void *stream) {
+Status CudaCode::launch(const Binding &binding, void *stream, bool capturing) {
   if (binding.units() == 0)
     return {};
   if (Status status = binding.checkVariant(); !status.isOk())
@@ -132,10 +133,11 @@ Status CudaCode::launch(const Binding &binding, void *stream) {
   cuda::CurrentContext current(*context_);
   if (!current.status().isOk())
     return current.status();
-  if (Status status = cuda::keepForGraph(context_->driver(), toStream(stream),
-                                         module_, binding.entry().name);
-      !status.isOk())
-    return status;
+  if (capturing)
+    if (Status status = cuda::keepForGraph(context_->driver(), toStream(stream),
+                                           module_, binding.entry().name);
+        !status.isOk())
+      return status;
   // makeKernels has checked that they fit.
   int64_t words[cuda::kMostWords];
   int64_t *end =
@@ -280,10 +282,18 @@ Status CudaDevice::upload(void *to, const void *from, uint64_t bytes,
   if (!current.status().isOk() || bytes == 0)
     return current.status();
   // A graph would keep the address of what the host has now.
-  if (Status s = refuseCapture(*this, stream, "upload"); !s.isOk())
-    return s;
-  // The driver stages memory that is not pinned before it returns.
   const cuda::Driver &driver = context_->driver();
+  if (stream && driver.streamIsCapturing) {
+    int status = 0;
+    if (Status s =
+            driver.check(driver.streamIsCapturing(toStream(stream), &status),
+                         "cuStreamIsCapturing", "upload");
+        !s.isOk())
+      return s;
+    if (status != 0)
+      return captureRefused("upload");
+  }
+  // The driver stages memory that is not pinned before it returns.
   return driver.check(
       driver.copyToDevice(toAddress(to), from, bytes, toStream(stream)),
       "cuMemcpyHtoDAsync", "upload");

@@ -20,7 +20,8 @@ public:
       : schema_(std::move(schema)), index_(index) {}
   const CodeSchema &schema() const override { return schema_; }
   size_t codeIndex() const override { return index_; }
-  Status launch(const Binding &binding, void *) override {
+  using LoadedCode::launch;
+  Status launch(const Binding &binding, void *, bool) override {
     return binding.checkVariant();
   }
 

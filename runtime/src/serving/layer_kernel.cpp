@@ -428,6 +428,15 @@ Status LayerKernel::check(const GDNMetadataView &step, const gdnrt_run &run,
   return {};
 }
 
+/// A graph keeps the workspace that it was captured with.
+Status LayerKernel::keepForGraph(void *stream) {
+  if (sharesWorkspace_)
+    return device().keepForGraph(stream, shared_);
+  if (!workspaces_.empty())
+    return device().keepForGraph(stream, workspaces_.back());
+  return {};
+}
+
 Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
                            const gdnrt_named_arg *tokens, size_t count,
                            const LaunchStream &stream) {
@@ -436,20 +445,17 @@ Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
     if (Status s = prepare(step, run, tokens, count, stream); !s.isOk())
       return s;
   prepared_ = nullptr;
-  std::shared_ptr<const void> memory;
-  if (sharesWorkspace_)
-    memory = shared_;
-  else if (!workspaces_.empty())
-    memory = workspaces_.back();
-  if (memory)
-    if (Status s = device().keepForGraph(stream.stream, memory); !s.isOk())
+  if (stream.capturing)
+    if (Status s = keepForGraph(stream.stream); !s.isOk())
       return s;
   // Read first: what is noted from here on is not behind this launch.
   const uint64_t writes = device().poolWrites();
   const bool waits = !binding_->allowsDependentLaunch();
   if (kernel_->entry->movesStates())
     device().notePoolWrite();
-  if (Status s = kernel_->code->launch(*binding_, stream.stream); !s.isOk())
+  if (Status s =
+          kernel_->code->launch(*binding_, stream.stream, stream.capturing);
+      !s.isOk())
     return s;
   if (waits && allowsDependent_)
     device().setOrdered(stream.order(), writes);

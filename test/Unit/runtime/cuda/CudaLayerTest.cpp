@@ -189,6 +189,26 @@ TEST_F(CudaLayer, RowsOfPaddingAreOneCall) {
   }
 }
 
+TEST_F(CudaLayer, CallsOfAStep) {
+  GDNLayer &layer = makeLayer();
+  alignas(16) char stream[16];
+  EXPECT_TRUE(overlaps(layer, stream)); // binds
+  // As in an engine, whose context is current.
+  setFakeCurrentContext(fakeCuda().launches.front().context);
+  fakeCuda().calls.clear();
+  ASSERT_TRUE(
+      device->upload(arena, step.arena, step.device_bytes, stream).isOk());
+  EXPECT_TRUE(overlaps(layer, stream));
+  std::vector<std::string> others;
+  for (const std::string &call : fakeCuda().calls)
+    if (call != "cuCtxGetCurrent" && call != "cuLaunchKernelEx")
+      others.push_back(call); // the context is a variable of the thread
+  EXPECT_EQ(others, (std::vector<std::string>{"cuStreamIsCapturing",
+                                              "cuMemcpyHtoDAsync",
+                                              "cuStreamIsCapturing"}));
+  EXPECT_EQ(fakeCuda().count("cuCtxGetCurrent"), 3);
+}
+
 TEST_F(CudaLayer, DebugChecksWait) {
   debugChecks = true;
   GDNLayer &layer = makeLayer();
