@@ -98,8 +98,8 @@ class Arg(c.Structure):
         ("data", c.c_void_p),
         ("dtype", c.c_int32),
         ("rank", c.c_int32),
-        ("sizes", c.POINTER(c.c_int64)),
-        ("strides", c.POINTER(c.c_int64)),
+        ("sizes", c.c_void_p),  # of i64
+        ("strides", c.c_void_p),
         ("null_slot", c.c_int64),
     ]
 

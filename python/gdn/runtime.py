@@ -399,8 +399,7 @@ def named_arguments(arguments: Mapping[str, object], device: Device, written: Co
     keep = []
     for slot, (name, value) in zip(named, arguments.items(), strict=False):
         slot.name = name.encode()
-        slot.arg, alive = _argument(name, value, device, name in written)
-        keep.append(alive)
+        keep.append(_fill(slot.arg, name, value, device, name in written))
     return named, keep
 
 
@@ -436,19 +435,21 @@ def _stream(stream: object) -> int | None:
 
 def _argument(name: str, value: object, device: "Device", written: bool):
     """The C form of an argument, and what must live as long as the binding."""
-    null_slot = 0
+    arg = _abi.Arg()
+    return arg, _fill(arg, name, value, device, written)
+
+
+_CODES = {name: code for code, name in enumerate(DTYPES)}
+
+
+def _fill(arg: _abi.Arg, name: str, value: object, device: "Device", written: bool):
+    """Sets the C form of an argument; returns what must live as long as it is used."""
     if isinstance(value, Pool):
-        value, null_slot = value.array, value.null_slot
+        value, arg.null_slot = value.array, value.null_slot
     array = argument(name, value, device, written)
     rank = len(array.shape)
-    sizes = (c.c_int64 * rank)(*array.shape)
-    strides = (c.c_int64 * rank)(*array.strides)
-    arg = _abi.Arg(
-        array.data,
-        DTYPES.index(array.dtype),
-        rank,
-        c.cast(sizes, c.POINTER(c.c_int64)),
-        c.cast(strides, c.POINTER(c.c_int64)),
-        null_slot,
-    )
-    return arg, (array.owner, sizes, strides)
+    dims = (c.c_int64 * (2 * rank))(*array.shape, *array.strides)
+    arg.data, arg.dtype, arg.rank = array.data, _CODES[array.dtype], rank
+    arg.sizes = address = c.addressof(dims)
+    arg.strides = address + 8 * rank
+    return array.owner, dims

@@ -164,7 +164,9 @@ class StatePool(_Handle):
     def _view(self, buffer: int, layer: int) -> object:
         arg = _abi.Arg()
         self._runtime.call("gdnrt_state_pool_view", self._handle, buffer, layer, c.byref(arg))
-        shape, strides = (tuple(x[i] for i in range(arg.rank)) for x in (arg.sizes, arg.strides))
+        shape, strides = (
+            tuple((c.c_int64 * arg.rank).from_address(at)) for at in (arg.sizes, arg.strides)
+        )
         device = self._device
         found = View(arg.data, DTYPES[arg.dtype], shape, strides, device.kind, self, device.ordinal)
         return _numpy(found) if self._device.kind == "cpu" else found
