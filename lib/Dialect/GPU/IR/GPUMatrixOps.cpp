@@ -4,32 +4,21 @@
 // there.
 #include "gdn/Dialect/GPU/IR/GPU.h"
 #include "gdn/Dialect/LoopContracts.h"
+#include "gdn/Dialect/TileChecks.h"
 
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
 using namespace gdn::gpu;
 
-/// (C1) of copies.
-static LogicalResult verifyDims(Operation *op, MemRefType view,
-                                SharedType buffer, ValueRange indices,
-                                ArrayRef<int64_t> dims) {
-  if (int64_t(indices.size()) != view.getRank())
-    return op->emitOpError(
-               "expects one index per dimension of 'view', which is ")
-           << view.getRank() << ", but got " << indices.size();
-  if (int64_t(dims.size()) != buffer.getRank())
-    return op->emitOpError("expects one entry of 'dims' per dimension of "
-                           "'buffer', which is ")
-           << buffer.getRank() << ", but got " << dims.size();
-  llvm::SmallSet<int64_t, 2> seen;
-  for (int64_t dim : dims)
-    if (dim < 0 || dim >= view.getRank() || !seen.insert(dim).second)
-      return op->emitOpError("expects 'dims' to name distinct dimensions of "
-                             "'view' below ")
-             << view.getRank() << ", but got " << dim;
-  return success();
+/// (C1) and the elements of (C2) of copies.
+template <typename OpTy>
+static LogicalResult verifyCopied(OpTy op, SharedType buffer) {
+  auto view = cast<MemRefType>(op.getView().getType());
+  if (failed(gdn::verifyViewDims(op, view, op.getIndices().size(), op.getDims(),
+                                 buffer.getRank(), "'buffer'")))
+    return failure();
+  return gdn::verifyViewElement(op, view, buffer.getElementType(), "'buffer'");
 }
 
 /// The columns of a warp are whole pieces.
@@ -114,21 +103,16 @@ static LogicalResult verifyTensorMap(BeginCopyOp copy) {
 }
 
 LogicalResult BeginCopyOp::verify() {
-  // begin_copy_c1
-  auto view = cast<MemRefType>(getView().getType());
+  // begin_copy_c1, begin_copy_c2
   SharedType buffer = getBuffer().getType();
-  if (failed(verifyDims(*this, view, buffer, getIndices(), getDims())))
+  if (failed(verifyCopied(*this, buffer)))
     return failure();
-  // begin_copy_c2
-  if (view.getElementType() != buffer.getElementType())
-    return emitOpError("expects 'buffer' to have the view's element type ")
-           << view.getElementType() << ", but got " << buffer.getElementType();
   if (buffer.getRowBytes() % 16 != 0)
     return emitOpError("expects rows of a multiple of 16 bytes, but got ")
            << buffer;
   // begin_copy_c6
-  if (getScattered() &&
-      (buffer.getRank() != 1 || view.getElementTypeBitWidth() != 32))
+  if (getScattered() && (buffer.getRank() != 1 ||
+                         buffer.getElementType().getIntOrFloatBitWidth() != 32))
     return emitOpError("expects a tile of rank 1 with elements of 32 bits for "
                        "'scattered', but got ")
            << buffer;
@@ -143,15 +127,10 @@ LogicalResult BeginCopyOp::verify() {
 }
 
 LogicalResult CopyOutOp::verify() {
-  // copy_out_c1
-  auto view = cast<MemRefType>(getView().getType());
+  // copy_out_c1, copy_out_c2
   SharedType buffer = getBuffer().getType();
-  if (failed(verifyDims(*this, view, buffer, getIndices(), getDims())))
+  if (failed(verifyCopied(*this, buffer)))
     return failure();
-  // copy_out_c2
-  if (view.getElementType() != buffer.getElementType())
-    return emitOpError("expects 'buffer' to have the view's element type ")
-           << view.getElementType() << ", but got " << buffer.getElementType();
   if (failed(verifyWarpgroupColumns(*this, buffer)))
     return failure();
   // copy_out_c5
@@ -161,7 +140,7 @@ LogicalResult CopyOutOp::verify() {
                "each group, of 16 bits, of an argument of the function of up "
                "to 4 dimensions whose last is a multiple of 64 up to 256, for "
                "'tensor_map', but got ")
-           << buffer << " and " << view;
+           << buffer << " and " << getView().getType();
   // copy_out_c7
   if (getFullUntilLast() &&
       failed(gdn::verifyFullUntilLast(*this, getRows(), buffer.getShape()[0])))

@@ -4,11 +4,11 @@
 // GPUOps.td lists.
 #include "gdn/Dialect/GPU/IR/GPU.h"
 #include "gdn/Dialect/Tile/IR/StageFields.h"
+#include "gdn/Dialect/TileChecks.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
-#include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
 using namespace gdn::gpu;
@@ -27,15 +27,8 @@ LogicalResult gdn::gpu::verifyDirectlyInFunction(Operation *op) {
 LogicalResult BlockIdOp::verify() {
   // block_id_c1
   auto function = (*this)->getParentOfType<FunctionOpInterface>();
-  ArrayAttr grid = gdn::tile::StageFields(function).getGrid();
-  if (!grid)
-    return emitOpError("expects a function with 'grid' of 'gdn_tile.stage' "
-                       "around it");
-  if (getAxis() >= grid.size())
-    return emitOpError("expects an axis below ")
-           << grid.size()
-           << ", the size of 'grid' of 'gdn_tile.stage', but got " << getAxis();
-  return success();
+  return gdn::verifyAxis(*this, gdn::tile::StageFields(function).getGrid(),
+                         getAxis());
 }
 
 /// The constraints that load, store, prefetch and copy share: (C1) and (C2) of
@@ -43,25 +36,10 @@ LogicalResult BlockIdOp::verify() {
 template <typename OpTy, typename TileTy>
 static LogicalResult verifyAccess(OpTy op, TileTy tile) {
   auto view = cast<MemRefType>(op.getView().getType());
-  int64_t rank = tile.getShape().size();
-  if (int64_t(op.getIndices().size()) != view.getRank())
-    return op.emitOpError(
-               "expects one index per dimension of 'view', which is ")
-           << view.getRank() << ", but got " << op.getIndices().size();
-  if (int64_t(op.getDims().size()) != rank)
-    return op.emitOpError("expects one entry of 'dims' per dimension of the "
-                          "tile, which is ")
-           << rank << ", but got " << op.getDims().size();
-  llvm::SmallSet<int64_t, 2> seen;
-  for (int64_t dim : op.getDims())
-    if (dim < 0 || dim >= view.getRank() || !seen.insert(dim).second)
-      return op.emitOpError("expects 'dims' to name distinct dimensions of "
-                            "'view' below ")
-             << view.getRank() << ", but got " << dim;
-  if (view.getElementType() != tile.getElementType())
-    return op.emitOpError("expects the tile to have the view's element type ")
-           << view.getElementType() << ", but got " << tile.getElementType();
-  return success();
+  if (failed(gdn::verifyViewDims(op, view, op.getIndices().size(), op.getDims(),
+                                 tile.getShape().size(), "the tile")))
+    return failure();
+  return gdn::verifyViewElement(op, view, tile.getElementType(), "the tile");
 }
 
 /// True if `begin` begins a load of what `load` loads. It may stand further

@@ -4,10 +4,10 @@
 // TileOps.td lists.
 #include "gdn/Dialect/LoopContracts.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
+#include "gdn/Dialect/TileChecks.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
-#include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
 using namespace gdn::tile;
@@ -77,15 +77,7 @@ static void printScanTypes(OpAsmPrinter &printer, Operation *, Value,
 LogicalResult BlockIdOp::verify() {
   // block_id_c1
   auto func = (*this)->getParentOfType<func::FuncOp>();
-  ArrayAttr grid = StageFields(func).getGrid();
-  if (!grid)
-    return emitOpError("expects a function with 'grid' of 'gdn_tile.stage' "
-                       "around it");
-  if (getAxis() >= grid.size())
-    return emitOpError("expects an axis below ")
-           << grid.size()
-           << ", the size of 'grid' of 'gdn_tile.stage', but got " << getAxis();
-  return success();
+  return gdn::verifyAxis(*this, StageFields(func).getGrid(), getAxis());
 }
 
 LogicalResult LastInGroupOp::verify() {
@@ -101,24 +93,10 @@ LogicalResult LastInGroupOp::verify() {
 template <typename OpTy> static LogicalResult verifyAccess(OpTy op) {
   auto view = cast<MemRefType>(op.getView().getType());
   auto tile = cast<VectorType>(op.getTile().getType());
-  if (int64_t(op.getIndices().size()) != view.getRank())
-    return op.emitOpError(
-               "expects one index per dimension of 'view', which is ")
-           << view.getRank() << ", but got " << op.getIndices().size();
-  if (int64_t(op.getDims().size()) != tile.getRank())
-    return op.emitOpError("expects one entry of 'dims' per dimension of the "
-                          "tile, which is ")
-           << tile.getRank() << ", but got " << op.getDims().size();
-  llvm::SmallSet<int64_t, 2> seen;
-  for (int64_t dim : op.getDims())
-    if (dim < 0 || dim >= view.getRank() || !seen.insert(dim).second)
-      return op.emitOpError("expects 'dims' to name distinct dimensions of "
-                            "'view' below ")
-             << view.getRank() << ", but got " << dim;
-  if (view.getElementType() != tile.getElementType())
-    return op.emitOpError("expects the tile to have the view's element type ")
-           << view.getElementType() << ", but got " << tile.getElementType();
-  return success();
+  if (failed(gdn::verifyViewDims(op, view, op.getIndices().size(), op.getDims(),
+                                 tile.getRank(), "the tile")))
+    return failure();
+  return gdn::verifyViewElement(op, view, tile.getElementType(), "the tile");
 }
 
 LogicalResult LoadOp::verify() { return verifyAccess(*this); }
@@ -151,41 +129,14 @@ LogicalResult MapRowsOp::verifyRegions() {
         got != rows)
       return emitOpError("expects every input and result to have ")
              << rows << " rows, set by the first result, but got " << got;
-  // map_rows_c2
-  Block &body = getBody().front();
-  if (body.getNumArguments() != getInputs().size() + 1)
-    return emitOpError("expects the body to have ")
-           << getInputs().size() + 1
-           << " arguments, the row number and one per input, but got "
-           << body.getNumArguments();
-  if (!body.getArgument(0).getType().isIndex())
-    return emitOpError("expects the first argument of the body to be the row "
-                       "number, an index, but got ")
-           << body.getArgument(0).getType();
-  for (auto [arg, input] :
-       llvm::zip(body.getArguments().drop_front(), getInputs())) {
-    Type want = getRowType(cast<VectorType>(input.getType()));
-    if (arg.getType() != want)
-      return emitOpError("expects argument ")
-             << arg.getArgNumber() << " of the body to be " << want
-             << ", the row of its input, but got " << arg.getType();
-  }
-  // map_rows_c3
-  auto yield = cast<YieldOp>(body.getTerminator());
-  if (yield.getNumOperands() != getNumResults())
-    return yield.emitOpError("expects ")
-           << getNumResults() << " operands, one per result, but got "
-           << yield.getNumOperands();
-  for (auto [index, pair] :
-       llvm::enumerate(llvm::zip(yield.getResults(), getResults()))) {
-    auto [row, result] = pair;
-    Type want = getRowType(cast<VectorType>(result.getType()));
-    if (row.getType() != want)
-      return yield.emitOpError("expects operand ")
-             << index << " to be " << want
-             << ", the row of its result, but got " << row.getType();
-  }
-  return success();
+  // map_rows_c2, map_rows_c3
+  auto rowsOf = [](ValueRange tiles) {
+    return llvm::map_to_vector(tiles, [](Value tile) {
+      return getRowType(cast<VectorType>(tile.getType()));
+    });
+  };
+  return gdn::verifyRowBody(*this, getBody().front(), rowsOf(getInputs()),
+                            rowsOf(getResults()), "the row");
 }
 
 /// Checks the shape of one tile; `why` says what sets it.

@@ -255,6 +255,10 @@ def GPU_MapRowsOp : GPU_Op<"map_rows", [
       $_state.addTypes(results);
       $_state.addRegion();
     }]>];
+  let extraClassDeclaration = [{
+    /// Creates the body with its arguments; `builder` stands in it then.
+    ::mlir::Block *openBody(::mlir::OpBuilder &builder);
+  }];
   let hasRegionVerifier = 1;
 }
 
