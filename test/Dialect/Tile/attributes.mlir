@@ -36,6 +36,11 @@ func.func private @last()
                                   same_chunks = 2,
                                   conditions = {staged = [[["N"], ["2"]], {any = [[[["N"], ["1"]]], [[["T"], ["N"]], [["4"], ["T"]]]]}]}}}
 
+// CHECK-LABEL: func.func private @token_pieces()
+//  CHECK-SAME:   gdn_tile.stage = {grid = ["N", "H", "4"], token_pieces = 4 : i64}
+func.func private @token_pieces()
+    attributes {gdn_tile.stage = {grid = ["N", "H", "4"], token_pieces = 4}}
+
 // A loop over tokens; the rest is in token-loop.mlir.
 // CHECK-LABEL: func.func @loop(
 //       CHECK:   } {gdn_tile.tokens = 8 : i64}

@@ -245,6 +245,21 @@ func.func private @split_without_grid() attributes {gdn_tile.stage = {same_chunk
 
 // -----
 
+// expected-error@+1 {{'func.func' op expects 'token_pieces' of 'gdn_tile.stage' to be an i64 of at least 1, but got 0 : i64}}
+func.func private @no_pieces() attributes {gdn_tile.stage = {token_pieces = 0}}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects the last axis of 'grid' of 'gdn_tile.stage' to be 4, as 'token_pieces' of 'gdn_tile.stage' says, but got "H"}}
+func.func private @pieces_of_heads() attributes {gdn_tile.stage = {grid = ["N", "H"], token_pieces = 4}}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects the last axis of 'grid' of 'gdn_tile.stage' to be 4, as 'token_pieces' of 'gdn_tile.stage' says, but got none}}
+func.func private @pieces_without_grid() attributes {gdn_tile.stage = {token_pieces = 4}}
+
+// -----
+
 func.func @tokens_of_no_number(%begin: index, %end: index) {
   %c1 = arith.constant 1 : index
   // expected-error@+1 {{'scf.for' op expects 'gdn_tile.tokens' to be a unit attribute or an i64 of at least 1, but got "8"}}
@@ -265,5 +280,5 @@ func.func private @field_slip() attributes {gdn_tile.stage = {grids = ["N"]}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects a field that 'gdn_tile.stage' has, but got 'launch_bounds'; there are 'grid', 'symbols', 'groups', 'multiples', 'facts', 'stage_of', 'variant', 'workspace', 'conditions', 'overlaps', 'bits', 'same_chunks', 'scratch_bytes'}}
+// expected-error@+1 {{'func.func' op expects a field that 'gdn_tile.stage' has, but got 'launch_bounds'; there are 'grid', 'symbols', 'groups', 'multiples', 'facts', 'stage_of', 'variant', 'workspace', 'conditions', 'overlaps', 'bits', 'same_chunks', 'token_pieces', 'scratch_bytes'}}
 func.func private @unknown_field() attributes {gdn_tile.stage = {launch_bounds = 4}}

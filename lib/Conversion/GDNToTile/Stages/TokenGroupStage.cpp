@@ -28,14 +28,16 @@ TokenGroupStage::TokenGroupStage(EntryViews &views, const KernelOperands &parts,
 }
 
 SmallVector<std::string> TokenGroupStage::gridOf(const std::string &slots) {
-  return {slots, unitsForm(), std::to_string(algorithm.chunk / pieceTokens)};
+  const int64_t pieces = algorithm.chunk / pieceTokens;
+  views.stage().setTokenPieces(pieces);
+  return {slots, unitsForm(), std::to_string(pieces)};
 }
 
 void TokenGroupStage::emitChunkSlot(Value chunkSlot, Value isFirst,
                                     Value valid) {
   Value piece = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
   first = mul(piece, index(pieceTokens));
-  // Tokens of a piece behind the row's end may lie past all of them.
+  // Tokens of a piece behind the sequence's end may lie past all of them.
   Value before = arith::MinUIOp::create(b, loc, valid, first);
   count = arith::MinUIOp::create(
       b, loc, arith::SubIOp::create(b, loc, valid, before), index(pieceTokens));

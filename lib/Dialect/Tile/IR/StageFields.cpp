@@ -66,7 +66,12 @@ std::optional<int64_t> StageFields::getScratchBytes() const {
   return bytes ? std::optional(bytes.getInt()) : std::nullopt;
 }
 
+void StageFields::leaveTokenPieces() {
+  setGrid(ArrayAttr::get(op->getContext(), getGrid().getValue().drop_back()));
+  set("token_pieces", Attribute());
+}
+
 void StageFields::leaveCode() {
-  for (StringRef field : {"groups", "overlaps", "same_chunks"})
+  for (StringRef field : {"groups", "overlaps", "same_chunks", "token_pieces"})
     set(field, Attribute());
 }

@@ -183,7 +183,7 @@ static LogicalResult verifyConditions(const AttributeUse &use) {
 }
 
 /// The last axis of the grid is so many blocks.
-static LogicalResult verifySameChunks(const AttributeUse &use) {
+static LogicalResult verifyLastAxis(const AttributeUse &use) {
   ArrayAttr grid = tile::StageFields(use.op).getGrid();
   auto last = grid && !grid.empty()
                   ? dyn_cast<StringAttr>(grid.getValue().back())
@@ -220,7 +220,9 @@ static constexpr FieldRow stageRows[] = {
     {"overlaps", "\"next\" or \"last\"", isNeighbour},
     {"bits", "a string", isName},
     {"same_chunks", "an i64 of at least 2", isNumber<2, INT64_MAX>,
-     verifySameChunks},
+     verifyLastAxis},
+    {"token_pieces", "an i64 of at least 1", isNumber<1, INT64_MAX>,
+     verifyLastAxis},
     {"scratch_bytes", "an i64 of at least 0", isNumber<0, INT64_MAX>},
 };
 

@@ -87,6 +87,13 @@ public:
   int64_t getSameChunks() const { return getInt("same_chunks", 1); }
   void setSameChunks(int64_t blocks) { setInt("same_chunks", blocks); }
 
+  /// How many pieces, the last axis of the grid, the tokens of a chunk are cut
+  /// into, which need nothing of each other; 0 if nobody says.
+  int64_t getTokenPieces() const { return getInt("token_pieces", 0); }
+  void setTokenPieces(int64_t pieces) { setInt("token_pieces", pieces); }
+  /// Takes that axis from the grid: a unit has all pieces.
+  void leaveTokenPieces();
+
   /// Of code; none of programs.
   std::optional<int64_t> getScratchBytes() const;
   void setScratchBytes(int64_t bytes) { setInt("scratch_bytes", bytes); }
