@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A program of token-wise work: its last axis of four goes to the warps, each with
-// the tokens of its own coordinate; a loop may carry tiles, and what is read is asked
-// for first. More than two warps are for few tokens, and have registers of twice
-// as many. A program with a sum over tokens is left alone.
+// A program of token-wise work whose last axis is pieces of tokens (`token_pieces`): four of them
+// go to the warps, each with the tokens of its own coordinate; a loop may carry tiles, and what is
+// read is asked for first. More than two warps are for few tokens, and have registers of twice
+// as many. Left alone are a program with a sum over tokens, one that does not say that its last
+// axis is pieces, and one with more of them than a block takes.
 //
 // RUN: gdn-opt %s -gdn-schedule-token-groups -gdn-gpu-check | FileCheck %s
 
@@ -11,7 +12,7 @@
 
 // CHECK-LABEL: func.func @inputs(
 //  CHECK-SAME:   %[[X:[a-z0-9]+]]: memref<?x?x128xbf16
-//  CHECK-SAME:   min_blocks = 2 : i64, threads = 128 : i64}, gdn_tile.stage = {grid = ["T", "H"]
+//  CHECK-SAME:   min_blocks = 2 : i64, threads = 128 : i64}, gdn_tile.stage = {grid = ["T", "H"], symbols = ["T", "H"]}
 //       CHECK:   gdn_gpu.each_warp 0 for 4 {
 //       CHECK:   ^bb0(%[[GROUP:.+]]: index):
 //       CHECK:     %[[H:.+]] = gdn_gpu.block_id 1
@@ -24,7 +25,7 @@
 //       CHECK:         vector.reduction <add>
 //       CHECK:       gdn_gpu.store %[[UNIT]], %{{.+}}[%[[FIRST]], %[[H]], %c0]
 func.func @inputs(%T: index, %H: index, %x: !inputs, %w: memref<4x128xf32>, %out: !inputs)
-    attributes {gdn_tile.stage = {grid = ["T", "H", "4"], symbols = ["T", "H"]}} {
+    attributes {gdn_tile.stage = {grid = ["T", "H", "4"], symbols = ["T", "H"], token_pieces = 4}} {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
   %zero = arith.constant 0.0 : f32
@@ -69,7 +70,7 @@ func.func @inputs(%T: index, %H: index, %x: !inputs, %w: memref<4x128xf32>, %out
 //       CHECK:       gdn_gpu.store %[[OUT]]
 //       CHECK:       scf.yield %[[NEXT]]
 func.func @recurrence(%T: index, %x: memref<?x128xbf16>, %w: memref<128xbf16>)
-    attributes {gdn_tile.stage = {grid = ["T", "2"], symbols = ["T"]}} {
+    attributes {gdn_tile.stage = {grid = ["T", "2"], symbols = ["T"], token_pieces = 2}} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   %t = gdn_tile.block_id 1
@@ -93,7 +94,7 @@ func.func @recurrence(%T: index, %x: memref<?x128xbf16>, %w: memref<128xbf16>)
 //  CHECK-SAME:   grid = ["T", "4"]
 //       CHECK:   gdn_tile.prefix_sum
 func.func @sums(%T: index, %x: memref<?x64xf32>)
-    attributes {gdn_tile.stage = {grid = ["T", "4"], symbols = ["T"]}} {
+    attributes {gdn_tile.stage = {grid = ["T", "4"], symbols = ["T"], token_pieces = 4}} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.block_id 0
   %g = gdn_tile.load %x[%t, %c0] dims [1] : memref<?x64xf32>, vector<64xf32>
@@ -104,5 +105,43 @@ func.func @sums(%T: index, %x: memref<?x64xf32>)
     gdn_tile.yield %r : f32
   }
   gdn_tile.store %e, %x[%t, %c0] dims [1] : vector<64xf32>, memref<?x64xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @four_heads(
+//  CHECK-SAME:   attributes {gdn_tile.stage = {grid = ["T", "4"], symbols = ["T"]}}
+//   CHECK-NOT:   gdn_gpu
+//       CHECK:   gdn_tile.block_id 1
+func.func @four_heads(%T: index, %x: memref<?x4x64xf32>)
+    attributes {gdn_tile.stage = {grid = ["T", "4"], symbols = ["T"]}} {
+  %c0 = arith.constant 0 : index
+  %t = gdn_tile.block_id 0
+  %h = gdn_tile.block_id 1
+  %row = gdn_tile.load %x[%t, %h, %c0] dims [2] : memref<?x4x64xf32>, vector<64xf32>
+  %twice = gdn_tile.map_rows %row : vector<64xf32> -> vector<64xf32> {
+  ^bb0(%i: index, %v: f32):
+    %r = arith.addf %v, %v : f32
+    gdn_tile.yield %r : f32
+  }
+  gdn_tile.store %twice, %x[%t, %h, %c0] dims [2] : vector<64xf32>, memref<?x4x64xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @many_pieces(
+//  CHECK-SAME:   grid = ["T", "32"], symbols = ["T"], token_pieces = 32 : i64
+//   CHECK-NOT:   gdn_gpu
+//       CHECK:   gdn_tile.block_id 1
+func.func @many_pieces(%T: index, %x: memref<?x32x64xf32>)
+    attributes {gdn_tile.stage = {grid = ["T", "32"], symbols = ["T"], token_pieces = 32}} {
+  %c0 = arith.constant 0 : index
+  %t = gdn_tile.block_id 0
+  %piece = gdn_tile.block_id 1
+  %row = gdn_tile.load %x[%t, %piece, %c0] dims [1, 2] : memref<?x32x64xf32>, vector<1x64xf32>
+  %twice = gdn_tile.map_rows %row : vector<1x64xf32> -> vector<1x64xf32> {
+  ^bb0(%i: index, %v: vector<64xf32>):
+    %r = arith.addf %v, %v : vector<64xf32>
+    gdn_tile.yield %r : vector<64xf32>
+  }
+  gdn_tile.store %twice, %x[%t, %piece, %c0] dims [1, 2] : vector<1x64xf32>, memref<?x32x64xf32>
   return
 }

@@ -346,9 +346,9 @@ def ScheduleTokenGroups
   let summary = "Token-wise programs to GPU blocks, a warp per token group";
   let description = [{
     Takes tile programs of loads, `gdn_tile.map_rows`, convolutions and stores
-    in which the last axis of the grid has a constant size. They become programs
-    of a block of GPU threads with that number of warps: each warp does the work
-    of one coordinate on that axis by itself. A lane holds columns of all tokens
+    whose last axis is pieces of tokens: up to 16, by `token_pieces` of
+    `gdn_tile.stage`. They become programs of a block of GPU threads with a warp
+    for each piece, which does the work of that coordinate by itself. A lane holds columns of all tokens
     of its warp. So a convolution needs only the registers of its lane, and a
     norm is a sum over lanes. A block issues all its loads before it uses any
     result of them. Loops may carry tiles.

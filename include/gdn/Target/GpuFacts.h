@@ -12,6 +12,7 @@ namespace gdn::gpufacts {
 /// 32-bit registers of a multiprocessor, of which one block may have all.
 inline constexpr int64_t registersPerSm = 64 * 1024;
 inline constexpr int64_t maxRegistersPerThread = 255;
+inline constexpr int64_t maxThreadsPerBlock = 1024;
 /// Parts of a multiprocessor: each has a quarter of the registers and issues
 /// for its own warps.
 inline constexpr int64_t partitionsPerSm = 4;

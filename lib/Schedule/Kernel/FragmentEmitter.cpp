@@ -164,12 +164,7 @@ void FragmentEmitter::emitMap(tile::MapRowsOp map) {
   });
   auto result = gpu::MapRowsOp::create(b, loc, types, inputs);
   OpBuilder::InsertionGuard guard(b);
-  SmallVector<Type> argTypes = {b.getIndexType()};
-  for (Value input : inputs)
-    argTypes.push_back(
-        gpu::getRowType(cast<gpu::FragmentType>(input.getType())));
-  Block *body = b.createBlock(&result.getBody(), {}, argTypes,
-                              SmallVector<Location>(argTypes.size(), loc));
+  Block *body = result.openBody(b);
   IRMapping mapping = scalars;
   for (auto [i, arg] : llvm::enumerate(from.getArguments()))
     mapping.map(arg, body->getArgument(i));
@@ -194,16 +189,6 @@ void FragmentEmitter::emitMap(tile::MapRowsOp map) {
   gpu::YieldOp::create(b, loc, yielded);
   for (auto [tile, fragment] : llvm::zip(map.getResults(), result.getResults()))
     fragments[tile] = fragment;
-}
-
-int64_t gdn::getAlignment(Value view) {
-  auto arg = dyn_cast<BlockArgument>(view);
-  auto func = arg ? dyn_cast<func::FuncOp>(arg.getOwner()->getParentOp())
-                  : func::FuncOp();
-  auto known = func ? func.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(),
-                                                         "gdn_gpu.alignment")
-                    : IntegerAttr();
-  return known ? known.getInt() : 0;
 }
 
 void FragmentEmitter::emit(Operation *op) {

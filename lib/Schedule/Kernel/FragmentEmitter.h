@@ -5,20 +5,13 @@
 #ifndef GDN_LIB_SCHEDULE_KERNEL_FRAGMENTEMITTER_H
 #define GDN_LIB_SCHEDULE_KERNEL_FRAGMENTEMITTER_H
 
-#include "gdn/Dialect/GPU/IR/GPU.h"
-#include "gdn/Dialect/Tile/IR/Tile.h"
-
-#include "mlir/IR/IRMapping.h"
+#include "Kernel/KernelFunction.h"
 
 namespace gdn {
 
 /// The layout of tiles of `columns` columns in one warp: as few columns per
 /// lane as make a power of two.
 gpu::RowsAttr getWarpRows(mlir::MLIRContext *context, int64_t columns);
-
-/// Bytes that are known to divide the addresses of a view's tiles: the caller
-/// promises them for an argument.
-int64_t getAlignment(mlir::Value view);
 
 /// Tokens of a recurrence that ops are emitted for at once: of the tiles named
 /// here, which have a row or an element per token, `count` rows, of which the
@@ -99,7 +92,6 @@ private:
   mlir::VectorType tileType(mlir::Value tile) const;
   mlir::Value inlineRow(mlir::Value tile,
                         llvm::DenseMap<mlir::Value, mlir::Value> &rowOf);
-  mlir::Operation *cloneInto(mlir::Operation *op, mlir::IRMapping &mapping);
   llvm::SmallVector<mlir::Value> mapped(mlir::ValueRange values);
 
   mlir::OpBuilder &b;

@@ -40,21 +40,6 @@ mlir::Value emitScanUpdate(mlir::OpBuilder &b, mlir::Location loc,
                            mlir::Value oldState, const ScanToken &token,
                            mlir::Value delta);
 
-/// Pending tokens: what token `at` (an index) has, as fragments of the state's
-/// layout made where they are asked for. `key` is per_column, `delta` per_row;
-/// the log decay is an f32, or per_column with one per channel.
-struct FoldTokens {
-  llvm::function_ref<mlir::Value(mlir::Value at)> key, delta, logDecay;
-};
-
-/// Emits the state with the first `count` (an index) tokens put in. With a
-/// decay per channel token after token, M' = e^g M + d k^T with the roundings
-/// of a scan; else M' = e^(g_0 + ..) M + sum of e^(later g) d k^T from the last
-/// token on, which is one fused multiply-add for each token and element.
-mlir::Value emitFold(mlir::OpBuilder &b, mlir::Location loc, mlir::Value state,
-                     mlir::Value count, bool perChannel,
-                     const FoldTokens &tokens);
-
 } // namespace gdn
 
 #endif // GDN_LIB_SCHEDULE_KERNEL_SCANSTEP_H

@@ -114,16 +114,14 @@ static bool isFloatWork(Operation &op) {
 void ScheduledKernel::emitScalars(Block &block) {
   for (Operation &op : block.without_terminator()) {
     if (auto id = dyn_cast<tile::BlockIdOp>(op))
-      scalars.map(id.getResult(),
-                  gpu::BlockIdOp::create(b, op.getLoc(), b.getIndexType(),
-                                         id.getAxis()));
+      copyBlockId(b, id, scalars);
     else if (!isa<tile::TileDialect>(op.getDialect()) &&
              op.getNumRegions() == 0 && !isFloatWork(op))
       b.clone(op, scalars);
   }
 }
 
-/// Stores beside the scan's branch: zeros of a row that is not live.
+/// Stores beside the scan's branch: zeros of a sequence that is not live.
 void ScheduledKernel::emitPlainStore(tile::StoreOp store) {
   gpu::WarpsOp warps = enterWarps(ScanRole::output);
   FragmentEmitter warp(b, scalars);
@@ -144,9 +142,7 @@ void ScheduledKernel::emitBlock(Block &block) {
 void ScheduledKernel::emitOps(llvm::iterator_range<Block::iterator> ops) {
   for (Operation &op : ops) {
     if (auto id = dyn_cast<tile::BlockIdOp>(op)) {
-      scalars.map(id.getResult(),
-                  gpu::BlockIdOp::create(b, op.getLoc(), b.getIndexType(),
-                                         id.getAxis()));
+      copyBlockId(b, id, scalars);
     } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
       emitPlainStore(store);
     } else if (makesTile(&op)) {
@@ -154,23 +150,12 @@ void ScheduledKernel::emitOps(llvm::iterator_range<Block::iterator> ops) {
     } else if (op.getNumRegions() == 0) {
       b.clone(op, scalars);
     } else {
-      // The same op with regions of its own.
-      Operation *clone = op.cloneWithoutRegions(scalars);
-      b.insert(clone);
-      OpBuilder::InsertionGuard guard(b);
-      for (auto [from, to] : llvm::zip(op.getRegions(), clone->getRegions())) {
-        if (from.empty())
-          continue;
-        Block &body = from.front();
-        Block *copy = b.createBlock(
-            &to, {}, body.getArgumentTypes(),
-            SmallVector<Location>(body.getNumArguments(), op.getLoc()));
-        scalars.map(body.getArguments(), copy->getArguments());
-        if (op.isAncestor(root) && !from.isAncestor(root->getParentRegion()))
+      copyWithRegions(b, &op, scalars, [&](Block &from, Block &) {
+        if (op.isAncestor(root) &&
+            !from.getParent()->isAncestor(root->getParentRegion()))
           enterOverlap();
-        emitBlock(body);
-        b.clone(*body.getTerminator(), scalars);
-      }
+        emitBlock(from);
+      });
     }
   }
 }
@@ -193,28 +178,20 @@ FailureOr<bool> ScheduledKernel::emit(int64_t minBlocks) {
   if (failed(check()))
     return failure();
 
-  b.setInsertionPoint(source);
-  auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
-  b.insert(kernel);
+  func::FuncOp kernel = createKernel(b, source, scalars);
+  entry = &kernel.front();
   gpu::KernelFields fields(kernel);
   fields.setThreads(numWarps * gpu::warpThreads);
   fields.setMinBlocks(minBlocks);
   // Rows of the state are read and written 16 bytes at a time, in the pool that
   // it comes from and in one that takes states after tokens.
-  auto align = [&](Value view) {
-    if (auto pool = dyn_cast<BlockArgument>(view))
-      kernel.setArgAttr(pool.getArgNumber(), "gdn_gpu.alignment",
-                        b.getI64IntegerAttr(16));
-  };
   for (tile::LoadOp load : stateLoads)
-    align(load.getView());
+    setAlignment(kernel, load.getView(), 16);
   for (Operation *op : state.stores)
-    op->walk([&](tile::StoreOp store) { align(store.getView()); });
-  entry = kernel.addEntryBlock();
-  b.setInsertionPointToStart(entry);
-  Block &body = source.getBody().front();
-  scalars.map(body.getArguments(), entry->getArguments());
-  emitBlock(body);
+    op->walk([&](tile::StoreOp store) {
+      setAlignment(kernel, store.getView(), 16);
+    });
+  emitBlock(source.front());
   func::ReturnOp::create(b, source.getLoc());
   source.erase();
   return true;

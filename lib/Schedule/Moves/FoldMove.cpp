@@ -4,7 +4,7 @@
 // thread keeps its elements in registers and reads what it needs of the keys,
 // deltas and decays of a token from memory.
 #include "Moves/FoldMove.h"
-#include "Kernel/ScanStep.h"
+#include "Kernel/FoldStep.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -68,9 +68,7 @@ static Value castRows(OpBuilder &b, Location loc, Value state, Type element) {
                                    from.getLayout());
   auto map = gpu::MapRowsOp::create(b, loc, TypeRange{to}, ValueRange{state});
   OpBuilder::InsertionGuard guard(b);
-  SmallVector<Type> types = {b.getIndexType(), gpu::getRowType(from)};
-  Block *body = b.createBlock(&map.getBody(), {}, types, {loc, loc});
-  Value row = body->getArgument(1);
+  Value row = map.openBody(b)->getArgument(1);
   Type result = gpu::getRowType(to);
   if (element.isF32())
     row = arith::ExtFOp::create(b, loc, result, row);

@@ -70,12 +70,8 @@ struct ScheduleSlotMoves final
   using ScheduleSlotMovesBase::ScheduleSlotMovesBase;
 
   void runOnOperation() override {
-    if (threads % gpu::warpThreads != 0 || threads < 32 || threads > 1024) {
-      getOperation().emitError("expects the option 'threads' to be a multiple "
-                               "of 32 from 32 to 1024, but got ")
-          << threads.getValue();
+    if (failed(checkThreads(getOperation(), threads, /*least=*/32)))
       return signalPassFailure();
-    }
     for (auto func :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       if (!tile::StageFields(func).getGrid() || !movesOnly(func))
@@ -131,10 +127,7 @@ gpu::RowsAttr SlotMovesKernel::getLayout(VectorType tile) {
 /// Rows that are whole multiples of 16 bytes are moved that way only.
 void SlotMovesKernel::align(Value view, VectorType tile) {
   int64_t rowBytes = tile.getDimSize(1) * tile.getElementTypeBitWidth() / 8;
-  if (auto arg = dyn_cast<BlockArgument>(view))
-    kernel.setArgAttr(
-        arg.getArgNumber(), "gdn_gpu.alignment",
-        b.getI64IntegerAttr(std::min(laneBytes, rowBytes & -rowBytes)));
+  setAlignment(kernel, view, std::min(laneBytes, rowBytes & -rowBytes));
 }
 
 /// A store with the op that makes its tile. Rows in the order of memory are
@@ -170,9 +163,7 @@ void SlotMovesKernel::emitMove(tile::StoreOp store) {
 void SlotMovesKernel::emitBlock(Block &block) {
   for (Operation &op : block.without_terminator()) {
     if (auto id = dyn_cast<tile::BlockIdOp>(op)) {
-      scalars.map(id.getResult(),
-                  gpu::BlockIdOp::create(b, op.getLoc(), b.getIndexType(),
-                                         id.getAxis()));
+      copyBlockId(b, id, scalars);
     } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
       emitMove(store);
     } else if (isa<tile::TileDialect>(op.getDialect())) {
@@ -180,36 +171,18 @@ void SlotMovesKernel::emitBlock(Block &block) {
     } else if (op.getNumRegions() == 0) {
       b.clone(op, scalars);
     } else {
-      Operation *clone = op.cloneWithoutRegions(scalars);
-      b.insert(clone);
-      OpBuilder::InsertionGuard guard(b);
-      for (auto [from, to] : llvm::zip(op.getRegions(), clone->getRegions())) {
-        if (from.empty())
-          continue;
-        Block &body = from.front();
-        Block *copy = b.createBlock(
-            &to, {}, body.getArgumentTypes(),
-            SmallVector<Location>(body.getNumArguments(), op.getLoc()));
-        scalars.map(body.getArguments(), copy->getArguments());
-        emitBlock(body);
-        b.clone(*body.getTerminator(), scalars);
-      }
+      copyWithRegions(b, &op, scalars,
+                      [&](Block &from, Block &) { emitBlock(from); });
     }
   }
 }
 
 void SlotMovesKernel::emit() {
   folds = *findFolds(source);
-  b.setInsertionPoint(source);
-  kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
-  b.insert(kernel);
+  kernel = createKernel(b, source, scalars);
   gpu::KernelFields(kernel).setThreads(numWarps * gpu::warpThreads);
   kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedMoveSpills));
-  Block *entry = kernel.addEntryBlock();
-  b.setInsertionPointToStart(entry);
-  Block &body = source.getBody().front();
-  scalars.map(body.getArguments(), entry->getArguments());
-  emitBlock(body);
+  emitBlock(source.front());
   func::ReturnOp::create(b, source.getLoc());
   source.erase();
 }

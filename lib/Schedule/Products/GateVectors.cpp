@@ -61,9 +61,7 @@ void ProductEmitter::emitVector(Operation *op) {
           auto result = gpu::MapRowsOp::create(
               b, loc, TypeRange{decays.getType()}, ValueRange{vector});
           OpBuilder::InsertionGuard guard(b);
-          Block *body =
-              b.createBlock(&result.getBody(), {},
-                            {b.getIndexType(), b.getF32Type()}, {loc, loc});
+          Block *body = result.openBody(b);
           gpu::YieldOp::create(b, loc, work(body->getArgument(1)));
           return result.getResult(0);
         };
@@ -82,11 +80,9 @@ void ProductEmitter::emitVector(Operation *op) {
       })
       .Case([&](tile::MapRowsOp map) {
         SmallVector<Value> inputs;
-        SmallVector<Type> types, argTypes = {b.getIndexType()};
-        for (Value input : map.getInputs()) {
+        SmallVector<Type> types;
+        for (Value input : map.getInputs())
           inputs.push_back(vectors.lookup(input));
-          argTypes.push_back(vectorType(input).getElementType());
-        }
         for (Value result : map.getResults())
           types.push_back(fragmentType(result));
         IRMapping mapping = scalars;
@@ -101,9 +97,7 @@ void ProductEmitter::emitVector(Operation *op) {
         });
         auto result = gpu::MapRowsOp::create(b, loc, types, inputs);
         OpBuilder::InsertionGuard guard(b);
-        Block *body =
-            b.createBlock(&result.getBody(), {}, argTypes,
-                          SmallVector<Location>(argTypes.size(), loc));
+        Block *body = result.openBody(b);
         mapping.map(map.getBody().front().getArguments(), body->getArguments());
         cloneBody(map.getBody().front(), body, mapping);
         for (auto [tile, fragment] :

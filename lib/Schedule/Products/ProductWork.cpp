@@ -80,12 +80,7 @@ void ProductEmitter::emitMap(tile::MapRowsOp map) {
         shown(result), isVector(result) ? Attribute(perRow) : rows));
   auto result = gpu::MapRowsOp::create(b, loc, types, inputs);
   OpBuilder::InsertionGuard guard(b);
-  SmallVector<Type> argTypes = {b.getIndexType()};
-  for (Value input : inputs)
-    argTypes.push_back(
-        gpu::getRowType(cast<gpu::FragmentType>(input.getType())));
-  Block *body = b.createBlock(&result.getBody(), {}, argTypes,
-                              SmallVector<Location>(argTypes.size(), loc));
+  Block *body = result.openBody(b);
   for (auto [i, arg] : llvm::enumerate(from.getArguments()))
     mapping.map(arg, body->getArgument(i));
   for (auto [tile, arg] : llvm::zip(
@@ -164,9 +159,7 @@ void ProductEmitter::emitDecayMatrix(tile::DecayMatrixOp decay) {
   auto map = gpu::MapRowsOp::create(b, loc, TypeRange{typeOf(type)},
                                     ValueRange{perRow, perColumn});
   OpBuilder::InsertionGuard guard(b);
-  Block *body =
-      b.createBlock(&map.getBody(), {}, {b.getIndexType(), b.getF32Type(), row},
-                    {loc, loc, loc});
+  Block *body = map.openBody(b);
   Value own = body->getArgument(1), others = body->getArgument(2);
   auto splat = [&](Type type, Value scalar) -> Value {
     return vector::BroadcastOp::create(b, loc, type, scalar);

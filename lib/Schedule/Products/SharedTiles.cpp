@@ -4,6 +4,7 @@
 // gdn-gpu-place-barriers puts them where an access has to wait for another.
 #include "Products/SharedTiles.h"
 
+#include "Kernel/KernelFunction.h"
 #include "Kernel/OperandRoles.h"
 #include "Products/ProductForm.h"
 
@@ -200,9 +201,7 @@ static void promiseAlignment(Value view) {
   }
   auto arg = cast<BlockArgument>(view);
   if (auto func = dyn_cast<func::FuncOp>(arg.getOwner()->getParentOp()))
-    func.setArgAttr(
-        arg.getArgNumber(), "gdn_gpu.alignment",
-        IntegerAttr::get(IntegerType::get(func.getContext(), 64), 16));
+    setAlignment(func, arg, 16);
 }
 
 /// Regions of the workspace begin at multiples of 64 bytes, and lie row behind

@@ -41,11 +41,12 @@ struct ScheduleTileProducts final
 
 /// ptxas takes all registers that there are to ask early for operands. Wanted
 /// are no matrix elements then, but scalars of entries that ask for states
-/// inside rows: one word with 64 x 64 heads, 144 bytes of loads with 96 x 192
-/// (16/64 heads, 4 x 8,192 tokens from packed projections: 2,877 us, where
+/// inside sequences: one word with 64 x 64 heads, 144 bytes of loads with 96 x
+/// 192 (16/64 heads, 4 x 8,192 tokens from packed projections: 2,877 us, where
 /// parts of the values, which spill nothing, take 3,363).
 constexpr StringLiteral allowedProductSpills =
-    "spills up to 256 bytes: scalars of recurrences with states inside rows; "
+    "spills up to 256 bytes: scalars of recurrences with states inside "
+    "sequences; "
     "one "
     "with 144 bytes of loads took 2,877 us where parts without took 3,363";
 
@@ -65,9 +66,7 @@ static int64_t countCarried(func::FuncOp func) {
 void ProductKernel::emitScalars(ArrayRef<Operation *> ops, IRMapping &mapping) {
   for (Operation *op : ops) {
     if (auto id = dyn_cast<tile::BlockIdOp>(op))
-      mapping.map(id.getResult(),
-                  gpu::BlockIdOp::create(b, op->getLoc(), b.getIndexType(),
-                                         id.getAxis()));
+      copyBlockId(b, id, mapping);
     else if (!isa<tile::TileDialect>(op->getDialect()))
       b.clone(*op, mapping);
   }
@@ -181,24 +180,12 @@ LogicalResult ProductKernel::emitRegions(Operation *op) {
   if (llvm::any_of(op->getResultTypes(), llvm::IsaPred<VectorType>))
     return op->emitOpError("is not for a schedule of products: it gives "
                            "tiles");
-  Operation *clone = op->cloneWithoutRegions(scalars);
-  b.insert(clone);
-  OpBuilder::InsertionGuard guard(b);
-  for (auto [from, to] : llvm::zip(op->getRegions(), clone->getRegions())) {
-    if (from.empty())
-      continue;
-    Block &body = from.front();
-    Block *copy = b.createBlock(
-        &to, {}, body.getArgumentTypes(),
-        SmallVector<Location>(body.getNumArguments(), op->getLoc()));
-    scalars.map(body.getArguments(), copy->getArguments());
-    if (failed(emitBlock(body)))
-      return failure();
-    b.clone(*body.getTerminator(), scalars);
-  }
-  for (auto [from, to] : llvm::zip(op->getResults(), clone->getResults()))
-    scalars.map(from, to);
-  return success();
+  LogicalResult result = success();
+  copyWithRegions(b, op, scalars, [&](Block &from, Block &) {
+    if (succeeded(result))
+      result = emitBlock(from);
+  });
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -206,18 +193,13 @@ LogicalResult ProductKernel::emitRegions(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 FailureOr<func::FuncOp> ProductKernel::emit(int64_t minBlocks) {
-  b.setInsertionPoint(source);
-  auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
-  b.insert(kernel);
+  func::FuncOp kernel = createKernel(b, source, scalars);
   gpu::KernelFields fields(kernel);
   fields.setThreads(numWarps * gpu::warpThreads);
   fields.setMinBlocks(minBlocks);
-  Block *entry = kernel.addEntryBlock();
-  b.setInsertionPointToStart(entry);
-  Block &body = source.getBody().front();
-  scalars.map(body.getArguments(), entry->getArguments());
-  tiles = std::make_unique<ProductEmitter>(b, scalars, entry, numWarps);
-  if (failed(emitBlock(body)))
+  tiles =
+      std::make_unique<ProductEmitter>(b, scalars, &kernel.front(), numWarps);
+  if (failed(emitBlock(source.front())))
     return failure();
   func::ReturnOp::create(b, source.getLoc());
   return kernel;

@@ -156,12 +156,7 @@ void ProductEmitter::emitTransposedMap(tile::MapRowsOp map) {
   auto emitStage = [&](ValueRange wanted, TypeRange types) {
     auto stage = gpu::MapRowsOp::create(b, loc, types, inputs);
     OpBuilder::InsertionGuard guard(b);
-    SmallVector<Type> argTypes = {b.getIndexType()};
-    for (Value input : inputs)
-      argTypes.push_back(
-          gpu::getRowType(cast<gpu::FragmentType>(input.getType())));
-    Block *block = b.createBlock(&stage.getBody(), {}, argTypes,
-                                 SmallVector<Location>(argTypes.size(), loc));
+    Block *block = stage.openBody(b);
     TransposedBody transposed(b, loc, numColumns, scalars);
     for (auto [source, arg] :
          llvm::zip(sources, block->getArguments().drop_front()))

@@ -18,6 +18,7 @@
 // take every second chunk, one at a time, and hand it to both.
 //
 // The consumers are in Consumers.cpp, the producer in Producer.cpp.
+#include "Kernel/KernelFunction.h"
 #include "Products/ProductKernel.h"
 
 using namespace mlir;
@@ -164,9 +165,8 @@ Value ProductKernel::createChannel(VectorType tile, int64_t depth, Value leader,
 
 FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   plan = std::move(thePlan);
-  b.setInsertionPoint(source);
-  auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
-  b.insert(kernel);
+  func::FuncOp kernel = createKernel(b, source, scalars);
+  entry = &kernel.front();
   isPaired = canPair();
   const RoleSizes sizes = getSizes(numWarps, isPaired);
   const int64_t scaling = plan->scales.empty() ? 0 : sizes.scaling;
@@ -181,10 +181,6 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   kernel->setAttr(
       "gdn_gpu.allow",
       b.getStringAttr(numWarps > groupWarps ? manySpills : fewSpills));
-  entry = kernel.addEntryBlock();
-  b.setInsertionPointToStart(entry);
-  scalars.map(source.getBody().front().getArguments(), entry->getArguments());
-
   if (isPaired)
     fields.setCluster(2);
   auto open = [&](ArrayRef<Value> group, int64_t depth, bool paired) {
@@ -248,10 +244,10 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   return kernel;
 }
 
-/// Where a block looks for its row in a loop: that, its bounds, and what stands
-/// ahead of them, once for all roles, each of which would have code of its own
-/// for it. Elsewhere it is little code, and would take registers from one role
-/// to the next.
+/// Where a block looks for its sequence in a loop: that, its bounds, and what
+/// stands ahead of them, once for all roles, each of which would have code of
+/// its own for it. Elsewhere it is little code, and would take registers from
+/// one role to the next.
 LogicalResult ProductKernel::emitAheadOfRoles() {
   Block &body = source.getBody().front();
   auto isTile = [](Operation *op) {

@@ -228,7 +228,7 @@ void PersistentKernel::emitRootBlock(Block &block) {
   }
 }
 
-/// Zeros of a row that is not live.
+/// Zeros of a sequence that is not live.
 void PersistentKernel::emitPlainStore(tile::StoreOp store) {
   if (role != Role::output)
     return;
@@ -261,9 +261,8 @@ void PersistentKernel::emitRole(Role role, int64_t first, int64_t count,
 void PersistentKernel::emitVariant(int64_t minUnits, int64_t maxUnits) {
   Location loc = scan.getLoc();
   MLIRContext *context = b.getContext();
-  b.setInsertionPoint(source);
-  auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
-  b.insert(kernel);
+  func::FuncOp kernel = createKernel(b, source, scalars);
+  entry = &kernel.front();
   kernel.setName((source.getName() + "_persistent").str());
   tile::StageFields stage(kernel);
   stage.setStageOf(source.getName());
@@ -285,17 +284,10 @@ void PersistentKernel::emitVariant(int64_t minUnits, int64_t maxUnits) {
   fields.setMinBlocks(2);
   fields.setAlignedVariant();
   fields.setBlocksPerSm(2);
-  auto align = [&](Value view) {
-    if (auto pool = dyn_cast<BlockArgument>(view))
-      kernel.setArgAttr(pool.getArgNumber(), "gdn_gpu.alignment",
-                        b.getI64IntegerAttr(16));
-  };
-  align(load.getView());
+  setAlignment(kernel, load.getView(), 16);
   for (tile::StoreOp store : stores)
-    align(store.getView());
+    setAlignment(kernel, store.getView(), 16);
 
-  entry = kernel.addEntryBlock();
-  b.setInsertionPointToStart(entry);
   auto state = cast<VectorType>(scan.getState().getType());
   ring = createChannel(
       gpu::ChannelType::get(context, {chunkRows, state.getDimSize(1)},
@@ -307,8 +299,7 @@ void PersistentKernel::emitVariant(int64_t minUnits, int64_t maxUnits) {
         context, type.getShape(), type.getElementType(), operandDepth, 1,
         /*swizzled=*/false));
   }
-  Block &body = source.getBody().front();
-  scalars.map(body.getArguments(), entry->getArguments());
+  Block &body = source.front();
   // What no unit changes is computed once.
   auto isOfUnit = [](Operation &op) {
     return isa<tile::BlockIdOp>(op) || op.getNumRegions() != 0;

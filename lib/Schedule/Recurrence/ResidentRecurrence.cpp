@@ -33,12 +33,8 @@ struct ScheduleResidentRecurrence final
   using ScheduleResidentRecurrenceBase::ScheduleResidentRecurrenceBase;
 
   void runOnOperation() override {
-    if (threads % gpu::warpThreads != 0 || threads < 160 || threads > 1024) {
-      getOperation().emitError("expects the option 'threads' to be a multiple "
-                               "of 32 from 160 to 1024, but got ")
-          << threads.getValue();
+    if (failed(checkThreads(getOperation(), threads, /*least=*/160)))
       return signalPassFailure();
-    }
     SmallVector<tile::DeltaScanOp> scans;
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       if (!tile::StageFields(func).getGrid())

@@ -4,7 +4,7 @@
 // pending: the accepted ones of the step before go into the state in registers,
 // which is stored; what this step's tokens do is stored beside it, a token per
 // warp, once all blocks of the key head have read what was there.
-#include "Kernel/ScanStep.h"
+#include "Kernel/FoldStep.h"
 #include "Tokens/TokensKernel.h"
 
 using namespace mlir;
@@ -56,11 +56,9 @@ void TokensKernel::beginPendingCopies() {
     if (!later || cast<gpu::SharedType>(later.getType()) !=
                       gpu::SharedType::get(cast<VectorType>(tile.getType())))
       buffer = allocate(tile);
-    auto view = cast<BlockArgument>(outside.scalar(load.getView()));
+    Value view = outside.scalar(load.getView());
     if (isRows)
-      cast<func::FuncOp>(entry->getParentOp())
-          .setArgAttr(view.getArgNumber(), "gdn_gpu.alignment",
-                      b.getI64IntegerAttr(16));
+      setAlignment(cast<func::FuncOp>(entry->getParentOp()), view, 16);
     gpu::BeginCopyOp::create(b, scan.getLoc(), view, indices, load.getDims(),
                              count, buffer, /*scattered=*/!isRows,
                              /*per_warpgroup=*/false, /*tensor_map=*/false);
@@ -75,7 +73,7 @@ void TokensKernel::beginPendingCopies() {
 }
 
 /// The state that the scans of the tokens from `first` on begin with: ahead of
-/// the row's first, pending tokens are folded in and the state is stored.
+/// the sequence's first, pending tokens are folded in and the state is stored.
 Value TokensKernel::emitFold(Value state, Value first) {
   Location loc = scan.getLoc();
   MLIRContext *context = b.getContext();

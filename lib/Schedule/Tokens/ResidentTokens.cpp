@@ -57,12 +57,8 @@ struct ScheduleResidentTokens final
   using ScheduleResidentTokensBase::ScheduleResidentTokensBase;
 
   void runOnOperation() override {
-    if (threads % gpu::warpThreads != 0 || threads < 128 || threads > 1024) {
-      getOperation().emitError("expects the option 'threads' to be a multiple "
-                               "of 32 from 128 to 1024, but got ")
-          << threads.getValue();
+    if (failed(checkThreads(getOperation(), threads, /*least=*/128)))
       return signalPassFailure();
-    }
     SmallVector<std::pair<tile::DeltaScanOp, scf::ForOp>> recurrences;
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       if (!tile::StageFields(func).getGrid())

@@ -66,40 +66,34 @@ struct ScheduleTokenGroups final
 
   void runOnOperation() override {
     for (auto func :
-         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
-      if (std::optional<int64_t> numWarps = countWarps(func)) {
-        // Wide tiles need the registers of twice as many warps. So do short
-        // pieces, which have a loop of few turns that is unrolled; they are for
-        // few tokens, which do not fill a multiprocessor.
-        int64_t share = isWide(func) ? 2 : 1;
-        if (*numWarps > longPieceWarps)
-          share *= 2;
-        TokenGroupsKernel(func, *numWarps)
-            .emit(std::max<int64_t>(1, warps / share / *numWarps));
-        ++numKernels;
-      }
+         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+      if (!takesPieces(func))
+        continue;
+      const int64_t numWarps = tile::StageFields(func).getTokenPieces();
+      // Wide tiles need the registers of twice as many warps. So do short
+      // pieces, which have a loop of few turns that is unrolled; they are for
+      // few tokens, which do not fill a multiprocessor.
+      int64_t share = isWide(func) ? 2 : 1;
+      if (numWarps > longPieceWarps)
+        share *= 2;
+      TokenGroupsKernel(func, numWarps)
+          .emit(std::max<int64_t>(1, warps / share / numWarps));
+      ++numKernels;
+    }
   }
 
-  /// The size of the last axis of the grid, if it is a number and the program
-  /// is one of token groups.
-  static std::optional<int64_t> countWarps(func::FuncOp func) {
-    ArrayAttr grid = tile::StageFields(func).getGrid();
-    int64_t size = 0;
-    if (!grid || grid.size() < 2 ||
-        cast<StringAttr>(grid[grid.size() - 1])
-            .getValue()
-            .getAsInteger(10, size) ||
-        size < 1 || size > maxWarps)
-      return std::nullopt;
-    bool works = false;
+  /// Whether a block can have a warp for each piece of tokens.
+  static bool takesPieces(func::FuncOp func) {
+    const int64_t pieces = tile::StageFields(func).getTokenPieces();
+    if (pieces == 0 || pieces > maxWarps)
+      return false;
     WalkResult walk = func.walk([&](Operation *op) {
-      works |= isa<tile::MapRowsOp, tile::Conv1dOp>(op);
       return isKnown(op) ? WalkResult::advance() : WalkResult::interrupt();
     });
-    return works && !walk.wasInterrupted() ? std::optional(size) : std::nullopt;
+    return !walk.wasInterrupted();
   }
 
-  /// True if a lane has more elements of a tile than `narrowLaneElements`.
+  /// True if a lane has more bits of a loaded tile than `narrowLaneBits`.
   static bool isWide(func::FuncOp func) {
     bool wide = false;
     func.walk([&](tile::LoadOp load) {
@@ -200,49 +194,32 @@ void TokenGroupsKernel::emitBlock(Block &block) {
     } else if (op.getNumRegions() == 0) {
       take(op.getResults(), b.clone(op, scalars)->getResults());
     } else {
-      // The same op with regions of its own.
-      Operation *clone = op.cloneWithoutRegions(scalars);
-      b.insert(clone);
-      OpBuilder::InsertionGuard guard(b);
-      for (auto [from, to] : llvm::zip(op.getRegions(), clone->getRegions())) {
-        if (from.empty())
-          continue;
-        Block &body = from.front();
-        Block *copy = b.createBlock(
-            &to, {}, body.getArgumentTypes(),
-            SmallVector<Location>(body.getNumArguments(), op.getLoc()));
-        take(body.getArguments(), copy->getArguments());
-        emitBlock(body);
-        b.clone(*body.getTerminator(), scalars);
-      }
-      take(op.getResults(), clone->getResults());
+      copyWithRegions(b, &op, scalars, [&](Block &from, Block &to) {
+        take(from.getArguments(), to.getArguments());
+        emitBlock(from);
+      });
+      for (Value result : op.getResults())
+        warp->mapScalar(result, scalars.lookup(result));
     }
   }
 }
 
 void TokenGroupsKernel::emit(int64_t minBlocks) {
   Location loc = source.getLoc();
-  b.setInsertionPoint(source);
-  auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
-  b.insert(kernel);
+  func::FuncOp kernel = createKernel(b, source, scalars);
   gpu::KernelFields fields(kernel);
   fields.setThreads(numWarps * gpu::warpThreads);
   fields.setMinBlocks(minBlocks);
   // Some types and dimensions take a few registers more.
   kernel->setAttr("gdn_gpu.fewer_blocks", b.getUnitAttr());
-  ArrayRef<Attribute> grid = tile::StageFields(source).getGrid().getValue();
-  lastAxis = grid.size() - 1;
-  tile::StageFields(kernel).setGrid(b.getArrayAttr(grid.drop_back()));
-  Block *entry = kernel.addEntryBlock();
-  b.setInsertionPointToStart(entry);
+  lastAxis = tile::StageFields(source).getGrid().size() - 1;
+  tile::StageFields(kernel).leaveTokenPieces();
   auto each = gpu::EachWarpOp::create(b, loc, TypeRange(), 0, numWarps);
   func::ReturnOp::create(b, loc);
   b.createBlock(&each.getBody(), {}, b.getIndexType(), loc);
   group = each.getBody().getArgument(0);
-  Block &body = source.getBody().front();
-  scalars.map(body.getArguments(), entry->getArguments());
   warp.emplace(b, scalars);
-  emitBlock(body);
+  emitBlock(source.front());
   gpu::YieldOp::create(b, loc);
   source.erase();
 }

@@ -49,7 +49,7 @@ SmallVector<Operation *> TokensKernel::getWeightOps(ScanRole role) {
   return ops.takeVector();
 }
 
-/// The inputs of the row's tokens and the window before them, into shared
+/// The inputs of the sequence's tokens and the window before them, into shared
 /// memory. Returns what the warps read of the weights.
 SmallVector<Value> TokensKernel::emitHistory(ScanRole role, Value first,
                                              Value count) {
@@ -104,7 +104,8 @@ SmallVector<Value> TokensKernel::emitHistory(ScanRole role, Value first,
   return SmallVector<Value>(each.getResults());
 }
 
-/// The operand of the scan of the row's tokens, from what emitHistory left.
+/// The operand of the scan of the sequence's tokens, from what emitHistory
+/// left.
 void TokensKernel::emitFromHistory(ScanRole role, Value operand,
                                    ValueRange weights, Value first,
                                    Value count) {

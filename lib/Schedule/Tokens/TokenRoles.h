@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A loop over the tokens of a row with one scan in it: which tiles have a row
-// per token, so that several tokens can be worked on at once, and what the
+// A loop over the tokens of a sequence with one scan in it: which tiles have a
+// row per token, so that several tokens can be worked on at once, and what the
 // convolutions carry from token to token.
 #ifndef GDN_LIB_SCHEDULE_TOKENS_TOKENROLES_H
 #define GDN_LIB_SCHEDULE_TOKENS_TOKENROLES_H

@@ -12,8 +12,9 @@
 //
 // Rows of the state do not depend on each other, so a thread solves for a row.
 // What a token gives depends on those before it alone: tokens behind it, or
-// another length of the row, change no bit. Where rows allow it, tensor cores
-// make the products, all tokens at once.
+// another length of the sequence, change no bit. Where rows allow it, tensor
+// cores make the products, all tokens at once.
+#include "Kernel/FoldStep.h"
 #include "Kernel/ScanStep.h"
 #include "Tokens/TokensKernel.h"
 
@@ -103,17 +104,10 @@ namespace {
 /// A map over rows while its body is written.
 struct RowsMap {
   RowsMap(OpBuilder &b, Location loc, TypeRange results, ValueRange inputs)
-      : b(b), guard(b), op(gpu::MapRowsOp::create(b, loc, results, inputs)) {
-    SmallVector<Type> types = {b.getIndexType()};
-    for (Value input : inputs)
-      types.push_back(
-          gpu::getRowType(cast<gpu::FragmentType>(input.getType())));
-    body = b.createBlock(&op.getBody(), {}, types,
-                         SmallVector<Location>(types.size(), loc));
-  }
+      : guard(b), op(gpu::MapRowsOp::create(b, loc, results, inputs)),
+        body(op.openBody(b)) {}
   Value arg(unsigned i) { return body->getArgument(i); }
 
-  OpBuilder &b;
   OpBuilder::InsertionGuard guard;
   gpu::MapRowsOp op;
   Block *body;
@@ -189,7 +183,7 @@ void TokensKernel::emitPairs(Value count) {
 void TokensKernel::emitProducts(Value state, Value first, Value count) {
   Location loc = scan.getLoc();
   if (takesTensorCores()) {
-    // The row's first tokens meet the state as its slot holds it.
+    // The sequence's first tokens meet the state as its slot holds it.
     Value exact = isStateNarrow() ? isEqual(first, begin) : Value();
     gpu::ShareProductsOp::create(b, loc, state, shared[scan.getKey()],
                                  shared[scan.getQuery()], count, knownBuffer,

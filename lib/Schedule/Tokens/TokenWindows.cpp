@@ -84,9 +84,7 @@ void TokensKernel::emitCarriedWindow(FragmentEmitter &warp, tile::Conv1dOp conv,
     auto type = cast<gpu::FragmentType>(start.getType());
     auto map = gpu::MapRowsOp::create(b, loc, type, ValueRange{start, inputs});
     OpBuilder::InsertionGuard guard(b);
-    Type row = gpu::getRowType(type);
-    Block *body = b.createBlock(&map.getBody(), {},
-                                {b.getIndexType(), row, row}, {loc, loc, loc});
+    Block *body = map.openBody(b);
     gpu::YieldOp::create(b, loc,
                          arith::SelectOp::create(b, loc, loaded.isStart,
                                                  body->getArgument(1),
