@@ -4,6 +4,7 @@
 // that later steps cannot fail half way.
 #include "CheckTileProgram.h"
 
+#include "gdn/Conversion/CallWords.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
 #include "gdn/Support/LinearForm.h"
 
@@ -69,21 +70,7 @@ static LogicalResult checkSignature(func::FuncOp function) {
       if (failed(checkForm(function, "sizes in 'workspace' of 'gdn_tile.stage'",
                            form)))
         return failure();
-  if (function.getNumResults() != 0)
-    return function.emitOpError("expects a tile function to have no results, "
-                                "but got ")
-           << function.getNumResults();
-  if (!function.getBody().hasOneBlock())
-    return function.emitOpError("expects a tile function to have one block, "
-                                "but got ")
-           << function.getBody().getBlocks().size();
-  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
-    auto view = dyn_cast<MemRefType>(type);
-    if (!type.isIndex() && !(view && view.isStrided()))
-      return function.emitOpError("expects argument ")
-             << i << " to be a strided memref or an index, but got " << type;
-  }
-  return success();
+  return checkReadsWords(function, "a tile function");
 }
 
 /// An op in the body of `map`, at any depth.

@@ -3,6 +3,7 @@
 // Everything that convert-gdn-gpu-to-nvvm takes for granted.
 #include "Kernel/CheckKernel.h"
 
+#include "gdn/Conversion/CallWords.h"
 #include "gdn/Dialect/GPU/IR/GPU.h"
 #include "gdn/Dialect/Tile/IR/StageFields.h"
 #include "gdn/Support/LinearForm.h"
@@ -43,19 +44,7 @@ static LogicalResult checkSignature(func::FuncOp function) {
     return function.emitOpError("expects an index as first arguments for each "
                                 "of its symbols, which are ")
            << symbols.size() << ", but got " << numIndices;
-  if (function.getNumResults() != 0)
-    return function.emitOpError("expects a kernel to have no results, but got ")
-           << function.getNumResults();
-  if (!function.getBody().hasOneBlock())
-    return function.emitOpError("expects a kernel to have one block, but got ")
-           << function.getBody().getBlocks().size();
-  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
-    auto view = dyn_cast<MemRefType>(type);
-    if (!type.isIndex() && !(view && view.isStrided()))
-      return function.emitOpError("expects argument ")
-             << i << " to be a strided memref or an index, but got " << type;
-  }
-  return success();
+  return checkReadsWords(function, "a kernel");
 }
 
 /// True for ops that the lowering rewrites or copies.

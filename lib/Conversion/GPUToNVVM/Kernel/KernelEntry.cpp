@@ -9,98 +9,15 @@
 
 #include "Fragments/SharedMatrix.h"
 
+#include "gdn/Conversion/CallWords.h"
 #include "gdn/Conversion/FormCode.h"
 #include "gdn/Dialect/Tile/IR/StageFields.h"
 
-#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
-#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace gdn;
-
-namespace {
-/// Reads words one after another.
-class WordReader {
-public:
-  WordReader(OpBuilder &b, Location loc, Value words)
-      : b(b), loc(loc), words(words), types(b.getContext()) {}
-
-  Value word() {
-    Value at = LLVM::GEPOp::create(
-        b, loc, LLVM::LLVMPointerType::get(b.getContext()), b.getI64Type(),
-        words, ArrayRef<LLVM::GEPArg>{int32_t(next++)});
-    return LLVM::LoadOp::create(b, loc, b.getI64Type(), at);
-  }
-  Value index() {
-    return arith::IndexCastOp::create(b, loc, b.getIndexType(), word());
-  }
-  /// `alignment` bytes divide the address and the strides that `type` does not
-  /// say, or it is 0.
-  Value view(MemRefType type, int64_t alignment) {
-    Value address = word();
-    assumeMultiple(address, alignment);
-    Value pointer = LLVM::IntToPtrOp::create(
-        b, loc, LLVM::LLVMPointerType::get(b.getContext()), address);
-    auto view = MemRefDescriptor::poison(b, loc, types.convertType(type));
-    view.setAllocatedPtr(b, loc, pointer);
-    view.setAlignedPtr(b, loc, pointer);
-    view.setConstantOffset(b, loc, 0);
-    for (unsigned i = 0; i < type.getRank(); ++i)
-      view.setSize(b, loc, i, word());
-    int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
-    SmallVector<int64_t> known = type.getStridesAndOffset().first;
-    for (unsigned i = 0; i < type.getRank(); ++i) {
-      Value stride = word();
-      if (ShapedType::isDynamic(known[i]))
-        assumeMultiple(stride, alignment / bytes);
-      view.setStride(b, loc, i, stride);
-    }
-    return UnrealizedConversionCastOp::create(b, loc, type, Value(view))
-        .getResult(0);
-  }
-  /// A region of the workspace, row-major, from its address and its sizes.
-  Value region(MemRefType type, ArrayRef<Value> sizes) {
-    Value pointer = LLVM::IntToPtrOp::create(
-        b, loc, LLVM::LLVMPointerType::get(b.getContext()), word());
-    auto view = MemRefDescriptor::poison(b, loc, types.convertType(type));
-    view.setAllocatedPtr(b, loc, pointer);
-    view.setAlignedPtr(b, loc, pointer);
-    view.setConstantOffset(b, loc, 0);
-    Value stride = arith::ConstantIndexOp::create(b, loc, 1);
-    for (int64_t i = type.getRank() - 1; i >= 0; --i) {
-      auto asWord = [&](Value value) -> Value {
-        return arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
-      };
-      view.setSize(b, loc, i, asWord(sizes[i]));
-      view.setStride(b, loc, i, asWord(stride));
-      stride = b.createOrFold<arith::MulIOp>(loc, stride, sizes[i]);
-    }
-    return UnrealizedConversionCastOp::create(b, loc, type, Value(view))
-        .getResult(0);
-  }
-  static int64_t count(Type type) {
-    auto view = dyn_cast<MemRefType>(type);
-    return view ? 1 + 2 * view.getRank() : 1;
-  }
-
-private:
-  void assumeMultiple(Value value, int64_t of) {
-    if (of <= 1)
-      return;
-    Arithmetic a{b, loc};
-    Value rest = arith::AndIOp::create(b, loc, value, a.i64(of - 1));
-    LLVM::AssumeOp::create(b, loc, a.isEqual(rest, a.i64(0)));
-  }
-
-  OpBuilder &b;
-  Location loc;
-  Value words;
-  LLVMTypeConverter types;
-  unsigned next = 0;
-};
-} // namespace
 
 /// The size of an axis of the grid, an i32.
 static Value getAxisSize(OpBuilder &b, func::FuncOp source,
@@ -175,8 +92,7 @@ static int64_t promisedAlignment(BlockArgument arg) {
 KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
   Location loc = source.getLoc();
   MLIRContext *context = source.getContext();
-  unsigned numSymbols = tile::StageFields(source).getSymbols().size();
-  ArrayAttr workspace = tile::StageFields(source).getWorkspace();
+  tile::StageFields stage(source);
   unsigned numRegions = countRegions(source);
   unsigned numCallRegions = countCallRegions(source);
   int64_t numWords = 2 + numCallRegions;
@@ -207,30 +123,9 @@ KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
   b.setInsertionPointToStart(block);
 
   WordReader reader(b, loc, block->getArgument(0));
-  auto arguments = source.getArguments();
-  for (BlockArgument arg :
-       arguments.drop_front(numSymbols).drop_back(numRegions)) {
-    if (auto view = dyn_cast<MemRefType>(arg.getType()))
-      entry.arguments.map(arg, reader.view(view, promisedAlignment(arg)));
-    else
-      entry.arguments.map(arg, reader.index());
-  }
-  SmallVector<Value> symbols;
-  for (BlockArgument arg : arguments.take_front(numSymbols)) {
-    symbols.push_back(reader.index());
-    entry.arguments.map(arg, symbols.back());
-  }
-  for (auto [i, arg] : llvm::enumerate(arguments.take_back(numRegions))) {
-    SmallVector<Value> sizes;
-    for (auto form : cast<ArrayAttr>(workspace[i]).getAsRange<StringAttr>())
-      sizes.push_back(emitForm(b, loc, form.getValue(),
-                               tile::StageFields(source).getSymbols(),
-                               symbols));
-    // The last size is that of an element, in bytes.
-    auto type = cast<MemRefType>(arg.getType());
-    sizes.resize(type.getRank());
-    entry.arguments.map(arg, reader.region(type, sizes));
-  }
+  (void)reader.arguments(source.getArguments(), stage.getSymbols(),
+                         stage.getWorkspace(), promisedAlignment,
+                         entry.arguments);
   for (unsigned i = numRegions; i < numCallRegions; ++i)
     (void)reader.word(); // of other variants
   entry.workspace = reader.word();
