@@ -35,6 +35,17 @@ void KernelLowering::lower(Operation &op) {
                           get(copy.getIndices()), copy.getDims(),
                           copy.getBuffer().getType());
   };
+  auto operandsOf = [&](auto product) {
+    ProductOperands operands;
+    operands.lhs = get(product.getLhs());
+    operands.rhsTile = product.getRhs().getType();
+    operands.rhs = values.lookup(product.getRhs());
+    operands.isRhsTransposed = product.getTransposeRhs();
+    operands.inner =
+        operands.rhsTile.getShape()[product.getTransposeRhs() ? 1 : 0];
+    operands.acc = getIf(product.getAcc());
+    return operands;
+  };
   llvm::TypeSwitch<Operation *>(&op)
       .Case([&](gdn::gpu::BlockIdOp id) {
         values.map(id.getResult(), entry.blockIds[id.getAxis()]);
@@ -167,31 +178,17 @@ void KernelLowering::lower(Operation &op) {
       .Case([&](gdn::gpu::MatmulOp matmul) {
         const ProductFamily &family =
             matmul.getWarpgroup() ? getWgmma() : getMmaSync();
-        gdn::gpu::FragmentType type = matmul.getResult().getType();
-        ProductOperands operands;
-        operands.lhs = get(matmul.getLhs());
-        operands.rhsTile = matmul.getRhs().getType();
-        operands.rhs = values.lookup(matmul.getRhs());
-        operands.isRhsTransposed = matmul.getTransposeRhs();
-        operands.inner = matmul.getLhs().getType().getDimSize(1);
-        operands.acc = getIf(matmul.getAcc());
-        operands.result = type;
+        ProductOperands operands = operandsOf(matmul);
+        operands.result = matmul.getResult().getType();
         auto sums = family.start(b, loc, threads, operands);
         values.map(matmul.getResult(),
-                   family.await(b, loc, type, sums, /*left=*/0));
+                   family.await(b, loc, operands.result, sums, /*left=*/0));
       })
       .Case([&](gdn::gpu::StartMatmulOp start) {
-        gdn::gpu::SharedType rhs = start.getRhs().getType();
-        ProductOperands operands;
-        operands.lhs = get(start.getLhs());
+        ProductOperands operands = operandsOf(start);
         operands.lhsTile =
             dyn_cast<gdn::gpu::SharedType>(start.getLhs().getType());
         operands.isLhsTransposed = start.getTransposed();
-        operands.rhsTile = rhs;
-        operands.rhs = values.lookup(start.getRhs());
-        operands.isRhsTransposed = start.getTransposeRhs();
-        operands.inner = rhs.getShape()[start.getTransposeRhs() ? 1 : 0];
-        operands.acc = getIf(start.getAcc());
         operands.result = start.getResult().getType().getFragment();
         products.push_back(
             {start.getResult(), getWgmma().start(b, loc, threads, operands)});

@@ -3,8 +3,6 @@
 // Products of single warps: mma.sync with the left side and the sums in
 // registers. Nothing is under way behind them.
 #include "Fragments/SharedMatrix.h"
-#include "Kernel/Assembly.h"
-#include "Kernel/KernelEntry.h"
 #include "Products/ProductFamily.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -71,10 +69,7 @@ SmallVector<Value> MmaSync::start(OpBuilder &b, Location loc,
   SmallVector<Value> sums;
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0));
   for (int64_t at = 0; at < size; ++at)
-    sums.push_back(
-        operands.acc
-            ? vector::ExtractOp::create(b, loc, operands.acc, at).getResult()
-            : zero);
+    sums.push_back(operands.loadSum(b, loc, at, zero));
   bool isTransposed = operands.isRhsTransposed;
   for (int64_t k = 0; k < leftColumns; k += 2)
     for (int64_t p = 0; p < result.columns; p += 2) {
@@ -108,38 +103,4 @@ Value MmaSync::await(OpBuilder &b, Location loc, gdn::gpu::FragmentType,
                      ArrayRef<Value> sums, int64_t) const {
   return vector::FromElementsOp::create(
       b, loc, VectorType::get({int64_t(sums.size())}, b.getF32Type()), sums);
-}
-
-void gdn::finishProducts(OpBuilder &b, Operation *barrier,
-                         const IRMapping &values, const KernelEntry &entry) {
-  if (!isa_and_nonnull<gdn::gpu::AwaitCopiesOp>(barrier->getPrevNode()) ||
-      !gdn::gpu::KernelFields(barrier->getParentOfType<func::FuncOp>())
-           .getFinishProducts())
-    return;
-  Operation *last = barrier->getPrevNode();
-  while (last && !isa<gdn::gpu::BarrierOp, gdn::gpu::MatmulOp>(last))
-    last = last->getPrevNode();
-  auto matmul = dyn_cast_or_null<gdn::gpu::MatmulOp>(last);
-  if (!matmul)
-    return;
-  Location loc = matmul.getLoc();
-  Value sums = values.lookup(matmul.getResult());
-  Value pointer = values.lookup(matmul.getRhs());
-  Type i32 = b.getI32Type();
-  MatrixBlocks result(matmul.getResult().getType());
-  SmallVector<Value> operands = {
-      NVVM::BlockIdXOp::create(b, loc, i32),
-      arith::TruncIOp::create(b, loc, i32, entry.units),
-      LLVM::PtrToIntOp::create(b, loc, i32, pointer)};
-  std::string text = "{ .reg .pred never; setp.ge.u32 never, $0, $1;";
-  std::string constraints = "r,r,r";
-  for (int64_t p = result.columns - 2; p < result.columns; ++p) {
-    text +=
-        " @never st.shared.b32 [$2], $" + std::to_string(operands.size()) + ";";
-    constraints += ",f";
-    operands.push_back(
-        vector::ExtractOp::create(b, loc, sums, result.word(0, p) * 2));
-  }
-  emitAssembly(b, loc, Type(), operands, text + " }",
-               constraints + ",~{memory}", /*hasSideEffects=*/true);
 }

@@ -24,6 +24,13 @@ struct ProductOperands {
   int64_t inner;   ///< columns of the left side
   mlir::Value acc; ///< the thread's elements to add to, or null
   gpu::FragmentType result;
+
+  /// Element `at` of those to add to, `zero` where there are none.
+  mlir::Value loadSum(mlir::OpBuilder &b, mlir::Location loc, int64_t at,
+                      mlir::Value zero) const {
+    return acc ? mlir::vector::ExtractOp::create(b, loc, acc, at).getResult()
+               : zero;
+  }
 };
 
 class ProductFamily {

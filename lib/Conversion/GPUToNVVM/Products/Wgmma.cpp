@@ -149,7 +149,6 @@ SmallVector<Value> Wgmma::start(OpBuilder &b, Location loc,
                                 const ProductOperands &operands) const {
   const gdn::gpu::SharedType tile = operands.rhsTile;
   const gdn::gpu::FragmentType result = operands.result;
-  const Value acc = operands.acc;
   int64_t leftColumns = operands.inner / 8, columns = result.getDimSize(1) / 8,
           rows = result.getRows().getLocalRows(result.getDimSize(0));
   SmallVector<Value> words;
@@ -165,9 +164,7 @@ SmallVector<Value> Wgmma::start(OpBuilder &b, Location loc,
     for (int64_t p = 0; p < columns; ++p)
       for (int64_t at = 0; at < 4; ++at) {
         int64_t element = ((i + at / 2) * columns + p) * 2 + at % 2;
-        sums.push_back(
-            acc ? vector::ExtractOp::create(b, loc, acc, element).getResult()
-                : zero);
+        sums.push_back(operands.loadSum(b, loc, element, zero));
       }
   NVVM::WgmmaFenceAlignedOp::create(b, loc);
   for (int64_t k = 0; k < leftColumns; k += 2) {
@@ -186,8 +183,8 @@ SmallVector<Value> Wgmma::start(OpBuilder &b, Location loc,
       size_t first = i / 2 * columns * 4, count = columns * 4;
       SmallVector<Value> part = emitStep(
           b, loc, tile.getElementType(), step, operands.isLhsTransposed,
-          descriptor, ArrayRef(sums).slice(first, count), k == 0 && !acc,
-          operands.isRhsTransposed);
+          descriptor, ArrayRef(sums).slice(first, count),
+          k == 0 && !operands.acc, operands.isRhsTransposed);
       llvm::copy(part, sums.begin() + first);
     }
   }
