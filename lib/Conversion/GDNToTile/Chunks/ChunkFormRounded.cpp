@@ -85,8 +85,6 @@ private:
   Value elementOf(Value tile, int64_t at) {
     return vector::ExtractOp::create(b, loc, tile, at);
   }
-  /// Zeros above the diagonal of row `i`, whatever stands there.
-  Value keepBelow(Value i, Value row);
   IntraChunkTiles intraChunkApart(const IntraChunkTiles &known, Value inverse,
                                   Value decay, double outputScale);
   /// H and g' of the log decays and their running sums.
@@ -141,17 +139,6 @@ Value RoundedChunkEmitter::scaleRows(
                  })[0];
 }
 
-Value RoundedChunkEmitter::keepBelow(Value i, Value row) {
-  auto type = cast<VectorType>(row.getType());
-  auto indices = VectorType::get(type.getShape(), b.getIndexType());
-  Value column = vector::StepOp::create(b, loc, indices);
-  Value own = vector::BroadcastOp::create(b, loc, indices, i);
-  Value kept =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, own);
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-  return arith::SelectOp::create(b, loc, kept, row, zero);
-}
-
 std::pair<Value, Value> RoundedChunkEmitter::splitDecay(Value logDecay,
                                                         Value sums) {
   Rows parts = mapRows(
@@ -203,7 +190,7 @@ IntraChunkTiles RoundedChunkEmitter::intraChunk(Value rawQuery, Value rawKey,
   Value below = inner(
       mapRows(b, loc, asked, {square}, [&](OpBuilder &, ValueRange in) -> Rows {
         Value i = b.getInsertionBlock()->getArgument(0);
-        return {keepBelow(i, in[0])};
+        return {keepBelow(b, loc, i, in[0])};
       })[0]);
   Value scores = mapRows(b, loc, {below, factors}, {narrow},
                          [&](OpBuilder &, ValueRange in) -> Rows {

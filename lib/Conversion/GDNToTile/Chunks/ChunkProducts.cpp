@@ -65,24 +65,13 @@ SmallVector<Value> ChunkProducts::fade(ValueRange tiles, Value exponents) {
       });
 }
 
-Value ChunkProducts::keepBelow(OpBuilder &b, Value row, Value values) {
-  auto type = cast<VectorType>(values.getType());
-  auto indices = VectorType::get(type.getShape(), b.getIndexType());
-  Value column = vector::StepOp::create(b, loc, indices);
-  Value own = vector::BroadcastOp::create(b, loc, indices, row);
-  Value kept =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, own);
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-  return arith::SelectOp::create(b, loc, kept, values, zero);
-}
-
 Value ChunkProducts::decayScores(Value products, Value decay, double scale) {
   return mapRows(b, loc, {products, decay}, {decay.getType()},
                  [&](OpBuilder &b, ValueRange in) -> Rows {
                    Value row = b.getInsertionBlock()->getArgument(0);
                    Value scaled = times(b, in[0], scale);
                    Value decayed = arith::MulFOp::create(b, loc, scaled, in[1]);
-                   return {keepBelow(b, row, decayed)};
+                   return {keepBelow(b, loc, row, decayed)};
                  })[0];
 }
 

@@ -46,10 +46,6 @@ protected:
 
   mlir::OpBuilder &b;
   mlir::Location loc;
-
-private:
-  mlir::Value keepBelow(mlir::OpBuilder &b, mlir::Value row,
-                        mlir::Value values);
 };
 
 } // namespace gdn

@@ -131,6 +131,19 @@ Value gdn::transposeTile(OpBuilder &builder, Location loc, Value tile) {
   return tile::TransposeOp::create(builder, loc, result, tile);
 }
 
+Value gdn::keepBelow(OpBuilder &builder, Location loc, Value number,
+                     Value row) {
+  auto type = cast<VectorType>(row.getType());
+  auto indices = VectorType::get(type.getShape(), builder.getIndexType());
+  Value column = vector::StepOp::create(builder, loc, indices);
+  Value own = vector::BroadcastOp::create(builder, loc, indices, number);
+  Value kept = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule,
+                                     column, own);
+  Value zero =
+      arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+  return arith::SelectOp::create(builder, loc, kept, row, zero);
+}
+
 Value gdn::scaleTile(OpBuilder &builder, Location loc, Value tile,
                      double factor) {
   return mapRows(builder, loc, tile, {tile.getType()},

@@ -34,6 +34,11 @@ mlir::Value roundTile(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value transposeTile(mlir::OpBuilder &builder, mlir::Location loc,
                           mlir::Value tile);
 
+/// `row` in the body of a map over rows: its elements up to the diagonal,
+/// whatever stands behind it, and zeros; `number` is the row's.
+mlir::Value keepBelow(mlir::OpBuilder &builder, mlir::Location loc,
+                      mlir::Value number, mlir::Value row);
+
 /// Each row times `factor`.
 mlir::Value scaleTile(mlir::OpBuilder &builder, mlir::Location loc,
                       mlir::Value tile, double factor);
