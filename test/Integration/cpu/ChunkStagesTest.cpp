@@ -1,66 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The chunk form in two stages, on whole layers: against the reference, for
-// every kind of row, element type and shape. The workspace holds NaN before
-// each launch, as does every slot that no row reads. Ready inputs, gates and
-// lengths of all kinds: ChunkFormTest.cpp.
-#include "Call.h"
-
-#include <gtest/gtest.h>
+// every kind of sequence, element type and shape. The workspace holds NaN
+// before each launch, as does every slot that no sequence reads. Ready inputs,
+// gates and lengths of all kinds: ChunkFormTest.cpp.
+#include "StagedCase.h"
 
 using namespace gdn;
 using namespace gdn::integration;
 
 namespace {
-struct Case {
-  const char *name;
-  Precision precision = Precision::mixed;
-  FloatKind io = FloatKind::bf16, state = FloatKind::f32;
-  int64_t dk = 64, dv = 64, ratio = 2;
-  InputLayout layout = InputLayout::interleaved;
-  int64_t convWidth = 4;
-  bool convBias = false;
-  int64_t chunk = 64;
-};
-
-class TwoStages : public ::testing::TestWithParam<Case> {
+class TwoStages : public ::testing::TestWithParam<StagedCase> {
 protected:
-  static Config config() {
-    const Case &c = GetParam();
-    Config config(c.dk, c.dv);
-    config.layout = c.layout;
-    config.convWidth = c.convWidth;
-    config.convBias = c.convBias;
-    config.options.io = c.io;
-    config.options.state = c.state;
-    config.options.hasInitial = config.options.writeSlots = true;
-    config.pipeline.precision = c.precision;
-    config.pipeline.chunk = c.chunk;
-    config.pipeline.chunkStages = ChunkStages::staged;
-    return config;
-  }
-  /// Rows without tokens, shorter than a window and than a chunk, of whole
-  /// chunks and with a tail; a row without a state, one whose result is not
-  /// kept, one that is skipped; tokens before and behind all rows.
+  /// Sequences without tokens, shorter than a window and than a chunk, of whole
+  /// chunks and with a tail; one without a state, one whose result is not kept,
+  /// one that is skipped.
   static Batch ragged() {
-    Batch batch;
+    Batch batch = GetParam().batch();
     batch.lengths = {200, 0, 1, 2, 63, 64, 65, 129, 0, 192, 70};
-    batch.ratio = GetParam().ratio;
-    batch.keyHeads = 2;
-    batch.leading = 3;
-    batch.padding = 5;
-    batch.nullSlot = 0;
-    batch.slots = 24;
     batch.ids = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0};
     batch.writeIds = {1, 12, 3, 14, 15, 6, 7, 0, 9, 10, 21};
     batch.initial = {true,  true, false, true, true, true,
                      false, true, true,  true, true};
     return batch;
-  }
-  static Errors bounds() {
-    if (GetParam().precision == Precision::mixedIo)
-      return {5e-3, 1e-2, 5e-3};
-    return {5e-3, 5e-3, 2e-3};
   }
 };
 } // namespace
@@ -71,25 +33,19 @@ TEST_P(TwoStages, EqualReference) {
     SCOPED_TRACE(data::name(gates).str());
     Batch batch = ragged();
     batch.inputs.gates = gates;
-    Call call(config(), "prefill", batch);
+    Call call(GetParam().config(), "prefill", batch);
     call.run("staged");
-    call.check(bounds());
+    call.check(GetParam().bounds());
   }
 }
 
 // Chunks have the same slots whatever runs at the same time.
 TEST_P(TwoStages, EqualBitsForAnyWorkers) {
-  Call one(config(), "prefill", ragged());
-  one.run("staged");
-  for (int workers : {2, 0}) {
-    Call many(config(), "prefill", ragged(), {}, workers);
-    many.run("staged");
-    for (const char *name : {"core", "out", "conv_pool", "state_pool"})
-      EXPECT_TRUE(many[name].sameMemory(one[name])) << name;
-  }
+  expectSameForAnyWorkers(GetParam().config(), ragged(), "staged",
+                          GetParam().bounds());
 }
 
-static const Case cases[] = {
+static const StagedCase cases[] = {
     {"BF16"},
     {"F16", Precision::mixed, FloatKind::f16},
     {"Io", Precision::mixedIo},
@@ -98,22 +54,19 @@ static const Case cases[] = {
     {"StatesF16Separate", Precision::mixedIo, FloatKind::f16, FloatKind::f16,
      96, 192, 1, InputLayout::separate},
     {"Width2", Precision::mixed, FloatKind::bf16, FloatKind::f32, 64, 128, 3,
-     InputLayout::split, 2},
+     InputLayout::split, 64, 2},
     {"BiasAndWidth3", Precision::mixed, FloatKind::bf16, FloatKind::f32, 24, 40,
-     2, InputLayout::flat, 3, true},
+     2, InputLayout::flat, 64, 3, true},
     {"Chunks16", Precision::mixed, FloatKind::bf16, FloatKind::f32, 64, 64, 2,
-     InputLayout::flat, 4, false, 16},
+     InputLayout::flat, 16},
     {"LargestHeads", Precision::mixed, FloatKind::bf16, FloatKind::f32, 256,
      256, 1, InputLayout::flat},
 };
-INSTANTIATE_TEST_SUITE_P(Cpu, TwoStages, ::testing::ValuesIn(cases),
-                         [](const auto &info) {
-                           return std::string(info.param.name);
-                         });
+INSTANTIATE_TEST_SUITE_P(Cpu, TwoStages, ::testing::ValuesIn(cases), nameOf);
 
-// No rows at all, and rows in a number that is no power of two, of which the
-// last owns chunks.
-TEST(ChunkSlots, AnyNumberOfRows) {
+// No sequence at all, and sequences in a number that is no power of two, of
+// which the last owns chunks.
+TEST(ChunkSlots, AnyNumberOfSequences) {
   Config config(40, 24);
   config.form = Form::plain;
   config.options.io = FloatKind::bf16;
@@ -121,12 +74,12 @@ TEST(ChunkSlots, AnyNumberOfRows) {
   config.pipeline.precision = Precision::mixed;
   config.pipeline.chunk = 16;
   config.pipeline.chunkStages = ChunkStages::staged;
-  for (int64_t rows : {0, 1, 2, 3, 5, 8, 17, 64, 65}) {
-    SCOPED_TRACE(rows);
+  for (int64_t sequences : {0, 1, 2, 3, 5, 8, 17, 64, 65}) {
+    SCOPED_TRACE(sequences);
     Batch batch;
-    for (int64_t n = 0; n < rows; ++n)
+    for (int64_t n = 0; n < sequences; ++n)
       batch.lengths.push_back(n % 5 == 3 ? 0 : 1 + 7 * n % 40);
-    batch.leading = rows % 2 * 37;
+    batch.leading = sequences % 2 * 37;
     batch.padding = 20;
     Call call(config, "prefill", batch);
     call.run("staged");
@@ -134,8 +87,8 @@ TEST(ChunkSlots, AnyNumberOfRows) {
   }
 }
 
-// Rows of all lengths behind each other, at all offsets in a chunk.
-TEST(ChunkSlots, AdjacentRowsShareNoSlot) {
+// Sequences of all lengths behind each other, at all offsets in a chunk.
+TEST(ChunkSlots, AdjacentSequencesShareNoSlot) {
   Config config(40, 24);
   config.form = Form::plain;
   config.options.io = FloatKind::bf16;
@@ -155,7 +108,8 @@ TEST(ChunkSlots, AdjacentRowsShareNoSlot) {
   }
 }
 
-// States inside rows: between chunks, of all sizes that checkpoints do not cut.
+// States inside sequences: between chunks, of all sizes that checkpoints do not
+// cut.
 TEST(TwoStageCheckpoints, EqualReference) {
   for (int64_t chunk : {16, 64})
     for (bool plain : {false, true}) {
@@ -196,8 +150,8 @@ TEST(TwoStageCheckpoints, EqualReference) {
     }
 }
 
-// Blocks with parts of the values give the same bits; a norm keeps them whole.
-TEST(ValueParts, EqualBits) {
+// V-splits give the same bits; a norm keeps heads whole.
+TEST(VSplits, EqualBits) {
   for (auto [layout, outputs] :
        {std::pair{InputLayout::ready, EntryOutputs::core},
         {InputLayout::flat, EntryOutputs::core},
