@@ -136,24 +136,24 @@ std::vector<double> gdn::data::correlatedKeys(int64_t tokens, int64_t heads,
   return keys;
 }
 
-std::vector<int64_t> gdn::data::raggedLengths(int64_t rows, int64_t tokens,
+std::vector<int64_t> gdn::data::raggedLengths(int64_t sequences, int64_t tokens,
                                               uint64_t seed) {
   const RandomStream stream(seed, "row lengths");
-  std::vector<int64_t> lengths(rows, 0);
-  if (rows == 0)
+  std::vector<int64_t> lengths(sequences, 0);
+  if (sequences == 0)
     return lengths;
-  int64_t empty = -1; // the row that stays empty
-  if (rows >= 3) {
-    const int64_t choices[] = {0, rows / 2, rows - 1};
+  int64_t empty = -1; // the sequence that stays empty
+  if (sequences >= 3) {
+    const int64_t choices[] = {0, sequences / 2, sequences - 1};
     empty = choices[stream.below(0, 3)];
   }
   // Cut the tokens at uniform places.
   std::vector<int64_t> cuts = {0, tokens};
-  const int64_t used = rows - (empty >= 0);
+  const int64_t used = sequences - (empty >= 0);
   for (int64_t i = 1; i < used; ++i)
     cuts.push_back(stream.below(i, tokens + 1));
   std::sort(cuts.begin(), cuts.end());
-  for (int64_t n = 0, next = 0; n < rows; ++n)
+  for (int64_t n = 0, next = 0; n < sequences; ++n)
     if (n != empty) {
       lengths[n] = cuts[next + 1] - cuts[next];
       ++next;
@@ -168,18 +168,19 @@ std::vector<int64_t> gdn::data::runningSum(llvm::ArrayRef<int64_t> lengths) {
   return bounds;
 }
 
-std::vector<int64_t> gdn::data::distinctSlots(int64_t rows, int64_t slots,
+std::vector<int64_t> gdn::data::distinctSlots(int64_t sequences, int64_t slots,
                                               int64_t nullSlot, uint64_t seed) {
   const RandomStream stream(seed, "slots");
   std::vector<int64_t> ids(slots);
   std::iota(ids.begin(), ids.end(), 0);
   if (nullSlot >= 0 && nullSlot < slots)
     ids.erase(ids.begin() + nullSlot);
-  assert(rows <= int64_t(ids.size()) && "expects a slot for every row");
-  // The first `rows` steps of a Fisher-Yates shuffle.
-  for (int64_t n = 0; n < rows; ++n)
+  assert(sequences <= int64_t(ids.size()) &&
+         "expects a slot for every sequence");
+  // The first `sequences` steps of a Fisher-Yates shuffle.
+  for (int64_t n = 0; n < sequences; ++n)
     std::swap(ids[n], ids[n + stream.below(n, ids.size() - n)]);
-  ids.resize(rows);
+  ids.resize(sequences);
   return ids;
 }
 

@@ -12,7 +12,7 @@ EntryOptions gdn::getEntryOptions(Engine engine) {
   switch (engine) {
   case Engine::vllm:
     // New requests have slots that nobody zeroed, also those of one token that
-    // a graph of decodes takes, and rows read another slot than they write
+    // a graph of decodes takes, and sequences read another slot than they write
     // behind drafts.
     options.hasInitial = options.decodeInitial = options.writeSlots = true;
     options.verify = VerifyStates::slots;

@@ -176,21 +176,21 @@ void EntryBuilder::buildBody() {
   func::ReturnOp::create(builder, builder.getUnknownLoc(), outputs);
 }
 
-/// The slot after the last accepted token of each row; -1 for rows of more than
-/// `mostTokens`, if not 0.
+/// The slot after the last accepted token of each sequence; -1 for sequences of
+/// more than `mostTokens`, if not 0.
 Value EntryBuilder::acceptedSlots(int64_t mostTokens) {
   Value table = signature["token_slots"];
-  Value rows;
+  Value sequences;
   IntegerAttr most;
   if (mostTokens != 0) {
-    rows = signature["cu_seqlens"];
+    sequences = signature["cu_seqlens"];
     most = builder.getI64IntegerAttr(mostTokens);
   }
   return AcceptedSlotsOp::create(
       builder, loc("accepted"),
       RankedTensorType::get({ShapedType::kDynamic},
                             getElementTypeOrSelf(table)),
-      table, signature["num_accepted"], rows, most);
+      table, signature["num_accepted"], sequences, most);
 }
 
 void EntryBuilder::buildCommit() {
@@ -247,21 +247,23 @@ static llvm::Error checkVariant(const ModelConfig &config,
           config.name));
     const bool isLazy = options.verify == VerifyStates::lazy;
     if (isLazy && (most < 1 || most > maxVerifyTokens))
-      return llvm::createStringError(llvm::formatv(
-          "{0}: verify lazy expects a bound of 1 to {1} tokens of a row, but "
-          "got {2}",
-          config.name, maxVerifyTokens, most));
+      return llvm::createStringError(
+          llvm::formatv("{0}: verify lazy expects a bound of 1 to {1} tokens "
+                        "of a sequence, but "
+                        "got {2}",
+                        config.name, maxVerifyTokens, most));
     if (most != 0 && (options.verify == VerifyStates::tree ||
                       options.verify == VerifyStates::buffer))
-      return llvm::createStringError(llvm::formatv(
-          "{0}: verify tree and buffer take rows of any number of tokens, but "
-          "got a bound of {1}",
-          config.name, most));
-    if (most < 0)
       return llvm::createStringError(
-          llvm::formatv("{0}: verify expects a bound of tokens of a row, or 0 "
-                        "for none, but got {1}",
+          llvm::formatv("{0}: verify tree and buffer take sequences of any "
+                        "number of tokens, but "
+                        "got a bound of {1}",
                         config.name, most));
+    if (most < 0)
+      return llvm::createStringError(llvm::formatv(
+          "{0}: verify expects a bound of tokens of a sequence, or 0 "
+          "for none, but got {1}",
+          config.name, most));
   }
   if (isReady && options.verify == VerifyStates::lazy)
     return llvm::createStringError(llvm::formatv(

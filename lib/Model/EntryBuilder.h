@@ -16,8 +16,8 @@ namespace gdn {
 
 enum class Phase { prefill, decode, verify, commit };
 
-/// The most tokens of a row of `verify`, unless asked otherwise: as many as can
-/// be pending, and as eight warps take in one go.
+/// The most tokens of a sequence of `verify`, unless asked otherwise: as many
+/// as can be pending, and as eight warps take in one go.
 constexpr int64_t maxVerifyTokens = 8;
 
 /// Builds one entry function.
@@ -49,7 +49,7 @@ private:
   void addPools();
   void buildCommit();
   mlir::Value acceptedSlots(int64_t mostTokens);
-  /// The most tokens of a row of `verify`; 0 for any number.
+  /// The most tokens of a sequence of `verify`; 0 for any number.
   int64_t mostTokens() const {
     return options.verifyTokens.value_or(maxVerifyTokens);
   }

@@ -55,7 +55,8 @@ void EntryBuilder::addProjections() {
     signature.addTensor("a", io, {tokens, "Hv"});
 }
 
-/// The parameters that say what rows there are, and where their states are.
+/// The parameters that say what sequences there are, and where their states
+/// are.
 void EntryBuilder::addRows() {
   Type i32 = builder.getI32Type();
   Type slots = options.slots64 ? Type(builder.getI64Type()) : i32;

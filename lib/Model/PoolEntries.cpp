@@ -23,7 +23,7 @@ void gdn::addPools(Signature &signature, OpBuilder &builder,
                      std::to_string(config.keyDim)});
 }
 
-/// An entry over rows of `slots`, and of `write_slots` if it copies.
+/// An entry over sequences of `slots`, and of `write_slots` if it copies.
 static void buildEntry(OpBuilder &builder, const ModelConfig &config,
                        const EntryOptions &options, const Twine &name,
                        bool copies) {

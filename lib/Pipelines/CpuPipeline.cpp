@@ -27,9 +27,9 @@ void gdn::buildTilePipeline(OpPassManager &passes, const TargetModel &target,
   algorithm.variants = options.variants;
   algorithm.lanes = target.getF32Lanes();
   algorithm.segments =
-      options.segments < 0 ? target.getRowSegments() : options.segments;
+      options.segments < 0 ? target.getSequenceSegments() : options.segments;
   algorithm.segmentsFrom = options.segmentsFrom < 0
-                               ? target.getSegmentedRowTokens()
+                               ? target.getSegmentedSequenceTokens()
                                : options.segmentsFrom;
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());

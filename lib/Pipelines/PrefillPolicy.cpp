@@ -31,59 +31,61 @@ static constexpr const char *headsH200 =
 /// Blocks prepare their chunks themselves: two groups of four warps, each with
 /// a chunk, and a multiprocessor for each block of whole heads.
 static constexpr Row fused[] = {
-    // Up to eight long rows choose by their lengths between whole heads and
-    // V-splits of two, of which either go home at once. A chunk takes 2.81 us
-    // whole and
-    // 1.61 us by V-splits where they fill the GPU. It costs rows that are as
-    // long
-    // as each other 2 to 11 us.
+    // Up to eight long sequences choose by their lengths between whole heads
+    // and V-splits of two, of which either go home at once. A chunk takes 2.81
+    // us whole and 1.61 us by V-splits where they fill the GPU. It costs
+    // sequences that are as long as each other 2 to 11 us.
     {"fused-by-lengths: fused=2; by-lengths=165/SMS;"
-     "when=2 <= rows & rows <= 8 & 51*workers <= 100*rows*heads &"
-     "  rows*heads <= workers & 4096*rows <= tokens",
+     "when=2 <= sequences & sequences <= 8 &"
+     "  51*workers <= 100*sequences*heads & sequences*heads <= workers &"
+     "  4096*sequences <= tokens",
      prefillH200},
     // One wave, two or more, of which the last has to be full enough; and two
     // turns of two chunks for each block, in the mean.
     {"fused: fused=2;"
-     "when=256*rows <= tokens &"
-     "  (51*workers <= 100*rows*heads & rows*heads <= workers |"
-     "   150*workers <= 100*rows*heads & rows*heads <= 2*workers |"
-     "   220*workers <= 100*rows*heads)",
+     "when=256*sequences <= tokens &"
+     "  (51*workers <= 100*sequences*heads & sequences*heads <= workers |"
+     "   150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
+     "   220*workers <= 100*sequences*heads)",
      prefillH200},
     // Segments: all blocks of a stage in one wave, and enough tokens. Four are
     // for heads that are too many for five of halves and too few for three. The
     // scan takes maps of up to 128 keys without spilling.
     {"fused-segments-9: fused=2; v-split=2; segments=9; where=keys <= 128;"
-     "when=16*heads <= workers & rows <= 2 & 4608 <= tokens",
+     "when=16*heads <= workers & sequences <= 2 & 4608 <= tokens",
      prefillH200},
     {"fused-segments-5: fused=2; v-split=2; segments=5; where=keys <= 128;"
-     "when=8*heads <= workers & rows <= 2 & 1920 <= tokens &"
+     "when=8*heads <= workers & sequences <= 2 & 1920 <= tokens &"
      "  workers <= 16*heads",
      prefillH200},
     {"fused-segments-4: fused=2; segments=4; where=keys <= 128;"
-     "when=5*heads <= workers & rows <= 2 & 3072 <= tokens &"
+     "when=5*heads <= workers & sequences <= 2 & 3072 <= tokens &"
      "  workers <= 8*heads",
      prefillH200},
     {"fused-segments-3: fused=2; v-split=2; segments=3; where=keys <= 128;"
-     "when=4*heads <= workers & rows <= 1 & 3072 <= tokens &"
+     "when=4*heads <= workers & sequences <= 1 & 3072 <= tokens &"
      "  workers <= 8*heads",
      prefillH200},
     // Halves: one wave, unless so few blocks that others have most of the
-    // multiprocessors; but not of rows that are better cut, which few tokens,
-    // many blocks and many rows are not. And three waves where two of whole
-    // heads would be half empty: a chunk of a half takes 1 / 1.65 of the time.
+    // multiprocessors; but not of sequences that are better cut, which few
+    // tokens, many blocks and many sequences are not. And three waves where two
+    // of whole heads would be half empty: a chunk of a half takes 1 / 1.65 of
+    // the time.
     {"fused-v-split-2: fused=2; v-split=2; where=keys <= 128;"
-     "when=256*rows <= tokens &"
-     "  (12*workers <= 100*rows*heads & 2*rows*heads <= workers &"
-     "     workers*workers*tokens <= 8711*rows*rows*heads*heads*heads |"
-     "   12*workers <= 100*rows*heads & 2*rows*heads <= workers &"
-     "     115*workers*workers <= 100*rows*rows*heads*heads*heads |"
-     "   12*workers <= 100*rows*heads & 2*rows*heads <= workers & 3 <= rows |"
-     "   100*workers <= 100*rows*heads & 2*rows*heads <= 3*workers)",
+     "when=256*sequences <= tokens &"
+     "  (12*workers <= 100*sequences*heads & 2*sequences*heads <= workers &"
+     "     workers*workers*tokens"
+     "       <= 8711*sequences*sequences*heads*heads*heads |"
+     "   12*workers <= 100*sequences*heads & 2*sequences*heads <= workers &"
+     "     115*workers*workers <= 100*sequences*sequences*heads*heads*heads |"
+     "   12*workers <= 100*sequences*heads & 2*sequences*heads <= workers &"
+     "     3 <= sequences |"
+     "   100*workers <= 100*sequences*heads & 2*sequences*heads <= 3*workers)",
      prefillH200},
     {"fused-v-split-2: fused=2; v-split=2; where=129 <= keys;"
-     "when=256*rows <= tokens &"
-     "  (12*workers <= 100*rows*heads & 2*rows*heads <= workers |"
-     "   100*workers <= 100*rows*heads & 2*rows*heads <= 3*workers)",
+     "when=256*sequences <= tokens &"
+     "  (12*workers <= 100*sequences*heads & 2*sequences*heads <= workers |"
+     "   100*workers <= 100*sequences*heads & 2*sequences*heads <= 3*workers)",
      prefillH200},
 };
 
@@ -104,28 +106,29 @@ static constexpr Row staged[] = {
      "when=tokens*heads <= 128*workers & tokens <= 2047",
      packedH200},
     // Maps of segments cost more than idle multiprocessors where there are many
-    // blocks without: they pay from T = N^2 Hv^3 / 2 on, for rows that have
-    // four
-    // segments in the mean, of four chunks.
+    // blocks without: they pay from T = N^2 Hv^3 / 2 on, for sequences that
+    // have four segments in the mean, of four chunks.
     {"staged-segments-8: v-split=2; segments=8;"
      "where=keys <= 128 & keys*values <= 32768;"
-     "when=8712*rows*rows*heads*heads*heads <= workers*workers*tokens &"
-     "  rows <= 2 & 32*chunk <= tokens",
+     "when=8712*sequences*sequences*heads*heads*heads"
+     "       <= workers*workers*tokens &"
+     "  sequences <= 2 & 32*chunk <= tokens",
      prefillH200},
     {"staged-segments-8: v-split=4; segments=8;"
      "where=keys <= 128 & 32769 <= keys*values;"
-     "when=8712*rows*rows*heads*heads*heads <= workers*workers*tokens &"
-     "  rows <= 2 & 32*chunk <= tokens",
+     "when=8712*sequences*sequences*heads*heads*heads"
+     "       <= workers*workers*tokens &"
+     "  sequences <= 2 & 32*chunk <= tokens",
      prefillH200},
     // So many blocks for a head that one has at most 128 x 128 elements of the
     // state. With 64 values a block, four warps, is no slower than one of whole
     // heads, since it has another beside it on its multiprocessor. One of six
     // warps has none and takes 14 to 17 % longer where all are busy.
     {"staged-v-split-4: v-split=4; where=32769 <= keys*values;"
-     "when=(256 <= values & values <= 256 | 4*rows*heads <= workers)",
+     "when=(256 <= values & values <= 256 | 4*sequences*heads <= workers)",
      headsH200},
     {"staged-v-split-2: v-split=2; where=keys*values <= 32768;"
-     "when=(128 <= values & values <= 128 | 2*rows*heads <= workers)",
+     "when=(128 <= values & values <= 128 | 2*sequences*heads <= workers)",
      headsH200},
     {"staged:", prefillH200},
 };

@@ -86,8 +86,8 @@ LogicalResult gdn::reference::evaluateOp(gdn::PoolReadOp op, Environment &env) {
   return env.defineResult(op->getResult(0), std::move(result));
 }
 
-/// The row that writes each slot; fails at `op` if two write one. Row `n`
-/// writes `slots[n]` if `isLive(n)`.
+/// The sequence that writes each slot; fails at `op` if two write one. Sequence
+/// `n` writes `slots[n]` if `isLive(n)`.
 static FailureOr<llvm::DenseMap<int64_t, int64_t>>
 findWriters(Operation *op, const Tensor &slots,
             llvm::function_ref<bool(int64_t)> isLive) {
@@ -98,8 +98,9 @@ findWriters(Operation *op, const Tensor &slots,
     auto [it, fresh] = writers.try_emplace(int64_t(slots.data[n]), n);
     if (!fresh)
       return op->emitOpError()
-             << "expects every slot to be written by one row, but got slot "
-             << it->first << " for rows " << it->second << " and " << n;
+             << "expects every slot to be written by one sequence, but got "
+                "slot "
+             << it->first << " for sequences " << it->second << " and " << n;
   }
   return writers;
 }
@@ -143,10 +144,11 @@ LogicalResult gdn::reference::evaluateOp(gdn::PoolCopyOp op, Environment &env) {
       continue;
     auto writer = writers->find(int64_t(slots.data[n]));
     if (&source == &target && writer != writers->end() && writer->second != n)
-      return op.emitOpError()
-             << "expects no row to read a slot that another one writes, but "
-                "got slot "
-             << writer->first << " for rows " << n << " and " << writer->second;
+      return op.emitOpError() << "expects no sequence to read a slot that "
+                                 "another one writes, but "
+                                 "got slot "
+                              << writer->first << " for sequences " << n
+                              << " and " << writer->second;
     llvm::copy(source.data.row(int64_t(slots.data[n])),
                target.data.row(int64_t(writeSlots.data[n])).begin());
   }

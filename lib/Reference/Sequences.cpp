@@ -228,8 +228,8 @@ static LogicalResult expectOwnSlots(Operation *op, ArrayRef<Sequence> sequences,
         return op->emitOpError()
                << "expects the slot of a checkpoint to be that of nothing "
                   "else, but got slot "
-               << checkpoint.slot << " for a checkpoint of row " << n
-               << " and for row " << it->second;
+               << checkpoint.slot << " for a checkpoint of sequence " << n
+               << " and for sequence " << it->second;
     }
   return success();
 }
@@ -245,10 +245,11 @@ LogicalResult gdn::reference::expectIndependent(Operation *op,
       if (it->second == int64_t(n))
         return op->emitOpError() << "expects every slot to be written once, "
                                     "but got slot "
-                                 << slot << " for two tokens of row " << n;
+                                 << slot << " for two tokens of sequence " << n;
       return op->emitOpError()
-             << "expects every slot to be written by one row, but got slot "
-             << slot << " for rows " << it->second << " and " << n;
+             << "expects every slot to be written by one sequence, but got "
+                "slot "
+             << slot << " for sequences " << it->second << " and " << n;
     }
   for (auto [n, sequence] : llvm::enumerate(sequences)) {
     if (sequence.length() == 0 || !sequence.live() || sequence.fromZeros ||
@@ -257,15 +258,16 @@ LogicalResult gdn::reference::expectIndependent(Operation *op,
     auto it = writers.find(sequence.slot);
     if (it != writers.end() && it->second == int64_t(n) &&
         !sequence.parents.empty())
-      return op->emitOpError() << "expects a row with parents to write another "
-                                  "slot than it reads, but got slot "
-                               << sequence.slot << " for row " << n;
-    if (it != writers.end() && it->second != int64_t(n))
       return op->emitOpError()
-             << "expects no row to read a slot that another writes, but got "
-                "slot "
-             << sequence.slot << ", read by row " << n << " and written by row "
-             << it->second;
+             << "expects a sequence with parents to write another "
+                "slot than it reads, but got slot "
+             << sequence.slot << " for sequence " << n;
+    if (it != writers.end() && it->second != int64_t(n))
+      return op->emitOpError() << "expects no sequence to read a slot that "
+                                  "another writes, but got "
+                                  "slot "
+                               << sequence.slot << ", read by sequence " << n
+                               << " and written by sequence " << it->second;
   }
   return expectOwnSlots(op, sequences, writers);
 }
@@ -287,8 +289,9 @@ gdn::reference::makeCommits(Operation *op, ArrayRef<const Pool *> pools,
     auto [it, fresh] = writers.try_emplace(int64_t(id), n);
     if (!fresh)
       return op->emitOpError()
-             << "expects every slot to be written by one row, but got slot "
-             << it->first << " for rows " << it->second << " and " << n;
+             << "expects every slot to be written by one sequence, but got "
+                "slot "
+             << it->first << " for sequences " << it->second << " and " << n;
     commits.push_back({int64_t(id), count});
   }
   return commits;

@@ -35,26 +35,26 @@ llvm::Expected<std::vector<int64_t>> run::shapeOf(const Parameter &parameter,
   return shape;
 }
 
-/// The slot of each row: the first of `ids`, and for the last `skipped` rows an
-/// id that kernels skip, of each kind in turn.
-static std::vector<double> makeSlots(llvm::ArrayRef<int64_t> ids, int64_t rows,
-                                     int64_t slots, int64_t skipped,
-                                     int64_t nullSlot) {
-  std::vector<double> values(ids.begin(), ids.begin() + rows);
+/// The slot of each sequence: the first of `ids`, and for the last `skipped`
+/// sequences an id that kernels skip, of each kind in turn.
+static std::vector<double> makeSlots(llvm::ArrayRef<int64_t> ids,
+                                     int64_t sequences, int64_t slots,
+                                     int64_t skipped, int64_t nullSlot) {
+  std::vector<double> values(ids.begin(), ids.begin() + sequences);
   const int64_t kinds[] = {-1, nullSlot, slots};
-  for (int64_t i = 0; i < std::min(skipped, rows); ++i)
-    values[rows - 1 - i] = kinds[i % 3];
+  for (int64_t i = 0; i < std::min(skipped, sequences); ++i)
+    values[sequences - 1 - i] = kinds[i % 3];
   return values;
 }
 
 namespace {
-/// The checkpoints of all rows.
+/// The checkpoints of all sequences.
 struct Checkpoints {
   std::vector<double> bounds = {0}, tokens;
 };
 } // namespace
 
-/// One after every `distance` tokens of a row; none if that is 0.
+/// One after every `distance` tokens of a sequence; none if that is 0.
 static Checkpoints makeCheckpoints(llvm::ArrayRef<int64_t> lengths,
                                    int64_t distance) {
   Checkpoints checkpoints;
@@ -67,51 +67,54 @@ static Checkpoints makeCheckpoints(llvm::ArrayRef<int64_t> lengths,
 }
 
 namespace {
-/// The slots of the states after each token, and which of them rows start from.
+/// The slots of the states after each token, and which of them sequences start
+/// from.
 struct TokenSlots {
   std::vector<double> table, accepted, read;
 };
 } // namespace
 
-/// Tables of `steps` slots for each of `rows` rows, the last `skipped` of which
-/// read an id that kernels skip, or have no count of accepted tokens.
-static TokenSlots makeTokenSlots(llvm::ArrayRef<int64_t> ids, int64_t rows,
+/// Tables of `steps` slots for each of `sequences` sequences, the last
+/// `skipped` of which read an id that kernels skip, or have no count of
+/// accepted tokens.
+static TokenSlots makeTokenSlots(llvm::ArrayRef<int64_t> ids, int64_t sequences,
                                  int64_t steps, int64_t slots, int64_t skipped,
                                  int64_t nullSlot) {
   TokenSlots result;
-  result.table.assign(ids.begin(), ids.begin() + rows * steps);
-  for (int64_t n = 0; n < rows; ++n)
+  result.table.assign(ids.begin(), ids.begin() + sequences * steps);
+  for (int64_t n = 0; n < sequences; ++n)
     result.accepted.push_back(double(1 + n % steps));
   const int64_t kinds[] = {-1, nullSlot, slots};
-  for (int64_t i = 0; i < std::min(skipped, rows); ++i) {
-    const int64_t n = rows - 1 - i;
+  for (int64_t i = 0; i < std::min(skipped, sequences); ++i) {
+    const int64_t n = sequences - 1 - i;
     if (i % 4 == 3)
       result.accepted[n] = i % 8 == 3 ? 0 : double(steps + 1);
     else
       std::fill_n(result.table.begin() + n * steps, steps,
                   double(kinds[i % 4]));
   }
-  for (int64_t n = 0; n < rows; ++n)
+  for (int64_t n = 0; n < sequences; ++n)
     if (auto at = int64_t(result.accepted[n]); at >= 1 && at <= steps)
       result.read.push_back(result.table[n * steps + at - 1]);
   return result;
 }
 
-/// Counts of accepted tokens from 0 to `steps`, but none for up to two rows
-/// before the last `skipped` ones.
-static std::vector<double> makeCounts(int64_t rows, int64_t steps,
+/// Counts of accepted tokens from 0 to `steps`, but none for up to two
+/// sequences before the last `skipped` ones.
+static std::vector<double> makeCounts(int64_t sequences, int64_t steps,
                                       int64_t skipped) {
   std::vector<double> counts;
-  for (int64_t n = 0; n < rows; ++n)
+  for (int64_t n = 0; n < sequences; ++n)
     counts.push_back(double(n % (steps + 1)));
   for (int64_t i = 0; i < std::min<int64_t>(skipped, 2); ++i)
-    if (int64_t n = rows - 1 - skipped - i; n >= 0)
+    if (int64_t n = sequences - 1 - skipped - i; n >= 0)
       counts[n] = i == 0 ? -1 : double(steps + 1);
   return counts;
 }
 
-/// Fills what no row looks at of the pending tokens in `pool` with NaN: behind
-/// the first `window` columns, all but the `counts` that each of `slots` has.
+/// Fills what no sequence looks at of the pending tokens in `pool` with NaN:
+/// behind the first `window` columns, all but the `counts` that each of `slots`
+/// has.
 static void poisonPending(data::Array &pool, int64_t window,
                           const std::vector<double> &slots,
                           const std::vector<double> &counts) {
@@ -145,33 +148,36 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
                                               const GenerateOptions &options,
                                               int64_t nullSlot) {
   std::vector<int64_t> lengths = options.lengths;
-  bool hasRows = kernel.find("cu_seqlens") != nullptr;
-  if (!hasRows)
+  bool isRagged = kernel.find("cu_seqlens") != nullptr;
+  if (!isRagged)
     lengths.assign(lengths.size(), 1);
-  int64_t rows = lengths.size();
+  int64_t sequences = lengths.size();
   Checkpoints checkpoints = makeCheckpoints(
       lengths, kernel.find("cu_checkpoints") ? options.checkpoints : 0);
   int64_t numCheckpoints = checkpoints.tokens.size();
-  // Slots of a row: one, or as many as it may have tokens.
+  // Slots of a sequence: one, or as many as it may have tokens.
   int64_t steps = 1;
   const bool isLazy = kernel.find("pending_keys") != nullptr;
   const bool isBuffer = kernel.find("token_state_pool") != nullptr;
   if (kernel.find("token_slots") || isLazy)
     for (int64_t length : options.lengths)
       steps = std::max(steps, isLazy ? std::min<int64_t>(length, 8) : length);
-  // A tree starts from a slot that is none of them, and so does a row whose
-  // states go to a buffer: that has slots of its own.
+  // A tree starts from a slot that is none of them, and so does a sequence
+  // whose states go to a buffer: that has slots of its own.
   const bool isTree = kernel.find("parents") != nullptr;
-  int64_t rowSlots = isLazy || isBuffer ? rows : rows * (steps + isTree);
-  int64_t numUsed = rowSlots + numCheckpoints;
+  int64_t sequenceSlots =
+      isLazy || isBuffer ? sequences : sequences * (steps + isTree);
+  int64_t numUsed = sequenceSlots + numCheckpoints;
   int64_t slots = options.slots ? options.slots : numUsed + 3;
   if (slots < numUsed + (nullSlot >= 0 && nullSlot < slots))
     return llvm::createStringError(llvm::formatv(
-        "--generate: slots: expects {0} for each of {1} rows{2} beside the "
+        "--generate: slots: expects {0} for each of {1} sequences{2} beside "
+        "the "
         "null slot, but got {3}",
-        rowSlots == rows ? "a slot"
-                         : llvm::formatv("{0} slots", steps + isTree).str(),
-        rows,
+        sequenceSlots == sequences
+            ? "a slot"
+            : llvm::formatv("{0} slots", steps + isTree).str(),
+        sequences,
         numCheckpoints
             ? llvm::formatv(" and {0} checkpoints", numCheckpoints).str()
             : std::string(),
@@ -184,10 +190,10 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
   int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t(0)) +
                    options.padding;
   Symbols symbols = {{"T", tokens},
-                     {"N", rows},
+                     {"N", sequences},
                      {"P", slots},
                      {"C", numCheckpoints},
-                     {"B", rows * steps + 3},
+                     {"B", sequences * steps + 3},
                      {"S", steps},
                      {"Hk", options.keyHeads},
                      {"Hv", options.valueHeads}};
@@ -196,18 +202,18 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
       data::distinctSlots(numUsed, slots, nullSlot, options.inputs.seed);
   const bool hasOwnSlots = kernel.find("slots") != nullptr;
   const std::vector<int64_t> tableIds =
-      isBuffer
-          ? data::distinctSlots(rows * steps, symbols["B"], nullSlot,
-                                options.inputs.seed + 1)
-          : std::vector<int64_t>(ids.begin() + (isTree ? rows : 0), ids.end());
+      isBuffer ? data::distinctSlots(sequences * steps, symbols["B"], nullSlot,
+                                     options.inputs.seed + 1)
+               : std::vector<int64_t>(ids.begin() + (isTree ? sequences : 0),
+                                      ids.end());
   TokenSlots tokenSlots;
   if (kernel.find("token_slots"))
-    tokenSlots = makeTokenSlots(tableIds, rows, steps, slots,
+    tokenSlots = makeTokenSlots(tableIds, sequences, steps, slots,
                                 hasOwnSlots ? 0 : options.skipped, nullSlot);
   if (isLazy)
-    tokenSlots.accepted = makeCounts(rows, steps, options.skipped);
+    tokenSlots.accepted = makeCounts(sequences, steps, options.skipped);
   const std::vector<double> used =
-      hasOwnSlots ? makeSlots(ids, rows, slots, options.skipped, nullSlot)
+      hasOwnSlots ? makeSlots(ids, sequences, slots, options.skipped, nullSlot)
                   : tokenSlots.read;
   data::InputOptions inputs = options.inputs;
   // The rule takes keys of unit length; entries with gates see to that.
@@ -231,9 +237,9 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
       array =
           data::Array::fromDoubles(parameter.dtype, *shape, tokenSlots.table);
     } else if (parameter.name == "parents") {
-      // Each token the start of two others, or in every third row a chain.
+      // Each token the start of two others, or in every third sequence a chain.
       std::vector<double> parents;
-      for (int64_t i = 0; i < rows * steps; ++i) {
+      for (int64_t i = 0; i < sequences * steps; ++i) {
         const int64_t t = i % steps;
         parents.push_back(
             double(i / steps % 3 == 2 || t == 0 ? t - 1 : (t - 1) / 2));
@@ -251,10 +257,10 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
     } else if (parameter.name == "checkpoint_slots") {
       array = data::Array::fromDoubles(
           parameter.dtype, *shape,
-          std::vector<double>(ids.begin() + rowSlots, ids.end()));
+          std::vector<double>(ids.begin() + sequenceSlots, ids.end()));
     } else if (parameter.name == "has_initial") {
-      std::vector<double> flags(rows);
-      for (int64_t i = 0; i < rows; ++i)
+      std::vector<double> flags(sequences);
+      for (int64_t i = 0; i < sequences; ++i)
         flags[i] = i % 2;
       array = data::Array::fromDoubles(parameter.dtype, *shape, flags);
     } else if (data::isFloat(parameter.dtype)) {

@@ -9,14 +9,17 @@
 using namespace gdn;
 using namespace gdn::run;
 
-/// Row lengths and head counts beyond this are a slip of the pen.
+/// Sequence lengths and head counts beyond this are a slip of the pen.
 static constexpr int64_t maxSize = int64_t(1) << 24;
 
 llvm::StringRef GenerateOptions::help() {
-  return "seed=<n>, lens=<n>:<n>:... (tokens of each row), rows=<n> (rows of "
-         "one token), pad=<n> (tokens after the last row), Hk=<n>, Hv=<n>, "
-         "slots=<n>, skip=<n> (rows whose slot is to be skipped), "
-         "checkpoints=<n> (tokens from one to the next of a row, 0 for none), "
+  return "seed=<n>, lens=<n>:<n>:... (tokens of each sequence), rows=<n> "
+         "(sequences of "
+         "one token), pad=<n> (tokens after the last sequence), Hk=<n>, "
+         "Hv=<n>, "
+         "slots=<n>, skip=<n> (sequences whose slot is to be skipped), "
+         "checkpoints=<n> (tokens from one to the next of a sequence, 0 for "
+         "none), "
          "gates=realistic|near_one|strong|very_strong, scale=<x>, "
          "correlation=<x> (of keys, 0 to 1)";
 }
@@ -56,10 +59,10 @@ static llvm::Error readOption(llvm::StringRef key, llvm::StringRef value,
   if (key == "lens")
     return readLengths(value, options.lengths);
   if (key == "rows") {
-    int64_t rows = 0;
-    if (llvm::Error error = readSize(key, value, 0, rows))
+    int64_t sequences = 0;
+    if (llvm::Error error = readSize(key, value, 0, sequences))
       return error;
-    options.lengths.assign(rows, 1);
+    options.lengths.assign(sequences, 1);
     return llvm::Error::success();
   }
   if (key == "pad")

@@ -31,12 +31,13 @@ OLD = {
     "producer, not feed": r"\bfeed\b|\bFeed|ProductFeed|emitFeed|\bfeeds\b",
     "intra-chunk, not prepare": r"__prepare|\"prepare\"|emitPrepareStage|PreparedChunk",
     "segments, not cuts": r"[-_]cuts[-_]|\.cuts\b|SplitCuts|\"cuts\"",
-    "V-split, not parts": r"[-_]parts[-_][0-9]|valueParts|\bhalves of (its|a) heads?\b",
+    "V-split, not parts": r"[-_]parts[-_][0-9]|[vV]alueParts|takePart|\bhalves of (its|a) heads?\b",
     "staged, not split": r"variants? \"split\"|chunk-stages=split|Split(Stage|Walk|Chunk|Kernel)",
     "fused, not together": r"algorithm\.together|isTogether",
     "buffer, ring stage or rank, not place": r"\bgetPlaces?\b|(Tile|Scan|Fold)Places?\b|'place'",
     "overlap, not beside": r"gdn_tile\.beside|[a-z]Beside\b",
-    "sequence, not row": r"mask_rows|MaskRows|RowsTensor|verifyRows",
+    "sequence, not row": r"mask_rows|MaskRows|RowsTensor|verifyRows|RowChoice|\browForm\b"
+    r"|row(Count|Bound)\(|findRow\(|ordersRows|(when|where)=[^\"]*\brows\b",
 }
 
 # Files and lines, and why.
@@ -90,12 +91,12 @@ def test_patterns_find_what_they_are_for():
         "the role that feeds, Role::feed",
         "@prefill__prepare(",
         "fused-cuts-9",
-        "split-parts-4",
+        "takePart(block, 2)",
         'the variants "split" of',
         "algorithm.together != 0",
         "store.getPlace().getType()",
         'gdn_tile.beside = "next"',
-        "gdn.mask_rows %x",
+        "when=256*rows <= tokens",
     ]
     for word, line in zip(OLD, before, strict=True):
         assert re.search(OLD[word], line), word

@@ -149,7 +149,7 @@ struct Options {
                "0: none; negative: by the target's rule (default)")};
   cl::opt<int64_t> segmentsFrom{
       "segments-from", cl::init(-1), cl::cat(outputs), cl::value_desc("tokens"),
-      cl::desc("Mean tokens of a row from which that variant is taken; "
+      cl::desc("Mean tokens of a sequence from which that variant is taken; "
                "negative: by the target's rule (default)")};
   cl::opt<bool> everyThreadArrives{
       "every-thread-arrives", cl::cat(outputs),
@@ -244,7 +244,7 @@ struct Options {
   cl::opt<bool> checkpoints{
       "checkpoints", cl::cat(entries),
       cl::desc("Give prefill parameters that ask for states after multiples "
-               "of 64 tokens of a row")};
+               "of 64 tokens of a sequence")};
   cl::opt<VerifyStates> verify{
       "verify", cl::cat(entries),
       cl::desc("Make an entry verify, whose tokens may be taken back:"),
@@ -262,9 +262,10 @@ struct Options {
                             "an entry commit"))};
   cl::opt<long> verifyTokens{
       "verify-tokens", cl::cat(entries), cl::value_desc("number"),
-      cl::desc("The most tokens of a row of verify, 0 for any number: longer "
-               "rows are skipped, and eight or fewer are faster (default: 8; "
-               "tree and buffer have no bound)")};
+      cl::desc(
+          "The most tokens of a sequence of verify, 0 for any number: longer "
+          "rows are skipped, and eight or fewer are faster (default: 8; "
+          "tree and buffer have no bound)")};
 
   CommandLine collect();
 

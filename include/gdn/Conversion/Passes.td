@@ -98,12 +98,12 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       a variant stands before all others.
     - `where=<conditions>` over `keys` and `values`, the sizes of heads: the
       variant is made only if they hold.
-    - `when=<conditions>` over `rows`, `heads` (value heads), `tokens` and
+    - `when=<conditions>` over `sequences`, `heads` (value heads), `tokens` and
       `workers`: a launch takes the variant only if they hold
       (`conditions` of `gdn_tile.stage`). They may also use `keys`, `values` and `chunk`,
       which are replaced by numbers.
 
-    Conditions compare products, as in `2*rows*heads<=workers`, and are joined
+    Conditions compare products, as in `2*sequences*heads<=workers`, and are joined
     by `&`. Alternatives stand in parentheses and are joined by `|`.
 
     There are no such variants of kernels that keep f32 operands, that have

@@ -19,7 +19,7 @@ enum class Precision {
   mixedIo
 };
 
-/// How the chunk form of a row becomes launches.
+/// How the chunk form of a sequence becomes launches.
 enum class ChunkStages {
   /// One program does all.
   onePass,

@@ -68,16 +68,18 @@ std::vector<double> correlatedKeys(int64_t tokens, int64_t heads, int64_t d,
                                    double correlation,
                                    const RandomStream &stream);
 
-/// Lengths of `rows` rows that add up to `tokens`, uneven; with at least three
-/// rows some are zero: the first, the middle or the last, by the seed.
-std::vector<int64_t> raggedLengths(int64_t rows, int64_t tokens, uint64_t seed);
+/// Lengths of `sequences` sequences that add up to `tokens`, uneven; with at
+/// least three sequences some are zero: the first, the middle or the last, by
+/// the seed.
+std::vector<int64_t> raggedLengths(int64_t sequences, int64_t tokens,
+                                   uint64_t seed);
 
 /// Running sum with a zero in front: lengths to `cu_seqlens`.
 std::vector<int64_t> runningSum(llvm::ArrayRef<int64_t> lengths);
 
-/// `rows` different slots of a pool of `slots`, none of them `nullSlot` (give
-/// -1 for none). Needs enough slots.
-std::vector<int64_t> distinctSlots(int64_t rows, int64_t slots,
+/// `sequences` different slots of a pool of `slots`, none of them `nullSlot`
+/// (give -1 for none). Needs enough slots.
+std::vector<int64_t> distinctSlots(int64_t sequences, int64_t slots,
                                    int64_t nullSlot, uint64_t seed);
 
 /// What `randomParameter` may vary.

@@ -14,12 +14,11 @@
 namespace gdn {
 
 /// Builds a module with these entries for each of `variants`: `prefill`, over
-/// ragged rows; `decode`, one token per row; `copy_slots` and `zero_slots`, on
-/// the pools of both; and where it says so `verify`, over rows of up to 8
-/// tokens of which some may be refused. With
-/// several variants the names get a suffix `_<io>_<state>`. Fails when an
-/// option does not fit the model, and when two variants would have the same
-/// names.
+/// ragged sequences; `decode`, one token per sequence; `copy_slots` and
+/// `zero_slots`, on the pools of both; and where it says so `verify`, over
+/// sequences of up to 8 tokens of which some may be refused. With several
+/// variants the names get a suffix `_<io>_<state>`. Fails when an option does
+/// not fit the model, and when two variants would have the same names.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 buildEntryModule(mlir::MLIRContext &context, const ModelConfig &config,
                  llvm::ArrayRef<EntryOptions> variants);

@@ -36,7 +36,7 @@ enum class EntryOutputs {
 enum class VerifyStates {
   none,   // no such entry
   slots,  // after every token, in slots of the pool
-  tree,   // the same, and the tokens of a row are a tree
+  tree,   // the same, and the tokens of a sequence are a tree
   buffer, // after every token, in slots of other pools; `commit` copies one
   lazy    // none: tokens are pending until the next step or `commit`
 };
@@ -61,8 +61,8 @@ struct EntryOptions {
   bool checkpoints = false;   // prefill takes `cu_checkpoints`,
                               // `checkpoint_tokens`, `checkpoint_slots`
   VerifyStates verify = VerifyStates::none;
-  /// The most tokens of a row of `verify`, 0 for any number; longer rows are
-  /// skipped. Default: 8. Trees and buffers have no bound.
+  /// The most tokens of a sequence of `verify`, 0 for any number; longer
+  /// sequences are skipped. Default: 8. Trees and buffers have no bound.
   std::optional<int64_t> verifyTokens;
 };
 

@@ -13,12 +13,12 @@ namespace gdn {
 
 /// Choices of the pipeline that a caller may change.
 struct CpuPipelineOptions {
-  /// Tokens per block of the token loop of an entry with row bounds.
+  /// Tokens per block of the token loop of an entry with sequence bounds.
   int64_t tokens = 16;
   /// Tokens per chunk of the chunk form.
   int64_t chunk = 64;
-  /// Chunks go on while so many tokens are left of a row; negative: no chunks;
-  /// 0: the rule of the target decides, by the dimensions of the heads.
+  /// Chunks go on while so many tokens are left of a sequence; negative: no
+  /// chunks; 0: the rule of the target decides, by the dimensions of the heads.
   int64_t chunkFrom = 0;
   /// Of the operands of the chunk form's products.
   Precision precision = Precision::f32;
@@ -28,11 +28,11 @@ struct CpuPipelineOptions {
   /// Its variants, texts of the option `variants` of convert-gdn-to-tile; none:
   /// "staged:".
   llvm::SmallVector<std::string> variants = {};
-  /// Segments of a row in the variant that works on them at the same time; 0:
-  /// no such variant; negative: the rule of the target.
+  /// Segments of a sequence in the variant that works on them at the same time;
+  /// 0: no such variant; negative: the rule of the target.
   int64_t segments = -1;
-  /// Mean tokens of a row from which that variant is taken; negative: the rule
-  /// of the target.
+  /// Mean tokens of a sequence from which that variant is taken; negative: the
+  /// rule of the target.
   int64_t segmentsFrom = -1;
 };
 

@@ -22,9 +22,9 @@ namespace gdn::reference {
 ///
 /// Fails with a diagnostic, at the function or at an op, that names what is
 /// wrong: arguments that do not fit the function's types, sizes that do not fit
-/// each other, `cu_seqlens` that falls or passes T, a slot that two rows write
-/// or that one row writes and another reads, an op that is not known. The
-/// function must have passed verification.
+/// each other, `cu_seqlens` that falls or passes T, a slot that two sequences
+/// write or that one sequence writes and another reads, an op that is not
+/// known. The function must have passed verification.
 ///
 /// Known ops: all of gdn, func.return, arith.constant, tensor.dim, tensor.cast.
 mlir::FailureOr<llvm::SmallVector<Tensor>>

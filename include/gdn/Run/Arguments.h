@@ -14,14 +14,14 @@ namespace gdn::run {
 /// What to make up: sizes and distributions.
 struct GenerateOptions {
   data::InputOptions inputs;
-  std::vector<int64_t> lengths = {5, 0, 17}; // of the rows, in tokens
-  int64_t padding = 0;                       // tokens after the last row
+  std::vector<int64_t> lengths = {5, 0, 17}; // of the sequences, in tokens
+  int64_t padding = 0;                       // tokens after the last sequence
   int64_t keyHeads = 2;                      // Hk
   int64_t valueHeads = 4;                    // Hv
   int64_t slots = 0;                         // P; 0: those used and three more
-  int64_t skipped = 0; // rows at the end whose slot is to be skipped
-  /// Tokens from checkpoint to checkpoint of a row; 0 for none. Counts that are
-  /// no multiples of 64 write nothing.
+  int64_t skipped = 0; // sequences at the end whose slot is to be skipped
+  /// Tokens from checkpoint to checkpoint of a sequence; 0 for none. Counts
+  /// that are no multiples of 64 write nothing.
   int64_t checkpoints = 0;
 
   /// Reads `seed=1,lens=5:0:17,Hk=2,Hv=4,slots=9,gates=strong,...`. Keys that
@@ -31,9 +31,9 @@ struct GenerateOptions {
   static llvm::StringRef help();
 };
 
-/// Makes up every parameter that `kernel` reads. An entry without row bounds
-/// gets one token per row. Slots that no row uses hold NaN, so that a result
-/// which depends on them shows.
+/// Makes up every parameter that `kernel` reads. An entry without sequence
+/// bounds gets one token per sequence. Slots that no sequence uses hold NaN, so
+/// that a result which depends on them shows.
 llvm::Expected<Arrays> generateArguments(const Kernel &kernel,
                                          const GenerateOptions &options,
                                          int64_t nullSlot);

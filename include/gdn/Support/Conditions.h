@@ -2,7 +2,8 @@
 //
 // Conditions of a variant: products of numbers and symbols, compared. As text:
 //
-//   2*rows*heads <= workers & (tokens <= 512 | 4 <= rows & 1024 <= tokens)
+//   2*sequences*heads <= workers & (tokens <= 512 | 4 <= sequences & 1024 <=
+//   tokens)
 //
 // `&` joins what holds together. In parentheses, once at most, stand
 // alternatives, joined by `|`, of which one holds. Blanks are free.

@@ -44,10 +44,11 @@ public:
   unsigned getVectorBits() const { return level == 4 ? 512 : 256; }
   /// f32 values that fill a vector register.
   unsigned getF32Lanes() const { return getVectorBits() / 32; }
-  /// Segments that a long row is cut into when workers would idle, and the mean
-  /// tokens of a row from which that pays: docs/design/20261121-segments.md.
-  int64_t getRowSegments() const { return 3; }
-  int64_t getSegmentedRowTokens() const { return 512; }
+  /// Segments that a long sequence is cut into when workers would idle, and the
+  /// mean tokens of a sequence from which that pays:
+  /// docs/design/20261121-segments.md.
+  int64_t getSequenceSegments() const { return 3; }
+  int64_t getSegmentedSequenceTokens() const { return 512; }
 
   /// Names, as `__builtin_cpu_supports` knows them, of all that a machine must
   /// have to run the code. Empty for a GPU.

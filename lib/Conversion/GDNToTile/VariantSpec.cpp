@@ -42,7 +42,7 @@ static llvm::Error readConditions(StringRef key, StringRef text,
 static llvm::Error readField(StringRef field, VariantSpec &spec) {
   static constexpr StringRef ofHeads[] = {"keys", "values"};
   static constexpr StringRef ofLaunches[] = {
-      "rows", "heads", "tokens", "workers", "keys", "values", "chunk"};
+      "sequences", "heads", "tokens", "workers", "keys", "values", "chunk"};
   auto [key, value] = field.split('=');
   if (key == "fused")
     return readNumber(key, value, 1, spec.fused);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A variant of prefill as a policy asks for it: how its work is split, for
+// A variant of prefill as a policy asks for it: how its work is divided, for
 // which heads it is, and for which launches. Texts of the option `variants`.
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_VARIANTSPEC_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_VARIANTSPEC_H
@@ -16,20 +16,20 @@ struct VariantSpec {
   int64_t fused = 0;
   /// Blocks of a value head, each with as many of its values.
   int64_t vSplit = 1;
-  /// Segments of a batch; 0: whole rows.
+  /// Segments of a batch; 0: whole sequences.
   int64_t segments = 0;
   /// Tokens of a piece in the passes over memory of a variant that has all else
   /// of the staged one with the same V-split; 0: it has its own.
   int64_t pieces = 0;
   /// For a choice between whole heads and V-splits of two by the lengths of
-  /// rows: the hundredths of the time of a chunk of V-splits of two that one of
-  /// whole heads takes, and the multiprocessors of the device; 0: no such
-  /// choice.
+  /// sequences: the hundredths of the time of a chunk of V-splits of two that
+  /// one of whole heads takes, and the multiprocessors of the device; 0: no
+  /// such choice.
   int64_t wholeCost = 0, workers = 0;
   /// Over `keys` and `values`, the sizes of heads: whether there is the
   /// variant.
   Conditions where;
-  /// Over `rows`, `heads` (of values), `tokens`, `workers`, and as numbers
+  /// Over `sequences`, `heads` (of values), `tokens`, `workers`, and as numbers
   /// `keys`, `values` and `chunk`: when launches take it.
   Conditions when;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// States inside rows: the tokens of a row in pieces that end at its checkpoints,
+// States inside sequences: the tokens of a sequence in pieces that end at its checkpoints,
 // in both forms of the recurrence. An entry without them has no such loop.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile -canonicalize -cse | FileCheck %s
@@ -13,7 +13,7 @@
 //  CHECK-SAME:   %[[BOUNDS:[a-z0-9]+]]: memref<?xi32, strided<[1], offset: ?>> {gdn.name = "cu_checkpoints"}
 //  CHECK-SAME:   %[[TOKENS:[a-z0-9]+]]: memref<?xi32, strided<[1], offset: ?>> {gdn.name = "checkpoint_tokens"}
 //  CHECK-SAME:   %[[SLOTS:[a-z0-9]+]]: memref<?xi64, strided<[1], offset: ?>> {gdn.name = "checkpoint_slots"}
-// The row's checkpoints, clamped to those there are.
+// The sequence's checkpoints, clamped to those there are.
 //       CHECK:   %[[N:.+]] = gdn_tile.block_id 0
 //       CHECK:   %[[COUNT:.+]] = memref.dim %[[TOKENS]]
 //       CHECK:   memref.load %[[BOUNDS]][%[[N]]]
@@ -22,7 +22,7 @@
 //       CHECK:   memref.load %[[BOUNDS]]
 //       CHECK:   %[[HIGH:.+]] = arith.minsi %{{.+}}, %[[COUNT]]
 //       CHECK:   %[[END:.+]] = arith.maxsi %[[HIGH]], %[[FIRST]]
-// One turn for each, and one for the rest of the row.
+// One turn for each, and one for the rest of the sequence.
 //       CHECK:   scf.for %[[R:.+]] = %c0
 //       CHECK:     %[[TURNS:.+]] = arith.addi %[[END]], %c1
 //       CHECK:     %[[LAST:.+]]:{{[0-9]}} = scf.for %[[C:.+]] = %[[FIRST]] to %[[TURNS]] step %c1 iter_args({{.*}}%[[DONE:[a-z0-9]+]] = %[[BEGIN:[a-z0-9_#]+]])
@@ -65,7 +65,7 @@
 //       CHUNK:   gdn_tile.map_rows %[[M]]
 //       CHUNK:   gdn_tile.store %{{.+}}[%[[STOP]]#1,
 
-// Without checkpoints a row's tokens are one loop.
+// Without checkpoints a sequence's tokens are one loop.
 // NONE-NOT: arith.constant 63
 //     NONE: %{{.+}}:4 = scf.for {{.*}} step %c16
 // NONE-NOT: arith.cmpi sle

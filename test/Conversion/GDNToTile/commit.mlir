@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A commit: one block per row and value head, which also moves every Hv-th block
+// A commit: one block per sequence and value head, which also moves every Hv-th block
 // of 64 channels of the convolution. It does nothing where nothing is accepted.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile -canonicalize -cse | FileCheck %s

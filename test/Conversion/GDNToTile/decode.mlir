@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A decode entry of the interleaved layout: one block per row and key head,
+// A decode entry of the interleaved layout: one block per sequence and key head,
 // six strided views of the packed projections, the slot check of every pool,
-// zeros for a row that is not live, and rounding at the stores alone. No gdn op
+// zeros for a sequence that is not live, and rounding at the stores alone. No gdn op
 // is left: the tool of the tile level reads the result.
 //
 // RUN: gdn-opt %s -convert-gdn-to-tile -canonicalize -cse | FileCheck %s
@@ -43,7 +43,7 @@
 //       CHECK:   %[[Z_START:.+]] = arith.addi %[[START]], %[[QKV_COLUMNS]]
 //       CHECK:   memref.reinterpret_cast %[[QKVZ]] to offset: [%[[Z_START]]], sizes: [%{{.+}}, %[[HK]], %[[R]], 64], strides: [%[[TOKEN]]#0, %[[GROUP]], 64, 1]
 
-// A row is live if its slot counts in both pools.
+// A sequence is live if its slot counts in both pools.
 //       CHECK:   %[[N:.+]] = gdn_tile.block_id 0
 //       CHECK:   %[[H:.+]] = gdn_tile.block_id 1
 //       CHECK:   %[[ID:.+]] = memref.load %[[SLOTS]][%[[N]]]

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Few long rows: two recurrences, of whole heads and of V-splits of two, whose blocks look at
-// the row bounds and go on in one of them, the longest row first. The second
+// Few long sequences: two recurrences, of whole heads and of V-splits of two, whose blocks look at
+// the sequence bounds and go on in one of them, the longest sequence first. The second
 // begins beside the first.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-by-lengths:fused=2;by-lengths=165/132;when=2<=rows&rows<=8&51*workers<=100*rows*heads&rows*heads<=workers&4096*rows<=tokens,fused:fused=2;when=256*rows<=tokens&(51*workers<=100*rows*heads&rows*heads<=workers|150*workers<=100*rows*heads&rows*heads<=2*workers|220*workers<=100*rows*heads),staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-by-lengths:fused=2;by-lengths=165/132;when=2<=sequences&sequences<=8&51*workers<=100*sequences*heads&sequences*heads<=workers&4096*sequences<=tokens,fused:fused=2;when=256*sequences<=tokens&(51*workers<=100*sequences*heads&sequences*heads<=workers|150*workers<=100*sequences*heads&sequences*heads<=2*workers|220*workers<=100*sequences*heads),staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged value-heads" -canonicalize -cse | FileCheck %s --check-prefix=SPLIT
 
 // SPLIT-NOT: by-lengths
@@ -15,22 +15,22 @@
 //  CHECK-SAME:   grid = ["N + 1", "Hv"]
 //  CHECK-SAME:   overlaps = "next"
 //  CHECK-SAME:   variant = "fused-by-lengths"
-// The longest row, its tokens, those of all, the last bound.
-//       CHECK:   %[[ROWS:.+]]:4 = scf.for %[[ROW:.+]] = %c0 to %{{.+}} step %c1 iter_args(%[[AT:.+]] = %c0, %[[MOST:.+]] = %c0, %[[ALL:.+]] = %c0, %[[LAST:.+]] = %{{.+}}) -> (index, index, index, index)
+// The longest sequence, its tokens, those of all, the last bound.
+//       CHECK:   %[[SEQUENCES:.+]]:4 = scf.for %[[SEQUENCE:.+]] = %c0 to %{{.+}} step %c1 iter_args(%[[AT:.+]] = %c0, %[[MOST:.+]] = %c0, %[[ALL:.+]] = %c0, %[[LAST:.+]] = %{{.+}}) -> (index, index, index, index)
 //       CHECK:     %[[TOKENS:.+]] = arith.subi %{{.+}}, %[[LAST]]
 //       CHECK:     %[[LONGER:.+]] = arith.cmpi ugt, %[[TOKENS]], %[[MOST]]
-//   CHECK-DAG:     %[[NEXT:.+]] = arith.select %[[LONGER]], %[[ROW]], %[[AT]]
+//   CHECK-DAG:     %[[NEXT:.+]] = arith.select %[[LONGER]], %[[SEQUENCE]], %[[AT]]
 //   CHECK-DAG:     %[[LONGEST:.+]] = arith.maxui %[[TOKENS]], %[[MOST]]
 //   CHECK-DAG:     %[[SUM:.+]] = arith.addi %[[TOKENS]], %[[ALL]]
 //       CHECK:     scf.yield %[[NEXT]], %[[LONGEST]], %[[SUM]], %{{.+}}
-//       CHECK:   %[[REST:.+]] = arith.subi %[[ROWS]]#2, %[[ROWS]]#1
+//       CHECK:   %[[REST:.+]] = arith.subi %[[SEQUENCES]]#2, %[[SEQUENCES]]#1
 //       CHECK:   %[[COST:.+]] = arith.muli %{{.+}}, %[[REST]]
-//       CHECK:   %[[LIMIT:.+]] = arith.muli %[[ROWS]]#1, %c165
+//       CHECK:   %[[LIMIT:.+]] = arith.muli %[[SEQUENCES]]#1, %c165
 //       CHECK:   %[[WHOLE:.+]] = arith.cmpi uge, %[[COST]], %[[LIMIT]]
-// The longest row first, the others behind it.
-//       CHECK:   %[[LATER:.+]] = arith.cmpi ule, %[[PLACE:.+]], %[[ROWS]]#0
+// The longest sequence first, the others behind it.
+//       CHECK:   %[[LATER:.+]] = arith.cmpi ule, %[[PLACE:.+]], %[[SEQUENCES]]#0
 //       CHECK:   %[[OTHER:.+]] = arith.select %[[LATER]], %{{.+}}, %[[PLACE]]
-//       CHECK:   arith.select %{{.+}}, %[[ROWS]]#0, %[[OTHER]]
+//       CHECK:   arith.select %{{.+}}, %[[SEQUENCES]]#0, %[[OTHER]]
 //       CHECK:   %[[LIVE:.+]] = arith.andi %{{.+}}, %[[WHOLE]]
 //       CHECK:   scf.if %[[LIVE]]
 //       CHECK:     -> (vector<128x64xf32>)
@@ -39,7 +39,7 @@
 //  CHECK-SAME:   bits = "fused"
 //  CHECK-SAME:   grid = ["N + 1", "Hv", "2"]
 //  CHECK-SAME:   overlaps = "last"
-//       CHECK:   %[[PARTS:.+]] = arith.cmpi ult, %{{.+}}, %{{.+}}
+//       CHECK:   %[[VSPLIT:.+]] = arith.cmpi ult, %{{.+}}, %{{.+}}
 //       CHECK:   scf.if
 //       CHECK:     -> (vector<64x64xf32>)
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Segments of rows whose blocks prepare their chunks themselves. First segments are computed
+// Segments of sequences whose blocks prepare their chunks themselves. First segments are computed
 // beside the maps of the others, by halves of the values; four segments are for more heads,
 // have whole states, and the first ones among the others.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-segments-9:fused=2;v-split=2;segments=9;when=16*heads<=workers&rows<=2&4608<=tokens,fused-segments-4:fused=2;segments=4;when=5*heads<=workers&rows<=2&3072<=tokens&workers<=8*heads,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-segments-9:fused=2;v-split=2;segments=9;when=16*heads<=workers&sequences<=2&4608<=tokens,fused-segments-4:fused=2;segments=4;when=5*heads<=workers&sequences<=2&3072<=tokens&workers<=8*heads,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
 // RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-segments-2:fused=2;segments=2" 2>&1 | FileCheck %s --check-prefix=LEAST
 
 // LEAST: expects the option 'variants' to hold variants of prefill, but of 'fused-segments-2:fused=2;segments=2': expected at least 3 segments of a fused variant, got 2
@@ -15,7 +15,7 @@
 //  CHECK-SAME:   grid = ["N + 9", "Hv", "2"]
 //  CHECK-SAME:   overlaps = "next"
 //  CHECK-SAME:   workspace = {{\[\[}}"N + 9", "Hv", "128", "128", "4"], ["N + 9", "Hv", "128", "128", "2"]]
-// Of two rows the longer one has one segment less if the other has but one.
+// Of two sequences the longer one has one segment less if the other has but one.
 //       CHECK:   %[[PAIR:.+]] = arith.cmpi eq, %{{.+}}, %c2
 //       CHECK:   scf.if %[[PAIR]] -> (index) {
 //       CHECK:     %[[FEWER:.+]] = arith.ceildivui %{{.+}}, %c512
@@ -50,7 +50,7 @@
 //  CHECK-SAME:   conditions = {{\[\[}}["5", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["3072"], ["T"]], {{\[}}["workers"], ["8", "Hv"]]]
 //  CHECK-SAME:   grid = ["N + 4", "Hv", "2"]
 //   CHECK-NOT: func.func @prefill__first_fused_segments_4(
-// All maps of a row at once, and what a segment adds a product ahead.
+// All maps of a sequence at once, and what a segment adds a product ahead.
 // CHECK-LABEL: func.func @prefill__scan_fused_segments_4(
 //   CHECK-NOT:   scf.for
 //       CHECK:   %[[P1:.+]] = gdn_tile.load {{.+}} rows(%{{.+}}) : {{.+}}, vector<128x128xf16>

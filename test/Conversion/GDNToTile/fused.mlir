@@ -3,7 +3,7 @@
 // A variant of "staged" whose recurrence does the intra-chunk work of its chunks itself: no stage before
 // it, no workspace.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused:fused=2;when=256*rows<=tokens&(51*workers<=100*rows*heads&rows*heads<=workers|150*workers<=100*rows*heads&rows*heads<=2*workers|220*workers<=100*rows*heads),fused-v-split-2:fused=2;v-split=2;when=256*rows<=tokens&(12*workers<=100*rows*heads&2*rows*heads<=workers|100*workers<=100*rows*heads&2*rows*heads<=3*workers),staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused:fused=2;when=256*sequences<=tokens&(51*workers<=100*sequences*heads&sequences*heads<=workers|150*workers<=100*sequences*heads&sequences*heads<=2*workers|220*workers<=100*sequences*heads),fused-v-split-2:fused=2;v-split=2;when=256*sequences<=tokens&(12*workers<=100*sequences*heads&2*sequences*heads<=workers|100*workers<=100*sequences*heads&2*sequences*heads<=3*workers),staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
 // RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused:fused=-1" 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 
 // NEGATIVE: expected 'fused' to be at least 1, got '-1'
@@ -27,7 +27,7 @@
 //       CHECK:     %[[NEXT:.+]] = gdn_tile.matmul {{.*}} acc(
 //       CHECK:     scf.yield %[[NEXT]]
 
-// Half of the values each, for fewer rows and heads; and where a wave of whole heads would
+// Half of the values each, for fewer sequences and heads; and where a wave of whole heads would
 // be half empty, for 100 to 150 hundredths of the multiprocessors.
 // CHECK-LABEL: func.func @prefill__inter_chunk_fused_v_split_2(
 //  CHECK-SAME:   conditions = {{\[\[\["256", "N"\], \["T"\]\]}}, {any = [

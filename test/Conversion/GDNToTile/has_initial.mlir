@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows that start from nothing: their load of the state reads no row of it, so
+// Sequences that start from nothing: their load of the state reads no row of it, so
 // what the slot holds does not matter.
 //
 // RUN: gdn-opt %s -convert-gdn-to-tile -canonicalize -cse | FileCheck %s

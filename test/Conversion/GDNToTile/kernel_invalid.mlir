@@ -46,7 +46,7 @@ func.func @rows_differ(
     %vc = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots)
         : (tensor<?x?x32xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>
           -> tensor<?x?x32xf32>
-    // expected-error@+1 {{'gdn.delta_rule' op expects the slots and rows of the other ops in its kernel}}
+    // expected-error@+1 {{'gdn.delta_rule' op expects the slots and sequences of the other ops in its kernel}}
     %y = gdn.delta_rule %q, %q, %vc gates(%g, %g) pool(%pool) slots(%other)
         : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
           tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
@@ -149,7 +149,7 @@ func.func @not_zero_in_skipped_rows(
           tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
           tensor<?xi32> -> tensor<?x?x32xf32>
     %y = gdn.l2norm %a : tensor<?x?x32xf32> -> tensor<?x?x32xf32>
-    // expected-error@+1 {{'gdn.yield' op expects operand 0 to be zero in skipped rows: the result of gdn.delta_rule, gdn.conv1d or gdn.mask_sequences}}
+    // expected-error@+1 {{'gdn.yield' op expects operand 0 to be zero in skipped sequences: the result of gdn.delta_rule, gdn.conv1d or gdn.mask_sequences}}
     gdn.yield %y : tensor<?x?x32xf32>
   } : tensor<?x?x32xf32>
   return %o : tensor<?x?x32xf32>
@@ -414,7 +414,7 @@ func.func @moves_of_other_rows(
     attributes {gdn.entry} {
   gdn.kernel "k" {
     gdn.pool_zero %pool[%a] : !gdn.pool<?x?x3xf32>, tensor<?xi32>
-    // expected-error@+1 {{'gdn.pool_zero' op expects the N rows of its kernel, but got M}}
+    // expected-error@+1 {{'gdn.pool_zero' op expects the N sequences of its kernel, but got M}}
     gdn.pool_zero %pool[%b] : !gdn.pool<?x?x3xf32>, tensor<?xi32>
     gdn.yield
   }

@@ -33,7 +33,7 @@
 //       CHECK:     arith.maxsi %[[P1]], %c0
 //       CHECK:     gdn_tile.load {{.*}} rows(%[[COUNT]])
 //       CHECK:     %{{.+}}, %[[WINDOW:.+]] = gdn_tile.conv1d {{.*}} valid(%[[COUNT]])
-// The row's state, or zeros, where there is no parent.
+// The sequence's state, or zeros, where there is no parent.
 //       CHECK:     %[[ROOT:.+]] = arith.cmpi slt, %{{.+}}, %c0
 //       CHECK:     %[[FROM:.+]] = scf.if %[[ROOT]] -> (index) {
 //       CHECK:     } else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Pending tokens of rows with a bound: a row of more tokens is skipped, and the
+// Pending tokens of sequences with a bound: a sequence of more tokens is skipped, and the
 // recurrence ends at the bound, from which a schedule sees that it has one block of
 // tokens.
 //
@@ -8,9 +8,9 @@
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile -canonicalize -cse | FileCheck %s
 
 // CHECK-LABEL: func.func @verify(
-// The row's bounds, and its slot by its count, which are asked for together;
-// padding begins where the last row ends.
-//       CHECK:   %[[ROW:.+]]:5 = scf.if
+// The sequence's bounds, and its slot by its count, which are asked for together;
+// padding begins where the last sequence ends.
+//       CHECK:   %[[SEQUENCE:.+]]:5 = scf.if
 //       CHECK:     memref.load %[[CU:.+]][%[[N:.+]]] : memref<?xi32
 //       CHECK:     memref.load %[[CU]]
 //       CHECK:     memref.load %[[COUNTS:.+]][%[[N]]] : memref<?xi32
@@ -18,13 +18,13 @@
 //       CHECK:   } else {
 //       CHECK:     memref.load %[[CU]][%{{dim.*}}]
 //       CHECK:     memref.load %[[CU]][%c0]
-//       CHECK:   arith.minsi %[[ROW]]#0, %[[TOKENS:.+]] : index
+//       CHECK:   arith.minsi %[[SEQUENCE]]#0, %[[TOKENS:.+]] : index
 //       CHECK:   %[[BEGIN:.+]] = arith.maxsi %{{.+}}, %c0
-//       CHECK:   arith.minsi %[[ROW]]#1, %[[TOKENS]]
+//       CHECK:   arith.minsi %[[SEQUENCE]]#1, %[[TOKENS]]
 //       CHECK:   %[[ROWEND:.+]] = arith.maxsi %{{.+}}, %[[BEGIN]]
 //       CHECK:   %[[LENGTH:.+]] = arith.subi %[[ROWEND]], %[[BEGIN]]
 //       CHECK:   %[[LONG:.+]] = arith.cmpi sgt, %[[LENGTH]], %c8
-//       CHECK:   %[[SLOT:.+]] = arith.select %[[LONG]], %c-1, %[[ROW]]#2
+//       CHECK:   %[[SLOT:.+]] = arith.select %[[LONG]], %c-1, %[[SEQUENCE]]#2
 // P is the same for all pools.
 //       CHECK:   arith.cmpi ult, %[[SLOT]], %arg3
 //   CHECK-NOT:   arith.cmpi ult, %[[SLOT]]
@@ -33,7 +33,7 @@
 //       CHECK:   %[[END:.+]] = arith.minsi %[[ROWEND]], %[[BOUND]]
 //       CHECK:   scf.for %{{.+}} = %[[BEGIN]] to %[[END]] step %c8
 //       CHECK:     gdn_tile.delta_scan
-// Of a row that is skipped all outputs are zero.
+// Of a sequence that is skipped all outputs are zero.
 //       CHECK:   } else {
 //       CHECK:     scf.for %{{.+}} = %[[BEGIN]] to %[[ROWEND]] step
 //       CHECK:       gdn_tile.fill

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Pending tokens: what the row accepts is folded into the state, which is written
-// once; the row's tokens go to the places of the previous step's. In either form
+// Pending tokens: what the sequence accepts is folded into the state, which is written
+// once; the sequence's tokens go to the places of the previous step's. In either form
 // the recurrence goes in blocks of tokens, as many as can be pending.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile -canonicalize -cse | FileCheck %s
@@ -20,7 +20,7 @@
 //  CHECK-SAME:   %[[DECAYS:[a-z0-9]+]]: memref<?x?x?xf32, {{[^{]+}} {gdn.name = "pending_decays"}
 //  CHECK-SAME:   grid = ["N + 1", "Hk"]
 //   CHECK-NOT:   facts
-// A row is skipped where its count is none.
+// A sequence is skipped where its count is none.
 //       CHECK:   memref.load %[[ACCEPTED]]
 //       CHECK:   %[[COUNT:.+]] = arith.index_cast
 //       CHECK:   %[[MOST:.+]] = arith.minui %[[S]], %c8

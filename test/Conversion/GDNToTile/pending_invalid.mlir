@@ -67,7 +67,7 @@ func.func @pending_with_bounds_of_other_rows(
   %slots = gdn.counted_slots %ids[%accepted] up_to(%four) sequences(%others) max_tokens(8)
       : tensor<?xi32>, tensor<?xi32>, tensor<?xi32>
   %o = gdn.kernel "k" {
-    // expected-error@+1 {{'gdn.conv1d' op expects the rows whose tokens gdn.counted_slots counts to be its own on the way to tiles}}
+    // expected-error@+1 {{'gdn.conv1d' op expects the sequences whose tokens gdn.counted_slots counts to be its own on the way to tiles}}
     %y = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) sequences(%cu) pending(%accepted)
         : (tensor<?x?x32xf32>), tensor<?x4xf32>, !gdn.pool<?x?x7xf32>, tensor<?xi32>, tensor<?xi32>
           pending tensor<?xi32> -> tensor<?x?x32xf32>

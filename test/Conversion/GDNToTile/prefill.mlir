@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A prefill entry over separate projections: bounds of the row, a loop over
+// A prefill entry over separate projections: bounds of the sequence, a loop over
 // blocks of tokens that carries windows and state as f32 tiles, one block more
-// than rows for the padding, and a state that is rounded once, at its store.
+// than sequences for the padding, and a state that is rounded once, at its store.
 //
 // RUN: gdn-opt %s -convert-gdn-to-tile=tokens=8 -canonicalize -cse | FileCheck %s
 
@@ -25,25 +25,25 @@
 
 // The bounds lie inside the tokens, whatever cu_seqlens holds.
 //       CHECK:   %[[N:.+]] = gdn_tile.block_id 0
-//       CHECK:   %[[IS_ROW:.+]] = arith.cmpi ult, %[[N]]
+//       CHECK:   %[[IS_SEQUENCE:.+]] = arith.cmpi ult, %[[N]]
 //       CHECK:   %[[RAW:.+]] = memref.load %[[CU]][%[[N]]]
 //       CHECK:   %[[FROM:.+]] = arith.index_cast %[[RAW]]
 //       CHECK:   %[[CAPPED:.+]] = arith.minsi %[[FROM]], %[[TOKENS:.+]] : index
 //       CHECK:   %[[BEGIN:.+]] = arith.maxsi %[[CAPPED]], %[[C0]]
-//       CHECK:   %[[ROW:.+]]:3 = scf.if %[[IS_ROW]] -> (index, index, index) {
+//       CHECK:   %[[SEQUENCE:.+]]:3 = scf.if %[[IS_SEQUENCE]] -> (index, index, index) {
 //       CHECK:     arith.maxsi %{{.+}}, %[[BEGIN]]
 //       CHECK:   } else {
 //       CHECK:     %[[LEAD:.+]] = arith.maxsi
 //       CHECK:     scf.yield %[[TOKENS]], %[[NO_SLOT]], %[[LEAD]]
-//       CHECK:   arith.cmpi ult, %[[BEGIN]], %[[ROW]]#0
+//       CHECK:   arith.cmpi ult, %[[BEGIN]], %[[SEQUENCE]]#0
 //       CHECK:   scf.if
 
 // Per value head: the state is widened, carried, and rounded at the end.
-//       CHECK:       %[[STORED:.+]] = gdn_tile.load %[[STATES]][%[[ROW]]#1, %[[HEAD:.+]], %[[C0]], %[[C0]]] dims [2, 3]
+//       CHECK:       %[[STORED:.+]] = gdn_tile.load %[[STATES]][%[[SEQUENCE]]#1, %[[HEAD:.+]], %[[C0]], %[[C0]]] dims [2, 3]
 //       CHECK:       %[[WIDE:.+]] = gdn_tile.map_rows %[[STORED]]
 //       CHECK:         arith.extf
-//       CHECK:       %[[LAST:.+]]:4 = scf.for %[[T:.+]] = %[[BEGIN]] to %[[ROW]]#0 step %[[C8]] iter_args(%[[WQ:.+]] = %{{.+}}, %[[WK:.+]] = %{{.+}}, %[[WV:.+]] = %{{.+}}, %[[STATE:.+]] = %[[WIDE]])
-//       CHECK:         %[[LEFT:.+]] = arith.subi %[[ROW]]#0, %[[T]]
+//       CHECK:       %[[LAST:.+]]:4 = scf.for %[[T:.+]] = %[[BEGIN]] to %[[SEQUENCE]]#0 step %[[C8]] iter_args(%[[WQ:.+]] = %{{.+}}, %[[WK:.+]] = %{{.+}}, %[[WV:.+]] = %{{.+}}, %[[STATE:.+]] = %[[WIDE]])
+//       CHECK:         %[[LEFT:.+]] = arith.subi %[[SEQUENCE]]#0, %[[T]]
 //       CHECK:         %[[VALID:.+]] = arith.minui %[[LEFT]], %[[C8]]
 //       CHECK:         gdn_tile.load %[[Q]][%[[T]], %{{.+}}, %[[C0]]] dims [0, 2] rows(%[[VALID]])
 //       CHECK:         %{{.+}}, %[[NEXT_WQ:.+]] = gdn_tile.conv1d %{{.+}}, %[[WQ]], %{{.+}} valid(%[[VALID]])
@@ -56,15 +56,15 @@
 //       CHECK:         gdn_tile.store %[[ROUNDED]], %{{.+}} rows(%[[VALID]])
 //       CHECK:         scf.yield %[[NEXT_WQ]], %[[NEXT_WK]], %[[NEXT_WV]], %[[NEXT]]
 //       CHECK:       %[[NARROW:.+]] = gdn_tile.map_rows %[[LAST]]#3
-//       CHECK:       gdn_tile.store %[[NARROW]], %[[STATES]][%[[ROW]]#1, %[[HEAD]], %[[C0]], %[[C0]]] dims [2, 3]
+//       CHECK:       gdn_tile.store %[[NARROW]], %[[STATES]][%[[SEQUENCE]]#1, %[[HEAD]], %[[C0]], %[[C0]]] dims [2, 3]
 
-// Padding and skipped rows: zeros from the same bounds, and to the tokens
-// before the first row.
+// Padding and skipped sequences: zeros from the same bounds, and to the tokens
+// before the first sequence.
 //       CHECK:   } else {
-//       CHECK:     scf.for %{{.+}} = %[[BEGIN]] to %[[ROW]]#0 step %[[C8]]
+//       CHECK:     scf.for %{{.+}} = %[[BEGIN]] to %[[SEQUENCE]]#0 step %[[C8]]
 //       CHECK:       gdn_tile.fill
 //       CHECK:       gdn_tile.store
-//       CHECK:     scf.for %{{.+}} = %[[C0]] to %[[ROW]]#2 step %[[C8]]
+//       CHECK:     scf.for %{{.+}} = %[[C0]] to %[[SEQUENCE]]#2 step %[[C8]]
 //       CHECK:       gdn_tile.fill
 //       CHECK:       gdn_tile.store
 func.func @prefill(

@@ -24,18 +24,18 @@
 //  CHECK-SAME:   variant = "segments"
 //  CHECK-SAME:   workspace = {{\[\[}}"N", "Hv", "2", "32", "32", "4"], ["N", "Hv", "1", "32", "32", "4"]]
 //   CHECK-DAG:   %[[C0:.+]] = arith.constant 0 : index
-//   CHECK-DAG:   %[[ROW:.+]] = gdn_tile.block_id 0
+//   CHECK-DAG:   %[[SEQUENCE:.+]] = gdn_tile.block_id 0
 //   CHECK-DAG:   %[[SEGMENT:.+]] = gdn_tile.block_id 2
 //       CHECK:   %[[IS_FIRST:.+]] = arith.cmpi eq, %[[SEGMENT]], %[[C0]]
 
-// A segment has a third of the row's chunks, rounded up.
+// A segment has a third of the sequence's chunks, rounded up.
 //       CHECK:   scf.if %{{.+}} {
 //       CHECK:     %[[LENGTH:.+]] = arith.subi %[[END:.+]], %[[BEGIN:.+]] : index
 //       CHECK:     %[[CHUNKS:.+]] = arith.ceildivui %[[LENGTH]], %c16
 //       CHECK:     %[[SHARE:.+]] = arith.ceildivui %[[CHUNKS]], %c3
 //       CHECK:     %[[TOKENS:.+]] = arith.muli %[[SHARE]], %c16
 
-// The first: an ordinary pass. A row that ends with it goes to its pools.
+// The first: an ordinary pass. A sequence that ends with it goes to its pools.
 //       CHECK:     scf.if %[[IS_FIRST]] {
 //       CHECK:       %[[NEXT:.+]] = arith.addi %[[BEGIN]], %[[TOKENS]]
 //       CHECK:       %[[FIRST_END:.+]] = arith.minui %[[NEXT]], %[[END]]
@@ -45,7 +45,7 @@
 //       CHECK:           gdn_tile.store %{{.+}}, %[[CONV]]
 //       CHECK:           gdn_tile.store %{{.+}}, %[[POOL]]
 //       CHECK:         } else {
-//       CHECK:           gdn_tile.store %{{.+}}, %[[STATES]][%[[ROW]], %{{.+}}, %[[C0]], %[[C0]], %[[C0]]] dims [3, 4]
+//       CHECK:           gdn_tile.store %{{.+}}, %[[STATES]][%[[SEQUENCE]], %{{.+}}, %[[C0]], %[[C0]], %[[C0]]] dims [3, 4]
 
 // The others, if one follows them: keys and values, windows from the inputs,
 // H from zero and P from one, by the same scores.
@@ -66,11 +66,11 @@
 //   CHECK-NOT:           gdn_tile.store
 //       CHECK:           scf.yield
 //       CHECK:         %[[H_LAST:.+]] = gdn_tile.transpose %[[AFTER]]#2
-//       CHECK:         gdn_tile.store %[[H_LAST]], %[[STATES]][%[[ROW]], %{{.+}}, %[[SEGMENT]], %[[C0]], %[[C0]]]
+//       CHECK:         gdn_tile.store %[[H_LAST]], %[[STATES]][%[[SEQUENCE]], %{{.+}}, %[[SEGMENT]], %[[C0]], %[[C0]]]
 //       CHECK:         %[[P_LAST:.+]] = gdn_tile.transpose %[[AFTER]]#3
 //       CHECK:         gdn_tile.store %[[P_LAST]], %[[MAPS]]
 
-// Skipped rows and padding get their zeros from the blocks of the first.
+// Skipped sequences and padding get their zeros from the blocks of the first.
 //       CHECK:   } else {
 //       CHECK:     scf.if %[[IS_FIRST]] {
 //       CHECK:       gdn_tile.fill

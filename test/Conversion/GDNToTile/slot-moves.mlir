@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Slots that are copied and zeroed: pieces of one head's rows, a block each, and
-// pieces of the channels, shared by the blocks of a row.
+// pieces of the channels, shared by the blocks of a sequence.
 //
 // RUN: gdn-opt %s -convert-gdn-to-tile -canonicalize -cse | FileCheck %s
 
@@ -74,7 +74,7 @@ func.func @commit(
   return
 }
 
-// Without states, some blocks per row. 7 channels are one piece.
+// Without states, some blocks per sequence. 7 channels are one piece.
 // CHECK-LABEL: func.func @zero(
 //  CHECK-SAME:     grid = ["N", "8"]
 //       CHECK:   scf.if

@@ -3,7 +3,7 @@
 // A state of which four blocks share the recurrence, and not two: `where` is false. There are no segments,
 // whose maps of 256 x 256 no block has the registers for: `where` is false, too.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=staged-segments-8:v-split=4;segments=8;where=keys<=128,staged-v-split-4:v-split=4;when=(256<=values&values<=256|4*rows*heads<=workers),staged-v-split-2:v-split=2;where=keys*values<=32768,staged:" -canonicalize -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=staged-segments-8:v-split=4;segments=8;where=keys<=128,staged-v-split-4:v-split=4;when=(256<=values&values<=256|4*sequences*heads<=workers),staged-v-split-2:v-split=2;where=keys*values<=32768,staged:" -canonicalize -cse | FileCheck %s
 
 // CHECK-LABEL: func.func @prefill__intra_chunk(
 //  CHECK-SAME:   variant = ["staged-v-split-4", "staged"]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A variant of "staged" whose rows are cut: what each segment does to the state,
+// A variant of "staged" whose sequences are cut: what each segment does to the state,
 // then all segments from their own states at the same time.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=staged-segments-8:v-split=2;segments=8;when=8712*rows*rows*heads*heads*heads<=workers*workers*tokens&rows<=2&32*chunk<=tokens,staged:" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=staged-segments-8:v-split=2;segments=8;when=8712*sequences*sequences*heads*heads*heads<=workers*workers*tokens&sequences<=2&32*chunk<=tokens,staged:" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
 
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=staged-segments-8:segments=8;v-split=2,staged-segments-2:segments=2;v-split=2,staged:" -canonicalize -cse | FileCheck %s --check-prefix=ORDER
 
@@ -22,7 +22,7 @@
 //  CHECK-SAME:   variant = "staged-segments-8"
 //  CHECK-SAME:   ["N + 8", "Hv", "64", "32", "4"], ["N + 8", "Hv", "32", "32", "2"]]
 //       CHECK:   %[[IS_MAP:.+]] = arith.cmpi uge, %{{.+}}, %c2
-// The row's state in its first segment, or the identity.
+// The sequence's state in its first segment, or the identity.
 //       CHECK:   gdn_tile.load %[[POOL]]{{.*}} rows(%{{.+}})
 //       CHECK:   gdn_tile.map_rows
 //       CHECK:     arith.cmpi eq, {{.*}} : vector<32xindex>

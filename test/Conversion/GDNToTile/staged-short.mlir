@@ -3,7 +3,7 @@
 // A variant of "staged" for few tokens: its pass over memory has short pieces, all
 // else it has from the one with as many blocks for a head.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed chunk-stages=staged variants=staged-v-split-2-short:pieces=8;v-split=2;when=tokens*heads<=128*workers&tokens<=2047,staged-v-split-4:v-split=4;when=4*rows*heads<=workers,staged-v-split-2:v-split=2,staged:" -canonicalize -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed chunk-stages=staged variants=staged-v-split-2-short:pieces=8;v-split=2;when=tokens*heads<=128*workers&tokens<=2047,staged-v-split-4:v-split=4;when=4*sequences*heads<=workers,staged-v-split-2:v-split=2,staged:" -canonicalize -cse | FileCheck %s
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=staged-short:pieces=8,staged:" | FileCheck %s --check-prefix=NOTHING
 // RUN: not gdn-opt %s -convert-gdn-to-tile="variants=staged-short:pieces=6" 2>&1 | FileCheck %s --check-prefix=SIX
 // RUN: not gdn-opt %s -convert-gdn-to-tile="variants=staged-short:pieces=12" 2>&1 | FileCheck %s --check-prefix=TWELVE
@@ -19,11 +19,11 @@
 //  CHECK-SAME:   bits = "staged"
 //  CHECK-SAME:   conditions = {{\[\[}}["T", "Hv"], ["128", "workers"]], {{\[}}["T"], ["2047"]]]
 //  CHECK-SAME:   grid = ["T floordiv 64 + N", "Hk + Hk", "8"]
-//  CHECK-SAME:   variant = "staged-v-split-2-short"
+//  CHECK-SAME:   token_pieces = 8 : i64, variant = "staged-v-split-2-short"
 //       CHECK:   gdn_tile.load {{.*}}, vector<4x64xbf16>
 // CHECK-LABEL: func.func @prefill__prologue(
 //  CHECK-SAME:   grid = ["T floordiv 64 + N", "Hk + Hk", "2"]
-//  CHECK-SAME:   variant = ["staged-v-split-4", "staged-v-split-2", "staged"]
+//  CHECK-SAME:   token_pieces = 2 : i64, variant = ["staged-v-split-4", "staged-v-split-2", "staged"]
 
 // Both have the stages between. Parts of 32 values have conditions.
 // CHECK-LABEL: func.func @prefill__intra_chunk(

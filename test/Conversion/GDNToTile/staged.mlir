@@ -5,7 +5,7 @@
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk=32 chunk-stages=staged" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed chunk=32 chunk-stages=staged" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefix=MIXED
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=staged-v-split-4:v-split=4;when=(256<=values&values<=256|4*rows*heads<=workers),staged:" -canonicalize -cse | FileCheck %s --check-prefix=PARTS
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=staged-v-split-4:v-split=4;when=(256<=values&values<=256|4*sequences*heads<=workers),staged:" -canonicalize -cse | FileCheck %s --check-prefix=VSPLIT
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=staged-v-split-3:v-split=3,staged:" -canonicalize -cse | FileCheck %s --check-prefix=WHOLE
 
 // RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=staged:,again:" 2>&1 | FileCheck %s --check-prefix=TWICE
@@ -31,25 +31,25 @@
 //  CHECK-SAME:   workspace = {{\[\[}}"T floordiv 32 + N", "Hv", "32", "16", "2"], ["T floordiv 32 + N", "Hv", "32", "32", "2"], ["T floordiv 32 + N", "Hv", "4", "32", "4"], ["N", "1", "4"]]
 //       CHECK:   %[[SLOT:.+]] = gdn_tile.block_id 0
 
-// The rank of row SLOT in the order of the recurrence, longest first.
-//       CHECK:   arith.cmpi ult, %[[SLOT]], %[[ROWS:.+]] : index
+// The rank of sequence SLOT in the order of the recurrence, longest first.
+//       CHECK:   arith.cmpi ult, %[[SLOT]], %[[SEQUENCES:.+]] : index
 //       CHECK:   scf.if
-//       CHECK:     %[[COUNT:.+]] = arith.select %{{.+}}, %[[ROWS]], %c0
+//       CHECK:     %[[COUNT:.+]] = arith.select %{{.+}}, %[[SEQUENCES]], %c0
 //       CHECK:     %[[PLACE:.+]]:2 = scf.for {{.*}} to %[[COUNT]] step %c1
 //       CHECK:       memref.load %[[CU]]
 //       CHECK:       arith.cmpi ugt
 //       CHECK:     gdn_tile.store %{{.+}}, %[[ORDER]][%[[PLACE]]#0, %c0] dims [1] : vector<1xf32>
 
-// The row, by as many steps as the number of rows has bits.
+// The sequence, by as many steps as the number of sequences has bits.
 //       CHECK:   %[[ZEROS:.+]] = math.ctlz
 //       CHECK:   scf.for {{.*}} iter_args(%[[FOUND:.+]] = %c0) -> (index)
-//       CHECK:     %[[ROW:.+]] = arith.addi %[[FOUND]], %{{.+}} : index
-//       CHECK:     %[[AT:.+]] = arith.minui %[[ROW]], %{{.+}} : index
+//       CHECK:     %[[SEQUENCE:.+]] = arith.addi %[[FOUND]], %{{.+}} : index
+//       CHECK:     %[[AT:.+]] = arith.minui %[[SEQUENCE]], %{{.+}} : index
 //       CHECK:     memref.load %[[CU]][%[[AT]]]
 //       CHECK:     arith.divui %{{.+}}, %c32
 //       CHECK:     arith.cmpi ule, %{{.+}}, %[[SLOT]] : index
 
-// Only a live row's chunk; tokens past its end are zeros.
+// Only a live sequence's chunk; tokens past its end are zeros.
 //       CHECK:   scf.if
 //       CHECK:     %[[KEY:.+]] = gdn_tile.load %[[K]]{{.*}} rows(%{{.+}}) {{.*}}, vector<32x16xbf16>
 //   CHECK-NOT:     scf.if
@@ -65,7 +65,7 @@
 // CHECK-LABEL: func.func @prefill__inter_chunk(
 //  CHECK-SAME:   %[[Y:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[Z:[a-z0-9]+]]: memref<?x?x32x32xf16>, %[[GATES:[a-z0-9]+]]: memref<?x?x4x32xf32>, %[[ORDER:[a-z0-9]+]]: memref<?x1xf32>)
 //  CHECK-SAME:   grid = ["N + 1", "Hv"]
-// The row that has this place in the order.
+// The sequence that has this place in the order.
 //       CHECK:   %[[PLACE:.+]] = gdn_tile.block_id 0
 //       CHECK:   scf.if
 //       CHECK:     memref.load %[[ORDER]][%[[PLACE]], %c0]
@@ -92,7 +92,7 @@
 //       CHECK:     %[[NEXT:.+]] = gdn_tile.matmul %[[W]], %[[TO_STATE]] acc(%[[FADED]]
 //       CHECK:     scf.yield %[[NEXT]]
 //       CHECK:   gdn_tile.store
-// Rows that are skipped, and padding.
+// Sequences that are skipped, and padding.
 //       CHECK:   } else {
 //       CHECK:     gdn_tile.fill
 
@@ -102,6 +102,7 @@
 // MIXED-LABEL: func.func @prefill__prologue(
 //  MIXED-SAME:   %[[Q16:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[K16:[a-z0-9]+]]: memref<?x?x32x16xf16>)
 //  MIXED-SAME:   grid = ["T floordiv 32 + N", "Hk + Hk", "1"]
+//  MIXED-SAME:   token_pieces = 1 : i64
 //  MIXED-SAME:   {{\[\[}}"T floordiv 32 + N", "Hk", "32", "16", "2"], ["T floordiv 32 + N", "Hk", "32", "16", "2"]]
 //       MIXED:   %[[UNIT:.+]] = gdn_tile.block_id 1
 //       MIXED:   scf.if
@@ -121,20 +122,20 @@
 
 // Four blocks share the recurrence: each has 16 of 64 values, rows of the state. The
 // variant has the first stage in common with the one without parts.
-// PARTS-LABEL: func.func @prefill__intra_chunk(
-//  PARTS-SAME:   grid = ["T floordiv 64 + N", "Hv"]
-//  PARTS-SAME:   variant = ["staged-v-split-4", "staged"]
-// PARTS-LABEL: func.func @prefill__inter_chunk_v_split_4(
-//  PARTS-SAME:   conditions = {{\[\[}}["4", "N", "Hv"], ["workers"]]]
-//  PARTS-SAME:   grid = ["N + 1", "Hv", "4"]
-//       PARTS:   %[[PART:.+]] = gdn_tile.block_id 2
-//       PARTS:   %[[FIRST:.+]] = arith.muli %[[PART]], %c16
-//       PARTS:   gdn_tile.load %{{.+}}[%{{.+}}, %{{.+}}, %[[FIRST]], %c0] dims [2, 3] {{.*}}, vector<16x16xf32>
-//       PARTS:   gdn_tile.load %{{.+}}[%{{.+}}, %{{.+}}, %{{.+}}, %[[FIRST]]] dims [0, 3] {{.*}}, vector<64x16xbf16>
-//       PARTS:   gdn_tile.store %{{.+}}, %{{.+}}[%{{.+}}, %{{.+}}, %{{.+}}, %[[FIRST]]] dims [0, 3]
-//       PARTS:   gdn_tile.store %{{.+}}, %{{.+}}[%{{.+}}, %{{.+}}, %[[FIRST]], %c0] dims [2, 3]
-// PARTS-LABEL: func.func @prefill__inter_chunk(
-//  PARTS-SAME:   grid = ["N + 1", "Hv"]
+// VSPLIT-LABEL: func.func @prefill__intra_chunk(
+//  VSPLIT-SAME:   grid = ["T floordiv 64 + N", "Hv"]
+//  VSPLIT-SAME:   variant = ["staged-v-split-4", "staged"]
+// VSPLIT-LABEL: func.func @prefill__inter_chunk_v_split_4(
+//  VSPLIT-SAME:   conditions = {{\[\[}}["4", "N", "Hv"], ["workers"]]]
+//  VSPLIT-SAME:   grid = ["N + 1", "Hv", "4"]
+//       VSPLIT:   %[[WHICH:.+]] = gdn_tile.block_id 2
+//       VSPLIT:   %[[FIRST:.+]] = arith.muli %[[WHICH]], %c16
+//       VSPLIT:   gdn_tile.load %{{.+}}[%{{.+}}, %{{.+}}, %[[FIRST]], %c0] dims [2, 3] {{.*}}, vector<16x16xf32>
+//       VSPLIT:   gdn_tile.load %{{.+}}[%{{.+}}, %{{.+}}, %{{.+}}, %[[FIRST]]] dims [0, 3] {{.*}}, vector<64x16xbf16>
+//       VSPLIT:   gdn_tile.store %{{.+}}, %{{.+}}[%{{.+}}, %{{.+}}, %{{.+}}, %[[FIRST]]] dims [0, 3]
+//       VSPLIT:   gdn_tile.store %{{.+}}, %{{.+}}[%{{.+}}, %{{.+}}, %[[FIRST]], %c0] dims [2, 3]
+// VSPLIT-LABEL: func.func @prefill__inter_chunk(
+//  VSPLIT-SAME:   grid = ["N + 1", "Hv"]
 // Three would not have the same number.
 // WHOLE-LABEL: func.func @prefill__intra_chunk(
 //  WHOLE-SAME:   variant = "staged"

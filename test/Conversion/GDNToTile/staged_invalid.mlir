@@ -6,18 +6,18 @@
 // RUN: not gdn-opt %s -convert-gdn-to-tile=chunk-stages=staged 2>&1 | FileCheck %s
 // RUN: not gdn-compile %s --chunk-stages=staged -o %t 2>&1 | FileCheck %s --check-prefix=COMPILE
 
-// RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:v-split=0 2>&1 | FileCheck %s --check-prefix=PARTS
-//   PARTS: error: expects the option 'variants' to hold variants of prefill, but of 'a:v-split=0': expected 'v-split' to be at least 1, got '0'
+// RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:v-split=0 2>&1 | FileCheck %s --check-prefix=VSPLIT
+//   VSPLIT: error: expects the option 'variants' to hold variants of prefill, but of 'a:v-split=0': expected 'v-split' to be at least 1, got '0'
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=staged:,a:segments=1 2>&1 | FileCheck %s --check-prefix=CUTS
 //    CUTS: error: expects the option 'variants' to hold variants of prefill, but of 'a:segments=1': expected 'segments' to be at least 2, got '1'
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=:fused=2 2>&1 | FileCheck %s --check-prefix=NAME
 //    NAME: but of ':fused=2': expected a name, got ':fused=2'
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:wide=2 2>&1 | FileCheck %s --check-prefix=FIELD
 //   FIELD: expected fused, v-split, segments, pieces, by-lengths, where or when, got 'wide'
-// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:where=rows<=2' 2>&1 | FileCheck %s --check-prefix=WHERE
-//   WHERE: expected 'where' to be about keys, values, got 'rows'
-// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:when=rows' 2>&1 | FileCheck %s --check-prefix=WHEN
-//    WHEN: expected 'product <= product', got 'rows'
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:where=sequences<=2' 2>&1 | FileCheck %s --check-prefix=WHERE
+//   WHERE: expected 'where' to be about keys, values, got 'sequences'
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:when=sequences' 2>&1 | FileCheck %s --check-prefix=WHEN
+//    WHEN: expected 'product <= product', got 'sequences'
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:by-lengths=165/132 2>&1 | FileCheck %s --check-prefix=LENGTHS
 // LENGTHS: expected 'by-lengths' with 'fused'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;by-lengths=165/132;v-split=2' 2>&1 | FileCheck %s --check-prefix=HALVES

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // States after tokens in a pool of their own: it says which slots are live, and
-// the row's own pool is read and never written.
+// the sequence's own pool is read and never written.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile -canonicalize -cse | FileCheck %s
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// States after every token of rows that have a bound: longer ones are skipped, and the
+// States after every token of sequences that have a bound: longer ones are skipped, and the
 // loop over tokens ends at the bound, for schedules to see.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile -canonicalize -cse | FileCheck %s

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The rows that have a bound are those whose states are read.
+// The sequences that have a bound are those whose states are read.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile -verify-diagnostics
 
@@ -19,7 +19,7 @@ func.func @verify(
     attributes {gdn.entry} {
   %slots = gdn.accepted_slots %table[%accepted] sequences(%others) max_tokens(6)
       : tensor<?x?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?xi32>
-  // expected-error@+1 {{'gdn.delta_rule' op expects the rows whose tokens gdn.accepted_slots counts to be its own on the way to tiles}}
+  // expected-error@+1 {{'gdn.delta_rule' op expects the sequences whose tokens gdn.accepted_slots counts to be its own on the way to tiles}}
   %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       token_slots(%table)
       : tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // States after every token: the slot to read is that of the last accepted token,
-// the row is computed token by token, in either form of the recurrence, and every
+// the sequence is computed token by token, in either form of the recurrence, and every
 // carried tile is written on the way, none behind the last token.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile -canonicalize -cse | FileCheck %s

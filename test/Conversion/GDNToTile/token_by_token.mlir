@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Prefill that is computed token by token: with write strengths up to 2, as here, with a
-// decay per channel, or with inputs of f32. What the row keeps is written in the turn of
+// decay per channel, or with inputs of f32. What the sequence keeps is written in the turn of
 // its last token, windows of the key head by the last block that has read them, so that
 // nothing follows the loop. With `precision=mixed` it has no chunks and no stages either.
 //
@@ -43,7 +43,7 @@
 //  CHECK-NEXT:   }
 //  CHECK-NEXT: } else {
 
-// States inside of the row: behind a multiple of 64 tokens its checkpoints are asked whether one
+// States inside of the sequence: behind a multiple of 64 tokens its checkpoints are asked whether one
 // lies there, whose count is above all before it. Different blocks write the windows of the key
 // head, so that no two branches are one.
 // INSIDE-LABEL: func.func @prefill(

@@ -14,12 +14,12 @@
 //  CHECK-SAME:   %[[HK:[a-z0-9]+]]: index {gdn.name = "Hk"}, %[[HV:[a-z0-9]+]]: index {gdn.name = "Hv"}
 //  CHECK-SAME:   grid = ["N", "Hv"], groups = ["2", "N", "Hk"], multiples = ["Hv", "Hk"]
 //       CHECK:   %[[R:.+]] = arith.divui %[[HV]], %[[HK]]
-//       CHECK:   %[[ROW:.+]] = gdn_tile.block_id 0
+//       CHECK:   %[[SEQUENCE:.+]] = gdn_tile.block_id 0
 //       CHECK:   %[[HEAD:.+]] = gdn_tile.block_id 1
 //   CHECK-DAG:   arith.remui %[[HEAD]], %[[R]]
 //   CHECK-DAG:   %[[KEY_HEAD:.+]] = arith.divui %[[HEAD]], %[[R]]
 //       CHECK:   gdn_tile.delta_scan
-//       CHECK:   %[[BASE:.+]] = arith.muli %[[ROW]], %[[HK]]
+//       CHECK:   %[[BASE:.+]] = arith.muli %[[SEQUENCE]], %[[HK]]
 //       CHECK:   %[[GROUP:.+]] = arith.addi %[[BASE]], %[[KEY_HEAD]]
 //       CHECK:   %[[FIRST:.+]] = arith.muli %[[GROUP]], %{{.+}}
 //       CHECK:   %[[LAST:.+]] = gdn_tile.last_in_group %[[FIRST]] of %[[R]]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A state that is read from one slot and written to another: the slot read
-// decides whether the row is live, the slot written whether it is stored.
+// decides whether the sequence is live, the slot written whether it is stored.
 //
 // RUN: gdn-opt %s -convert-gdn-to-tile -canonicalize -cse | FileCheck %s
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// States inside rows: each is, bit for bit, the state of a row that ends there;
-// what writes nothing; what the evaluator refuses.
+// States inside sequences: each is, bit for bit, the state of a sequence that
+// ends there; what writes nothing; what the evaluator refuses.
 #include "EvaluatorTest.h"
 
 using namespace gdn::reference;
 
-/// A convolution and the delta rule with two value heads, on one set of rows.
-/// CHECKPOINTS and CTYPE are for the operands that ask for checkpoints.
+/// A convolution and the delta rule with two value heads, on one set of
+/// sequences. CHECKPOINTS and CTYPE are for the operands that ask for
+/// checkpoints.
 static const char *const text = R"(
   func.func @f(%q: tensor<?x?x8xf32>, %k: tensor<?x?x8xf32>,
       %v: tensor<?x?x8xf32>, %w: tensor<?x4xf32>, %g: tensor<?x?xf32>,
@@ -97,7 +98,8 @@ static void expectSameSlot(Pools &a, int64_t slot, Pools &b, int64_t other) {
   expectSame(a.state.data.row(slot), b.state.data.row(other));
 }
 
-/// Two rows of 200 and 130 tokens in slots 1 and 2, and an empty one between.
+/// Two sequences of 200 and 130 tokens in slots 1 and 2, and an empty one
+/// between.
 static const Batch rows = {{0, 200, 200, 330}, {1, 3, 2}, {1, 3, 2},
                            {0, 3, 3, 4},       {},        {}};
 
@@ -152,7 +154,7 @@ TEST_F(Checkpoints, ThatWriteNothing) {
   batch.cc = {1, 9, 9, 11};
   batch.ct = {64, -64, 0, 63, 128, 128, 64, 256, 192, 192, 128};
   batch.cs = {11, 11, 11, 11, 6, 11, 11, 11, 0, 11, 8};
-  // Not of a row; falling; null slot; past the row's end.
+  // Not of a sequence; falling; null slot; past the sequence's end.
   Pools pools, plain;
   evaluate(batch, pools);
   evaluate(rows, plain, false);
@@ -181,18 +183,21 @@ TEST_F(Checkpoints, Errors) {
   Batch batch = rows;
   batch.ct = {64, 128, 192, 128};
   batch.cs = {5, 6, 7, 6};
-  EXPECT_EQ(error(batch), op + "the slot of a checkpoint to be that of nothing "
-                               "else, but got slot 6 for a checkpoint of row 2 "
-                               "and for row 0");
+  EXPECT_EQ(error(batch),
+            op + "the slot of a checkpoint to be that of nothing "
+                 "else, but got slot 6 for a checkpoint of sequence 2 "
+                 "and for sequence 0");
   batch.cs = {5, 2, 7, 6};
-  EXPECT_EQ(error(batch), op + "the slot of a checkpoint to be that of nothing "
-                               "else, but got slot 2 for a checkpoint of row 0 "
-                               "and for row 2");
+  EXPECT_EQ(error(batch),
+            op + "the slot of a checkpoint to be that of nothing "
+                 "else, but got slot 2 for a checkpoint of sequence 0 "
+                 "and for sequence 2");
   batch.cs = {5, 1, 7, 6};
   batch.into = {9, 3, 2}; // read by its own row
-  EXPECT_EQ(error(batch), op + "the slot of a checkpoint to be that of nothing "
-                               "else, but got slot 1 for a checkpoint of row 0 "
-                               "and for row 0");
+  EXPECT_EQ(error(batch),
+            op + "the slot of a checkpoint to be that of nothing "
+                 "else, but got slot 1 for a checkpoint of sequence 0 "
+                 "and for sequence 0");
   batch.cs = {5, 1, 7};
   EXPECT_EQ(error(batch), op + "'checkpoint_slots' to be 4, but got 3");
   batch = rows, batch.cc = {0, 1};

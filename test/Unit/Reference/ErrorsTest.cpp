@@ -153,11 +153,13 @@ TEST_F(Errors, DeltaRule) {
   d = {}, d.has = {1, 1, 1};
   EXPECT_EQ(error(d), op + "'has_initial' to be 2, but got 3");
   d = {}, d.slots = {1, 1}, d.into = {2, 2};
-  EXPECT_EQ(error(d), op + "every slot to be written by one row, but got slot "
-                           "2 for rows 0 and 1");
+  EXPECT_EQ(error(d),
+            op + "every slot to be written by one sequence, but got slot "
+                 "2 for sequences 0 and 1");
   d = {}, d.slots = {1, 3}, d.into = {2, 1};
-  EXPECT_EQ(error(d), op + "no row to read a slot that another writes, but got "
-                           "slot 1, read by row 0 and written by row 1");
+  EXPECT_EQ(error(d),
+            op + "no sequence to read a slot that another writes, but got "
+                 "slot 1, read by sequence 0 and written by sequence 1");
 }
 
 TEST_F(Errors, Conv1d) {
@@ -188,7 +190,8 @@ TEST_F(Errors, Conv1d) {
             op + "'pool' to be 3 x 5 x 3, but got 3 x 4 x 3");
   EXPECT_EQ(error(y, w, state, vector({0})), op + "'slots' to be 2, but got 1");
   EXPECT_EQ(error(y, w, state, vector({2, 2})),
-            op + "every slot to be written by one row, but got slot 2 for rows "
+            op + "every slot to be written by one sequence, but got slot 2 for "
+                 "sequences "
                  "0 and 1");
 }
 

@@ -8,7 +8,8 @@ using namespace gdn::reference;
 
 using PoolOps = EvaluatorTest;
 
-// Tokens: padding, row 0 (null slot), row 1 (live, two tokens), padding.
+// Tokens: padding, sequence 0 (null slot), sequence 1 (live, two tokens),
+// padding.
 TEST_F(PoolOps, MaskSequences) {
   Pool pool = {filled({3, 1, 1}, qNaN), /*nullSlot=*/1};
   auto results =
@@ -40,7 +41,7 @@ TEST_F(PoolOps, MaskSequencesOfDecode) {
   expectSame(results[0].data, {0, 7, 0, 0});
 }
 
-// Counts from 1 to 2, rows of up to 3 tokens.
+// Counts from 1 to 2, sequences of up to 3 tokens.
 TEST_F(PoolOps, AcceptedSlots) {
   Tensor table({4, 2}, {5, 6, 7, 8, 9, 10, 11, 12});
   auto results = run(R"(
@@ -57,8 +58,8 @@ TEST_F(PoolOps, AcceptedSlots) {
   expectSame(results[1].data, {5, -1, -1, 12});
 }
 
-// Counts from 0 to 2, rows of up to 3 tokens; ids that are skipped are passed
-// on.
+// Counts from 0 to 2, sequences of up to 3 tokens; ids that are skipped are
+// passed on.
 TEST_F(PoolOps, CountedSlots) {
   auto results = run(R"(
     func.func @f(%s: tensor<?xi32>, %a: tensor<?xi32>, %most: index,
@@ -109,10 +110,11 @@ TEST_F(PoolOps, Write) {
 // Skipped slots may repeat, live ones may not.
 TEST_F(PoolOps, WriteTwice) {
   Pool pool = {Tensor::zeros({3, 1, 2}), 0};
-  EXPECT_EQ(errorOf(poolWrite,
-                    {Tensor::zeros({4, 1, 2}), &pool, vector({0, 2, 0, 2})}),
-            "'gdn.pool_write' op expects every slot to be written by one row, "
-            "but got slot 2 for rows 1 and 3");
+  EXPECT_EQ(
+      errorOf(poolWrite,
+              {Tensor::zeros({4, 1, 2}), &pool, vector({0, 2, 0, 2})}),
+      "'gdn.pool_write' op expects every slot to be written by one sequence, "
+      "but got slot 2 for sequences 1 and 3");
 }
 
 static const char *const poolCopy = R"(
@@ -125,7 +127,7 @@ static const char *const poolCopy = R"(
   })";
 
 // One slot to two others, and one onto itself; a skipped slot on either side
-// leaves the row alone.
+// leaves the sequence alone.
 TEST_F(PoolOps, Copy) {
   Pool pool = {Tensor({5, 1, 2}, {8, 9, 1, 2, 3, 4, 5, 6, 7, qNaN}), 0};
   run(poolCopy, {&pool, vector({1, 1, 4, 0, -1, 1, 1, 5}),
@@ -135,16 +137,18 @@ TEST_F(PoolOps, Copy) {
 
 TEST_F(PoolOps, CopyWritesASlotTwice) {
   Pool pool = {Tensor({4, 1, 2}, {0, 0, 1, 2, 3, 4, 5, 6}), 0};
-  EXPECT_EQ(errorOf(poolCopy, {&pool, vector({1, 2}), vector({3, 3})}),
-            "'gdn.pool_copy' op expects every slot to be written by one row, "
-            "but got slot 3 for rows 0 and 1");
+  EXPECT_EQ(
+      errorOf(poolCopy, {&pool, vector({1, 2}), vector({3, 3})}),
+      "'gdn.pool_copy' op expects every slot to be written by one sequence, "
+      "but got slot 3 for sequences 0 and 1");
 }
 
 TEST_F(PoolOps, CopyReadsWhatAnotherRowWrites) {
   Pool pool = {Tensor({4, 1, 2}, {0, 0, 1, 2, 3, 4, 5, 6}), 0};
-  EXPECT_EQ(errorOf(poolCopy, {&pool, vector({1, 3}), vector({3, 2})}),
-            "'gdn.pool_copy' op expects no row to read a slot that another one "
-            "writes, but got slot 3 for rows 1 and 0");
+  EXPECT_EQ(
+      errorOf(poolCopy, {&pool, vector({1, 3}), vector({3, 2})}),
+      "'gdn.pool_copy' op expects no sequence to read a slot that another one "
+      "writes, but got slot 3 for sequences 1 and 0");
 }
 
 TEST_F(PoolOps, Zero) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// States after every token: each is, bit for bit, the state of a row that ends
-// there; the row may start from one of the slots that it writes; what writes
-// nothing; what the evaluator refuses.
+// States after every token: each is, bit for bit, the state of a sequence that
+// ends there; the sequence may start from one of the slots that it writes; what
+// writes nothing; what the evaluator refuses.
 #include "EvaluatorTest.h"
 
 using namespace gdn::reference;
@@ -90,7 +90,7 @@ protected:
 };
 } // namespace
 
-/// Rows of 4, 0 and 5 tokens in tables of 4 slots, from slots 2, 5 and 9.
+/// Sequences of 4, 0 and 5 tokens in tables of 4 slots, from slots 2, 5 and 9.
 static const Batch rows = {
     {0, 4, 4, 9}, 4, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0}, {2, 1, 1}};
 
@@ -109,7 +109,7 @@ TEST_F(TokenSlots, AreStatesOfRowsThatEndThere) {
       expectSame(pools.state.data.row(first + t), ending.state.data.row(from));
       expectSame(output.row(begin + t), part.row(begin + t));
     }
-  // The empty row wrote nothing, nor did tokens without a live slot.
+  // The empty sequence wrote nothing, nor did tokens without a live slot.
   Pools fresh({});
   for (int64_t slot : {0, 5, 6, 7, 8})
     expectSame(pools.state.data.row(slot), fresh.state.data.row(slot));
@@ -135,22 +135,23 @@ TEST_F(TokenSlots, ThatRowsCannotShare) {
   batch.table[1] = 3; // slots 1, 3, 3, 4
   batch.accepted[0] = 1;
   EXPECT_NE(error(batch).find("expects every slot to be written once, but got "
-                              "slot 3 for two tokens of row 0"),
+                              "slot 3 for two tokens of sequence 0"),
             std::string::npos);
   batch = rows;
   batch.table[9] = 3;
-  EXPECT_NE(error(batch).find("expects every slot to be written by one row, "
-                              "but got slot 3 for rows 0 and 2"),
-            std::string::npos);
+  EXPECT_NE(
+      error(batch).find("expects every slot to be written by one sequence, "
+                        "but got slot 3 for sequences 0 and 2"),
+      std::string::npos);
   batch = rows;
   batch.bounds = {0, 4, 4, 5}; // row 2 writes slot 9 and reads slot 3
   batch.table[9] = 3;
   batch.accepted[2] = 2;
-  EXPECT_NE(error(batch).find("expects no row to read a slot that another "
-                              "writes, but got slot 3, read by row 2 and "
-                              "written by row 0"),
+  EXPECT_NE(error(batch).find("expects no sequence to read a slot that another "
+                              "writes, but got slot 3, read by sequence 2 and "
+                              "written by sequence 0"),
             std::string::npos);
-  // Past the row's tokens the table is not looked at.
+  // Past the sequence's tokens the table is not looked at.
   batch = rows;
   batch.table[6] = batch.table[7] = 3;
   Pools pools({2, 9});
@@ -175,7 +176,7 @@ static std::string treeSource() {
   return result;
 }
 
-// Every way from the row's state to a token is a row of its own.
+// Every way from the sequence's state to a token is a sequence of its own.
 TEST_F(TokenSlots, OfTreesAreThoseOfTheirWays) {
   const Batch batch = {{0, 5}, 5, {2, 3, 4, 5, 6}, {1}};
   const std::vector<double> parents = {-1, 0, 0, 2, 9}; // 9 is no parent
@@ -214,8 +215,9 @@ TEST_F(TokenSlots, OfTreesAreNotWhatTheRowReads) {
   llvm::SmallVector<Argument> args = arguments(batch, pools);
   args.back() = vector({1});
   args.push_back(tensor({1, 2}, {-1, 0}));
-  EXPECT_NE(errorOf(treeSource(), args)
-                .find("expects a row with parents to write another slot than "
-                      "it reads, but got slot 1 for row 0"),
-            std::string::npos);
+  EXPECT_NE(
+      errorOf(treeSource(), args)
+          .find("expects a sequence with parents to write another slot than "
+                "it reads, but got slot 1 for sequence 0"),
+      std::string::npos);
 }

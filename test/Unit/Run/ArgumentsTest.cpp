@@ -104,9 +104,10 @@ TEST_F(ArgumentsTest, ContradictionsAreErrors) {
         *decode, llvm::cantFail(GenerateOptions::parse(text)), 0);
     return arrays ? "no error" : llvm::toString(arrays.takeError());
   };
-  EXPECT_EQ(errorFor("rows=4,slots=4"),
-            "--generate: slots: expects a slot for each of 4 rows beside the "
-            "null slot, but got 4");
+  EXPECT_EQ(
+      errorFor("rows=4,slots=4"),
+      "--generate: slots: expects a slot for each of 4 sequences beside the "
+      "null slot, but got 4");
   EXPECT_EQ(errorFor("Hk=2,Hv=3"), "--generate: expects Hv to be a multiple of "
                                    "Hk, but got Hv=3 and Hk=2");
 }

@@ -38,13 +38,13 @@ std::string parse(StringRef text) {
   return read ? toText(*read) : llvm::toString(read.takeError());
 }
 
-/// With 64 for `keys` and N for `rows`.
+/// With 64 for `keys` and N for `sequences`.
 std::string substitute(StringRef text) {
   auto made = llvm::cantFail(Conditions::parse(text))
                   .substitute([](StringRef symbol) -> std::string {
-                    return symbol == "keys"   ? "64"
-                           : symbol == "rows" ? "N"
-                                              : symbol.str();
+                    return symbol == "keys"        ? "64"
+                           : symbol == "sequences" ? "N"
+                                                   : symbol.str();
                   });
   return made ? toText(*made) : "never";
 }
@@ -53,7 +53,7 @@ std::string substitute(StringRef text) {
 
 TEST(Conditions, Text) {
   EXPECT_EQ(parse(""), "");
-  EXPECT_EQ(parse("2*rows<=workers"), "2*rows <= workers");
+  EXPECT_EQ(parse("2*sequences<=workers"), "2*sequences <= workers");
   EXPECT_EQ(parse(" a <= b & (c <= 1 | d * d <= e & 2 <= c) & 3 <= a"),
             "a <= b & 3 <= a & (c <= 1 | d*d <= e & 2 <= c)");
 }
@@ -76,20 +76,22 @@ TEST(Conditions, WhatIsNoCondition) {
 TEST(Conditions, NumbersDecide) {
   EXPECT_EQ(substitute("keys <= 128"), "");
   EXPECT_EQ(substitute("keys <= 63"), "never");
-  EXPECT_EQ(substitute("2*rows*keys <= workers & 1 <= 2"), "128*N <= workers");
-  EXPECT_EQ(substitute("rows <= 1*workers"), "N <= workers");
+  EXPECT_EQ(substitute("2*sequences*keys <= workers & 1 <= 2"),
+            "128*N <= workers");
+  EXPECT_EQ(substitute("sequences <= 1*workers"), "N <= workers");
   // An alternative that holds is enough; one that does not is none.
-  EXPECT_EQ(substitute("rows <= 3 & (keys <= 64 | rows <= 2)"), "N <= 3");
-  EXPECT_EQ(substitute("rows <= 3 & (keys <= 1 | rows <= 2)"),
+  EXPECT_EQ(substitute("sequences <= 3 & (keys <= 64 | sequences <= 2)"),
+            "N <= 3");
+  EXPECT_EQ(substitute("sequences <= 3 & (keys <= 1 | sequences <= 2)"),
             "N <= 3 & N <= 2");
   EXPECT_EQ(substitute("(keys <= 1 | 65 <= keys)"), "never");
-  EXPECT_EQ(substitute("(2 <= rows & keys <= 64 | rows <= tokens)"),
+  EXPECT_EQ(substitute("(2 <= sequences & keys <= 64 | sequences <= tokens)"),
             "(2 <= N | N <= tokens)");
 }
 
 TEST(Conditions, NoNumberOfMoreThan64Bits) {
   const std::string most = "2147483647";
-  EXPECT_EQ(substitute(most + "*" + most + "*" + most + "*rows <= 1"),
+  EXPECT_EQ(substitute(most + "*" + most + "*" + most + "*sequences <= 1"),
             "4611686014132420609*" + most + "*N <= 1");
 }
 

@@ -64,9 +64,9 @@ ChunkRule gdn::chooseChunkRule(RuleShape shape, int64_t chunk, int64_t lanes) {
   if (shape.dv % lanes != 0)
     flops *= cost.leftOver;
   double later = cost.flop * flops + cost.scoreElement * size * size;
-  // The first chunk of a row also turns the state around. Where that alone
-  // makes it the slower form, long rows take chunks still if they are not far
-  // off in the mean.
+  // The first chunk of a sequence also turns the state around. Where that alone
+  // makes it the slower form, long sequences take chunks still if they are not
+  // far off in the mean.
   double first = later + cost.stateElement * dk * dv;
   if ((first + later) / 2 > token * size)
     return {-1, -1};

@@ -18,7 +18,7 @@ struct RuleShape {
 /// From how many tokens on a chunk takes no longer than going through them one
 /// by one.
 struct ChunkRule {
-  int64_t first; ///< tokens of a row that takes chunks; -1: no row does
+  int64_t first; ///< tokens of a sequence that takes chunks; -1: none does
   int64_t next;  ///< tokens that are left behind a chunk; at most `first`
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reading a gdn.kernel: its recurrence, rows, pools, carried tiles and results.
+// Reading a gdn.kernel: its recurrence, sequences, pools, carried tiles and
+// results.
 #include "Program/KernelOperands.h"
 
 using namespace mlir;
@@ -16,11 +17,11 @@ void KernelOperands::markKeyHeads(Value value) {
     markKeyHeads(op->getOperand(0));
 }
 
-/// Takes the rows of the first op that has some; others must agree.
-LogicalResult KernelOperands::takeRows(SequenceOpInterface op) {
+/// Takes the sequences of the first op that has some; others must agree.
+LogicalResult KernelOperands::takeSequences(SequenceOpInterface op) {
   pools.push_back(op.getPool());
-  if (!rowsOp) {
-    rowsOp = op;
+  if (!sequencesOp) {
+    sequencesOp = op;
     slots = op.getSlots();
     cuSeqlens = op.getCuSeqlens();
     return success();
@@ -28,8 +29,8 @@ LogicalResult KernelOperands::takeRows(SequenceOpInterface op) {
   if (slots == op.getSlots() && cuSeqlens == op.getCuSeqlens())
     return success();
   InFlightDiagnostic diag = op->emitOpError(
-      "expects the slots and rows of the other ops in its kernel");
-  diag.attachNote(rowsOp->getLoc()) << "other op";
+      "expects the slots and sequences of the other ops in its kernel");
+  diag.attachNote(sequencesOp->getLoc()) << "other op";
   return diag;
 }
 
@@ -39,7 +40,7 @@ CheckpointOperands CheckpointOperands::of(StateOpInterface op) {
 }
 
 /// Takes the checkpoints of the first op that has some; others have the same
-/// or none: one recurrence over the row's tokens serves all.
+/// or none: one recurrence over the sequence's tokens serves all.
 LogicalResult KernelOperands::takeCheckpoints(StateOpInterface op) {
   CheckpointOperands own = CheckpointOperands::of(op);
   if (!own || own == checkpoints)
@@ -57,21 +58,23 @@ LogicalResult KernelOperands::takeCheckpoints(StateOpInterface op) {
   return diag;
 }
 
-/// Takes the bound of the tokens of a row where states after tokens have slots.
+/// Takes the bound of the tokens of a sequence where states after tokens have
+/// slots.
 LogicalResult KernelOperands::takeBound() {
   auto accepted = slots.getDefiningOp<AcceptedSlotsOp>();
   if (!accepted || !accepted.getCuSeqlens())
     return success();
   if (accepted.getCuSeqlens() != cuSeqlens)
-    return rowsOp->emitOpError("expects the rows whose tokens "
-                               "gdn.accepted_slots counts to be its own on "
-                               "the way to tiles");
+    return sequencesOp->emitOpError(
+        "expects the sequences whose tokens "
+        "gdn.accepted_slots counts to be its own on "
+        "the way to tiles");
   maxTokens = *accepted.getMaxTokens();
   return success();
 }
 
 /// Takes the count of pending tokens, which all ops with states have or none:
-/// the row is skipped in all of them where it is no count.
+/// the sequence is skipped in all of them where it is no count.
 LogicalResult KernelOperands::takePending() {
   for (const Carry &carry : carries)
     if (Value own = carry.states().getNumAccepted())
@@ -84,13 +87,14 @@ LogicalResult KernelOperands::takePending() {
                                    "ops in its kernel");
   auto counted = slots.getDefiningOp<CountedSlotsOp>();
   if (!counted || counted.getNumAccepted() != numAccepted)
-    return rowsOp->emitOpError("expects its slots to be those that "
-                               "gdn.counted_slots gives for the same "
-                               "'num_accepted' on the way to tiles");
+    return sequencesOp->emitOpError("expects its slots to be those that "
+                                    "gdn.counted_slots gives for the same "
+                                    "'num_accepted' on the way to tiles");
   if (counted.getCuSeqlens() && counted.getCuSeqlens() != cuSeqlens)
-    return rowsOp->emitOpError("expects the rows whose tokens "
-                               "gdn.counted_slots counts to be its own on the "
-                               "way to tiles");
+    return sequencesOp->emitOpError(
+        "expects the sequences whose tokens "
+        "gdn.counted_slots counts to be its own on the "
+        "way to tiles");
   maxTokens = counted.getMaxTokens().value_or(0);
   return success();
 }
@@ -146,7 +150,7 @@ LogicalResult KernelOperands::collectOps() {
     auto found = dyn_cast<RuleOpInterface>(op);
     if (found && failed(takeRule(found)))
       return failure();
-    if (sequenceWise && failed(takeRows(sequenceWise)))
+    if (sequenceWise && failed(takeSequences(sequenceWise)))
       return failure();
     if (found && found.getNumAccepted())
       pools.append({found.getPendingKeys(), found.getPendingDeltas(),
@@ -186,11 +190,12 @@ void KernelOperands::collectCarries() {
   }
 }
 
-/// True if `value` is zero in skipped rows and padding by its op's meaning.
-static bool isZeroInDeadRows(Value value) {
+/// True if `value` is zero in skipped sequences and padding by its op's
+/// meaning.
+static bool isZeroInDeadSequences(Value value) {
   Operation *op = value.getDefiningOp();
   if (isa_and_nonnull<CastOp>(op))
-    return isZeroInDeadRows(op->getOperand(0));
+    return isZeroInDeadSequences(op->getOperand(0));
   return isa_and_nonnull<SequenceOpInterface>(op);
 }
 
@@ -223,10 +228,11 @@ LogicalResult KernelOperands::collectResults(func::FuncOp entry) {
         value.getDefiningOp()->getParentOp() != kernel)
       return yield.emitOpError("expects operand ")
              << result.getResultNumber() << " to be computed in the kernel";
-    if (slots && !isZeroInDeadRows(value))
+    if (slots && !isZeroInDeadSequences(value))
       return yield.emitOpError("expects operand ")
              << result.getResultNumber()
-             << " to be zero in skipped rows: the result of gdn.delta_rule, "
+             << " to be zero in skipped sequences: the result of "
+                "gdn.delta_rule, "
                 "gdn.conv1d or gdn.mask_sequences";
     results.push_back({unsigned(i), value});
   }

@@ -27,7 +27,7 @@ struct Carry {
   StateOpInterface states() const { return mlir::cast<StateOpInterface>(op); }
 };
 
-/// The operands that ask for states inside a row, or all null.
+/// The operands that ask for states inside a sequence, or all null.
 struct CheckpointOperands {
   mlir::Value bounds, tokens, slots;
 
@@ -39,7 +39,7 @@ struct CheckpointOperands {
   }
 };
 
-/// The ops of one kernel, checked to work on the same rows and slots.
+/// The ops of one kernel, checked to work on the same sequences and slots.
 struct KernelOperands {
   /// Fails with an error on the op that has no tile program.
   static mlir::FailureOr<KernelOperands> analyse(mlir::func::FuncOp entry,
@@ -62,12 +62,12 @@ struct KernelOperands {
   KernelOp kernel;
   RuleOpInterface rule;           // null in a kernel without the recurrence
   mlir::Value slots;              // null in a kernel of token-wise ops
-  mlir::Value cuSeqlens;          // null where every token is a row
+  mlir::Value cuSeqlens;          // null where every token is a sequence
   CheckpointOperands checkpoints; // of every op that has some
   mlir::Value tokenSlots;         // of every op that has some
   mlir::Value parents;            // of all ops with states, or null
   mlir::Value numAccepted;        // of all ops with states, or null
-  int64_t maxTokens = 0;          // of a row that is live; 0: no bound
+  int64_t maxTokens = 0;          // of a sequence that is live; 0: no bound
   llvm::SmallVector<mlir::Value> pools;
   llvm::SmallVector<Carry> carries;
   /// Number of the entry's result, and the value of the body that it is.
@@ -77,7 +77,7 @@ private:
   mlir::LogicalResult collectOps();
   mlir::LogicalResult collectResults(mlir::func::FuncOp entry);
   mlir::LogicalResult takeRule(RuleOpInterface op);
-  mlir::LogicalResult takeRows(SequenceOpInterface op);
+  mlir::LogicalResult takeSequences(SequenceOpInterface op);
   mlir::LogicalResult takeCheckpoints(StateOpInterface op);
   mlir::LogicalResult takeTokenSlots(StateOpInterface op);
   mlir::LogicalResult checkParents();
@@ -88,7 +88,7 @@ private:
   void collectCarries();
   void markKeyHeads(mlir::Value value);
 
-  mlir::Operation *rowsOp = nullptr;
+  mlir::Operation *sequencesOp = nullptr;
   mlir::Operation *checkpointsOp = nullptr;
   mlir::Operation *tokenSlotsOp = nullptr;
   llvm::DenseSet<mlir::Value> keyHeaded;

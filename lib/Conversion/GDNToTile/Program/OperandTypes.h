@@ -18,7 +18,7 @@ struct ChunkTypes {
   /// chunk.
   mlir::FloatType inner;
   /// A power of two. Values, and with them the state and all writes, are kept
-  /// times this while the chunks of a row pass, so that they fit an f16.
+  /// times this while the chunks of a sequence pass, so that they fit an f16.
   double valueScale = 1;
 
   bool isExact() const { return key.isF32(); }

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A row whose last step's tokens are pending:
+// A sequence whose last step's tokens are pending:
 //
 //   a = num_accepted[n]
 //   windows: columns a .. a+K-2 of the histories
 //   state; the first a of the pending keys, deltas and decays
 //   all blocks of the key head have read: who writes its keys and histories?
 //   state = fold of the a tokens into the state
-//   a > 0:  state to the row's slot, and from there on as that slot holds it
-//   windows to columns 0 .. K-2 of the histories
-//   for each block of tokens:
+//   a > 0:  state to the sequence's slot, and from there on as that slot holds
+//   it windows to columns 0 .. K-2 of the histories for each block of tokens:
 //     the kernel's ops; the state goes on as a value
 //     of the first S tokens: inputs to the histories, keys, deltas, decays
 //
-// So the state is read once and written once, whatever the row's length.
+// So the state is read once and written once, whatever the sequence's length.
 #include "Program/PendingTokens.h"
 #include "Program/TokenOps.h"
 

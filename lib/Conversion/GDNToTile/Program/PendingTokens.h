@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Pending tokens: the last step's, of which the row's state has none yet. Their
-// way into the state, and that of this step's tokens into their pools.
+// Pending tokens: the last step's, of which the sequence's state has none yet.
+// Their way into the state, and that of this step's tokens into their pools.
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_PROGRAM_PENDINGTOKENS_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_PROGRAM_PENDINGTOKENS_H
 
@@ -29,7 +29,7 @@ PendingTiles loadPending(mlir::OpBuilder &b, mlir::Location loc,
                          PoolType keys, PoolType deltas, PoolType decays);
 
 /// The rows of a block of tokens that become pending: `valid` tokens, the first
-/// of which is the row's token `at`, in pools that hold `steps`.
+/// of which is the sequence's token `at`, in pools that hold `steps`.
 mlir::Value emitPendingRows(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value at, mlir::Value valid,
                             mlir::Value steps);
@@ -37,9 +37,9 @@ mlir::Value emitPendingRows(mlir::OpBuilder &b, mlir::Location loc,
 /// The pools of the rule's pending tokens for value head `r` of the block.
 PendingBuffer pendingBufferOf(TileProgram &program, mlir::Value r);
 
-/// Puts what the row accepts of its pending tokens into the state of value
-/// head `r`, and writes it to the row's slot if that is something. Returns the
-/// state as its slot holds it, f32.
+/// Puts what the sequence accepts of its pending tokens into the state of value
+/// head `r`, and writes it to the sequence's slot if that is something. Returns
+/// the state as its slot holds it, f32.
 mlir::Value emitCommit(TileProgram &program, const Carry &carry, mlir::Value r,
                        mlir::Value state, const PendingTiles &pending);
 

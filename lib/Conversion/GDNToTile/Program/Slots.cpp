@@ -17,35 +17,35 @@ Value gdn::emitElement(OpBuilder &b, Location loc, const EntryViews &views,
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), id);
 }
 
-/// The row's slot, or -1 where its count is none.
+/// The sequence's slot, or -1 where its count is none.
 static Value emitCountedSlot(OpBuilder &b, Location loc,
                              const EntryViews &views, CountedSlotsOp counted,
-                             Value row) {
+                             Value sequence) {
   auto index = [&](int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value);
   };
-  Value count = emitElement(b, loc, views, counted.getNumAccepted(), row);
+  Value count = emitElement(b, loc, views, counted.getNumAccepted(), sequence);
   // A tile of pending tokens has no more rows, whatever the caller's S.
   Value steps = arith::MinUIOp::create(
       b, loc, views.index(b, counted.getSteps()), index(mostPendingTokens));
   // Unsigned: a negative count is above all.
   Value ok =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, count, steps);
-  Value slot = emitElement(b, loc, views, counted.getSlots(), row);
+  Value slot = emitElement(b, loc, views, counted.getSlots(), sequence);
   return arith::SelectOp::create(b, loc, ok, slot, index(-1));
 }
 
 Value gdn::emitSlot(OpBuilder &b, Location loc, const EntryViews &views,
-                    Value slots, Value row) {
+                    Value slots, Value sequence) {
   if (auto counted = slots.getDefiningOp<CountedSlotsOp>())
-    return emitCountedSlot(b, loc, views, counted, row);
+    return emitCountedSlot(b, loc, views, counted, sequence);
   auto accepted = slots.getDefiningOp<AcceptedSlotsOp>();
   if (!accepted)
-    return emitElement(b, loc, views, slots, row);
+    return emitElement(b, loc, views, slots, sequence);
   auto index = [&](int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value);
   };
-  Value count = emitElement(b, loc, views, accepted.getNumAccepted(), row);
+  Value count = emitElement(b, loc, views, accepted.getNumAccepted(), sequence);
   Value last = arith::SubIOp::create(b, loc, count, index(1));
   Value table = views.tensors.lookup(accepted.getTokenSlots());
   Value steps = memref::DimOp::create(b, loc, table, 1);
@@ -56,15 +56,15 @@ Value gdn::emitSlot(OpBuilder &b, Location loc, const EntryViews &views,
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(id.thenBlock());
   Value slot =
-      emitElement(b, loc, views, accepted.getTokenSlots(), {row, last});
+      emitElement(b, loc, views, accepted.getTokenSlots(), {sequence, last});
   scf::YieldOp::create(b, loc, slot);
   b.setInsertionPointToStart(id.elseBlock());
   scf::YieldOp::create(b, loc, ValueRange{index(-1)});
   return id.getResult(0);
 }
 
-Value gdn::emitRowCount(OpBuilder &b, Location loc, const EntryViews &views,
-                        Value slots) {
+Value gdn::emitSequenceCount(OpBuilder &b, Location loc,
+                             const EntryViews &views, Value slots) {
   Value tensor = slots;
   if (auto accepted = slots.getDefiningOp<AcceptedSlotsOp>())
     tensor = accepted.getTokenSlots();

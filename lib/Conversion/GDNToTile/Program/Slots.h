@@ -13,15 +13,15 @@ mlir::Value emitElement(mlir::OpBuilder &b, mlir::Location loc,
                         const EntryViews &views, mlir::Value tensor,
                         mlir::ValueRange at);
 
-/// Element `row` of `slots`, an argument of the entry or the result of
+/// Element `sequence` of `slots`, an argument of the entry or the result of
 /// gdn.accepted_slots or gdn.counted_slots of some, as an index.
 mlir::Value emitSlot(mlir::OpBuilder &b, mlir::Location loc,
                      const EntryViews &views, mlir::Value slots,
-                     mlir::Value row);
+                     mlir::Value sequence);
 
 /// The number of elements of such `slots`.
-mlir::Value emitRowCount(mlir::OpBuilder &b, mlir::Location loc,
-                         const EntryViews &views, mlir::Value slots);
+mlir::Value emitSequenceCount(mlir::OpBuilder &b, mlir::Location loc,
+                              const EntryViews &views, mlir::Value slots);
 
 /// The slot contract: `id` is not negative, not the null slot and below P;
 /// `size` is P where it is at hand, and else read from the pool's view.

@@ -14,7 +14,7 @@
 
 namespace gdn {
 
-/// The most tokens of a row that can be pending.
+/// The most tokens of a sequence that can be pending.
 constexpr int64_t mostPendingTokens = 8;
 
 struct TileProgram {
@@ -32,22 +32,23 @@ struct TileProgram {
   mlir::Location loc;
   mlir::OpBuilder b;
 
-  mlir::Value n, h;         // coordinates of the block: row, key head
+  mlir::Value n, h;         // coordinates of the block: sequence, key head
   mlir::Value heads, ratio; // key heads, value heads per key head
-  mlir::Value begin, end;   // tokens of the row
-  mlir::Value slot;         // of the row
-  mlir::Value accepted;     // pending tokens that the row's state receives
+  mlir::Value begin, end;   // tokens of the sequence
+  mlir::Value slot;         // of the sequence
+  mlir::Value accepted;     // pending tokens that the sequence's state receives
   /// Whether the block writes what its key head has of pending tokens; null:
   /// it does.
   mlir::Value keyWriter;
-  mlir::Value firstCheckpoint, endCheckpoint; // of the row, if it may have any
+  mlir::Value firstCheckpoint,
+      endCheckpoint; // of the sequence, if it may have any
   llvm::DenseMap<mlir::Value, mlir::Value> operandViews; // grouped by key head
-  /// The part of the values, and of the state's rows, that the block has; null:
-  /// all of them.
+  /// The first of the values, which are rows of the state, that a block of a
+  /// V-split has; null: it has all of them.
   mlir::Value firstValue;
   int64_t numValues = 0;
-  /// Loops over the row's tokens, and how many tokens there are at most; 0 for
-  /// any number.
+  /// Loops over the sequence's tokens, and how many tokens there are at most; 0
+  /// for any number.
   llvm::SmallVector<std::pair<mlir::scf::ForOp, int64_t>> tokenLoops;
 
   mlir::Value index(int64_t value) {
@@ -59,8 +60,8 @@ struct TileProgram {
   mlir::Value mul(mlir::Value x, mlir::Value y) {
     return b.createOrFold<mlir::arith::MulIOp>(loc, x, y);
   }
-  /// The end of the row's tokens. Where live rows have a bound it is one here,
-  /// too.
+  /// The end of the sequence's tokens. Where live sequences have a bound it is
+  /// one here, too.
   mlir::Value lastEnd();
   /// Says of `tokenLoops` that they are, once the program is there.
   void markTokenLoops();
@@ -73,17 +74,17 @@ struct TileProgram {
   mlir::Value headCount(mlir::Value value);
   /// Element `at` of an integer tensor, as an index.
   mlir::Value elementAt(mlir::Value tensor, mlir::ValueRange at);
-  /// The slot that row `row` reads.
-  mlir::Value slotOf(mlir::Value row);
+  /// The slot that sequence `sequence` reads.
+  mlir::Value slotOf(mlir::Value sequence);
   /// The number of slots in the kernel's `slots`.
-  mlir::Value rowCount();
+  mlir::Value sequenceCount();
   /// Gives the function a region of the workspace of its variant: a row-major
   /// memref of `shape` with the given sizes, linear forms as text. `regions`
   /// receives what the workspace of the stage says of it.
   mlir::Value addRegion(llvm::ArrayRef<std::string> sizes,
                         llvm::ArrayRef<int64_t> shape, mlir::Type element,
                         llvm::SmallVectorImpl<mlir::Attribute> &regions);
-  /// The first column of the row's window among those of its slot.
+  /// The first column of the sequence's window among those of its slot.
   mlir::Value windowStart() { return accepted ? accepted : index(0); }
   /// The slot contract: `id` is not negative, not null and below P.
   mlir::Value isLive(mlir::Value id, mlir::Value pool);
@@ -93,20 +94,23 @@ struct TileProgram {
   /// carry holds is dv x dk.
   mlir::Value toChunkState(mlir::Value state);
   mlir::Value fromChunkState(mlir::Value state);
-  /// The carried tile before the row's first token, f32.
+  /// The carried tile before the sequence's first token, f32.
   mlir::Value loadCarry(const Carry &carry, mlir::Value r);
   /// The carried tile in the slot `from`, f32; `rows` of it are read,
   /// all of them where that is null, and others are zero.
   mlir::Value loadCarryAt(const Carry &carry, mlir::Value r, mlir::Value from,
                           mlir::Value rows);
-  /// The window of `carry` before token `begin`, from the row's own inputs;
-  /// only its first `rows` rows, unless that is null.
+  /// The window of `carry` before token `begin`, from the sequence's own
+  /// inputs; only its first `rows` rows, unless that is null.
   mlir::Value loadOwnWindow(const Carry &carry, mlir::Value r,
                             mlir::Value rows = {});
-  /// The rows of the carried tile that the row starts from: none where it
+  /// The rows of the carried tile that the sequence starts from: none where it
   /// starts from nothing, null where it never does.
   mlir::Value startRows(const Carry &carry);
-  /// Writes the carried tile after the row's last token to its pool.
+  /// The slot that the carried tile goes to after the sequence's last token.
+  /// The builder goes to where that is live.
+  mlir::Value enterWrite(const Carry &carry);
+  /// Writes the carried tile after the sequence's last token to its pool.
   void storeCarry(const Carry &carry, mlir::Value tile, mlir::Value r);
   /// Writes a carried tile to the slot `to`, which is live.
   void storeCarryAt(const Carry &carry, mlir::Value tile, mlir::Value r,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// States inside a row. One loop over the row's checkpoints, and one more turn
-// for the rest, around the loop over blocks of tokens:
+// States inside a sequence. One loop over the sequence's checkpoints, and one
+// more turn for the rest, around the loop over blocks of tokens:
 //
 //   t = begin
 //   for c = first to end (inclusive)
 //     c < end:  n = tokens[c]; a checkpoint if n is a multiple of 64, behind
-//               t and within the row: then stop = begin + n, else stop = t
-//     c = end:  stop = the end of the row
+//               t and within the sequence: then stop = begin + n, else stop = t
+//     c = end:  stop = the end of the sequence
 //     blocks of tokens t .. stop
 //     a checkpoint with a live slot:  states and windows to that slot
 //     t = stop
@@ -119,7 +119,7 @@ SmallVector<Value> gdn::emitUpToCheckpoints(
   return last;
 }
 
-/// Whether a count is one that a row may have, whatever came before it.
+/// Whether a count is one that a sequence may have, whatever came before it.
 static Value emitIsCount(TileProgram &p, Value n) {
   OpBuilder &b = p.b;
   Value length = arith::SubIOp::create(b, p.loc, p.end, p.begin);

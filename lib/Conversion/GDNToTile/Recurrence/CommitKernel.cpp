@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Pending tokens into states, without any tokens of this step. A block serves
-// one row and one value head, and some channels of the convolution:
+// one sequence and one value head, and some channels of the convolution:
 //
-//   a = num_accepted[n]; is it from 1 to S, and the row's slot live?
+//   a = num_accepted[n]; is it from 1 to S, and the sequence's slot live?
 //   live:  state = fold of the first a pending tokens into the state
 //          for each block of channels, from block h on, in steps of Hv:
 //            columns a .. a+window-1 to columns 0 .. window-1
@@ -33,7 +33,7 @@ public:
   void emit();
 
 private:
-  LogicalResult takeRows(Operation *op, Value opSlots, Value opAccepted);
+  LogicalResult takeSequences(Operation *op, Value opSlots, Value opAccepted);
   void emitGrid();
   Value emitLive();
   void emitRule();
@@ -63,8 +63,8 @@ private:
 };
 } // namespace
 
-LogicalResult CommitKernel::takeRows(Operation *op, Value opSlots,
-                                     Value opAccepted) {
+LogicalResult CommitKernel::takeSequences(Operation *op, Value opSlots,
+                                          Value opAccepted) {
   if (!first) {
     first = op;
     slots = opSlots;
@@ -84,7 +84,7 @@ LogicalResult CommitKernel::collect() {
     if (known)
       return op.emitOpError("expects to be the only one of its kernel");
     known = op;
-    return takeRows(op, op.getSlots(), op.getNumAccepted());
+    return takeSequences(op, op.getSlots(), op.getNumAccepted());
   };
   for (Operation &op : kernel.getBody().front().without_terminator()) {
     auto delta = dyn_cast<CommitDeltaRuleOp>(op);
@@ -104,7 +104,7 @@ void CommitKernel::emitGrid() {
       views.stage().setMultiples({headForm, keyForm});
 }
 
-/// Whether something is accepted of the row, and no pool skips its slot.
+/// Whether something is accepted of the sequence, and no pool skips its slot.
 Value CommitKernel::emitLive() {
   using P = arith::CmpIPredicate;
   // Unsigned: nothing accepted, and a negative count, are above every number

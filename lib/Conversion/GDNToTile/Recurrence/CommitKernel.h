@@ -11,8 +11,8 @@ namespace gdn {
 /// True if all ops of `kernel` put pending tokens into states.
 bool isCommitKernel(KernelOp kernel);
 
-/// Fills `views.function` with the program of `kernel`, one block per row and
-/// value head. Fails with an error on the op that does not fit.
+/// Fills `views.function` with the program of `kernel`, one block per sequence
+/// and value head. Fails with an error on the op that does not fit.
 mlir::LogicalResult emitCommitKernel(EntryViews &views, KernelOp kernel);
 
 } // namespace gdn

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The token recurrence as a tile program. A block serves one row and one key
-// head with its value heads:
+// The token recurrence as a tile program. A block serves one sequence and one
+// key head with its value heads:
 //
-//   bounds and slot of the row; is it live?
+//   bounds and slot of the sequence; is it live?
 //   live:  windows of q and k
 //          for each value head of the key head:
 //            window of v, state
 //            for each chunk of tokens:   conv, norms, gates, products of the
 //                                        chunk form, output norm
 //            for each block of the rest: conv, norms, gates, scan, output norm
-//              (both up to each checkpoint of the row in turn, if it may have
-//              some; token by token if the state after each is kept; with
+//              (both up to each checkpoint of the sequence in turn, if it may
+//              have some; token by token if the state after each is kept; with
 //              pending tokens see PendingTokens.cpp)
 //            write window of v and state
 //          write windows of q and k
-//   else:  zeros to the row's output; in the block behind the last row, to the
-//          tokens before the first and behind the last row
+//   else:  zeros to the sequence's output; in the block behind the last
+//   sequence, to the
+//          tokens before the first and behind the last sequence
 //
 // Or, with `valueHeads`, one value head: then the blocks of a key head agree on
 // which of them writes the windows of q and k.
@@ -82,8 +83,8 @@ SmallVector<Value> RecurrentKernel::emitChunks(TokenBlock &block, Value from,
 }
 
 /// The tokens `from` to `to`: in chunks while enough of them are left, the rest
-/// token by token. Whether there are chunks at all is asked of the row, so that
-/// pieces of it take the form that it takes.
+/// token by token. Whether there are chunks at all is asked of the sequence, so
+/// that pieces of it take the form that it takes.
 SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
                                                Value to,
                                                ArrayRef<Value> start) {
@@ -101,15 +102,15 @@ SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
       b, loc, arith::SubIOp::create(b, loc, enough, index(least)),
       index(algorithm.chunk));
   if (least < algorithm.chunkFrom) {
-    Value row = arith::SubIOp::create(b, loc, end, begin);
-    Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, row,
-                                         index(algorithm.chunkFrom));
+    Value length = arith::SubIOp::create(b, loc, end, begin);
+    Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge,
+                                         length, index(algorithm.chunkFrom));
     chunks = arith::SelectOp::create(b, loc, isLong, chunks, index(0));
   }
   Value tokens = arith::MinUIOp::create(
       b, loc, mul(chunks, index(algorithm.chunk)), length);
   Value rest = add(from, tokens);
-  // Once, or never: a row without chunks need not turn its state around.
+  // Once, or never: a sequence without chunks need not turn its state around.
   Value runs = arith::MinUIOp::create(b, loc, chunks, index(1));
   auto once = scf::ForOp::create(b, loc, index(0), runs, index(1), start);
   {
@@ -126,9 +127,10 @@ bool RecurrentKernel::goesTokenByToken() {
          !parts.tokenSlots && !parts.numAccepted && chunkTypes.isExact();
 }
 
-/// The tokens of the row, in the pieces that its states ask for.
-SmallVector<Value> RecurrentKernel::emitRowTokens(TokenBlock &block, Value r,
-                                                  ArrayRef<Value> start) {
+/// The tokens of the sequence, in the pieces that its states ask for.
+SmallVector<Value> RecurrentKernel::emitSequenceTokens(TokenBlock &block,
+                                                       Value r,
+                                                       ArrayRef<Value> start) {
   if (!parts.cuSeqlens)
     return block.emit(begin, index(1), start);
   if (parts.tokenSlots || goesTokenByToken()) {
@@ -158,8 +160,8 @@ SmallVector<Value> RecurrentKernel::emitRowTokens(TokenBlock &block, Value r,
       });
 }
 
-/// What the row accepts of its last step, and then its tokens, which become
-/// pending.
+/// What the sequence accepts of its last step, and then its tokens, which
+/// become pending.
 SmallVector<Value> RecurrentKernel::emitPendingTokens(TokenBlock &block,
                                                       Value r,
                                                       ArrayRef<Value> start) {
@@ -192,15 +194,15 @@ SmallVector<Value> RecurrentKernel::emitPendingTokens(TokenBlock &block,
 }
 
 /// One value head: its state and window, token block after token block.
-/// `keyCarries` holds the carried tiles of the key head before the row, and
-/// receives them as they are after it.
+/// `keyCarries` holds the carried tiles of the key head before the sequence,
+/// and receives them as they are after it.
 void RecurrentKernel::emitValueHead(Value r,
                                     MutableArrayRef<Value> keyCarries) {
   SmallVector<Value> start;
   for (auto [carry, held] : llvm::zip(parts.carries, keyCarries))
     start.push_back(carry.perKeyHead ? held : loadStart(carry, r));
   TokenBlock block(*this, r);
-  SmallVector<Value> last = emitRowTokens(block, r, start);
+  SmallVector<Value> last = emitSequenceTokens(block, r, start);
   for (auto [carry, value, held] : llvm::zip(parts.carries, last, keyCarries)) {
     if (carry.perKeyHead)
       held = value;
@@ -249,7 +251,7 @@ void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
   }
 }
 
-void RecurrentKernel::emitRow() {
+void RecurrentKernel::emitSequence() {
   if (parts.checkpoints)
     emitCheckpointBounds(*this);
   if (parts.numAccepted && !accepted)
@@ -286,37 +288,6 @@ void RecurrentKernel::emitRow() {
   }
 }
 
-void RecurrentKernel::emitZeros(Value from, Value to) {
-  OpBuilder::InsertionGuard guard(b);
-  Value r = head;
-  if (!r) {
-    auto valueHeads = scf::ForOp::create(b, loc, index(0), ratio, index(1));
-    b.setInsertionPointToStart(valueHeads.getBody());
-    r = valueHeads.getInductionVar();
-  }
-  auto loop = scf::ForOp::create(b, loc, from, to, index(blockTokens));
-  b.setInsertionPointToStart(loop.getBody());
-  Value left = arith::SubIOp::create(b, loc, to, loop.getInductionVar());
-  Value valid = arith::MinUIOp::create(b, loc, left, index(blockTokens));
-  for (auto [number, value] : parts.results) {
-    auto type = cast<RankedTensorType>(value.getType());
-    SmallVector<int64_t> shape = {blockTokens}, dims = {0};
-    SmallVector<Value> at = {loop.getInductionVar(), h, r};
-    if (type.getRank() == 3) {
-      shape.push_back(valueCount(type.getDimSize(2)));
-      dims.push_back(3);
-      at.push_back(valueStart());
-    }
-    Value zero = arith::ConstantOp::create(
-        b, loc, b.getFloatAttr(type.getElementType(), 0.0));
-    Value tile = tile::FillOp::create(
-        b, loc, VectorType::get(shape, type.getElementType()), zero);
-    tile::StoreOp::create(b, loc, tile,
-                          operandViews.lookup(views.results[number]), at, dims,
-                          valid);
-  }
-}
-
 void RecurrentKernel::recordForm() {
   if (!parts.cuSeqlens || !parts.rule || parts.tokenSlots || parts.numAccepted)
     return;
@@ -328,7 +299,7 @@ void RecurrentKernel::recordForm() {
   record("chunk_from", chunks ? Twine(algorithm.chunkFrom) : Twine("never"));
   if (chunks && algorithm.chunkNext)
     record("chunk_next", Twine(algorithm.chunkNext));
-  // Maps of segments take chunks even if the tokens of a row never do.
+  // Maps of segments take chunks even if the tokens of a sequence never do.
   if (chunks || algorithm.segments >= 2) {
     record("chunk", Twine(algorithm.chunk));
     record("precision", chunkTypes.precision());
@@ -355,13 +326,13 @@ LogicalResult RecurrentKernel::emit() {
     auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
-    emitRow();
+    emitSequence();
     b.setInsertionPointToStart(branch.elseBlock());
     emitZeros(begin, end);
     if (lead)
       emitZeros(index(0), lead);
   } else {
-    emitRow();
+    emitSequence();
   }
   func::ReturnOp::create(b, loc);
   markTokenLoops();

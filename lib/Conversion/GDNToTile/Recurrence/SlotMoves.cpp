@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A slot is moved in pieces of up to 16 KiB: rows of one head's state, or some
-// channels of the convolution's inputs. A block serves one row of the batch and
-// one piece of the first pool of states; of other pools it takes every so many
-// pieces:
+// channels of the convolution's inputs. A block serves one sequence of the
+// batch and one piece of the first pool of states; of other pools it takes
+// every so many pieces:
 //
-//   for each op, if its slots of the row are live:
+//   for each op, if its slots of the sequence are live:
 //     for each piece of the block:  load (or zeros), store
 //
 // Channels come as (K-1) x channels, as the recurrence has them: either order
@@ -30,8 +30,8 @@ using namespace gdn;
 /// the registers of a block of which others fit beside it.
 static constexpr int64_t maxPieceBytes = 16 * 1024;
 static constexpr int64_t maxPieceChannels = 128;
-/// Blocks per row of a kernel without pools of states.
-static constexpr int64_t blocksPerRow = 8;
+/// Blocks per sequence of a kernel without pools of states.
+static constexpr int64_t blocksPerSequence = 8;
 
 namespace {
 
@@ -87,11 +87,11 @@ private:
   KernelOp kernel;
   Location loc;
   OpBuilder b;
-  std::string rowForm;
+  std::string sequenceForm;
   DenseMap<Operation *, Pieces> pieces;
   Operation *lead = nullptr; // whose states the grid counts
   Value n, head, part;       // of the block; head is null without a lead
-  Value unit, units;         // of the row
+  Value unit, units;         // of the sequence
 };
 
 } // namespace
@@ -147,22 +147,22 @@ FailureOr<Pieces> SlotMoves::choosePieces(Operation *op, PoolType pool,
 LogicalResult SlotMoves::check(Operation *op) {
   if (!isMove(*op))
     return op->emitOpError("has no tile program beside ops that move slots");
-  std::string rows = getDimForm(writeSlotsOf(op), 0);
-  if (rowForm.empty())
-    rowForm = rows;
+  std::string sequences = getDimForm(writeSlotsOf(op), 0);
+  if (sequenceForm.empty())
+    sequenceForm = sequences;
   std::string form = getDimForm(targetOf(op), 1);
   if (auto copy = dyn_cast<PoolCopyOp>(op)) {
     std::string read = getDimForm(copy.getSlots(), 0);
-    if (read != rows)
+    if (read != sequences)
       return op->emitOpError("expects 'write_slots' to be ")
-             << read << ", as 'slots' are, but got " << rows;
+             << read << ", as 'slots' are, but got " << sequences;
     if (std::string from = getDimForm(copy.getSource(), 1); from != form)
       return op->emitOpError("expects dim 1 of 'target' to be ")
              << from << ", that of 'source', but got " << form;
   }
-  if (rows != rowForm)
+  if (sequences != sequenceForm)
     return op->emitOpError("expects the ")
-           << rowForm << " rows of its kernel, but got " << rows;
+           << sequenceForm << " sequences of its kernel, but got " << sequences;
   auto pool = cast<PoolType>(targetOf(op).getType());
   FailureOr<Pieces> cut = choosePieces(op, pool, form);
   if (failed(cut))
@@ -174,7 +174,7 @@ LogicalResult SlotMoves::check(Operation *op) {
 }
 
 void SlotMoves::emitGrid() {
-  SmallVector<std::string> grid = {rowForm};
+  SmallVector<std::string> grid = {sequenceForm};
   n = blockId(0);
   if (lead) {
     int64_t perHead = pieces[lead].perHead;
@@ -187,9 +187,9 @@ void SlotMoves::emitGrid() {
     units = mul(b.createOrFold<memref::DimOp>(loc, memory(targetOf(lead)), 1),
                 count);
   } else {
-    grid.push_back(std::to_string(blocksPerRow));
+    grid.push_back(std::to_string(blocksPerSequence));
     unit = blockId(1);
-    units = index(blocksPerRow);
+    units = index(blocksPerSequence);
   }
   SmallVector<StringRef> forms(grid.begin(), grid.end());
   views.stage().setGrid(forms);

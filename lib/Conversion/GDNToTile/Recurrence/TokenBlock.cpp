@@ -352,7 +352,7 @@ void TokenBlock::emitOps(SmallVectorImpl<Value> &carried,
               rowTile(norm.getWeight(), {p.index(0)}), constants, norm,
               p.fastExponentials);
         })
-        // A row that is not live never comes here.
+        // A sequence that is not live never comes here.
         .Case([&](MaskSequencesOp mask) {
           tiles[mask.getResult()] = tileOf(mask.getInput());
         })

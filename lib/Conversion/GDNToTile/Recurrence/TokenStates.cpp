@@ -7,14 +7,15 @@
 //     slot = t - begin < S ? token_slots[n, t - begin] : -1
 //     a live slot:  carried tiles to that slot
 //
-// The row's state is a value of the program from its first token on, so that
-// the slot which it came from may be one of those written.
+// The sequence's state is a value of the program from its first token on, so
+// that the slot which it came from may be one of those written.
 //
 // With parents nothing is carried from turn to turn:
 //
 //   for t = begin to end
-//     the state from the slot of the token's parent, or of the row
-//     windows: the row's, and then the inputs of the token's K-1 ancestors,
+//     the state from the slot of the token's parent, or of the sequence
+//     windows: the sequence's, and then the inputs of the token's K-1
+//     ancestors,
 //              since blocks of a key head do not wait for each other
 //     the kernel's ops on token t; tiles to the token's slot, as above
 #include "Recurrence/TokenStates.h"
@@ -48,8 +49,8 @@ static Value emitTokenSlot(TileProgram &p, Value t) {
   return slot.getResult(0);
 }
 
-/// The parent of the row's token `at`, an index that is negative or past the
-/// table for none: a token before it with a live slot, or -1.
+/// The parent of the sequence's token `at`, an index that is negative or past
+/// the table for none: a token before it with a live slot, or -1.
 static Value emitParent(TileProgram &p, Value at, Value pool) {
   OpBuilder &b = p.b;
   Location loc = p.loc;
@@ -77,7 +78,7 @@ static Value emitParent(TileProgram &p, Value at, Value pool) {
   return parent.getResult(0);
 }
 
-/// The state before the row's token `at`, from the slot of its parent.
+/// The state before the sequence's token `at`, from the slot of its parent.
 static Value emitParentState(TileProgram &p, const Carry &carry, Value r,
                              Value at) {
   OpBuilder &b = p.b;
@@ -100,8 +101,8 @@ static Value emitParentState(TileProgram &p, const Carry &carry, Value r,
   return p.loadCarryAt(carry, r, from.getResult(0), rows);
 }
 
-/// The `count` ancestors of the row's token `at`, the nearest first; -1 for
-/// none.
+/// The `count` ancestors of the sequence's token `at`, the nearest first; -1
+/// for none.
 static SmallVector<Value> emitAncestors(TileProgram &p, Value at, Value pool,
                                         int64_t count) {
   SmallVector<Value> ancestors;
@@ -110,8 +111,8 @@ static SmallVector<Value> emitAncestors(TileProgram &p, Value at, Value pool,
   return ancestors;
 }
 
-/// The window before a token: `start`, the row's, moved on by the inputs of the
-/// token's ancestors, the oldest first.
+/// The window before a token: `start`, the sequence's, moved on by the inputs
+/// of the token's ancestors, the oldest first.
 static Value emitParentWindow(TileProgram &p, TokenBlock &block,
                               const Carry &carry, Value start,
                               ArrayRef<Value> ancestors) {
@@ -174,9 +175,9 @@ SmallVector<Value> gdn::emitTokenByToken(TileProgram &p, TokenBlock &block,
   return SmallVector<Value>(loop.getResults());
 }
 
-/// Carried tiles after `count` tokens of the row, if it has a checkpoint there.
-/// Those of the key head are the same for each of its value heads: one of them
-/// writes each, another the next, so that no two branches are one.
+/// Carried tiles after `count` tokens of the sequence, if it has a checkpoint
+/// there. Those of the key head are the same for each of its value heads: one
+/// of them writes each, another the next, so that no two branches are one.
 static void emitCheckpointStores(TileProgram &p, Value r, Value count,
                                  ArrayRef<Value> tiles) {
   OpBuilder &b = p.b;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// States after every token of a row: the recurrence over its tokens, one by
-// one, that writes each to a slot of its own.
+// States after every token of a sequence: the recurrence over its tokens, one
+// by one, that writes each to a slot of its own.
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_RECURRENCE_TOKENSTATES_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_RECURRENCE_TOKENSTATES_H
 
@@ -13,7 +13,7 @@ namespace gdn {
 /// the first, and not after the last.
 bool isWrittenOnTheWay(const Carry &carry);
 
-/// Emits the tokens `begin` to `end` of the row of value head `r`. `start`
+/// Emits the tokens `begin` to `end` of the sequence of value head `r`. `start`
 /// holds the carried tiles before them; returns those after, which mean nothing
 /// for a tree of tokens. `writers` has for
 /// each carry an i1, whether this value head writes it; null where it does.
@@ -22,8 +22,9 @@ emitTokenByToken(TileProgram &program, TokenBlock &block, mlir::Value r,
                  llvm::ArrayRef<mlir::Value> start,
                  llvm::ArrayRef<mlir::Value> writers);
 
-/// The same of a row of which what is behind the last token is kept, and behind
-/// those that its checkpoints name: carried tiles are written in their turns.
+/// The same of a sequence of which what is behind the last token is kept, and
+/// behind those that its checkpoints name: carried tiles are written in their
+/// turns.
 llvm::SmallVector<mlir::Value>
 emitTokensUpToEnd(TileProgram &program, TokenBlock &block, mlir::Value r,
                   llvm::ArrayRef<mlir::Value> start,

@@ -15,7 +15,7 @@ public:
 protected:
   void emitBlock(mlir::Value chunkSlot) override;
   /// The program of a chunk that has an owner: tokens `begin` to
-  /// `begin + valid`; `isFirst` says whether it is the first of its row.
+  /// `begin + valid`; `isFirst` says whether it is the first of its sequence.
   virtual void emitChunkSlot(mlir::Value chunkSlot, mlir::Value isFirst,
                              mlir::Value valid) = 0;
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The last stage of the variants "staged": a row from state to state, chunk
-// after chunk, with what the first stage left of each. A block has a value
-// head, or a part of its values, which are rows of the state and do not know of
-// each other. Where rows are cut, it has a segment, whose state
+// The last stage of the variants "staged": a sequence from state to state,
+// chunk after chunk, with what the first stage left of each. A block has a
+// value head, or a V-split of it: values are rows of the state, which do not
+// know of each other. Where sequences are cut, it has a segment, whose state
 // SequenceMaps.cpp and SequenceScan.cpp found. First segments, which know their
 // state, may have a stage of their own, beside the maps of the others.
 //
@@ -33,9 +33,9 @@ public:
 
 protected:
   SmallVector<std::string> gridOf(const std::string &) override {
-    SmallVector<std::string> grid = {rowForm + " + 1", valueForm};
+    SmallVector<std::string> grid = {sequenceForm + " + 1", valueForm};
     if (algorithm.batchSegments != 0 && !isFirst)
-      grid[0] = rowForm + " + " +
+      grid[0] = sequenceForm + " + " +
                 std::to_string(algorithm.batchSegments + !algorithm.firstApart);
     if (algorithm.vSplit > 1) {
       grid.push_back(std::to_string(algorithm.vSplit));
@@ -43,7 +43,7 @@ protected:
     }
     return grid;
   }
-  void emitBlock(Value row) override;
+  void emitBlock(Value sequence) override;
 
 private:
   Value scaled(Value state) {
@@ -56,7 +56,7 @@ private:
   void moveWindow(const Carry &carry);
   Value emitChunks(TokenBlock &block, Value state, Value from, Value to);
   Value emitPieces(TokenBlock &block, Value start);
-  void emitRow();
+  void emitSequence();
   void storeLast(TokenBlock &block, Value state);
   void emitFirst(Value tokens);
   void emitSegmentBlock(Value slot);
@@ -80,8 +80,9 @@ Value InterChunkStage::lastInputs(const Carry &carry, Value to, Value count) {
   return own;
 }
 
-/// Writes the window of `carry` after the row: its last inputs, ahead of them
-/// what was there where they are fewer. Tiles are stored as they are loaded.
+/// Writes the window of `carry` after the sequence: its last inputs, ahead of
+/// them what was there where they are fewer. Tiles are stored as they are
+/// loaded.
 void InterChunkStage::moveWindow(const Carry &carry) {
   auto conv = cast<Conv1dOp>(carry.op);
   Value memory = views.pools.find(carry.pool)->second.memory;
@@ -98,12 +99,7 @@ void InterChunkStage::moveWindow(const Carry &carry) {
                                    ValueRange{slot, at, count}, dims, kept);
   Value own = lastInputs(carry, end, count);
   OpBuilder::InsertionGuard guard(b);
-  Value to = slot;
-  if (carry.writeSlots) {
-    to = elementAt(carry.writeSlots, n);
-    auto write = scf::IfOp::create(b, loc, isLive(to, carry.pool), false);
-    b.setInsertionPointToStart(write.thenBlock());
-  }
+  Value to = enterWrite(carry);
   tile::StoreOp::create(b, loc, old, memory, ValueRange{to, at, index(0)}, dims,
                         rest);
   tile::StoreOp::create(b, loc, own, memory, ValueRange{to, at, rest}, dims,
@@ -120,7 +116,7 @@ Value InterChunkStage::emitChunks(TokenBlock &block, Value state, Value from,
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value t = loop.getInductionVar();
-  // A role may be ahead of the row's end.
+  // A role may be ahead of the sequence's end.
   Value at = algorithm.fusedChunks != 0
                  ? arith::MinUIOp::create(b, loc, t, to).getResult()
                  : t;
@@ -141,9 +137,9 @@ Value InterChunkStage::emitChunks(TokenBlock &block, Value state, Value from,
   return loop.getResult(0);
 }
 
-/// The state after the live row, and the states and windows inside it that were
-/// asked for, which lie between chunks and behind more tokens than a window
-/// has.
+/// The state after the live sequence, and the states and windows inside it that
+/// were asked for, which lie between chunks and behind more tokens than a
+/// window has.
 Value InterChunkStage::emitPieces(TokenBlock &block, Value start) {
   emitCheckpointBounds(*this);
   return emitUpToCheckpoints(
@@ -167,8 +163,8 @@ Value InterChunkStage::emitPieces(TokenBlock &block, Value start) {
       .front();
 }
 
-/// The live row, chunk after chunk.
-void InterChunkStage::emitRow() {
+/// The live sequence, chunk after chunk.
+void InterChunkStage::emitSequence() {
   TokenBlock block(*this, head);
   // Windows of a key head are the same for each of its value heads.
   writesShared = compare(P::eq, head, index(0));
@@ -177,19 +173,19 @@ void InterChunkStage::emitRow() {
                                      : emitChunks(block, start, begin, end));
 }
 
-/// Keeps the state at the end of the row, and its windows.
+/// Keeps the state at the end of the sequence, and its windows.
 void InterChunkStage::storeLast(TokenBlock &block, Value state) {
   storeCarry(stateCarry(), unscaled(state), head);
-  Value isFirstPart;
+  Value isFirstSplit;
   if (firstValue) {
-    isFirstPart = compare(P::eq, firstValue, index(0));
-    writesShared = arith::AndIOp::create(b, loc, writesShared, isFirstPart);
+    isFirstSplit = compare(P::eq, firstValue, index(0));
+    writesShared = arith::AndIOp::create(b, loc, writesShared, isFirstSplit);
   }
   for (const Carry &window : parts.carries) {
     if (!isa<Conv1dOp>(window.op))
       continue;
     OpBuilder::InsertionGuard guard(b);
-    if (Value writes = window.perKeyHead ? writesShared : isFirstPart) {
+    if (Value writes = window.perKeyHead ? writesShared : isFirstSplit) {
       auto branch = scf::IfOp::create(b, loc, writes, /*withElse=*/false);
       b.setInsertionPointToStart(branch.thenBlock());
     }
@@ -197,7 +193,8 @@ void InterChunkStage::storeLast(TokenBlock &block, Value state) {
   }
 }
 
-/// The first segment of the live row, of `tokens` tokens; there may be more.
+/// The first segment of the live sequence, of `tokens` tokens; there may be
+/// more.
 void InterChunkStage::emitFirst(Value tokens) {
   TokenBlock block(*this, head);
   writesShared = compare(P::eq, head, index(0));
@@ -214,19 +211,20 @@ void InterChunkStage::emitFirst(Value tokens) {
             valueStart());
 }
 
-/// The segment with the slot `at`, or zeros: for a row that is not live where
-/// its first segment would be, and for the padding behind all slots.
+/// The segment with the slot `at`, or zeros: for a sequence that is not live
+/// where its first segment would be, and for the padding behind all slots.
 void InterChunkStage::emitSegmentBlock(Value at) {
-  Value rows = rowCount(), tokens = segmentTokens();
+  Value sequences = sequenceCount(), tokens = segmentTokens();
   const bool hasZeros = !algorithm.firstApart;
   Value isPadding;
   if (hasZeros)
-    isPadding = compare(P::eq, at, add(rows, index(algorithm.batchSegments)));
-  n = findRow(at, tokens);
+    isPadding =
+        compare(P::eq, at, add(sequences, index(algorithm.batchSegments)));
+  n = findSequence(at, tokens);
   if (hasZeros)
-    n = arith::SelectOp::create(b, loc, isPadding, rows, n);
+    n = arith::SelectOp::create(b, loc, isPadding, sequences, n);
   Value live = emitBounds();
-  // Unsigned: a slot before the first row's is past every end.
+  // Unsigned: a slot before the first sequence's is past every end.
   Value number = arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
   if (hasZeros)
     number = arith::SelectOp::create(b, loc, isPadding, index(0), number);
@@ -266,26 +264,26 @@ void InterChunkStage::emitSegmentBlock(Value at) {
   storeLast(block, last);
 }
 
-void InterChunkStage::emitBlock(Value row) {
+void InterChunkStage::emitBlock(Value sequence) {
   if (algorithm.vSplit > 1)
-    takePart(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2),
-             algorithm.vSplit);
+    takeVSplit(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2),
+               algorithm.vSplit);
   if (isFirst)
     overlapWith(tile::Neighbour::last);
   else if (algorithm.batchSegments != 0)
-    return emitSegmentBlock(row);
+    return emitSegmentBlock(sequence);
   Value tokens = isFirst ? segmentTokens() : Value();
   Value isWanted;
   if (algorithm.wholeCost != 0) {
     const bool isWhole = algorithm.vSplit == 1;
     overlapWith(isWhole ? tile::Neighbour::next : tile::Neighbour::last);
-    RowChoice choice = chooseByLengths(row);
-    row = choice.row;
+    SequenceChoice choice = chooseByLengths(sequence);
+    sequence = choice.sequence;
     isWanted = arith::XOrIOp::create(
         b, loc, choice.isWhole,
         arith::ConstantIntOp::create(b, loc, !isWhole, 1));
   }
-  n = order ? loadOrder(row) : row;
+  n = order ? loadOrder(sequence) : sequence;
   Value live = emitBounds();
   Value zerosEnd = end, zerosLead = lead;
   if (isWanted) {
@@ -299,7 +297,7 @@ void InterChunkStage::emitBlock(Value row) {
   if (isFirst)
     emitFirst(tokens);
   else
-    emitRow();
+    emitSequence();
   b.setInsertionPointToStart(branch.elseBlock());
   emitZeros(begin, zerosEnd);
   emitZeros(index(0), zerosLead);

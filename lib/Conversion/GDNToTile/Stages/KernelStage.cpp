@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Chunks have slots in the workspace. Chunk i of row n, which begins at token
-// c[n], has the slot floor(c[n] / C) + n + i. A row of L tokens has ceil(L / C)
-// chunks, and the next row's first slot is at least as much farther, so that no
-// slot has two owners; floor(T / C) + N of them are enough. So nothing is
-// planned. Segments have slots in the same way; how long they are follows from
-// the number of tokens of the batch.
+// Chunks have slots in the workspace. Chunk i of sequence n, which begins at
+// token c[n], has the slot floor(c[n] / C) + n + i. A sequence of L tokens has
+// ceil(L / C) chunks, and the next sequence's first slot is at least as much
+// farther, so that no slot has two owners; floor(T / C) + N of them are enough.
+// So nothing is planned. Segments have slots in the same way; how long they are
+// follows from the number of tokens of the batch.
 #include "Stages/KernelStage.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -50,10 +50,10 @@ ArrayAttr KernelStage::toAttribute(const Conditions &when) {
   RuleOpInterface rule = parts.rule;
   std::string tokens = getDimForm(rule.getQuery(), 0);
   auto toForm = [&](StringRef symbol) -> Attribute {
-    return b.getStringAttr(symbol == "rows"     ? rowForm
-                           : symbol == "heads"  ? valueForm
-                           : symbol == "tokens" ? tokens
-                                                : symbol.str());
+    return b.getStringAttr(symbol == "sequences" ? sequenceForm
+                           : symbol == "heads"   ? valueForm
+                           : symbol == "tokens"  ? tokens
+                                                 : symbol.str());
   };
   auto toPairs = [&](ArrayRef<Inequality> all) {
     SmallVector<Attribute> pairs;
@@ -82,7 +82,7 @@ void KernelStage::describe() {
   };
   const int64_t dk = last(rule.getKey()), dv = last(rule.getValue());
   const int64_t C = algorithm.chunk;
-  std::string slots = getChunkForm(rule, C) + " + " + rowForm;
+  std::string slots = getChunkForm(rule, C) + " + " + sequenceForm;
   constexpr int64_t any = ShapedType::kDynamic;
   SmallVector<Attribute> regions;
   auto region = [&](const std::string &heads, int64_t rows, int64_t columns,
@@ -102,15 +102,15 @@ void KernelStage::describe() {
     toState = region(valueForm, C, dk, chunkTypes.inner);
     toOutput = region(valueForm, C, C, chunkTypes.inner);
     gates = region(valueForm, gateRows, C, b.getF32Type());
-    if (algorithm.ordersRows)
-      order = addRegion({rowForm, "1"}, {any, 1}, b.getF32Type(), regions);
+    if (algorithm.ordersSequences)
+      order = addRegion({sequenceForm, "1"}, {any, 1}, b.getF32Type(), regions);
   }
-  // In a variant that segments rows, the regions of its first stage come
+  // In a variant that segments sequences, the regions of its first stage come
   // first.
   auto text = [](int64_t number) { return std::to_string(number); };
   const int64_t numSegments = algorithm.batchSegments;
   if (numSegments != 0) {
-    std::string segments = rowForm + " + " + text(numSegments);
+    std::string segments = sequenceForm + " + " + text(numSegments);
     states = addRegion({segments, valueForm, text(dv), text(dk)},
                        {any, any, dv, dk}, b.getF32Type(), regions);
     maps = addRegion({segments, valueForm, text(dk), text(dk)},
@@ -134,8 +134,8 @@ void KernelStage::describe() {
   for (const StageVariant &variant : variants)
     names.push_back(b.getStringAttr(variant.name));
   stage.setVariants(names);
-  // Parts of the values do the same work on each, and so do variants that only
-  // differ in their conditions; where a row is cut depends on the batch.
+  // V-splits do the same work on each value, and so do variants that only
+  // differ in their conditions; where a sequence is cut depends on the batch.
   if (algorithm.fusedChunks != 0)
     stage.setBits(numSegments != 0 ? names.front().getValue() : "fused");
   else if (names.size() == 1 || algorithm.shortPieces != 0)
@@ -259,11 +259,11 @@ Carry KernelStage::stateCarry() {
   return carry;
 }
 
-void KernelStage::takePart(Value part, int64_t count) {
+void KernelStage::takeVSplit(Value which, int64_t vSplit) {
   RuleOpInterface rule = parts.rule;
   auto value = cast<RankedTensorType>(rule.getValue().getType());
-  numValues = value.getShape().back() / count;
-  firstValue = mul(part, index(numValues));
+  numValues = value.getShape().back() / vSplit;
+  firstValue = mul(which, index(numValues));
 }
 
 Value KernelStage::divideTokens(Value x, Value y) {
@@ -292,21 +292,22 @@ Value KernelStage::segmentTokens() {
   Value chunks = chunksOf(tokens, numSegments);
   chunks = arith::MaxUIOp::create(b, loc, chunks, index(1));
   Value length = mul(chunks, index(C));
-  // A row of one segment beside a long one: with one segment less, maps and
-  // first segments are as many as one row has.
+  // A sequence of one segment beside a long one: with one segment less, maps
+  // and first segments are as many as one sequence has.
   if (!segmentsByLengths())
     return length;
   auto pair = scf::IfOp::create(b, loc, b.getIndexType(),
-                                compare(P::eq, rowCount(), index(2)),
+                                compare(P::eq, sequenceCount(), index(2)),
                                 /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(pair.elseBlock());
   scf::YieldOp::create(b, loc, length);
   b.setInsertionPointToStart(pair.thenBlock());
-  Value none = index(0), middle = rowBound(index(1), none);
-  Value first = arith::SubIOp::create(b, loc, middle, rowBound(none, none));
+  Value none = index(0), middle = sequenceBound(index(1), none);
+  Value first =
+      arith::SubIOp::create(b, loc, middle, sequenceBound(none, none));
   Value second =
-      arith::SubIOp::create(b, loc, rowBound(index(2), middle), middle);
+      arith::SubIOp::create(b, loc, sequenceBound(index(2), middle), middle);
   first = arith::MaxSIOp::create(b, loc, first, none);
   Value longer = arith::MaxUIOp::create(b, loc, first, second);
   Value shorter = arith::MinUIOp::create(b, loc, first, second);
@@ -319,11 +320,11 @@ Value KernelStage::segmentTokens() {
   return pair.getResult(0);
 }
 
-Value KernelStage::findRow(Value slot, Value tokens) {
-  Value rows = rowCount();
+Value KernelStage::findSequence(Value slot, Value tokens) {
+  Value sequences = sequenceCount();
   Type i64 = b.getI64Type();
   Value zeros = math::CountLeadingZerosOp::create(
-      b, loc, arith::IndexCastOp::create(b, loc, i64, rows));
+      b, loc, arith::IndexCastOp::create(b, loc, i64, sequences));
   Value bits = arith::SubIOp::create(
       b, loc, index(64),
       arith::IndexCastOp::create(b, loc, b.getIndexType(), zeros));
@@ -335,14 +336,16 @@ Value KernelStage::findRow(Value slot, Value tokens) {
   Value bit = arith::SubIOp::create(
       b, loc, arith::SubIOp::create(b, loc, bits, index(1)),
       loop.getInductionVar());
-  Value row = add(found, arith::ShLIOp::create(b, loc, index(1), bit));
-  // One past the last row has a bound as well: that of its end.
-  Value at = arith::MinUIOp::create(b, loc, row, rows);
-  Value first = firstSlot(rowBound(at, index(0)), at, tokens);
-  Value owns = arith::AndIOp::create(b, loc, compare(P::ult, row, rows),
-                                     compare(P::ule, first, slot));
+  Value sequence = add(found, arith::ShLIOp::create(b, loc, index(1), bit));
+  // One past the last sequence has a bound as well: that of its end.
+  Value at = arith::MinUIOp::create(b, loc, sequence, sequences);
+  Value first = firstSlot(sequenceBound(at, index(0)), at, tokens);
+  Value owns =
+      arith::AndIOp::create(b, loc, compare(P::ult, sequence, sequences),
+                            compare(P::ule, first, slot));
   scf::YieldOp::create(
-      b, loc, ValueRange{arith::SelectOp::create(b, loc, owns, row, found)});
+      b, loc,
+      ValueRange{arith::SelectOp::create(b, loc, owns, sequence, found)});
   return loop.getResult(0);
 }
 

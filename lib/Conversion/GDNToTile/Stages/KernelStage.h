@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the stages of the variants "staged" share: the chunk slots and what the
-// workspace holds of each; the segments of rows, where rows are cut.
+// workspace holds of each; the segments of sequences, where sequences are cut.
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_STAGES_KERNELSTAGE_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_STAGES_KERNELSTAGE_H
 
-#include "Recurrence/RecurrentKernel.h"
+#include "Program/SequenceProgram.h"
+#include "Recurrence/TokenBlock.h"
 #include "VariantSpec.h"
 
 namespace gdn {
 
-/// What the lengths of rows decide for a block.
-struct RowChoice {
-  mlir::Value row;     ///< the block's
-  mlir::Value isWhole; ///< whether a block has all values of a head
+/// What the lengths of sequences decide for a block.
+struct SequenceChoice {
+  mlir::Value sequence; ///< the block's
+  mlir::Value isWhole;  ///< whether a block has all values of a head
 };
 
 /// A variant that a stage is of, and when launches take it: with `saysWhen` the
@@ -24,12 +25,12 @@ struct StageVariant {
   bool saysWhen = false;
 };
 
-class KernelStage : public RecurrentKernel {
+class KernelStage : public SequenceProgram {
 public:
   /// A stage of the variants `variants`.
   KernelStage(EntryViews &views, const KernelOperands &parts,
               const Algorithm &algorithm, mlir::ArrayRef<StageVariant> variants)
-      : RecurrentKernel(views, parts, algorithm), variants(variants) {
+      : SequenceProgram(views, parts, algorithm), variants(variants) {
     blockTokens = algorithm.chunk;
   }
 
@@ -45,34 +46,31 @@ protected:
   /// Whether the stage knows what the intra-chunk stage leaves of chunks.
   virtual bool readsIntraChunk() const { return algorithm.fusedChunks == 0; }
 
-  mlir::Value compare(mlir::arith::CmpIPredicate how, mlir::Value x,
-                      mlir::Value y) {
-    return mlir::arith::CmpIOp::create(b, loc, how, x, y);
-  }
   mlir::Value divide(mlir::Value x, int64_t by) {
     return mlir::arith::DivUIOp::create(b, loc, x, index(by));
   }
-  /// The first slot of a row that begins at token `rowBegin`: of its chunks, or
-  /// of other equal pieces of `tokens` tokens.
-  mlir::Value firstSlot(mlir::Value rowBegin, mlir::Value row,
+  /// The first slot of a sequence that begins at token `sequenceBegin`: of its
+  /// chunks, or of other equal pieces of `tokens` tokens.
+  mlir::Value firstSlot(mlir::Value sequenceBegin, mlir::Value sequence,
                         mlir::Value tokens) {
-    return add(divideTokens(rowBegin, tokens), row);
+    return add(divideTokens(sequenceBegin, tokens), sequence);
   }
-  mlir::Value firstSlot(mlir::Value rowBegin, mlir::Value row) {
-    return firstSlot(rowBegin, row, index(algorithm.chunk));
+  mlir::Value firstSlot(mlir::Value sequenceBegin, mlir::Value sequence) {
+    return firstSlot(sequenceBegin, sequence, index(algorithm.chunk));
   }
-  /// `x / y`, rounded down, of numbers of tokens. Row bounds have 32 bits, and
-  /// a GPU branches in a division of more unless `y` is a constant.
+  /// `x / y`, rounded down, of numbers of tokens. Sequence bounds have 32 bits,
+  /// and a GPU branches in a division of more unless `y` is a constant.
   mlir::Value divideTokens(mlir::Value x, mlir::Value y);
-  /// The segments of the row, of `tokens` tokens each.
+  /// The segments of the sequence, of `tokens` tokens each.
   mlir::Value countSegments(mlir::Value tokens);
-  /// The row that owns `slot` if any row does: the last one whose first slot is
-  /// not behind it. Row 0 if there are none.
-  mlir::Value findRow(mlir::Value slot, mlir::Value tokens);
+  /// The sequence that owns `slot` if any sequence does: the last one whose
+  /// first slot is not behind it. Sequence 0 if there are none.
+  mlir::Value findSequence(mlir::Value slot, mlir::Value tokens);
   /// Tokens of a segment: so many chunks that no more than `numSegments`
-  /// segments are whole ones, or `numSegments - 1` of the longer of two rows.
+  /// segments are whole ones, or `numSegments - 1` of the longer of two
+  /// sequences.
   mlir::Value segmentTokens();
-  /// Whether lengths of two rows say how many segments the longer one has:
+  /// Whether lengths of two sequences say how many segments the longer one has:
   /// where maps and first segments run at the same time.
   bool segmentsByLengths() const { return algorithm.firstApart; }
   /// Notes that the stage may run at the same time as a neighbour: that the
@@ -84,10 +82,10 @@ protected:
   /// Notes that as many blocks, the last axis of the grid, work on the same
   /// chunks.
   void haveSameChunks(int64_t blocks) { views.stage().setSameChunks(blocks); }
-  /// The state's carry, or the block's part of it.
+  /// The state's carry, of the rows that the block has.
   Carry stateCarry();
-  /// The block has part `part` of `count` of the values.
-  void takePart(mlir::Value part, int64_t count);
+  /// The block has the values of number `which` of `vSplit` blocks.
+  void takeVSplit(mlir::Value which, int64_t vSplit);
 
   /// Rows of a chunk's tile of gates.
   enum Gate : int64_t { decayRow, strengthRow, freeRow, endRow, gateRows };
@@ -104,9 +102,9 @@ protected:
 
   // The workspace, by chunk slot and value head: Y, Z and the gates.
   mlir::Value toState, toOutput, gates;
-  // By rank in the order of the recurrence: the row.
+  // By rank in the order of the recurrence: the sequence.
   mlir::Value order;
-  // By segment slot and value head, where rows are cut: what precedes a
+  // By segment slot and value head, where sequences are cut: what precedes a
   // segment, or is to be added to what the one before it makes of its state,
   // times the scale of values; P of the segment.
   mlir::Value states, maps;
@@ -115,14 +113,15 @@ protected:
   mlir::Value queries, keys, values;
 
   /// In the block of the first value head and chunk slot `at`, below the number
-  /// of rows: writes the rank of row `at` in the order of the recurrence.
+  /// of sequences: writes the rank of sequence `at` in the order of the
+  /// recurrence.
   void storeOrder(mlir::Value at);
-  /// The row at rank `at` of that order; behind all rows, `at`.
+  /// The sequence at rank `at` of that order; behind all sequences, `at`.
   mlir::Value loadOrder(mlir::Value at);
-  /// The row at rank `rank` where the longest comes first, and whether it is
-  /// too short for V-splits of its heads, as which chunks take less time each,
-  /// of twice as many blocks. From the row bounds, in each block.
-  RowChoice chooseByLengths(mlir::Value rank);
+  /// The sequence at rank `rank` where the longest comes first, and whether it
+  /// is too short for V-splits of its heads, as which chunks take less time
+  /// each, of twice as many blocks. From the sequence bounds, in each block.
+  SequenceChoice chooseByLengths(mlir::Value rank);
 
   /// `rows` rows of an input in memory from token `t` on, zeros past the
   /// `valid` ones; of values those that the block has, unless it wants all.
@@ -153,13 +152,13 @@ private:
   void describe();
   /// The conditions of a variant over the symbols of the entry.
   mlir::ArrayAttr toAttribute(const Conditions &when);
-  mlir::Value rankOf(mlir::Value row, mlir::Value rows);
+  mlir::Value rankOf(mlir::Value sequence, mlir::Value sequences);
 
   mlir::ArrayRef<StageVariant> variants;
 };
 
-/// The form of the number of chunk slots, without the rows in it; empty if it
-/// has none.
+/// The form of the number of chunk slots, without the sequences in it; empty if
+/// it has none.
 std::string getChunkForm(RuleOpInterface rule, int64_t chunk);
 
 /// Tokens that a warp of a pass over memory works on at once: so few that there
@@ -168,36 +167,14 @@ constexpr int64_t groupTokens = 4;
 /// Whether that stage has anything to do.
 bool hasPrologue(const KernelOperands &parts, const Algorithm &algorithm);
 
-/// Fill `views.function` with the program of a stage of a kernel that can be
-/// split, which the variants of these names have.
-mlir::LogicalResult emitPrologueStage(EntryViews &views,
+/// Fills `views.function` with the program of a stage of a kernel that can be
+/// computed in stages, which the variants have.
+using EmitStage = mlir::LogicalResult(EntryViews &views,
                                       const KernelOperands &parts,
                                       const Algorithm &algorithm,
                                       mlir::ArrayRef<StageVariant> variants);
-mlir::LogicalResult emitIntraChunkStage(EntryViews &views,
-                                        const KernelOperands &parts,
-                                        const Algorithm &algorithm,
-                                        mlir::ArrayRef<StageVariant> variants);
-mlir::LogicalResult emitMapsStage(EntryViews &views,
-                                  const KernelOperands &parts,
-                                  const Algorithm &algorithm,
-                                  mlir::ArrayRef<StageVariant> variants);
-mlir::LogicalResult emitFirstStage(EntryViews &views,
-                                   const KernelOperands &parts,
-                                   const Algorithm &algorithm,
-                                   mlir::ArrayRef<StageVariant> variants);
-mlir::LogicalResult emitScanStage(EntryViews &views,
-                                  const KernelOperands &parts,
-                                  const Algorithm &algorithm,
-                                  mlir::ArrayRef<StageVariant> variants);
-mlir::LogicalResult emitInterChunkStage(EntryViews &views,
-                                        const KernelOperands &parts,
-                                        const Algorithm &algorithm,
-                                        mlir::ArrayRef<StageVariant> variants);
-mlir::LogicalResult emitNormStage(EntryViews &views,
-                                  const KernelOperands &parts,
-                                  const Algorithm &algorithm,
-                                  mlir::ArrayRef<StageVariant> variants);
+EmitStage emitPrologueStage, emitIntraChunkStage, emitMapsStage, emitFirstStage,
+    emitScanStage, emitInterChunkStage, emitNormStage;
 
 } // namespace gdn
 

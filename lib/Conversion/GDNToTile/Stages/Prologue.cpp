@@ -3,8 +3,8 @@
 // The stage of the variant "staged" before the others: queries, keys and values
 // that are not in memory as products take them. They are computed token by
 // token; a block has a piece of a chunk for one head of one of the three. The
-// window of the convolution before it is the pool's at the beginning of a row,
-// and else the row's own input.
+// window of the convolution before it is the pool's at the beginning of a
+// sequence, and else the sequence's own input.
 #include "Program/TokenOps.h"
 #include "Stages/TokenGroupStage.h"
 
@@ -29,7 +29,7 @@ protected:
 
 private:
   Value loadWindow(const Carry &carry, Value at, Value isFirst);
-  void emitInput(Value input, Value region, Value chunkSlot, Value own,
+  void emitInput(Value input, Value region, Value chunkSlot, Value regionHead,
                  Value isFirst);
   SmallVector<Value> operandsOf(Value input);
 };
@@ -86,9 +86,9 @@ SmallVector<Value> PrologueStage::operandsOf(Value input) {
 }
 
 /// An input of the rule to its region, zeros behind the tokens that count.
-/// `per_warpgroup` is the head in the region.
+/// `regionHead` is the head in the region.
 void PrologueStage::emitInput(Value input, Value region, Value chunkSlot,
-                              Value own, Value isFirst) {
+                              Value regionHead, Value isFirst) {
   TokenBlock block(*this, head);
   llvm::DenseSet<Value> needed = parts.inputsOf({input});
   SmallVector<unsigned> windows; // by number of the carry
@@ -111,9 +111,10 @@ void PrologueStage::emitInput(Value input, Value region, Value chunkSlot,
   };
   Type element = cast<MemRefType>(region.getType()).getElementType();
   auto store = [&](Value tile, Value at) {
-    tile::StoreOp::create(b, loc, tile, region,
-                          ValueRange{chunkSlot, own, add(first, at), index(0)},
-                          ArrayRef<int64_t>{2, 3}, Value());
+    tile::StoreOp::create(
+        b, loc, tile, region,
+        ValueRange{chunkSlot, regionHead, add(first, at), index(0)},
+        ArrayRef<int64_t>{2, 3}, Value());
   };
   auto work = [&](Value at, Value valid, ValueRange loaded, Tiles &carried) {
     for (auto [operand, tile] : llvm::zip(operands, loaded))

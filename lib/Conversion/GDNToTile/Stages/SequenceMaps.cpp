@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The stage between the two of a variant "staged" that cuts rows into segments:
-// what a segment does to the state, M <- M P + H, from what the first stage
-// left of its chunks. H is what it makes of nothing, and in a row's first
-// segment of the row's state; P what it makes of the identity if its values are
-// zero. A block has rows of H or rows of P, which do not know of each other;
-// the last segment of a row needs neither. The state that a row begins with
-// goes to the workspace: its first segment may be computed while the last one
-// writes the pool. Where the first segments of rows have a stage of their own,
-// beside this one, all that is not done here.
+// The stage between the two of a variant "staged" that cuts sequences into
+// segments: what a segment does to the state, M <- M P + H, from what the first
+// stage left of its chunks. H is what it makes of nothing, and in a sequence's
+// first segment of the sequence's state; P what it makes of the identity if its
+// values are zero. A block has rows of H or rows of P, which do not know of
+// each other; the last segment of a sequence needs neither. The state that a
+// sequence begins with goes to the workspace: its first segment may be computed
+// while the last one writes the pool. Where the first segments of sequences
+// have a stage of their own, beside this one, all that is not done here.
 //
 // Formulas: docs/design/20261121-segments.md.
 #include "Program/TokenOps.h"
@@ -50,10 +50,10 @@ private:
 SmallVector<std::string> SequenceMapsStage::gridOf(const std::string &) {
   auto state = cast<MemRefType>(states.getType());
   const int64_t rows = state.getDimSize(2) / algorithm.vSplit;
-  const int64_t mapParts = llvm::divideCeil(state.getDimSize(3), rows);
-  haveSameChunks(algorithm.vSplit + mapParts);
-  return {rowForm + " + " + std::to_string(algorithm.batchSegments), valueForm,
-          std::to_string(algorithm.vSplit + mapParts)};
+  const int64_t mapBlocks = llvm::divideCeil(state.getDimSize(3), rows);
+  haveSameChunks(algorithm.vSplit + mapBlocks);
+  return {sequenceForm + " + " + std::to_string(algorithm.batchSegments),
+          valueForm, std::to_string(algorithm.vSplit + mapBlocks)};
 }
 
 /// The block's rows of the state before a segment: of the row's own, of the
@@ -123,7 +123,7 @@ Value SequenceMapsStage::emitChunks(Value from, Value to, Value start) {
   return loop.getResult(0);
 }
 
-/// Segment `number` of the row, of `tokens` tokens, with the slot `at`.
+/// Segment `number` of the sequence, of `tokens` tokens, with the slot `at`.
 void SequenceMapsStage::emitSegment(Value at, Value number, Value isLast,
                                     Value tokens) {
   Value start = emitStart(number);
@@ -159,19 +159,20 @@ void SequenceMapsStage::emitSegment(Value at, Value number, Value isLast,
 void SequenceMapsStage::emitBlock(Value at) {
   if (algorithm.firstApart)
     overlapWith(tile::Neighbour::next);
-  Value part = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
-  Value parts = index(algorithm.vSplit);
-  isMap = compare(P::uge, part, parts);
-  takePart(select(isMap, index(0), part), algorithm.vSplit);
-  firstRow = mul(arith::SubIOp::create(b, loc, part, parts), index(numValues));
+  Value which = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
+  Value vSplit = index(algorithm.vSplit);
+  isMap = compare(P::uge, which, vSplit);
+  takeVSplit(select(isMap, index(0), which), algorithm.vSplit);
+  firstRow =
+      mul(arith::SubIOp::create(b, loc, which, vSplit), index(numValues));
   Value tokens = segmentTokens();
-  n = findRow(at, tokens);
+  n = findSequence(at, tokens);
   Value live = emitBounds();
   Value number = arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
   Value count = countSegments(tokens);
-  // Unsigned: a slot before the first row's is past every end. There is no map
-  // of a first segment, and of a last one nothing but the state if it is the
-  // first.
+  // Unsigned: a slot before the first sequence's is past every end. There is no
+  // map of a first segment, and of a last one nothing but the state if it is
+  // the first.
   Value next = add(number, index(1));
   Value isLast = compare(P::uge, next, count);
   Value isFirst = compare(P::eq, number, index(0));

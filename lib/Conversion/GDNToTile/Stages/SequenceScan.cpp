@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The stage of a variant "staged" that cuts rows into segments, behind the one
-// of SequenceMaps.cpp: the state before each segment of a row,
+// The stage of a variant "staged" that cuts sequences into segments, behind the
+// one of SequenceMaps.cpp: the state before each segment of a sequence,
 //
 //   M_1 = H_0,  M_(s+1) = M_s P_s + H_s
 //
@@ -25,12 +25,12 @@ public:
 
 protected:
   SmallVector<std::string> gridOf(const std::string &) override {
-    return {rowForm, valueForm, std::to_string(countParts())};
+    return {sequenceForm, valueForm, std::to_string(chooseVSplit())};
   }
-  void emitBlock(Value row) override;
+  void emitBlock(Value sequence) override;
 
 private:
-  int64_t countParts();
+  int64_t chooseVSplit();
   Value rounded(Value before);
   Value advance(Value before, Value map, Value added);
   void emitScan(Value first, Value count);
@@ -41,13 +41,13 @@ private:
 
 /// Blocks of a value head: some, as long as matrix instructions find whole
 /// rows.
-int64_t SequenceScanStage::countParts() {
+int64_t SequenceScanStage::chooseVSplit() {
   const int64_t rows = cast<MemRefType>(states.getType()).getDimSize(2);
   // Where blocks prepare their chunks, four warps make a product together.
-  int64_t parts = algorithm.fusedChunks != 0 ? 2 : 4;
-  while (parts > 1 && rows % (16 * parts) != 0)
-    parts /= 2;
-  return parts;
+  int64_t vSplit = algorithm.fusedChunks != 0 ? 2 : 4;
+  while (vSplit > 1 && rows % (16 * vSplit) != 0)
+    vSplit /= 2;
+  return vSplit;
 }
 
 /// `before` as products take it.
@@ -80,8 +80,8 @@ void SequenceScanStage::emitScan(Value first, Value count) {
   scf::YieldOp::create(b, loc, next);
 }
 
-/// The same where all maps of a row have a place at once: none is waited for
-/// but the first, and what a segment adds is asked for a product ahead.
+/// The same where all maps of a sequence have a place at once: none is waited
+/// for but the first, and what a segment adds is asked for a product ahead.
 void SequenceScanStage::emitScanAtOnce(Value first, Value count) {
   Carry carry = stateCarry();
   const int64_t size = carry.type.getDimSize(0);
@@ -113,9 +113,10 @@ void SequenceScanStage::emitScanAtOnce(Value first, Value count) {
   }
 }
 
-void SequenceScanStage::emitBlock(Value row) {
-  takePart(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2), countParts());
-  n = row;
+void SequenceScanStage::emitBlock(Value sequence) {
+  takeVSplit(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2),
+             chooseVSplit());
+  n = sequence;
   Value live = emitBounds(), tokens = segmentTokens();
   Value count = countSegments(tokens);
   // The states before the first two segments are there.

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A row is cut into `S` segments of whole chunks. What the tokens of a segment
-// do to the state M is an affine map, M <- M P + H. Three stages:
+// A sequence is cut into `S` segments of whole chunks. What the tokens of a
+// segment do to the state M is an affine map, M <- M P + H. Three stages:
 //
-//   maps      a block per row, key head and segment s < S - 1
+//   maps      a block per sequence, key head and segment s < S - 1
 //             s = 0: the ordinary pass, whose last state goes to the workspace;
 //             s > 0: P and H, by the chunk form without queries from the
 //             identity and from zero
-//             rows of one segment, skipped rows and padding end here
-//   scan      a block per row and value head: the state before each segment,
+//             sequences of one segment, skipped sequences and padding end here
+//   scan      a block per sequence and value head: the state before each
+//   segment,
 //             M_(s+1) = M_s P_s + H_s
-//   segments  a block per row, key head and segment s > 0: the ordinary pass
-//             from M_s; the last one writes the states of the row
+//   segments  a block per sequence, key head and segment s > 0: the ordinary
+//   pass
+//             from M_s; the last one writes the states of the sequence
 //
-// The window of the convolution before a segment is the row's own input. No
-// pool is written before all that the row reads of it was read. Formulas:
-// docs/design/20261121-segments.md.
+// The window of the convolution before a segment is the sequence's own input.
+// No pool is written before all that the sequence reads of it was read.
+// Formulas: docs/design/20261121-segments.md.
 #include "Stages/SplitSequences.h"
 #include "Program/CheckOperands.h"
 #include "Program/TokenOps.h"
@@ -57,15 +59,12 @@ private:
   Value minimum(Value x, Value y) {
     return arith::MinUIOp::create(b, loc, x, y);
   }
-  Value compare(arith::CmpIPredicate how, Value x, Value y) {
-    return arith::CmpIOp::create(b, loc, how, x, y);
-  }
 
   Stage stage;
   Value states;  // N x Hv x (S-1) x dv x dk: at s - 1 what precedes segment s
   Value maps;    // N x Hv x (S-2) x dk x dk: at s - 1 the P of segment s
   Value segment; // of the block
-  Value isLast;  // whether the row ends with the block's segment
+  Value isLast;  // whether the sequence ends with the block's segment
 };
 
 } // namespace
@@ -81,39 +80,39 @@ void SegmentedKernel::describe() {
   auto text = [](int64_t number) { return std::to_string(number); };
   constexpr int64_t any = ShapedType::kDynamic;
   SmallVector<Attribute> regions;
-  states = addRegion({rowForm, valueForm, text(S - 1), text(dv), text(dk)},
+  states = addRegion({sequenceForm, valueForm, text(S - 1), text(dv), text(dk)},
                      {any, any, S - 1, dv, dk}, b.getF32Type(), regions);
   if (S > 2)
-    maps = addRegion({rowForm, valueForm, text(S - 2), text(dk), text(dk)},
+    maps = addRegion({sequenceForm, valueForm, text(S - 2), text(dk), text(dk)},
                      {any, any, S - 2, dk, dk}, b.getF32Type(), regions);
   tile::StageFields fields = views.stage();
   fields.setWorkspace(b.getArrayAttr(regions));
 
   std::string segments = text(S - 1), tokens = getDimForm(rule.getQuery(), 0);
-  SmallVector<StringRef> grid = {rowForm, headForm, segments};
-  std::string withPadding = rowForm + " + 1";
+  SmallVector<StringRef> grid = {sequenceForm, headForm, segments};
+  std::string withPadding = sequenceForm + " + 1";
   if (stage == Stage::maps)
     grid[0] = withPadding;
   if (stage == Stage::scan)
-    grid = {rowForm, valueForm};
+    grid = {sequenceForm, valueForm};
   fields.setGrid(grid);
 
-  // Segments pay where workers would idle and rows are long.
+  // Segments pay where workers would idle and sequences are long.
   auto pair = [&](ArrayRef<StringRef> left, ArrayRef<StringRef> right) {
     return b.getArrayAttr({b.getStrArrayAttr(left), b.getStrArrayAttr(right)});
   };
   std::string from = text(algorithm.segmentsFrom);
   fields.setConditions(
-      b.getArrayAttr({pair({segments, rowForm, headForm}, {"workers"}),
-                      pair({from, rowForm}, {tokens})}));
+      b.getArrayAttr({pair({segments, sequenceForm, headForm}, {"workers"}),
+                      pair({from, sequenceForm}, {tokens})}));
   func::FuncOp entry = views.source;
   fields.setStageOf(entry.getName());
   fields.setVariant("segments");
   fields.setBits("segments");
 }
 
-/// Tokens of each segment of the row but the last: its chunks over S, rounded
-/// up. Every segment is empty past the last token.
+/// Tokens of each segment of the sequence but the last: its chunks over S,
+/// rounded up. Every segment is empty past the last token.
 Value SegmentedKernel::segmentTokens() {
   Value length = arith::SubIOp::create(b, loc, end, begin);
   Value chunks =
@@ -166,7 +165,8 @@ Value SegmentedKernel::loadStart(const Carry &carry, Value r) {
   return loadMatrix(states, headIndex(r), segment);
 }
 
-/// A row that ends here writes its pools; a state that goes on, the workspace.
+/// A sequence that ends here writes its pools; a state that goes on, the
+/// workspace.
 void SegmentedKernel::storeEnd(const Carry &carry, Value tile, Value r) {
   bool goesOn = stage == Stage::maps && isa<RuleOpInterface>(carry.op);
   auto branch = scf::IfOp::create(b, loc, isLast, /*withElse=*/goesOn);
@@ -230,7 +230,7 @@ void SegmentedKernel::emitMap(Value r) {
 }
 
 void SegmentedKernel::emitMapsStage(Value live) {
-  Value rowBegin = begin, rowEnd = end;
+  Value sequenceBegin = begin, sequenceEnd = end;
   Value isFirst = compare(arith::CmpIPredicate::eq, segment, index(0));
   auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);
@@ -241,15 +241,15 @@ void SegmentedKernel::emitMapsStage(Value live) {
     auto first = scf::IfOp::create(b, loc, isFirst, /*withElse=*/hasMaps);
     OpBuilder::InsertionGuard inner(b);
     b.setInsertionPointToStart(first.thenBlock());
-    end = minimum(add(rowBegin, tokens), rowEnd);
-    isLast = compare(arith::CmpIPredicate::eq, end, rowEnd);
-    emitRow();
+    end = minimum(add(sequenceBegin, tokens), sequenceEnd);
+    isLast = compare(arith::CmpIPredicate::eq, end, sequenceEnd);
+    emitSequence();
     if (hasMaps) {
       b.setInsertionPointToStart(first.elseBlock());
-      begin = add(rowBegin, mul(segment, tokens));
+      begin = add(sequenceBegin, mul(segment, tokens));
       end = add(begin, tokens);
       // The map of the last segment is of no use.
-      Value goesOn = compare(arith::CmpIPredicate::ult, end, rowEnd);
+      Value goesOn = compare(arith::CmpIPredicate::ult, end, sequenceEnd);
       auto map = scf::IfOp::create(b, loc, goesOn, /*withElse=*/false);
       b.setInsertionPointToStart(map.thenBlock());
       auto heads = scf::ForOp::create(b, loc, index(0), ratio, index(1));
@@ -260,7 +260,7 @@ void SegmentedKernel::emitMapsStage(Value live) {
   b.setInsertionPointToStart(branch.elseBlock());
   auto first = scf::IfOp::create(b, loc, isFirst, /*withElse=*/false);
   b.setInsertionPointToStart(first.thenBlock());
-  emitZeros(rowBegin, rowEnd);
+  emitZeros(sequenceBegin, sequenceEnd);
   emitZeros(index(0), lead);
 }
 
@@ -293,14 +293,14 @@ void SegmentedKernel::emitSegmentsStage(Value live) {
   auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
-  Value rowEnd = end, tokens = segmentTokens();
+  Value sequenceEnd = end, tokens = segmentTokens();
   begin = add(begin, mul(add(segment, index(1)), tokens));
-  Value some = compare(arith::CmpIPredicate::ult, begin, rowEnd);
-  auto row = scf::IfOp::create(b, loc, some, /*withElse=*/false);
-  b.setInsertionPointToStart(row.thenBlock());
-  end = minimum(add(begin, tokens), rowEnd);
-  isLast = compare(arith::CmpIPredicate::eq, end, rowEnd);
-  emitRow();
+  Value some = compare(arith::CmpIPredicate::ult, begin, sequenceEnd);
+  auto sequence = scf::IfOp::create(b, loc, some, /*withElse=*/false);
+  b.setInsertionPointToStart(sequence.thenBlock());
+  end = minimum(add(begin, tokens), sequenceEnd);
+  isLast = compare(arith::CmpIPredicate::eq, end, sequenceEnd);
+  emitSequence();
 }
 
 LogicalResult SegmentedKernel::emitStage() {
@@ -328,7 +328,7 @@ LogicalResult SegmentedKernel::emitStage() {
   return success();
 }
 
-/// Whether rows of the kernel can be cut; see emitSegmentedKernel.
+/// Whether sequences of the kernel can be cut; see emitSegmentedKernel.
 static bool hasSegments(const KernelOperands &parts,
                         const Algorithm &algorithm) {
   if (!parts.cuSeqlens || !parts.rule || parts.checkpoints ||

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows cut into segments that blocks work on at the same time: the stages of an
-// entry's variant "segments".
+// Sequences cut into segments that blocks work on at the same time: the stages
+// of an entry's variant "segments".
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_STAGES_SPLITSEQUENCES_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_STAGES_SPLITSEQUENCES_H
 
@@ -11,8 +11,8 @@ namespace gdn {
 
 /// Creates the stage functions of `kernel` before `entry`, which has a program
 /// already, and adds their number to `numStages`. Creates none for a kernel
-/// that has no segments: without row bounds or without the recurrence, with
-/// checkpoints, with a block per value head, or with windows of the
+/// that has no segments: without sequence bounds or without the recurrence,
+/// with checkpoints, with a block per value head, or with windows of the
 /// convolution that are longer than a chunk.
 mlir::LogicalResult emitSegmentedKernel(mlir::func::FuncOp entry,
                                         KernelOp kernel,

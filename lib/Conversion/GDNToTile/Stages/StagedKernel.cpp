@@ -8,23 +8,25 @@
 //                products take them
 //   intra_chunk  a block per chunk and value head: Y, Z and the gates of the
 //                chunk to the workspace
-//   maps         where rows are cut into segments: what each does to the state
-//   first        where a block does the intra-chunk work of its chunks: beside
-//                the maps, a block per row and part of a value head computes
-//                the row's first segment
-//   scan         where rows are cut: the state before each segment
-//   inter_chunk  a block per row and value head, and one for the padding: from
+//   maps         where sequences are cut into segments: what each does to the
+//   state first        where a block does the intra-chunk work of its chunks:
+//   beside
+//                the maps, a block per sequence and V-split of a value head
+//                computes the sequence's first segment
+//   scan         where sequences are cut: the state before each segment
+//   inter_chunk  a block per sequence and value head, and one for the padding:
+//   from
 //                state to state, chunk after chunk; outputs, pools, zeros
 //   norm         a block per group of tokens and value head: where there is one
 //                behind the rule
 //
-// Where lengths of rows decide how a head is shared, there is a recurrence for
-// each way, and blocks of one of them do nothing (SequenceOrder.cpp).
+// Where lengths of sequences decide how a head is shared, there is a recurrence
+// for each way, and blocks of one of them do nothing (SequenceOrder.cpp).
 //
 // The first and the last pass over memory. Where there are few tokens, more
 // blocks with fewer of them have them sooner: a variant of its own.
 //
-// Here: which kernels are split, and in which variants. They have the first
+// Here: which kernels have stages, and in which variants. They have the first
 // stage in common, and the last.
 #include "Stages/StagedKernel.h"
 #include "Program/NormOperands.h"
@@ -36,8 +38,8 @@
 using namespace mlir;
 using namespace gdn;
 
-/// Whether the kernel can be split; see emitStagedKernel.
-static bool canSplit(const KernelOperands &parts, const Algorithm &algorithm) {
+/// Whether the kernel can be computed in stages; see emitStagedKernel.
+static bool canStage(const KernelOperands &parts, const Algorithm &algorithm) {
   if (!parts.cuSeqlens || !parts.rule || parts.tokenSlots || parts.numAccepted)
     return false;
   if (parts.checkpoints && checkpointTokens % algorithm.chunk != 0)
@@ -46,7 +48,7 @@ static bool canSplit(const KernelOperands &parts, const Algorithm &algorithm) {
   if (ChunkTypes::choose(parts, algorithm.precision).isExact() ||
       getChunkForm(rule, algorithm.chunk).empty())
     return false;
-  // A window before a group of tokens has to lie in the row.
+  // A window before a group of tokens has to lie in the sequence.
   if (llvm::any_of(parts.carries, [&](const Carry &carry) {
         return isa<Conv1dOp>(carry.op) &&
                carry.type.getDimSize(0) > groupTokens;
@@ -109,8 +111,8 @@ static int64_t chooseChunk(const KernelOperands &parts,
   return isLarge ? std::min<int64_t>(algorithm.chunk, 32) : algorithm.chunk;
 }
 
-/// True if rows of the kernel can be cut into segments of `vSplit` parts,
-/// each of which fits into a map as well.
+/// True if sequences of the kernel can be cut into segments, with `vSplit`
+/// blocks for a value head, each of which has as many rows as fit into a map.
 static bool canSegment(const KernelOperands &parts, int64_t vSplit) {
   RuleOpInterface rule = parts.rule;
   int64_t keys = getHeadSize(rule.getKey());
@@ -143,7 +145,7 @@ struct StagedVariant {
   int64_t pieces = 0; // of the passes over memory of the first; 0: none of its
                       // own
   int64_t wholeCost = 0,
-          workers = 0; // one of two recurrences, as lengths of rows say
+          workers = 0; // one of two recurrences, as lengths of sequences say
 };
 } // namespace
 
@@ -253,13 +255,13 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   perKeyHead.valueHeads = false;
   if (parts->rule)
     perKeyHead.chunk = chooseChunk(*parts, algorithm);
-  // Where "fused" is wanted it takes the batches of many blocks, and rows of
-  // few tokens would pay for an order (3 to 5 %).
-  perKeyHead.ordersRows = llvm::all_of(
+  // Where "fused" is wanted it takes the batches of many blocks, and sequences
+  // of few tokens would pay for an order (3 to 5 %).
+  perKeyHead.ordersSequences = llvm::all_of(
       wanted, [](const VariantSpec &spec) { return spec.fused == 0; });
-  if (!canSplit(*parts, perKeyHead))
+  if (!canStage(*parts, perKeyHead))
     return success();
-  auto emit = [&](decltype(emitIntraChunkStage) &emitStage, const Twine &name,
+  auto emit = [&](EmitStage &emitStage, const Twine &name,
                   const Algorithm &chosen, ArrayRef<StageVariant> names) {
     EntryViews views = createEntryViews(entry, (entry.getName() + name).str());
     if (failed(emitStage(views, *parts, chosen, names))) {
@@ -305,7 +307,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     if (variant.fusedChunks == 0)
       append(prepared, all);
   }
-  auto emitPass = [&](decltype(emitIntraChunkStage) &emitStage,
+  auto emitPass = [&](EmitStage &emitStage,
                       const Twine &name) -> LogicalResult {
     if (!brief.empty() &&
         failed(emit(emitStage, name + "_short", shortPieces, brief)))

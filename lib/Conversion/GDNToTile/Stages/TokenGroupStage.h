@@ -26,7 +26,7 @@ protected:
   /// How many blocks share a piece, one for each head of something.
   virtual std::string unitsForm() { return valueForm; }
   /// The program of a piece, whose first token is `begin`; `isFirst` says
-  /// whether it is the first of its row.
+  /// whether it is the first of its sequence.
   virtual void emitPiece(mlir::Value chunkSlot, mlir::Value isFirst) = 0;
   /// Group after group: `work` gets the group's first token within the piece,
   /// what `load` gave for it, and the tiles that are carried from group to
