@@ -234,7 +234,7 @@ int64_t Call::readSlot(int64_t n) const {
              : batch.tokenSlots[n][accepted - 1];
 }
 
-/// The most tokens of a row of verify whose tokens stay pending.
+/// The most tokens of a sequence of verify whose tokens stay pending.
 static constexpr int64_t maxPendingTokens = 8;
 
 bool Call::hasCount(int64_t n) const {

@@ -2,8 +2,8 @@
 //
 // One call of a compiled entry, through the C ABI, and its judgement by the
 // reference. Everything that must not be looked at is NaN before the call:
-// outputs, gaps of strided arrays, padding tokens, tokens of skipped rows, and
-// slots that no row reads.
+// outputs, gaps of strided arrays, padding tokens, tokens of skipped sequences,
+// and slots that no sequence reads.
 #ifndef GDN_TEST_INTEGRATION_CPU_CALL_H
 #define GDN_TEST_INTEGRATION_CPU_CALL_H
 
@@ -15,7 +15,7 @@
 
 namespace gdn::integration {
 
-/// A state inside a row: after so many of its tokens, to that slot.
+/// A state inside a sequence: after so many of its tokens, to that slot.
 struct Checkpoint {
   int64_t tokens, slot;
 };
@@ -24,17 +24,17 @@ struct Checkpoint {
 struct Batch {
   std::vector<int64_t> lengths;
   int64_t keyHeads = 1, ratio = 2;
-  int64_t leading = 0;           ///< tokens before the first row
-  int64_t padding = 0;           ///< tokens behind the last row
-  int64_t slots = 0;             ///< P; 0: three more than rows
+  int64_t leading = 0;           ///< tokens before the first sequence
+  int64_t padding = 0;           ///< tokens behind the last sequence
+  int64_t slots = 0;             ///< P; 0: three more than sequences
   int64_t nullSlot = -1;         ///< of every pool
-  std::vector<int64_t> ids;      ///< slot per row; empty: different ones
+  std::vector<int64_t> ids;      ///< slot per sequence; empty: different ones
   std::vector<int64_t> writeIds; ///< where the entry has them; likewise
   std::vector<bool> initial;     ///< likewise; empty: all true
-  /// Per row, likewise; rows behind the last have none.
+  /// Per sequence, likewise; sequences behind the last have none.
   std::vector<std::vector<Checkpoint>> checkpoints;
-  /// Per row the slots of the states after its tokens, all of one length, and
-  /// how many tokens of the step before were accepted; where the entry has
+  /// Per sequence the slots of the states after its tokens, all of one length,
+  /// and how many tokens of the step before were accepted; where the entry has
   /// them.
   std::vector<std::vector<int64_t>> tokenSlots;
   std::vector<int64_t> accepted;
@@ -86,8 +86,9 @@ public:
 
   /// After `run`: compares with the reference, started from the states as they
   /// were before the call or, where given, from `state`, which then holds the
-  /// reference's states. Also expects zeros in the outputs of skipped rows and
-  /// padding, and the same bits in inputs, gaps and slots that no row writes.
+  /// reference's states. Also expects zeros in the outputs of skipped sequences
+  /// and padding, and the same bits in inputs, gaps and slots that no sequence
+  /// writes.
   ///
   /// A result of fewer bits may be off by `bounds` and by what the reference
   /// itself loses when it is rounded to that type: for e the error before
@@ -100,16 +101,16 @@ public:
   /// What `check` measured.
   const Errors &errors() const { return measured; }
 
-  /// The slot that row `n` is to read, live or not.
+  /// The slot that sequence `n` is to read, live or not.
   int64_t readSlot(int64_t n) const;
-  /// True if row `n` has a slot to read; the slot that it writes, or -1.
+  /// True if sequence `n` has a slot to read; the slot that it writes, or -1.
   bool isLive(int64_t n) const;
   int64_t writtenSlot(int64_t n) const;
-  /// The slots of the checkpoints that row `n` writes.
+  /// The slots of the checkpoints that sequence `n` writes.
   std::vector<int64_t> checkpointSlots(int64_t n) const;
-  /// The slots that row `n` writes after its tokens, -1 where it does not.
+  /// The slots that sequence `n` writes after its tokens, -1 where it does not.
   std::vector<int64_t> writtenTokenSlots(int64_t n) const;
-  /// For each token the row it belongs to, or -1.
+  /// For each token the sequence it belongs to, or -1.
   std::vector<int64_t> tokenRows() const;
 
   const Config config;
@@ -130,7 +131,7 @@ private:
   /// Runs the reference on pools, by name; results by name.
   std::map<std::string, reference::Tensor>
   evaluate(const std::map<std::string, reference::Pool *> &pools);
-  /// True if the tokens of row `n` become pending, and its count is one.
+  /// True if the tokens of sequence `n` become pending, and its count is one.
   bool isPending() const { return has("pending_keys"); }
   bool hasCount(int64_t n) const;
 

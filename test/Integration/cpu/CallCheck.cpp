@@ -98,7 +98,7 @@ void Call::checkOutput(const std::string &name, const Tensor &want,
       append(wantLive, want.row(t));
     } else {
       EXPECT_TRUE(buffer.sameRow(t, zeros))
-          << name << ": token " << t << " of no live row is not zero";
+          << name << ": token " << t << " of no live sequence is not zero";
     }
   }
   EXPECT_TRUE(buffer.sameMemory(expected)) << name << ": a gap was written";
@@ -143,7 +143,7 @@ void Call::checkPool(const std::string &name, const Tensor &want,
     }
   }
   EXPECT_TRUE(buffer.sameMemory(expected))
-      << name << ": bits changed that no row writes";
+      << name << ": bits changed that no sequence writes";
   if (bound == 0)
     return;
   const double error = compare(name, gotWritten, wantWritten, bound);

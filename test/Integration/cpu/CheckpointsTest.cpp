@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// States inside a row: each is that of a row which ends there, nothing else
-// changes, and a row goes on from one. Slots that nobody reads hold NaN.
+// States inside a sequence: each is that of a sequence which ends there,
+// nothing else changes, and a sequence goes on from one. Slots that nobody
+// reads hold NaN.
 #include "Call.h"
 
 #include "gdn/Data/Compare.h"
@@ -16,8 +17,8 @@ struct Case {
   const char *name;
   FloatKind io, state;
   CpuPipelineOptions pipeline;
-  /// True if a checkpoint moves no bound of a chunk, and a row that ends at one
-  /// takes the same form: then bits agree.
+  /// True if a checkpoint moves no bound of a chunk, and a sequence that ends
+  /// at one takes the same form: then bits agree.
   bool isAligned;
   bool perChannel = false;
 };
@@ -59,7 +60,8 @@ protected:
   }
 };
 
-/// Rows of many lengths; row 6 is skipped. Slots 20 and on are checkpoints'.
+/// Sequences of many lengths; sequence 6 is skipped. Slots 20 and on are
+/// checkpoints'.
 Batch ragged() {
   Batch batch;
   batch.lengths = {200, 0, 64, 5, 130, 63, 128, 193};
@@ -130,8 +132,8 @@ TEST_P(Checkpoints, ChangeNothingElse) {
       expectSameStates(with, slot, without, slot);
 }
 
-/// A call of tokens `begin` to `end` of `whole`, of one row from `slot`, on
-/// pools of its own with the states that `whole` had.
+/// A call of tokens `begin` to `end` of `whole`, of one sequence from `slot`,
+/// on pools of its own with the states that `whole` had.
 static Call part(Call &whole, int64_t begin, int64_t end, int64_t slot) {
   Batch batch = whole.batch;
   batch.lengths = {end - begin};
@@ -174,8 +176,8 @@ TEST_P(Checkpoints, AreStatesOfRowsThatEndThere) {
   EXPECT_EQ(next, ending.size());
 }
 
-// From the slot of a checkpoint the row goes on as if it had never stopped; a
-// state that a narrow pool has rounded is another one.
+// From the slot of a checkpoint the sequence goes on as if it had never
+// stopped; a state that a narrow pool has rounded is another one.
 TEST_P(Checkpoints, CanBeContinued) {
   Call whole(config(), "prefill", ragged());
   whole.run();
@@ -206,7 +208,7 @@ TEST_P(Checkpoints, CanBeContinued) {
   }
 }
 
-// Rows, counts and slots at random, most counts good and most slots live.
+// Sequences, counts and slots at random, most counts good and most slots live.
 TEST_P(Checkpoints, AtRandom) {
   constexpr int64_t kinds[] = {64, 64, 64, 1, 32};
   for (uint64_t seed = 0; seed < 8; ++seed) {
@@ -306,8 +308,8 @@ TEST(CheckpointBounds, AreClamped) {
       memory.placement = placement;
       Call call(config, "prefill", batch, memory);
       call["cu_checkpoints"].assign(bound);
-      // Rows may share checkpoints now; workers are one, so that they do so in
-      // turn.
+      // Sequences may share checkpoints now; workers are one, so that they do
+      // so in turn.
       call.run();
       EXPECT_TRUE(data::bitEqual(call["out"].values(), plain["out"].values()));
       for (int64_t slot : {1, 2, 3})

@@ -2,7 +2,7 @@
 //
 // The chunk form against the reference, in f32 and with the roundings of
 // tensor cores: lengths around chunks, gates, keys, values, head sizes, ratios
-// of heads, rows beside each other. The bounds are those of
+// of heads, sequences beside each other. The bounds are those of
 // docs/spec/numerics.md, on whole errors: the rounding of outputs is included.
 #include "Call.h"
 
@@ -151,8 +151,8 @@ TEST_P(ChunkForm, HeadSizesAndRatios) {
       check(config(dk, dv), 129, {GateKind::nearOne}, ratio);
 }
 
-// Rows of all lengths at once, two without tokens, one skipped, and padding;
-// in chunks to the end, and with the last tokens one by one.
+// Sequences of all lengths at once, two without tokens, one skipped, and
+// padding; in chunks to the end, and with the last tokens one by one.
 TEST_P(ChunkForm, RaggedRows) {
   Batch batch;
   batch.lengths = {0, 64, 1, 129, 17, 0, 63, 273};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Head sizes, ratios of heads, layouts and options of layers: each runs prefill
-// over ragged rows (an empty one, a skipped one, padding) and decode.
+// over ragged sequences (an empty one, a skipped one, padding) and decode.
 #include "Call.h"
 
 #include <gtest/gtest.h>
@@ -103,7 +103,7 @@ TEST_P(Configurations, Prefill) {
   batch.padding = 3;
   batch.slots = 7;
   batch.nullSlot = 0;
-  batch.ids = {4, 2, 0, 6, 1}; // row 2 has the null slot
+  batch.ids = {4, 2, 0, 6, 1}; // sequence 2 has the null slot
   Call(configOf(GetParam()), "prefill", batch).runAndCheck();
 }
 

@@ -36,9 +36,10 @@ protected:
     config.pipeline = c.pipeline;
     return config;
   }
-  /// Rows of many lengths: row 1 is empty, row 3 has the null slot, row 5 one
-  /// past the end; rows 2 and 6 start from zeros, row 6 writes to another slot
-  /// and row 7 to none. Slots 20 and on are checkpoints'.
+  /// Sequences of many lengths: sequence 1 is empty, sequence 3 has the null
+  /// slot, sequence 5 one past the end; sequences 2 and 6 start from zeros,
+  /// sequence 6 writes to another slot and sequence 7 to none. Slots 20 and on
+  /// are checkpoints'.
   static Batch ragged() {
     Batch batch;
     batch.lengths = {200, 0, 64, 5, 130, 63, 17, 1};
@@ -85,7 +86,7 @@ TEST_P(LinearAttention, DecodesOneTokenEach) {
   Call(config(), "decode", batch).runAndCheck();
 }
 
-/// Rows that keep the state after each token.
+/// Sequences that keep the state after each token.
 static Batch drafts() {
   Batch batch;
   batch.lengths = {4, 3, 1, 2, 0};

@@ -2,7 +2,7 @@
 //
 // How callers keep arrays: windows into wider ones, slots with gaps, both
 // layouts of convolution states, pools larger than 2^31 elements; and that
-// nothing beyond the arrays is touched, whatever the row bounds say.
+// nothing beyond the arrays is touched, whatever the sequence bounds say.
 #include "Call.h"
 
 #include <gtest/gtest.h>
@@ -120,8 +120,9 @@ TEST(LargePools, OffsetsBeyond31Bits) {
   }
 }
 
-// Row bounds that fall, are negative or pass T: results are anything, but only
-// the arrays are touched, which lie between guard pages, and only slots named.
+// Sequence bounds that fall, are negative or pass T: results are anything, but
+// only the arrays are touched, which lie between guard pages, and only slots
+// named.
 TEST(RowBounds, MalformedStayWithinTheArrays) {
   constexpr double most = 2147483647.0;
   const std::vector<double> bounds[] = {

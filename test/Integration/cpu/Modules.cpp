@@ -40,7 +40,7 @@ struct RuleEntry {
 } // namespace
 
 /// An entry of a rule alone, with the states that its options ask for: over
-/// ragged rows, or `decode` over one token each.
+/// ragged sequences, or `decode` over one token each.
 static std::string plainEntry(const Config &config, StringRef name) {
   const EntryOptions &options = config.options;
   const bool ragged = name != "decode", channels = config.isPerChannel();

@@ -37,7 +37,8 @@ std::string Config::key() const {
 }
 
 bool Parameter::isPerToken() const {
-  // In a decode entry the tokens are the rows; slots and flags are not data.
+  // In a decode entry the tokens are the sequences; slots and flags are not
+  // data.
   const std::string form = dims.front().str();
   return form == "T" || (form == "N" && !isPool && data::isFloat(dtype));
 }

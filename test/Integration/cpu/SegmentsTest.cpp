@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows cut into segments: against the reference and against one pass, for every
-// kind of row, element type and number of segments. The workspace holds NaN
-// before each launch, as does every slot that no row reads.
+// Sequences cut into segments: against the reference and against one pass, for
+// every kind of sequence, element type and number of segments. The workspace
+// holds NaN before each launch, as does every slot that no sequence reads.
 #include "Call.h"
 
 #include "gdn/Data/Compare.h"
@@ -37,9 +37,9 @@ protected:
     config.pipeline.segments = c.segments;
     return config;
   }
-  /// Rows shorter than a chunk and without tokens, rows of some and of all
-  /// segments, tails; a row without a state, one whose result is not kept, one
-  /// that is skipped.
+  /// Sequences shorter than a chunk and without tokens, sequences of some and
+  /// of all segments, tails; a sequence without a state, one whose result is
+  /// not kept, one that is skipped.
   static Batch ragged() {
     Batch batch;
     batch.lengths = {700, 0, 1, 63, 64, 65, 129, 192, 321, 512, 200};
@@ -57,7 +57,7 @@ protected:
 };
 } // namespace
 
-// The results of a row in f32 differ from one pass by rounding alone.
+// The results of a sequence in f32 differ from one pass by rounding alone.
 static void expectClose(Call &a, Call &b, bool exactWindows) {
   for (const char *name : {"core", "out"})
     if (a.has(name))
@@ -72,7 +72,7 @@ static void expectClose(Call &a, Call &b, bool exactWindows) {
         data::compare(a["state_pool"].row(slot), b["state_pool"].row(slot))
             .relativeRMSE,
         1e-5 + 2 * roundingOf(a.config.options.state))
-        << "row " << n;
+        << "sequence " << n;
   }
   if (exactWindows && a.has("conv_pool"))
     EXPECT_TRUE(a["conv_pool"].sameMemory(b["conv_pool"]));
@@ -122,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Cpu, Segments, ::testing::ValuesIn(cases),
                            return std::string(info.param.name);
                          });
 
-// One long row, gates from nearly open to nearly shut, keys alike.
+// One long sequence, gates from nearly open to nearly shut, keys alike.
 TEST(LongSegments, Gates) {
   using data::GateKind;
   for (int64_t segments : {3, 8})
@@ -144,8 +144,8 @@ TEST(LongSegments, Gates) {
     }
 }
 
-// A device takes the variant by its rule: rows long enough, workers that would
-// be idle, and a workspace.
+// A device takes the variant by its rule: sequences long enough, workers that
+// would be idle, and a workspace.
 TEST(SegmentRule, NeedsWorkersAndTokens) {
   Config config(64, 64);
   config.pipeline.segments = 3;

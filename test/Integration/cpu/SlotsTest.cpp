@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Which slots a call reads and writes. `Call::check` expects for each case:
-// outputs of skipped rows and padding are zero, whatever lies in their inputs
-// and slots (NaN); every slot that no row writes keeps its bits.
+// outputs of skipped sequences and padding are zero, whatever lies in their
+// inputs and slots (NaN); every slot that no sequence writes keeps its bits.
 #include "Call.h"
 
 #include <cmath>
@@ -84,8 +84,8 @@ TEST_P(Slots, Prefill) {
   Call(configOf(wide), "prefill", batchOf(c)).runAndCheck();
 }
 
-// The same rows with one token each; those without tokens are left out. Rows
-// that start from zeros do so in decodes that are asked to say it.
+// The same sequences with one token each; those without tokens are left out.
+// Sequences that start from zeros do so in decodes that are asked to say it.
 TEST_P(Slots, Decode) {
   const auto &[c, wide] = GetParam();
   Case rows = c;
@@ -125,8 +125,8 @@ TEST(WideSlots, HighBitsCount) {
   Call(configOf(true), "prefill", batch).runAndCheck();
 }
 
-// A NaN in a live row reaches that row's results and nothing else; no rounding
-// turns it into a number.
+// A NaN in a live sequence reaches that sequence's results and nothing else; no
+// rounding turns it into a number.
 TEST(NaNInARow, StaysInItsRow) {
   for (FloatKind io : {FloatKind::f32, FloatKind::bf16, FloatKind::f16}) {
     Config config(40, 72);
@@ -152,7 +152,7 @@ TEST(NaNInARow, StaysInItsRow) {
   }
 }
 
-// What the delta rule alone does with rows; its pool is the only one.
+// What the delta rule alone does with sequences; its pool is the only one.
 TEST(PlainRows, SkippedPaddedAndEmpty) {
   for (Form form : {Form::plain, Form::plainPerChannel}) {
     Config config(40, 24);

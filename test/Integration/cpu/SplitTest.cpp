@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What a token gets does not depend on how tokens are cut into calls, on the
-// rows beside its own or on the number of workers. With f32 states and raw
+// sequences beside its own or on the number of workers. With f32 states and raw
 // inputs kept in their own type the arithmetic per token is the same, token by
 // token, so that outputs and states are the same bits.
 #include "Call.h"
@@ -45,8 +45,8 @@ protected:
 };
 } // namespace
 
-/// Tokens `begin` to `end` of `whole` in a call of one row. Everything else,
-/// the pools included, is shared with `whole` or, where given, `pools`.
+/// Tokens `begin` to `end` of `whole` in a call of one sequence. Everything
+/// else, the pools included, is shared with `whole` or, where given, `pools`.
 static Call piece(Call &whole, const char *entry, int64_t begin, int64_t end,
                   int64_t row, Call *pools = nullptr) {
   Batch batch = whole.batch;
@@ -95,7 +95,7 @@ static void expectPools(Call &a, Call &b, const Apart &apart) {
             apart.state);
 }
 
-/// Runs one row whole and cut at `cuts`.
+/// Runs one sequence whole and cut at `cuts`.
 static void runCut(const Config &config, int64_t tokens,
                    std::vector<int64_t> cuts, const Apart &apart) {
   Batch batch;
@@ -144,7 +144,7 @@ TEST_P(Split, OneTokenEqualsDecode) {
     EXPECT_TRUE(prefill[name].sameMemory(decode[name])) << name;
 }
 
-// A row alone gives the bits that it gives among others.
+// A sequence alone gives the bits that it gives among others.
 TEST_P(Split, NeighboursDoNotMatter) {
   Batch batch;
   batch.lengths = {19, 33, 0, 1, 64};

@@ -61,7 +61,7 @@ protected:
     call.check({oneCall.core + rounding, oneCall.out + rounding,
                 oneCall.state + rounding});
   }
-  /// Rows of a commit have no tokens; lengths of 1 stand for them.
+  /// Sequences of a commit have no tokens; lengths of 1 stand for them.
   static Batch commitOf(std::vector<int64_t> accepted, int64_t steps) {
     const size_t rows = accepted.size();
     Batch batch =
@@ -91,7 +91,7 @@ TEST_P(VerifyLazy, OfMoreTokensThanPlaces) {
   runAndCheck(Call(config(), "verify", batchOf({8, 2, 5, 4}, {3, 0, 1, 2}, 3)));
 }
 
-// More than eight tokens skip their row: zeros, no byte written.
+// More than eight tokens skip their sequence: zeros, no byte written.
 TEST_P(VerifyLazy, OfLongRows) {
   Call call(config(), "verify", batchOf({9, 8, 40, 3}, {1, 2, 0, 3}, 4));
   EXPECT_FALSE(call.isLive(0) || call.isLive(2));
@@ -99,7 +99,7 @@ TEST_P(VerifyLazy, OfLongRows) {
   runAndCheck(std::move(call));
 }
 
-// A count that is none skips its row: zeros, no byte written.
+// A count that is none skips its sequence: zeros, no byte written.
 TEST_P(VerifyLazy, OfCountsOutOfRange) {
   constexpr int64_t far = int64_t(1) << 31;
   Call call(config(), "verify",
@@ -214,8 +214,8 @@ TEST_P(VerifyLazy, RollBackToTheBitsOfDecode) {
       windows.assignRows(slot, windowOf(conv, slot, window));
     plain.buffers["conv_pool"] = windows;
   }
-  // What row n has computed is in slot start.ids[n] of `plain`; tokens of the
-  // last step leave the states behind each of them here.
+  // What sequence n has computed is in slot start.ids[n] of `plain`; tokens of
+  // the last step leave the states behind each of them here.
   std::vector<std::vector<Pools>> after(rows);
   for (int64_t step = 0; step < 9; ++step) {
     SCOPED_TRACE(step);
@@ -238,7 +238,7 @@ TEST_P(VerifyLazy, RollBackToTheBitsOfDecode) {
     batch.accepted = accepted;
     batch.inputs.seed = step + 1;
     if (step % 3 == 2) { // what is accepted may be committed before
-      // A row without tokens keeps its own for a step to come.
+      // A sequence without tokens keeps its own for a step to come.
       Batch commit = commitOf(accepted, steps);
       commit.ids = start.ids;
       for (int64_t n = 0; n < rows; ++n)
@@ -304,7 +304,7 @@ TEST_P(VerifyLazy, StartsFromWhatACommitLeaves) {
   Call whole(config(), "verify", batch);
   Pools pools = Pools::of(whole), parts = pools.clone();
   Batch committed = commitOf(batch.accepted, 5);
-  committed.accepted[2] = 0; // its row has no tokens
+  committed.accepted[2] = 0; // its sequence has no tokens
   for (int64_t n = 0; n < 5; ++n)
     committed.ids.push_back(whole.readSlot(n));
   Batch rest = batch;

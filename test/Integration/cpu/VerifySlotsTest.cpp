@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The entry `verify` with a slot for the state after each token: what rows
+// The entry `verify` with a slot for the state after each token: what sequences
 // start from, what they write, and that any number of accepted tokens leaves
 // the bits of as many decode steps. Slots that nobody reads hold NaN.
 #include "Call.h"
@@ -83,7 +83,8 @@ TEST_P(VerifySlots, FromEveryState) {
     }
 }
 
-// A count that is no number of tokens skips its row: zeros, no byte written.
+// A count that is no number of tokens skips its sequence: zeros, no byte
+// written.
 TEST_P(VerifySlots, OfCountsOutOfRange) {
   constexpr int64_t far = int64_t(1) << 31;
   Call call(config(), "verify",
@@ -111,7 +112,7 @@ TEST_P(VerifySlots, ThatAreSkipped) {
   for (const auto &[n, t] : {std::pair(0, 0), {0, 2}, {0, 3}, {1, 0}, {1, 2}})
     EXPECT_TRUE(
         call["state_pool"].sameRow(all.tokenSlots[n][t], whole["state_pool"]));
-  // A row that reads a skipped slot is skipped.
+  // A sequence that reads a skipped slot is skipped.
   table[0][0] = 0;
   table[1][1] = 40;
   Call(config(), "verify", batchOf({4, 4, 2, 3}, table, {1, 2, 3, 4}))
@@ -171,7 +172,7 @@ TEST_P(VerifySlots, RollBackToTheBitsOfDecode) {
   Call first(config(), "verify",
              batchOf({0, 0, 0}, tableOf(rows, steps), accepted));
   Pools pools = Pools::of(first);
-  Pools plain = pools.clone(); // row n in its first slot
+  Pools plain = pools.clone(); // sequence n in its first slot
   for (int64_t step = 0; step < 6; ++step) {
     SCOPED_TRACE(step);
     std::vector<int64_t> lengths;
@@ -227,7 +228,7 @@ TEST_P(VerifySlots, WorkersDoNotMatter) {
     EXPECT_TRUE(many[name].sameMemory(one[name])) << name;
 }
 
-// A row's result is bit-equal whatever the batch.
+// A sequence's result is bit-equal whatever the batch.
 TEST_P(VerifySlots, OtherRowsDoNotMatter) {
   Batch batch = batchOf({4, 2, 6, 3}, tableOf(4, 6), {1, 2, 6, 4});
   Call whole(config(), "verify", batch);

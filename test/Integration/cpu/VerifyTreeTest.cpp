@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The entry `verify` over trees of tokens: each token starts from its parent's
-// state and window; every way from the row's state to a token has the bits of
-// decode steps. Slots that nobody reads hold NaN.
+// state and window; every way from the sequence's state to a token has the bits
+// of decode steps. Slots that nobody reads hold NaN.
 #include "Call.h"
 
 #include "gdn/Data/Compare.h"
@@ -40,7 +40,7 @@ protected:
       config.layout = InputLayout::separate;
     return config;
   }
-  /// Rows with the parents `parents`: row n reads slot n + 1.
+  /// Sequences with the parents `parents`: sequence n reads slot n + 1.
   static Batch batchOf(std::vector<int64_t> lengths,
                        std::vector<std::vector<int64_t>> parents) {
     Batch batch;
@@ -111,7 +111,7 @@ TEST_P(VerifyTree, TablesAreReadInside) {
   for (Placement placement : {Placement::guardAfter, Placement::guardBefore}) {
     Memory memory;
     memory.placement = placement;
-    // Rows of more tokens than the tables have.
+    // Sequences of more tokens than the tables have.
     Batch batch = batchOf({8, 1, 5}, {{-1, 0, 1}, {-1, 0, 0}, {-1, -1, 1}});
     batch.leading = batch.padding = 0;
     Call call(config(), "verify", batch, memory);
