@@ -273,9 +273,8 @@ def long_suites() -> list[suites.Result]:
     """What --full adds."""
     results = [*tests("-L", "^(full|traces)$"), more_random_calls(), *benchmarks()]
     results += [wheel(), *wheels(), site(), build("asan")]
-    # LLVM's libraries use memory that our half of its allocators would poison, and give
-    # threads signal stacks of their own, which the sanitizer would take for its own.
-    os.environ["ASAN_OPTIONS"] = "allow_user_poisoning=0:use_sigaltstack=0"
+    # LLVM's libraries use memory that our half of its allocators would poison.
+    os.environ["ASAN_OPTIONS"] = "allow_user_poisoning=0"
     if not results[-1].failed:
         results += [*asan_tests(), *fuzz("asan")]
     return results + thread_sanitizer()

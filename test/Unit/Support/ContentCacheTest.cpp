@@ -6,6 +6,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
 
 #include <gtest/gtest.h>
 
@@ -20,6 +21,9 @@ namespace {
 class ContentCacheTest : public testing::Test {
 protected:
   void SetUp() override {
+    // LLVM sets the signal stack of the thread that first asks for a handler.
+    // In tools that is the main thread, which lives longest.
+    llvm::sys::AddSignalHandler([](void *) {}, nullptr);
     ASSERT_FALSE(fs::createUniqueDirectory("gdn-cache", folder));
     cache.emplace(llvm::cantFail(ContentCache::open(folder)));
   }
