@@ -295,8 +295,14 @@ def test_rows_of_verify_have_a_bound(tool, config, options, bound):
     "options, error",
     [
         ("--verify-tokens=3", "a bound for the tokens of verify expects such an entry"),
-        ("--verify=lazy --verify-tokens=9", "expects a bound of 1 to 8 tokens of a sequence, but got 9"),
-        ("--verify=lazy --verify-tokens=0", "expects a bound of 1 to 8 tokens of a sequence, but got 0"),
+        (
+            "--verify=lazy --verify-tokens=9",
+            "expects a bound of 1 to 8 tokens of a sequence, but got 9",
+        ),
+        (
+            "--verify=lazy --verify-tokens=0",
+            "expects a bound of 1 to 8 tokens of a sequence, but got 0",
+        ),
         ("--verify=slots --verify-tokens=-1", "or 0 for none, but got -1"),
         ("--verify=tree --verify-tokens=12", "any number of tokens, but got a bound of 12"),
         ("--verify=buffer --verify-tokens=8", "any number of tokens, but got a bound of 8"),

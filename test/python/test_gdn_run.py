@@ -132,8 +132,8 @@ def test_checkpoints_are_written_and_checked(tool, tmp_path, form):
     done = tool("gdn-run", path, "--entry=prefill", "--generate", generate + ",slots=18")
     failed(
         done,
-        "--generate: slots: expects a slot for each of 5 sequences and 13 checkpoints beside the null "
-        "slot, but got 18",
+        "--generate: slots: expects a slot for each of 5 sequences and 13 checkpoints beside the"
+        " null slot, but got 18",
     )
 
 
@@ -150,7 +150,8 @@ def test_verify_keeps_a_state_per_token(tool, tmp_path):
     done = tool("gdn-run", path, "--entry=verify", "--generate", generate + ",slots=80")
     failed(
         done,
-        "--generate: slots: expects 8 slots for each of 10 sequences beside the null slot, but got 80",
+        "--generate: slots: expects 8 slots for each of 10 sequences beside the null slot, but got"
+        " 80",
     )
 
 

@@ -28,12 +28,21 @@ LOADERS = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}
 LIBRARIES = ("libgdnrt.so.0", "libgdn_tvm_ffi.so")
 
 
+def newest_source() -> float:
+    """When the last of the files that a wheel is made of was changed."""
+    folders = ("python", "runtime", "include/gdn-c", "tools/packaging")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*")]
+    return max(p.stat().st_mtime for p in files if p.suffix in (".py", ".h", ".cpp", ".txt"))
+
+
 class Wheel:
     def __init__(self, processor: str, folder: Path):
         found = sorted(wheels.OUT.glob(f"gdn-{VERSION}-*{processor}.whl"))
         if not found:
             pytest.skip("no wheel of this version is built: tools/packaging/wheels.py")
         (self.path,) = found
+        if self.path.stat().st_mtime < newest_source():
+            pytest.skip("the wheel is older than the sources: tools/packaging/wheels.py")
         self.processor, self.folder = processor, folder
         with zipfile.ZipFile(self.path) as archive:
             self.names = set(archive.namelist())
