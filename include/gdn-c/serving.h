@@ -162,8 +162,8 @@ GDNRT_API void gdnrt_workspace_destroy(gdnrt_workspace *workspace);
 GDNRT_API gdnrt_status gdnrt_gdn_layer_set_batch_invariant(
     gdnrt_gdn_layer *layer, int32_t wanted, gdnrt_error *error);
 
-/** 1, the default: a launch of the layer may begin before the previous kernel on
- *  the stream has ended (programmatic dependent launch), and waits for it by
+/** 1, the default: a launch of the layer may begin before the previous kernel
+ * on the stream has ended (programmatic dependent launch), and waits for it by
  *  itself. The previous kernel, the projection as a rule, must not write what a
  *  kernel reads before that wait: the metadata, the slots of the pools that it
  *  names, or the weights. It may write the arrays of tokens. Launches behind

@@ -96,10 +96,9 @@ struct InputOptions {
 
 /// Contents for a floating-point parameter of a generated entry, by its name:
 /// the projections (normal; `a` and `b` alike), `conv_weight`, `A_log`,
-/// `dt_bias`, `norm_weight`, `norm_constants` (either gate), `log_decay`, `beta`
-/// (uniform below 1), the pools.
-/// An unknown name gets normal values.
-/// The size must be known: no dimension negative.
+/// `dt_bias`, `norm_weight`, `norm_constants` (either gate), `log_decay`,
+/// `beta` (uniform below 1), the pools. An unknown name gets normal values. The
+/// size must be known: no dimension negative.
 Array randomParameter(llvm::StringRef name, DType dtype,
                       llvm::ArrayRef<int64_t> shape,
                       const InputOptions &options);
