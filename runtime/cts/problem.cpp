@@ -218,8 +218,8 @@ std::vector<gdnrt_named_arg> Problem::args() const {
 
 bool Problem::isOfTokens(const std::string &name) const {
   return firstDims_.at(name) == (isRagged() ? "T" : "N") && name != "slots" &&
-         name != "write_slots" && name != "num_accepted" &&
-         name != "token_slots" && name != "parents";
+         name != "write_slots" && name != "has_initial" &&
+         name != "num_accepted" && name != "token_slots" && name != "parents";
 }
 
 void Problem::takeTokens(const Problem &other, int64_t first) {
