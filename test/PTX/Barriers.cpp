@@ -27,12 +27,15 @@ static Step blockBarrier(Warp &warp, const Instruction &i, Mask mask) {
   return waits && !opens ? Step::barrier : Step::next;
 }
 
+/// One that is relaxed tells nothing of what was written before it.
+template <bool releases>
 static Step clusterArrive(Warp &warp, const Instruction &, Mask mask) {
   if (!allHere(warp, mask))
     return Step::waits;
   Cluster &cluster = *warp.block->cluster;
   cluster.atClusterBarrier.push_back(&warp);
-  warp.release(cluster.clusterArriving);
+  if (releases)
+    warp.release(cluster.clusterArriving, mask);
   return Step::next;
 }
 
@@ -48,7 +51,7 @@ static Step clusterWait(Warp &warp, const Instruction &, Mask mask) {
     cluster.clusterKnown = cluster.clusterArriving;
   }
   if (std::find(arrived.begin(), arrived.end(), &warp) == arrived.end()) {
-    warp.acquire(cluster.clusterKnown);
+    warp.acquire(cluster.clusterKnown, mask);
     return Step::next;
   }
   return Step::again;
@@ -89,6 +92,7 @@ struct Counts {
       phase ^= 1;
       pending = expected;
       clocks.ended = clocks.arriving;
+      ++clocks.phase;
     }
   }
 };
@@ -119,12 +123,15 @@ uint64_t &ptx::barrierWord(Warp &warp, uint64_t address, unsigned lane,
 namespace {
 /// A barrier that an operand names, and what is known through it.
 struct Named {
-  Named(Warp &warp, const Operand &operand, unsigned lane)
+  Named(Warp &warp, const Operand &operand, unsigned lane, bool isNew = false)
       : word(barrierWord(warp,
                          warp.at(operand)[lane] +
                              static_cast<uint64_t>(operand.offset),
                          lane, owner)),
-        clocks(owner->phases[&word]), counts(Counts::of(word)) {}
+        clocks(owner->phases[&word]), counts(Counts::of(word)) {
+    if (!isNew)
+      checkBarrier(warp, lane, word, *owner, /*isCopy=*/false);
+  }
 
   Block *owner = nullptr;
   uint64_t &word;
@@ -138,28 +145,57 @@ static Step initialise(Warp &warp, const Instruction &i, Mask mask) {
     uint32_t count = static_cast<uint32_t>(warp.at(i.operands[1])[l]);
     if (count == 0 || count > 0xfffff)
       throw Fault("a barrier of " + std::to_string(count) + " arrivals");
-    Named barrier(warp, i.operands[0], l);
+    Named barrier(warp, i.operands[0], l, /*isNew=*/true);
     barrier.word = Counts{count, count, 0, 0}.word();
+    size_t copies = barrier.clocks.copies;
     barrier.clocks = {};
+    barrier.clocks.copies = copies;
+    barrier.clocks.isInitialised = true;
+    barrier.clocks.agent = warp.self.agent;
+    barrier.clocks.time = warp.self.time;
+    barrier.clocks.line = warp.self.line;
+    warp.wrote |= Mask(1) << l;
+    warp.wroteTime = warp.self.time;
   });
   return Step::next;
 }
 
 static Step invalidate(Warp &warp, const Instruction &i, Mask mask) {
   forLanes(mask, [&](unsigned l) {
-    Named(warp, i.operands[0], l).word = ~uint64_t(0);
+    Named barrier(warp, i.operands[0], l);
+    barrier.word = ~uint64_t(0);
+    barrier.clocks.isInitialised = false;
   });
   return Step::next;
 }
 
+void ptx::checkBarrier(Warp &warp, unsigned lane, const uint64_t &word,
+                       Block &owner, bool isCopy) {
+  const PhaseClock &clocks = owner.phases[const_cast<uint64_t *>(&word)];
+  if (!clocks.isInitialised)
+    throw Fault("a barrier that nobody has initialised");
+  const Knowledge &known = warp.knowledgeOf(lane);
+  if (clocks.time <= (isCopy ? known.async : known.all)[clocks.agent] ||
+      (isCopy && clocks.fenceTime &&
+       clocks.fenceTime <= known.all[clocks.agent]))
+    return;
+  warp.block->cluster->reportBarrier(
+      warp, owner,
+      static_cast<size_t>(reinterpret_cast<const char *>(&word) -
+                          owner.shared.data()),
+      clocks, isCopy);
+}
+
 /// arrive [b], arrive s, [b], {n}, and with expect_tx, whose number is bytes.
+/// One that is relaxed tells nothing of what was written before it.
 template <bool expects>
 static Step arriveAt(Warp &warp, const Instruction &i, Mask mask) {
-  size_t first = i.detail ? 1 : 0;
+  size_t first = i.detail & 1;
   forLanes(mask, [&](unsigned l) {
     Named barrier(warp, i.operands[first], l);
     uint64_t phase = barrier.counts.phase;
-    warp.release(barrier.clocks.arriving);
+    if (!(i.detail & 2))
+      warp.release(barrier.clocks.arriving, mask);
     uint32_t number =
         i.operands.size() > first + 1
             ? static_cast<uint32_t>(warp.at(i.operands[first + 1])[l])
@@ -186,25 +222,39 @@ static Step countBytes(Warp &warp, const Instruction &i, Mask mask) {
 }
 
 /// try_wait p, [b], state or parity: whether that phase has ended.
+template <bool acquires>
 static Step testPhase(Warp &warp, const Instruction &i, Mask mask) {
   bool waits = false;
+  const PhaseClock *one = nullptr;
+  bool isOne = true;
   forLanes(mask, [&](unsigned l) {
     Named barrier(warp, i.operands[1], l);
     bool ended = barrier.counts.phase != (warp.at(i.operands[2])[l] & 1);
     warp.at(i.operands[0])[l] = ended;
-    if (ended)
-      warp.acquire(barrier.clocks.ended);
+    isOne &= ended && (!one || one == &barrier.clocks);
+    one = &barrier.clocks;
     waits |= !ended;
   });
+  if (acquires && isOne)
+    warp.acquire(one->ended, mask);
+  else if (acquires)
+    forLanes(mask, [&](unsigned l) {
+      if (warp.at(i.operands[0])[l])
+        warp.acquire(Named(warp, i.operands[1], l).clocks.ended, Mask(1) << l);
+    });
   return waits ? Step::yields : Step::next;
 }
 
-/// cp.async.mbarrier.arrive: after the lane's copies.
+/// cp.async.mbarrier.arrive: after the lane's copies, of whose end the lane
+/// itself learns nothing.
 static Step arriveAfterCopies(Warp &warp, const Instruction &i, Mask mask) {
+  size_t copies = warp.block->cluster->agentOf(warp, Cluster::Side::laneCopies);
   forLanes(mask, [&](unsigned l) {
     warp.makeCopies(static_cast<int>(l), INT64_MAX);
     Named barrier(warp, i.operands[0], l);
-    warp.release(barrier.clocks.arriving);
+    Clock end(copies + 1);
+    end[copies] = warp.copyTime;
+    join(barrier.clocks.arriving.all, end);
     if (!i.detail)
       ++barrier.counts.pending;
     barrier.counts.arrive(1, barrier.clocks);
@@ -217,7 +267,8 @@ Execute ptx::findBarrier(const Parts &parts, Instruction &instruction) {
   const std::string &op = parts[0];
   if (op == "bar" || op == "barrier") {
     if (has(parts, "cluster"))
-      return has(parts, "arrive") ? clusterArrive
+      return has(parts, "arrive") ? has(parts, "relaxed") ? clusterArrive<false>
+                                                          : clusterArrive<true>
              : has(parts, "wait") ? clusterWait
                                   : nullptr;
     if (has(parts, "sync"))
@@ -238,7 +289,7 @@ Execute ptx::findBarrier(const Parts &parts, Instruction &instruction) {
   if (what == "inval")
     return invalidate;
   if (what == "try_wait" || what == "test_wait")
-    return testPhase;
+    return has(parts, "relaxed") ? testPhase<false> : testPhase<true>;
   if (what == "expect_tx")
     return countBytes<false>;
   if (what == "complete_tx")
@@ -250,6 +301,8 @@ Execute ptx::findBarrier(const Parts &parts, Instruction &instruction) {
     if (!expects && instruction.operands.size() == 2 &&
         has(parts, "shared::cluster"))
       instruction.detail = instruction.operands[0].value < 0;
+    if (has(parts, "relaxed"))
+      instruction.detail |= 2;
     return expects ? arriveAt<true> : arriveAt<false>;
   }
   return nullptr;

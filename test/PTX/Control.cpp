@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Branches, ends, and instructions that change nothing here: hints, fences
-// but those of bulk copies (every access is made in order), register budgets.
+// but those of proxies and barriers (every access is made in order), register
+// budgets.
 
 #include "LaneOps.h"
 
@@ -23,10 +24,11 @@ static Step branchByIndex(Warp &warp, const Instruction &i, Mask mask) {
 }
 
 static Step leave(Warp &warp, const Instruction &, Mask mask) {
-  const size_t stores = warp.block->cluster->storeAgent(warp);
+  const size_t stores =
+      warp.block->cluster->agentOf(warp, Cluster::Side::stores);
   forLanes(mask, [&](unsigned l) {
     warp.makeCopies(static_cast<int>(l), INT64_MAX);
-    if (warp.stores[l] > warp.clock[stores])
+    if (warp.stores[l] > warp.knowledgeOf(l).all[stores])
       throw Fault("a thread ends before its bulk copies to memory have read");
   });
   warp.alive &= ~mask;
@@ -35,10 +37,20 @@ static Step leave(Warp &warp, const Instruction &, Mask mask) {
 
 static Step trap(Warp &, const Instruction &, Mask) { throw Fault("a trap"); }
 
-/// What the warp has written is there for bulk copies to memory.
-static Step fenceProxy(Warp &warp, const Instruction &, Mask) {
-  warp.block->cluster->fenced[warp.agent] = warp.clock[warp.agent];
-  ++warp.clock[warp.agent];
+/// What lanes have written, and know of, is there for copies and products.
+static Step fenceProxy(Warp &warp, const Instruction &, Mask mask) {
+  warp.fence(mask);
+  return Step::next;
+}
+
+/// Barriers that the warp has initialised are there for copies, once others
+/// know of the fence.
+static Step fenceBarriers(Warp &warp, const Instruction &, Mask) {
+  for (Block &block : warp.block->cluster->blocks)
+    for (auto &[word, clocks] : block.phases)
+      if (clocks.isInitialised && clocks.agent == warp.self.agent &&
+          !clocks.fenceTime)
+        clocks.fenceTime = warp.self.time;
   return Step::next;
 }
 
@@ -59,6 +71,8 @@ Execute ptx::findControl(const Parts &parts, Instruction &instruction) {
   if (op == "fence" && parts.size() > 2 && parts[1] == "proxy" &&
       parts[2] == "async")
     return fenceProxy;
+  if (op == "fence" && parts.size() > 1 && parts[1] == "mbarrier_init")
+    return fenceBarriers;
   if (op == "griddepcontrol" || op == "fence" || op == "membar" ||
       op == "setmaxnreg" || op == "pmevent")
     return nothing;

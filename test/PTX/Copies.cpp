@@ -9,6 +9,9 @@ using namespace ptx;
 
 /// cp.async.cg.shared.global [to], [from], bytes{, bytes that are read}
 static Step copyAsync(Warp &warp, const Instruction &i, Mask mask) {
+  const size_t agent =
+      warp.block->cluster->agentOf(warp, Cluster::Side::laneCopies);
+  ++warp.copyTime;
   forLanes(mask, [&](unsigned l) {
     auto address = [&](const Operand &operand) {
       return warp.at(operand)[l] + static_cast<uint64_t>(operand.offset);
@@ -16,6 +19,7 @@ static Step copyAsync(Warp &warp, const Instruction &i, Mask mask) {
     LaneCopy copy;
     copy.lane = static_cast<int>(l);
     copy.group = warp.groups[l];
+    copy.time = warp.copyTime;
     copy.to = address(i.operands[0]) & 0xffffffff;
     copy.from = address(i.operands[1]);
     copy.bytes = static_cast<unsigned>(warp.at(i.operands[2])[l]);
@@ -26,7 +30,9 @@ static Step copyAsync(Warp &warp, const Instruction &i, Mask mask) {
     if (copy.bytesFrom > copy.bytes)
       throw Fault("reads more than it writes");
     // Wrong addresses show where the copy begins.
-    warp.resolve(Space::shared, copy.to, copy.bytes, copy.lane, Use::write);
+    warp.accessAs(warp.sideOf(agent, copy.time, l, /*isAsync=*/false), [&] {
+      warp.resolve(Space::shared, copy.to, copy.bytes, copy.lane, Use::write);
+    });
     if (copy.bytesFrom > 0)
       warp.resolve(Space::global, copy.from, copy.bytes, copy.lane, Use::read);
     warp.copies.push_back(copy);
@@ -47,53 +53,41 @@ static Step waitGroup(Warp &warp, const Instruction &i, Mask mask) {
     warp.makeCopies(static_cast<int>(l),
                     i.operands.empty() ? INT64_MAX : warp.groups[l] - left);
   });
+  // Over is what comes before all that is left.
+  uint32_t end = warp.copyTime;
+  for (const LaneCopy &copy : warp.copies)
+    end = std::min(end, copy.time - 1);
+  warp.learnEnd(warp.block->cluster->agentOf(warp, Cluster::Side::laneCopies),
+                end, !warp.block->cluster->launch.fencesLaneCopies, mask);
   return Step::next;
 }
 
-BulkCopy ptx::beginBulkCopy(Warp &warp) {
-  Cluster &cluster = *warp.block->cluster;
-  BulkCopy copy;
-  copy.agent = cluster.copyAgent();
-  copy.clock = warp.clock;
-  copy.clock[copy.agent] = ++cluster.copyTime;
-  return copy;
-}
-
-BulkCopy ptx::beginBulkStore(Warp &warp, unsigned lane) {
-  Cluster &cluster = *warp.block->cluster;
-  BulkCopy copy;
-  copy.agent = cluster.storeAgent(warp);
-  copy.clock = warp.clock;
-  for (size_t other = 0; other < cluster.numWarps(); ++other)
-    copy.clock[other] = std::min(copy.clock[other], cluster.fenced[other]);
-  copy.clock[copy.agent] = warp.stores[lane] = ++warp.storeTime;
-  return copy;
-}
-
-char *ptx::watch(Warp &warp, BulkCopy &copy, uint64_t address, unsigned bytes,
-                 Space space, unsigned lane, Use use) {
+/// The same for many bytes; the first of them.
+static char *accessAll(Warp &warp, uint64_t address, uint64_t bytes,
+                       Space space, unsigned lane, Use use) {
   if (space == Space::shared && address >> 48)
     space = Space::generic;
-  size_t agent = copy.agent;
-  std::swap(warp.agent, agent);
-  std::swap(warp.clock, copy.clock);
-  // A Fault ends the launch: nobody asks who the warp is then.
-  char *place =
-      warp.resolve(space, address, bytes, static_cast<int>(lane), use);
-  std::swap(warp.agent, agent);
-  std::swap(warp.clock, copy.clock);
-  return place;
-}
-
-/// The same for many bytes; the first of them.
-static char *watchAll(Warp &warp, BulkCopy &copy, uint64_t address,
-                      uint64_t bytes, Space space, unsigned lane, Use use) {
   char *first = nullptr;
   for (uint64_t offset = 0; offset < bytes; offset += 16) {
-    char *place = watch(warp, copy, address + offset, 16, space, lane, use);
+    char *place =
+        warp.resolve(space, address + offset, 16, static_cast<int>(lane), use);
     first = first ? first : place;
   }
   return first;
+}
+
+void ptx::beginBulkCopy(Warp &warp, BulkCopy &copy, uint64_t barrier,
+                        unsigned lane) {
+  Cluster &cluster = *warp.block->cluster;
+  copy.barrier = &barrierWord(warp, barrier, lane, copy.block);
+  checkBarrier(warp, lane, *copy.barrier, *copy.block, /*isCopy=*/true);
+  copy.agent = cluster.copyAgent(copy.block->phases[copy.barrier]);
+  copy.time = ++cluster.copyTimes[copy.agent - 4 * cluster.numWarps()];
+}
+
+void ptx::beginBulkStore(Warp &warp, BulkCopy &copy, unsigned lane) {
+  copy.agent = warp.block->cluster->agentOf(warp, Cluster::Side::stores);
+  copy.time = warp.stores[lane] = ++warp.storeTime;
 }
 
 /// cp.async.bulk.shared.global [to], [from], bytes, [barrier], from shared
@@ -109,15 +103,20 @@ static Step copyBulk(Warp &warp, const Instruction &i, Mask mask) {
     uint64_t bytes = warp.at(i.operands[2])[l] & 0xffffffff;
     if (bytes == 0 || bytes % 16)
       throw Fault("a bulk copy of " + std::to_string(bytes) + " bytes");
-    BulkCopy copy = loads ? beginBulkCopy(warp) : beginBulkStore(warp, l);
-    char *to = watchAll(warp, copy, address(i.operands[0]), bytes,
-                        loads ? Space::shared : Space::global, l, Use::write);
-    const char *from =
-        watchAll(warp, copy, address(i.operands[1]), bytes,
-                 loads && !near ? Space::global : Space::shared, l, Use::read);
-    copy.pieces.push_back({to, from, bytes});
+    BulkCopy copy;
     if (loads)
-      copy.barrier = &barrierWord(warp, address(i.operands[3]), l, copy.block);
+      beginBulkCopy(warp, copy, address(i.operands[3]), l);
+    else
+      beginBulkStore(warp, copy, l);
+    warp.accessAs(warp.sideOf(copy.agent, copy.time, l, /*isAsync=*/true), [&] {
+      char *to =
+          accessAll(warp, address(i.operands[0]), bytes,
+                    loads ? Space::shared : Space::global, l, Use::write);
+      const char *from = accessAll(
+          warp, address(i.operands[1]), bytes,
+          loads && !near ? Space::global : Space::shared, l, Use::read);
+      copy.pieces.push_back({to, from, bytes});
+    });
     cluster.bulk.push_back(std::move(copy));
   });
   return Step::next;
@@ -135,13 +134,15 @@ static Step waitBulk(Warp &warp, const Instruction &i, Mask mask) {
   Cluster &cluster = *warp.block->cluster;
   while (!cluster.bulk.empty())
     cluster.makeBulkCopy();
-  uint32_t &known = warp.clock[cluster.storeAgent(warp)];
+  uint32_t end = 0;
   forLanes(mask, [&](unsigned l) {
     const std::vector<uint32_t> &groups = warp.storeGroups[l];
     uint64_t left = warp.at(i.operands[0])[l];
     if (left < groups.size())
-      known = std::max(known, groups[groups.size() - 1 - left]);
+      end = std::max(end, groups[groups.size() - 1 - left]);
   });
+  warp.learnEnd(cluster.agentOf(warp, Cluster::Side::stores), end,
+                /*isAsync=*/true, mask);
   return Step::next;
 }
 

@@ -9,6 +9,7 @@
 #include "DriverState.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 
@@ -261,6 +262,9 @@ EXPORT Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
   launch->grid = {config->gridX, config->gridY, config->gridZ};
   launch->threads = {config->blockX, config->blockY, config->blockZ};
   launch->dynamicSharedBytes = config->sharedBytes;
+  // TODO(#35): kernels whose last commit follows one without a barrier of its
+  // own have no such fence; then this becomes the only way.
+  launch->fencesLaneCopies = std::getenv("GDN_PTX_STRICT") != nullptr;
   for (uint32_t i = 0; i < config->numAttributes; ++i)
     if (config->attributes[i].id == gdnrt::cuda::kClusterDimension)
       launch->cluster = config->attributes[i].value.cluster.x;

@@ -21,6 +21,7 @@ static Step shuffle(Warp &warp, const Instruction &i, Mask mask) {
   size_t first = hasFlag ? 2 : 1;
   if (members(warp, i, first + 3, mask) & ~mask)
     return Step::waits;
+  warp.exchange();
   Lanes from = warp.at(i.operands[first]);
   const Lanes &by = warp.at(i.operands[first + 1]),
               &how = warp.at(i.operands[first + 2]);
@@ -62,6 +63,7 @@ static Step vote(Warp &warp, const Instruction &i, Mask mask) {
   Mask wanted = members(warp, i, 2, mask);
   if (wanted & ~mask)
     return Step::waits;
+  warp.exchange();
   Mask yes = 0;
   forLanes(mask, [&](unsigned l) {
     yes |= static_cast<Mask>(warp.at(i.operands[1])[l] & 1) << l;
@@ -79,6 +81,7 @@ template <typename T>
 static Step reduce(Warp &warp, const Instruction &i, Mask mask) {
   if (members(warp, i, 2, mask) & ~mask)
     return Step::waits;
+  warp.exchange();
   bool isFirst = true;
   T result{};
   forLanes(mask, [&](unsigned l) {
@@ -113,8 +116,12 @@ static Step elect(Warp &warp, const Instruction &i, Mask mask) {
   return Step::next;
 }
 
+/// Lanes that are elsewhere count as in order, too.
 static Step meet(Warp &warp, const Instruction &i, Mask mask) {
-  return members(warp, i, 0, mask) & ~mask ? Step::waits : Step::next;
+  if (members(warp, i, 0, mask) & ~mask)
+    return Step::waits;
+  warp.meet();
+  return Step::next;
 }
 
 static Step active(Warp &warp, const Instruction &i, Mask mask) {

@@ -18,9 +18,9 @@ static Step moveTiles(Warp &warp, const Instruction &i, Mask mask) {
   for (unsigned row = 0; row < 8 * count; ++row) {
     uint64_t address =
         warp.at(place)[row] + static_cast<uint64_t>(place.offset);
-    rows[row] =
-        warp.resolve(Space::shared, address & 0xffffffff, 16,
-                     static_cast<int>(row), stores ? Use::write : Use::read);
+    // All lanes have something of each row.
+    rows[row] = warp.resolve(Space::shared, address & 0xffffffff, 16,
+                             kWholeWarp, stores ? Use::write : Use::read);
   }
   for (unsigned tile = 0; tile < count; ++tile) {
     Lanes &values = warp.at(i.operands[tile + (stores ? 1 : 0)]);
@@ -72,6 +72,7 @@ template <unsigned depth>
 static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
   if (mask != kAllLanes)
     return Step::waits;
+  warp.exchange();
   constexpr unsigned numA = depth / 4, numB = depth / 8;
   char type = static_cast<char>(i.detail);
   float a[16][depth], b[8][depth];
@@ -105,6 +106,7 @@ static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
 static Step multiplyTf32(Warp &warp, const Instruction &i, Mask mask) {
   if (mask != kAllLanes)
     return Step::waits;
+  warp.exchange();
   auto value = [&](unsigned operand, unsigned lane) {
     return fromBits<float>(warp.at(i.operands[operand])[lane] & 0xffffe000);
   };

@@ -61,24 +61,6 @@ static float element(uint16_t bits, bool isBFloat) {
   return isBFloat ? toFloat(BFloat{bits}) : toFloat(fromBits<Half>(bits));
 }
 
-/// Reads what a product needs, as the agent that makes the warp's products.
-template <typename F> static void asGroupAgent(Warp &warp, F f) {
-  Cluster &cluster = *warp.block->cluster;
-  size_t agent = cluster.groupAgent(warp);
-  Clock clock = warp.clock;
-  clock[agent] = ++warp.groupTime;
-  std::swap(warp.clock, clock);
-  std::swap(warp.agent, agent);
-  try {
-    f();
-  } catch (...) {
-    std::swap(warp.agent, agent);
-    throw;
-  }
-  std::swap(warp.agent, agent);
-  std::swap(warp.clock, clock);
-}
-
 /// wgmma.mma_async.sync.aligned.m64nNk16.f32.T.T {d}, {a} or descriptor,
 /// descriptor, scale-d, signs, transpositions.
 static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
@@ -102,29 +84,40 @@ static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
   float a[16][16], b[16][256]; // b by inner index and column
   // A descriptor has no rank: it means the block's own memory.
   const uint64_t own = uint64_t(warp.block->rank) << kSharedRankBit;
-  asGroupAgent(warp, [&] {
-    // f(n, k, element); eight at a time, which lie side by side in each layout.
-    auto read = [&](const Tile &tile, unsigned first, unsigned size, auto f) {
-      const bool isColumns = tile.isColumnMajor;
-      for (unsigned n = 0; n < size; n += isColumns ? 8 : 1)
-        for (unsigned k = 0; k < 16; k += isColumns ? 1 : 8) {
-          uint16_t bits[8];
-          std::memcpy(bits,
-                      warp.resolve(Space::shared, own | tile.at(first + n, k),
-                                   16, 0, Use::read),
-                      16);
-          for (unsigned j = 0; j < 8; ++j)
-            f(n + (isColumns ? j : 0), k + (isColumns ? 0 : j),
-              element(bits[j], isBFloat));
-        }
-    };
-    read(Tile(descriptor, isBColumnMajor), 0, columns,
-         [&](unsigned n, unsigned k, float value) { b[k][n] = value; });
-    if (!hasRegisters)
-      read(Tile(warp.at(i.operands[sums])[0], isAColumnMajor),
-           static_cast<unsigned>(warp.index) % 4 * 16, 16,
-           [&](unsigned row, unsigned k, float value) { a[row][k] = value; });
-  });
+  warp.exchange();
+  const size_t agent =
+      warp.block->cluster->agentOf(warp, Cluster::Side::products);
+  warp.accessAs(
+      warp.sideOf(agent, ++warp.groupTime, kWholeWarp,
+                  /*isAsync=*/true),
+      [&] {
+        // f(n, k, element); eight at a time, which lie side by side in each
+        // layout.
+        auto read = [&](const Tile &tile, unsigned first, unsigned size,
+                        auto f) {
+          const bool isColumns = tile.isColumnMajor;
+          for (unsigned n = 0; n < size; n += isColumns ? 8 : 1)
+            for (unsigned k = 0; k < 16; k += isColumns ? 1 : 8) {
+              uint16_t bits[8];
+              std::memcpy(bits,
+                          warp.resolve(Space::shared,
+                                       own | tile.at(first + n, k), 16, 0,
+                                       Use::read),
+                          16);
+              for (unsigned j = 0; j < 8; ++j)
+                f(n + (isColumns ? j : 0), k + (isColumns ? 0 : j),
+                  element(bits[j], isBFloat));
+            }
+        };
+        read(Tile(descriptor, isBColumnMajor), 0, columns,
+             [&](unsigned n, unsigned k, float value) { b[k][n] = value; });
+        if (!hasRegisters)
+          read(Tile(warp.at(i.operands[sums])[0], isAColumnMajor),
+               static_cast<unsigned>(warp.index) % 4 * 16, 16,
+               [&](unsigned row, unsigned k, float value) {
+                 a[row][k] = value;
+               });
+      });
   if (hasRegisters)
     for (unsigned lane = 0; lane < kLanes; ++lane)
       for (unsigned part = 0; part < 4; ++part)
@@ -163,8 +156,8 @@ static Step waitForProducts(Warp &warp, const Instruction &i, Mask mask) {
   std::vector<uint32_t> &ends = warp.groupEnds;
   if (ends.size() > left) {
     size_t done = ends.size() - left;
-    size_t agent = warp.block->cluster->groupAgent(warp);
-    warp.clock[agent] = std::max(warp.clock[agent], ends[done - 1]);
+    warp.learnEnd(warp.block->cluster->agentOf(warp, Cluster::Side::products),
+                  ends[done - 1], /*isAsync=*/true, mask);
     ends.erase(ends.begin(), ends.begin() + static_cast<ptrdiff_t>(done));
   }
   return Step::next;

@@ -12,8 +12,10 @@
 #include "Program.h"
 #include "Races.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
+#include <tuple>
 
 namespace ptx {
 
@@ -27,6 +29,8 @@ enum class Use { read, write, barrier };
 struct LaneCopy {
   int lane = 0;
   int64_t group = 0;
+  /// When it was asked for, by the time of the agent that makes it.
+  uint32_t time = 0;
   uint64_t to = 0, from = 0;
   unsigned bytes = 0, bytesFrom = 0;
 };
@@ -49,11 +53,19 @@ struct Warp {
   std::vector<char> local;
   /// The allocation that was used last.
   Range lastRange;
-  /// What the warp knows of the others' times, its own number among them, and
-  /// the PTX line where it is.
-  Clock clock;
-  size_t agent = 0;
-  int line = 0;
+  /// What all lanes of the warp know, and what some know that have waited
+  /// while others have not.
+  Knowledge knowledge, known;
+  Mask knowing = 0;
+  /// The warp as it accesses memory, and who does so for it.
+  Access self;
+  const Access *as = &self;
+  /// Lanes that wrote since all have met, or read since they have exchanged
+  /// values, and when the last one did.
+  Mask wrote = 0, read = 0;
+  uint32_t wroteTime = 0, readTime = 0;
+  /// Copies by cp.async: how many instructions asked for some.
+  uint32_t copyTime = 0;
   /// Products of warpgroups: how many were issued, and the last one of each
   /// group that was committed and not waited for.
   uint32_t groupTime = 0;
@@ -70,12 +82,32 @@ struct Warp {
   /// The bytes at an address of `space`, or a Fault.
   char *resolve(Space space, uint64_t address, unsigned bytes, int lane,
                 Use use);
-  /// What was done up to here becomes known to whom `clock` is given.
-  void release(Clock &known) {
-    join(known, clock);
-    ++clock[agent];
+  /// What `lanes` did up to here becomes known to whom `to` is given.
+  void release(Knowledge &to, Mask lanes);
+  void acquire(const Knowledge &from, Mask lanes);
+  /// fence.proxy.async by `lanes`.
+  void fence(Mask lanes);
+  /// All lanes are in order now, or what they have read is.
+  void meet();
+  void exchange();
+  /// The end, up to `time`, of what `agent` does for `lanes`.
+  void learnEnd(size_t agent, uint32_t time, bool isAsync, Mask lanes);
+  const Knowledge &knowledgeOf(unsigned lane) const {
+    return knowing >> (lane % kLanes) & 1 && lane < kLanes ? known : knowledge;
   }
-  void acquire(const Clock &known) { join(clock, known); }
+  /// An agent that works for a lane and knows what that one knows.
+  Access sideOf(size_t agent, uint32_t time, unsigned lane, bool isAsync) const;
+  /// Calls f() with accesses made by `side`.
+  template <typename F> void accessAs(const Access &side, F f) {
+    as = &side;
+    try {
+      f();
+    } catch (...) {
+      as = &self;
+      throw;
+    }
+    as = &self;
+  }
   /// Makes the copies of `lane` whose group is before `end`.
   void makeCopies(int lane, int64_t end);
 
@@ -85,19 +117,31 @@ struct Warp {
 
 private:
   bool choose(Mask &lanes, int &place, int &next) const;
+  uint32_t releasable(Mask lanes) const;
+  void tick();
+  void setMeetTime(uint32_t time, uint32_t exchangeTime);
+  template <typename F> void learn(Mask lanes, F f);
 };
 
 /// A barrier of a block, as bar.sync knows it.
 struct Barrier {
   int arrived = 0, expected = 0;
   std::vector<Warp *> waiting;
-  Clock known;
+  Knowledge known;
 };
 
 /// What those who arrive at a barrier in shared memory know, in this phase and
 /// in those before.
 struct PhaseClock {
-  Clock arriving, ended;
+  Knowledge arriving, ended;
+  uint32_t phase = 0;
+  /// Who makes the copies that it is told of; 0: there are none.
+  size_t copies = 0;
+  /// Who has initialised it, when, and when that was fenced for others.
+  bool isInitialised = false;
+  size_t agent = 0;
+  uint32_t time = 0, fenceTime = 0;
+  int line = 0;
 };
 
 struct Block {
@@ -128,9 +172,9 @@ struct BulkCopy {
   /// What is told of its end, or null, and the block it is in.
   uint64_t *barrier = nullptr;
   Block *block = nullptr;
-  /// Who makes it, and what that one knows.
+  /// Who makes it, and when.
   size_t agent = 0;
-  Clock clock;
+  uint32_t time = 0;
 };
 
 struct Launch {
@@ -139,6 +183,9 @@ struct Launch {
   uint32_t cluster = 1;
   size_t dynamicSharedBytes = 0;
   std::vector<char> parameters;
+  /// Whether products and bulk copies find what cp.async has copied only behind
+  /// a fence of proxies, as PTX says.
+  bool fencesLaneCopies = true;
 };
 
 /// Blocks that run at the same time.
@@ -157,21 +204,37 @@ struct Cluster {
   uint64_t executed = 0;
   /// Warps that have come to the barrier of the cluster.
   std::vector<Warp *> atClusterBarrier;
-  Clock clusterKnown, clusterArriving;
-  /// Bulk copies that tell a barrier, so far: the time of the agent that makes
-  /// them.
-  uint32_t copyTime = 0;
+  Knowledge clusterKnown, clusterArriving;
   size_t numWarps() const { return blocks.size() * blocks[0].warps.size(); }
-  size_t copyAgent() const { return numWarps(); }
-  /// By warp: the time up to which its writes are behind a fence, so that
-  /// copies to memory find them.
-  std::vector<uint32_t> fenced;
-  /// The agent that makes a warp's products.
-  size_t groupAgent(const Warp &warp) const;
-  /// The agent that makes a warp's bulk copies to memory.
-  size_t storeAgent(const Warp &warp) const {
-    return groupAgent(warp) + numWarps();
+  // Agents: warps, and for each one what makes its copies by cp.async, its
+  // products, and its bulk copies to memory; then those that make the bulk
+  // copies that a barrier is told of.
+  enum class Side { warp, laneCopies, products, stores, copies };
+  static constexpr size_t kCopyAgents = 32;
+  size_t numAgents() const { return 4 * numWarps() + kCopyAgents; }
+  size_t agentOf(const Warp &warp, Side side) const {
+    return static_cast<size_t>(side) * numWarps() + warp.self.agent;
   }
+  Side sideOf(size_t agent) const {
+    return static_cast<Side>(std::min<size_t>(agent / numWarps(), 4));
+  }
+  /// The agent of a barrier's copies; barriers beyond share agents.
+  size_t copyAgent(PhaseClock &clocks) {
+    if (!clocks.copies)
+      clocks.copies = 4 * numWarps() + numCopied++ % kCopyAgents;
+    return clocks.copies;
+  }
+  size_t numCopied = 0;
+  std::array<uint32_t, kCopyAgents> copyTimes{};
+
+  /// What is wrong, by the two PTX lines and the kind: each pair once.
+  std::map<std::tuple<int, int, int>, std::string> findings;
+  /// Keeps what is wrong with an access of `warp` to shared memory of `owner`.
+  void report(const Warp &warp, const Block &owner, const Access &access,
+              const Conflict &conflict, unsigned bytes);
+  /// The same with a barrier, at byte `offset`.
+  void reportBarrier(const Warp &warp, const Block &owner, size_t offset,
+                     const PhaseClock &clocks, bool isCopy);
   /// Makes the oldest bulk copy.
   void makeBulkCopy();
 
@@ -180,7 +243,14 @@ private:
   [[noreturn]] void reportDeadlock() const;
 };
 
-/// Runs a kernel over its grid; throws the first Fault.
+/// A line for each.
+std::string describeFindings(
+    const std::map<std::tuple<int, int, int>, std::string> &findings);
+
+/// "<kernel>: block 0, warp 1, PTX line 2: ld.shared.b32"
+std::string describe(const Warp &warp, const Kernel &kernel, int place);
+
+/// Runs a kernel over its grid; throws what was found, or the first Fault.
 void runKernel(const Launch &launch, const Memory &memory);
 
 // Barriers in shared memory (mbarrier): a word of counts, see Barriers.cpp.
@@ -188,13 +258,12 @@ uint64_t &barrierWord(Warp &warp, uint64_t address, unsigned lane,
                       Block *&owner);
 void completeTransaction(uint64_t &barrier, PhaseClock &clocks, int64_t bytes);
 
-/// A bulk copy without bytes, by an agent that knows what the warp knows. One
-/// to memory is of a lane, and knows what is behind a fence.
-BulkCopy beginBulkCopy(Warp &warp);
-BulkCopy beginBulkStore(Warp &warp, unsigned lane);
-/// Looks at bytes that a bulk copy reads or writes, as the agent that makes it.
-char *watch(Warp &warp, BulkCopy &copy, uint64_t address, unsigned bytes,
-            Space space, unsigned lane, Use use);
+/// Begins a bulk copy that tells a barrier, or one of a lane to memory.
+void beginBulkCopy(Warp &warp, BulkCopy &copy, uint64_t barrier, unsigned lane);
+void beginBulkStore(Warp &warp, BulkCopy &copy, unsigned lane);
+/// Whether the warp, or a bulk copy that it starts, finds the barrier ready.
+void checkBarrier(Warp &warp, unsigned lane, const uint64_t &word, Block &owner,
+                  bool isCopy);
 
 } // namespace ptx
 

@@ -202,6 +202,7 @@ TEST_F(Machine, ProductsOfWarpgroups) {
   mov.u32 %r5, tile;
   add.s32 %r4, %r4, %r5;
   st.shared.b16 [%r4], %h0;
+  fence.proxy.async.shared::cta;
   bar.sync 0;
   and.b32 %r6, %r0, 31;
   shr.u32 %r7, %r6, 2;
@@ -265,7 +266,7 @@ TEST_F(Machine, BulkCopiesToTheOtherBlockOfACluster) {
   @!%p0 bra MEET;
   mbarrier.init.shared::cta.b64 [%r2], 1;
   add.s32 %r3, %r1, 40;
-  st.shared.u32 [%r2+64], %r3;
+  st.shared.v4.u32 [%r2+64], {%r3, %r3, %r3, %r3};
   fence.proxy.async.shared::cta;
 MEET:
   barrier.cluster.arrive;
@@ -327,7 +328,10 @@ TEST_F(Machine, CopiesComeAtTheWaitAndNotBefore) {
   with.replace(with.find("WAIT"), 4, "  cp.async.wait_group 0;");
   without.replace(without.find("WAIT"), 4, "");
   EXPECT_EQ(run(with)[0], 5u);
-  EXPECT_EQ(run(without)[0], ~0u);
+  EXPECT_NE(fault(without).find("no cp.async.wait_group of warp 0"),
+            std::string::npos);
+  // What was there before is what it reads: nobody has waited.
+  EXPECT_EQ(reinterpret_cast<const uint32_t *>(out)[0], ~0u);
 }
 
 TEST_F(Machine, BarriersOfBulkCopies) {
@@ -338,6 +342,7 @@ TEST_F(Machine, BarriersOfBulkCopies) {
   setp.ne.s32 %p0, %r0, 0;
   @%p0 bra READ;
   mbarrier.init.shared::cta.b64 [%r1], 1;
+  fence.mbarrier_init.release.cluster;
   mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 64;
   cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1+64], [%rd0+512], 64, [%r1];
 READ:

@@ -5,10 +5,9 @@
 #include "Races.h"
 
 #include <algorithm>
+#include <new>
 
 using namespace ptx;
-
-static uint64_t bitOf(size_t agent) { return uint64_t(1) << (agent % 64); }
 
 void Races::reset(size_t bytes, size_t agents) {
   size_t words = (bytes + 3) / 4;
@@ -16,59 +15,146 @@ void Races::reset(size_t bytes, size_t agents) {
   if (words_.size() < words)
     words_.resize(words);
   ++round_;
-  if (reads_.size() < words * agents)
-    reads_.resize(words * agents);
+  if (numReads_ >= words * agents)
+    return;
+  numReads_ = words * agents;
+  reads_.reset(static_cast<Read *>(std::calloc(numReads_, sizeof(Read))));
+  if (!reads_)
+    throw std::bad_alloc();
 }
 
-int Races::read(size_t offset, size_t bytes, size_t agent, const Clock &clock,
-                int line) {
-  for (size_t i = offset / 4; i <= (offset + bytes - 1) / 4; ++i) {
-    Word &word = this->word(i);
-    if (word.time > clock[word.agent])
-      return word.writeLine;
-    word.readLine = line;
-    if (word.reader == agent || word.reader == kNobody) {
-      word.reader = static_cast<uint32_t>(agent);
-      word.readTime = clock[agent];
-      continue;
-    }
-    uint32_t *reads = &reads_[i * agents_];
-    if (word.reader != kSeveral) {
-      if (agents_ > 64)
-        std::fill_n(reads, agents_, 0);
-      reads[word.reader] = word.readTime;
-      word.readers = bitOf(word.reader);
-      word.reader = kSeveral;
-    }
-    reads[agent] = clock[agent];
-    word.readers |= bitOf(agent);
+/// Which bytes of word `index` an access has.
+static uint8_t maskOf(size_t index, size_t offset, size_t bytes) {
+  size_t begin = std::max(offset, index * 4) - index * 4,
+         end = std::min(offset + bytes, index * 4 + 4) - index * 4;
+  return static_cast<uint8_t>((1u << end) - (1u << begin));
+}
+
+static bool areOthers(unsigned lane, unsigned other) {
+  return lane != other || lane == kWholeWarp;
+}
+
+void Races::mark(size_t offset, size_t bytes) {
+  for (size_t i = offset / 4; i <= (offset + bytes - 1) / 4; ++i)
+    word(i).written |= maskOf(i, offset, bytes);
+}
+
+void Races::addRead(Word &word, size_t index, uint8_t mask,
+                    const Access &access) {
+  uint16_t agent = static_cast<uint16_t>(access.agent);
+  word.readLine = access.line;
+  if (word.reader == agent || word.reader == kNobody) {
+    bool isOneMore =
+        word.reader == agent && word.readTime > access.exchangeTime;
+    word.readLane = static_cast<uint8_t>(
+        isOneMore && word.readLane != access.lane ? kWholeWarp : access.lane);
+    word.readMask = word.reader == agent ? word.readMask | mask : mask;
+    word.reader = agent;
+    word.readTime = access.time;
+    return;
   }
-  return 0;
+  Read *reads = &reads_[index * agents_];
+  if (word.reader != kSeveral) {
+    if (agents_ > kBits)
+      std::fill_n(reads, agents_, Read{0, 0});
+    reads[word.reader] = {word.readTime, word.readLine};
+    word.readers = {};
+    setBit(word, word.reader);
+    word.reader = kSeveral;
+  }
+  reads[access.agent] = {access.time, access.line};
+  word.readMask |= mask;
+  setBit(word, access.agent);
 }
 
-int Races::write(size_t offset, size_t bytes, size_t agent, const Clock &clock,
-                 int line) {
+Conflict Races::read(size_t offset, size_t bytes, const Access &access) {
+  Conflict found;
+  const Clock &writes = *access.writes;
   for (size_t i = offset / 4; i <= (offset + bytes - 1) / 4; ++i) {
     Word &word = this->word(i);
-    if (word.time > clock[word.agent])
-      return word.writeLine;
+    uint8_t mask = maskOf(i, offset, bytes);
+    bool isOfLanes = false;
+    if (found.kind == Conflict::none) {
+      Conflict::Kind kind = Conflict::none;
+      if (word.writeMask & mask) {
+        isOfLanes = word.agent == access.agent && word.time > access.meetTime &&
+                    areOthers(word.writeLane, access.lane);
+        // Of a part of a word that several lanes wrote, one may be its own.
+        isOfLanes &= word.writeLane != kWholeWarp || mask == 0xf;
+        if (isOfLanes || word.time > writes[word.agent])
+          kind = Conflict::readsWrite;
+      }
+      if (kind == Conflict::none && (word.written & mask) != mask)
+        kind = Conflict::unwritten;
+      if (kind != Conflict::none)
+        found = {kind,           word.writeLine, word.agent, word.time,
+                 word.writeLane, i * 4,          isOfLanes};
+    }
+    addRead(word, i, mask, access);
+  }
+  return found;
+}
+
+/// Whether someone who has read the word is not known to be over.
+bool Races::findReader(const Word &word, size_t index, const Access &access,
+                       Conflict &found) const {
+  const Clock &known = *access.reads;
+  auto set = [&](size_t agent, uint32_t time, int line, bool isOfLanes) {
+    found = {Conflict::writesRead, line,      agent,    time,
+             word.readLane,        index * 4, isOfLanes};
+    return true;
+  };
+  if (word.reader == kNobody)
+    return false;
+  if (word.reader != kSeveral) {
+    bool isOfLanes =
+        word.reader == access.agent && word.readTime > access.exchangeTime &&
+        areOthers(word.readLane, access.lane) && word.readLine != access.line;
+    return (isOfLanes || word.readTime > known[word.reader]) &&
+           set(word.reader, word.readTime, word.readLine, isOfLanes);
+  }
+  const Read *reads = &reads_[index * agents_];
+  for (size_t part = 0; part < word.readers.size(); ++part)
+    for (uint64_t bits = word.readers[part]; bits; bits &= bits - 1)
+      for (size_t agent =
+               part * 64 + static_cast<size_t>(__builtin_ctzll(bits));
+           agent < agents_; agent += kBits)
+        if (reads[agent].time > known[agent])
+          return set(agent, reads[agent].time, reads[agent].line, false);
+  return false;
+}
+
+Conflict Races::write(size_t offset, size_t bytes, const Access &access) {
+  Conflict found;
+  const Clock &writes = *access.writes;
+  for (size_t i = offset / 4; i <= (offset + bytes - 1) / 4; ++i) {
+    Word &word = this->word(i);
+    uint8_t mask = maskOf(i, offset, bytes);
+    bool isSame = word.agent == access.agent && word.time > access.meetTime;
+    if (found.kind == Conflict::none && word.writeMask & mask) {
+      bool isOfLanes = isSame && areOthers(word.writeLane, access.lane) &&
+                       word.writeLane != kWholeWarp &&
+                       word.writeLine != access.line;
+      if (isOfLanes || word.time > writes[word.agent])
+        found = {Conflict::writesWrite, word.writeLine, word.agent, word.time,
+                 word.writeLane,        i * 4,          isOfLanes};
+    }
     // What was read before the last write is in order with that, which is in
     // order with this.
-    bool isOrdered = true;
-    if (word.reader == kSeveral) {
-      const uint32_t *reads = &reads_[i * agents_];
-      for (size_t other = 0; other < agents_; ++other)
-        isOrdered &=
-            !(word.readers & bitOf(other)) || reads[other] <= clock[other];
-    } else if (word.reader != kNobody) {
-      isOrdered = word.readTime <= clock[word.reader];
-    }
-    if (!isOrdered)
-      return word.readLine;
-    word.time = clock[agent];
-    word.agent = static_cast<uint32_t>(agent);
-    word.writeLine = line;
-    word.reader = kNobody;
+    if (found.kind == Conflict::none && word.readMask & mask)
+      findReader(word, i, access, found);
+    // Lanes of a warp may write parts of a word each.
+    bool isPart = isSame && mask != 0xf && word.writeMask;
+    word.writeLane = static_cast<uint8_t>(
+        isPart && word.writeLane != access.lane ? kWholeWarp : access.lane);
+    word.writeMask = isPart ? word.writeMask | mask : mask;
+    word.written |= mask;
+    word.time = access.time;
+    word.agent = static_cast<uint16_t>(access.agent);
+    word.writeLine = access.line;
+    word.readMask &= static_cast<uint8_t>(~mask);
+    if (!word.readMask)
+      word.reader = kNobody;
   }
-  return 0;
+  return found;
 }

@@ -92,7 +92,21 @@ static Step copyBox(Warp &warp, const Instruction &i, Mask mask) {
     for (uint32_t d = 0; d < rank; ++d)
       begin[d] = static_cast<int32_t>(warp.at(i.operands[mapAt0 + 1 + d])[l]);
 
-    BulkCopy copy = stores ? beginBulkStore(warp, l) : beginBulkCopy(warp);
+    BulkCopy copy;
+    if (stores)
+      beginBulkStore(warp, copy, l);
+    else
+      beginBulkCopy(warp, copy, address(i.operands[2 + rank]), l);
+    const Access side = warp.sideOf(copy.agent, copy.time, l, /*isAsync=*/true);
+    auto access = [&](Space space, uint64_t place, unsigned bytes, Use use) {
+      if (space == Space::shared && place >> 48)
+        space = Space::generic;
+      char *found = nullptr;
+      warp.accessAs(side, [&] {
+        found = warp.resolve(space, place, bytes, static_cast<int>(l), use);
+      });
+      return found;
+    };
     BoxRows rows(map, begin);
     auto isInside = [&](int64_t column) {
       return column >= 0 && static_cast<uint64_t>(column) < map.sizes[0];
@@ -103,16 +117,15 @@ static Step copyBox(Warp &warp, const Instruction &i, Mask mask) {
       for (unsigned byte = 0; byte < TensorMap::kPieceBytes; byte += kChunk) {
         // The swizzle goes by addresses: bits 7 to 9 change bits 4 to 6.
         uint64_t place = (shared + byte) ^ (shared >> 3 & 0x70);
-        char *near = watch(warp, copy, place, kChunk, Space::shared, l,
-                           stores ? Use::read : Use::write);
+        char *near = access(Space::shared, place, kChunk,
+                            stores ? Use::read : Use::write);
         auto add = [&](unsigned offset, bool hasData, unsigned bytes) {
           char *far = nullptr;
           if (hasData)
-            far =
-                watch(warp, copy,
-                      row + static_cast<uint64_t>(begin[0]) * kElement + byte +
-                          offset,
-                      bytes, Space::global, l, stores ? Use::write : Use::read);
+            far = access(Space::global,
+                         row + static_cast<uint64_t>(begin[0]) * kElement +
+                             byte + offset,
+                         bytes, stores ? Use::write : Use::read);
           if (!stores)
             copy.pieces.push_back({near + offset, far, bytes});
           else if (far)
@@ -131,9 +144,6 @@ static Step copyBox(Warp &warp, const Instruction &i, Mask mask) {
       }
       shared += TensorMap::kPieceBytes;
     } while (rows.advance());
-    if (!stores)
-      copy.barrier =
-          &barrierWord(warp, address(i.operands[2 + rank]), l, copy.block);
     cluster.bulk.push_back(std::move(copy));
   });
   return Step::next;
