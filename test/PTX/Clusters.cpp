@@ -145,7 +145,9 @@ void Cluster::run(uint32_t first) {
     block.barriers = {};
     block.phases.clear();
     size_t agents = numAgents();
-    block.races.reset(block.shared.size(), agents);
+    block.races.reset(block.shared.size(), agents, launch.isStrict);
+    block.visits.assign(agents, {});
+    block.leaving.reset(agents);
     for (Warp &warp : block.warps) {
       warp.self.agent =
           block.rank * block.warps.size() + static_cast<size_t>(warp.index);
@@ -163,8 +165,9 @@ void Cluster::run(uint32_t first) {
       warp.places.fill(0);
       warp.copies.clear();
       warp.groups.fill(0);
-      warp.groupTime = 0;
+      warp.groupTime = warp.groupDone = 0;
       warp.groupEnds.clear();
+      warp.sums.clear();
       warp.storeTime = 0;
       warp.stores.fill(0);
       warp.storeGroups.fill({});
@@ -193,6 +196,7 @@ void Cluster::run(uint32_t first) {
       reportDeadlock();
     }
   }
+  reportVisits();
 }
 
 void Cluster::makeBulkCopy() {

@@ -31,6 +31,10 @@ static Step leave(Warp &warp, const Instruction &, Mask mask) {
     if (warp.stores[l] > warp.knowledgeOf(l).all[stores])
       throw Fault("a thread ends before its bulk copies to memory have read");
   });
+  // What it knows, and what lanes know that have waited alone.
+  warp.block->leaving.add(warp.knowledge);
+  if (warp.knowing & mask)
+    warp.block->leaving.add(warp.known);
   warp.alive &= ~mask;
   return Step::next;
 }

@@ -58,7 +58,7 @@ static Step waitGroup(Warp &warp, const Instruction &i, Mask mask) {
   for (const LaneCopy &copy : warp.copies)
     end = std::min(end, copy.time - 1);
   warp.learnEnd(warp.block->cluster->agentOf(warp, Cluster::Side::laneCopies),
-                end, !warp.block->cluster->launch.fencesLaneCopies, mask);
+                end, !warp.block->cluster->launch.isStrict, mask);
   return Step::next;
 }
 

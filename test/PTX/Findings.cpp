@@ -143,6 +143,34 @@ void Cluster::reportBarrier(const Warp &warp, const Block &owner, size_t offset,
   text = out.str();
 }
 
+void Cluster::reportSums(const Warp &warp) {
+  std::string &text = findings[{warp.self.line, 0, Conflict::unwritten + 2}];
+  if (text.empty())
+    text = launch.kernel->name + ": block " +
+           std::to_string(warp.block->id[0]) + ", warp " +
+           std::to_string(warp.index) + ", " +
+           atLine(*launch.kernel, warp.self.line) +
+           ": uses sums of a product; no wgmma.wait_group for a group that was "
+           "committed";
+}
+
+void Cluster::reportVisits() {
+  for (const Block &block : blocks)
+    for (size_t agent = 0; agent < block.visits.size(); ++agent) {
+      auto [time, line] = block.visits[agent];
+      // Of a warp, others know what it told behind it.
+      if (time <= block.leaving.all[agent])
+        continue;
+      std::string &text = findings[{line, 0, Conflict::unwritten + 3}];
+      if (text.empty())
+        text = launch.kernel->name + ": block " + std::to_string(block.id[0]) +
+               " may have ended when its shared memory is used by " +
+               describeAgent(*this, agent, kWholeWarp) + " in " +
+               atLine(*launch.kernel, line) +
+               "; no barrier of the cluster behind it";
+    }
+}
+
 std::string ptx::describeFindings(
     const std::map<std::tuple<int, int, int>, std::string> &findings) {
   static constexpr size_t kMost = 20;

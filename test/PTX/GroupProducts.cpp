@@ -132,7 +132,9 @@ static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
     for (unsigned k = 0; k < 16; ++k)
       for (unsigned column = 0; column < columns; ++column)
         products[row][column] += a[row][k] * b[k][column];
+  warp.sums.resize(warp.values.size());
   for (unsigned at = 0; at < sums; ++at) {
+    warp.sums[static_cast<size_t>(i.operands[at].value)] = warp.groupTime;
     Lanes &to = warp.at(i.operands[at]);
     for (unsigned lane = 0; lane < kLanes; ++lane) {
       unsigned row = lane / 4 + 8 * (at / 2 % 2);
@@ -142,6 +144,15 @@ static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
     }
   }
   return Step::next;
+}
+
+void Warp::checkSums(const Instruction &instruction) {
+  if (instruction.isProduct)
+    return;
+  for (const Operand &operand : instruction.operands)
+    if (operand.value >= 0 &&
+        sums[static_cast<size_t>(operand.value)] > groupDone)
+      return block->cluster->reportSums(*this);
 }
 
 static Step fence(Warp &, const Instruction &, Mask mask) {
@@ -156,6 +167,7 @@ static Step waitForProducts(Warp &warp, const Instruction &i, Mask mask) {
   std::vector<uint32_t> &ends = warp.groupEnds;
   if (ends.size() > left) {
     size_t done = ends.size() - left;
+    warp.groupDone = ends[done - 1];
     warp.learnEnd(warp.block->cluster->agentOf(warp, Cluster::Side::products),
                   ends[done - 1], /*isAsync=*/true, mask);
     ends.erase(ends.begin(), ends.begin() + static_cast<ptrdiff_t>(done));
@@ -192,6 +204,7 @@ Execute ptx::findGroupProduct(const Parts &parts, Instruction &instruction) {
   if (error != std::errc() || std::string(rest) != "k16" || columns % 8 ||
       columns > 256 || instruction.groups[0] != static_cast<int>(columns / 2))
     return nullptr;
+  instruction.isProduct = true;
   instruction.detail = columns | (parts[6] == "bf16" ? 1 << 16 : 0);
   return multiply;
 }

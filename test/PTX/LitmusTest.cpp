@@ -265,8 +265,10 @@ std::vector<Litmus> litmus() {
        "a race with"},
       {"bulk_over_what_was_read",
        kReady + copy(0, 0, 256) + wait(0) + kReadOther + kMeet +
-           copy(1, 0, 256),
+           copy(1, 0, 256) + wait(1),
        ""},
+      {"bulk_outlives_the_block", kReady + copy(0, 0, 256),
+       "may have ended when its shared memory is used by a bulk copy"},
       // Bulk copies to memory.
       {"store",
        kWrite + kFence + kMeet + kStore + kCommitStore + kWaitStore + kMeet +
@@ -319,6 +321,18 @@ std::vector<Litmus> litmus() {
        kWriteTile + kFence + kMeet + kMultiply + kCommitProduct + kWaitProduct +
            kWriteTile,
        kNoProductWait, 128},
+      {"product_sums",
+       kWriteTile + kFence + kMeet + kMultiply + kCommitProduct + kWaitProduct +
+           "  mov.u32 %r24, %r20;\n",
+       "", 128},
+      {"product_sums_without_wait",
+       kWriteTile + kFence + kMeet + kMultiply + kCommitProduct +
+           "  mov.u32 %r24, %r20;\n" + kWaitProduct,
+       "uses sums of a product", 128},
+      {"product_sums_without_commit",
+       kWriteTile + kFence + kMeet + kMultiply + kWaitProduct +
+           "  mov.u32 %r24, %r20;\n",
+       "uses sums of a product", 128},
       // Clusters.
       {"cluster", kClusterWrite + kClusterMeet + kClusterRead + kClusterMeet,
        "", 32, 2},
@@ -330,6 +344,8 @@ std::vector<Litmus> litmus() {
            "  barrier.cluster.wait.acquire;\n" +
            kClusterRead + kClusterMeet,
        kNoBarrier, 32, 2},
+      {"cluster_ends_early", kClusterWrite + kClusterMeet + kClusterRead,
+       "may have ended when its shared memory is used by warp 0", 32, 2},
       // What was there before.
       {"unwritten", kReadOther, kUnwritten},
   };

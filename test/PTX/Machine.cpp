@@ -59,6 +59,10 @@ char *Warp::resolve(Space space, uint64_t address, unsigned bytes, int lane,
     if (offset >= target->shared.size() ||
         bytes > target->shared.size() - offset)
       return fail("outside of shared memory:");
+    // Copies that tell a barrier use memory after the warp has gone on.
+    const size_t copies = 4 * block->cluster->numWarps();
+    if (target != block || as->agent >= copies)
+      target->visits[as->agent] = {as->time, self.line};
     if (use == Use::barrier)
       return target->shared.data() + offset;
     Access access = *as;
@@ -181,6 +185,8 @@ Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed) {
       }
       ++executed;
       self.line = instruction.line;
+      if (groupTime > groupDone)
+        checkSums(instruction);
       Step step = Step::next;
       if (mask) {
         try {

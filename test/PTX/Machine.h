@@ -70,6 +70,9 @@ struct Warp {
   /// group that was committed and not waited for.
   uint32_t groupTime = 0;
   std::vector<uint32_t> groupEnds;
+  /// By value, the last product that adds to it, and the last one that is over.
+  std::vector<uint32_t> sums;
+  uint32_t groupDone = 0;
   /// Bulk copies to memory: how many were begun, and by lane the last one of
   /// the lane and of each group that it committed.
   uint32_t storeTime = 0;
@@ -117,6 +120,7 @@ struct Warp {
 
 private:
   bool choose(Mask &lanes, int &place, int &next) const;
+  void checkSums(const Instruction &instruction);
   uint32_t releasable(Mask lanes) const;
   void tick();
   void setMeetTime(uint32_t time, uint32_t exchangeTime);
@@ -153,6 +157,10 @@ struct Block {
   std::array<Barrier, 16> barriers;
   std::map<uint64_t *, PhaseClock> phases;
   Races races;
+  /// By agent, when and in which line one from outside used the shared memory
+  /// last, and what warps knew when they ended.
+  std::vector<std::pair<uint32_t, int>> visits;
+  Knowledge leaving;
 
   /// A warp's threads come to barrier `id`; `threads` are expected, 0: all.
   /// True if that opened it.
@@ -183,9 +191,10 @@ struct Launch {
   uint32_t cluster = 1;
   size_t dynamicSharedBytes = 0;
   std::vector<char> parameters;
-  /// Whether products and bulk copies find what cp.async has copied only behind
-  /// a fence of proxies, as PTX says.
-  bool fencesLaneCopies = true;
+  /// Whether what does no harm on a GPU is told, too: copies by cp.async that
+  /// products find without a fence of proxies, and reads of bytes of shared
+  /// memory that nobody has written, whose values may go nowhere.
+  bool isStrict = true;
 };
 
 /// Blocks that run at the same time.
@@ -232,6 +241,10 @@ struct Cluster {
   /// Keeps what is wrong with an access of `warp` to shared memory of `owner`.
   void report(const Warp &warp, const Block &owner, const Access &access,
               const Conflict &conflict, unsigned bytes);
+  /// The same with sums of products that may not be there.
+  void reportSums(const Warp &warp);
+  /// The same with blocks that end before others have used their memory.
+  void reportVisits();
   /// The same with a barrier, at byte `offset`.
   void reportBarrier(const Warp &warp, const Block &owner, size_t offset,
                      const PhaseClock &clocks, bool isCopy);

@@ -249,6 +249,8 @@ TEST_F(Machine, ClustersReadTheSharedMemoryOfOthers) {
   xor.b32 %r4, %r1, 1;
   mapa.shared::cluster.u32 %r5, %r2, %r4;
   ld.shared::cluster.u32 %r6, [%r5];
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
   mul.wide.u32 %rd2, %r1, 4;
   add.s64 %rd2, %rd0, %rd2;
   @%p0 st.global.u32 [%rd2], %r6;

@@ -68,6 +68,9 @@ struct Instruction {
   std::vector<int> targets;
   /// What an instruction's decoder keeps: a count, a shape.
   int64_t detail = 0;
+  /// Whether it is a product of warpgroups, which takes sums that are under
+  /// way.
+  bool isProduct = false;
   /// The line of the module's text, from 1, and the opcode.
   int line = 0;
   std::string opcode;

@@ -9,7 +9,8 @@
 
 using namespace ptx;
 
-void Races::reset(size_t bytes, size_t agents) {
+void Races::reset(size_t bytes, size_t agents, bool findsUnwritten) {
+  findsUnwritten_ = findsUnwritten;
   size_t words = (bytes + 3) / 4;
   agents_ = agents;
   if (words_.size() < words)
@@ -84,7 +85,8 @@ Conflict Races::read(size_t offset, size_t bytes, const Access &access) {
         if (isOfLanes || word.time > writes[word.agent])
           kind = Conflict::readsWrite;
       }
-      if (kind == Conflict::none && (word.written & mask) != mask)
+      if (kind == Conflict::none && findsUnwritten_ &&
+          (word.written & mask) != mask)
         kind = Conflict::unwritten;
       if (kind != Conflict::none)
         found = {kind,           word.writeLine, word.agent, word.time,

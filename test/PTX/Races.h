@@ -49,7 +49,7 @@ struct Conflict {
 class Races {
 public:
   /// Memory that nobody has written, and who may use it.
-  void reset(size_t bytes, size_t agents);
+  void reset(size_t bytes, size_t agents, bool findsUnwritten);
   /// An access, and what it is in conflict with first.
   Conflict read(size_t offset, size_t bytes, const Access &access);
   Conflict write(size_t offset, size_t bytes, const Access &access);
@@ -98,6 +98,7 @@ private:
                   Conflict &found) const;
 
   size_t agents_ = 0, numReads_ = 0;
+  bool findsUnwritten_ = true;
   uint32_t round_ = 0;
   std::vector<Word> words_;
   struct Free {
