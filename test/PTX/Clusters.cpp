@@ -252,7 +252,7 @@ void ptx::runKernel(const Launch &launch, const Memory &memory) {
   std::atomic<uint32_t> next{0};
   std::mutex lock;
   std::string message;
-  std::map<std::tuple<int, int, int>, std::string> findings;
+  Findings::All findings;
   auto work = [&] {
     Cluster cluster(launch, memory);
     std::string wrong;
@@ -279,7 +279,7 @@ void ptx::runKernel(const Launch &launch, const Memory &memory) {
   for (std::thread &thread : threads)
     thread.join();
   if (!findings.empty())
-    message = describeFindings(findings) + message;
+    throw Findings(describeFindings(findings) + message, std::move(findings));
   if (!message.empty())
     throw Fault(message);
 }

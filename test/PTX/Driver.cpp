@@ -42,6 +42,16 @@ Result report(const std::string &text) {
   return kIllegalState;
 }
 
+/// Adds lines to the file GDN_PTX_REPORT, if a script wants to read them.
+void append(const std::string &lines) {
+  const char *name = std::getenv("GDN_PTX_REPORT");
+  std::lock_guard<std::mutex> guard(state().lock);
+  if (std::FILE *file = name ? std::fopen(name, "a") : nullptr) {
+    std::fputs(lines.c_str(), file);
+    std::fclose(file);
+  }
+}
+
 /// Host addresses of the device's memory, or null.
 char *deviceBytes(Address address, size_t bytes) {
   ptx::Range range = state().memory.find(address);
@@ -300,6 +310,9 @@ EXPORT Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
                   try {
                     ptx::runKernel(*launch, state().memory);
                     return 0;
+                  } catch (const ptx::Findings &findings) {
+                    append(findings.json(launch->kernel->name));
+                    return report(findings.what());
                   } catch (const ptx::Fault &fault) {
                     return report(fault.what());
                   }

@@ -171,8 +171,22 @@ void Cluster::reportVisits() {
     }
 }
 
-std::string ptx::describeFindings(
-    const std::map<std::tuple<int, int, int>, std::string> &findings) {
+std::string Findings::json(const std::string &kernel) const {
+  static constexpr const char *kKinds[] = {
+      "",          "reads_write", "writes_write", "writes_read",
+      "unwritten", "barrier",     "sums",         "ends_early"};
+  std::ostringstream out;
+  for (const auto &[key, text] : all) {
+    auto [line, other, kind] = key;
+    // Kernels, opcodes and the words here have nothing to escape.
+    out << "{\"kernel\": \"" << kernel << "\", \"line\": " << line
+        << ", \"other\": " << other << ", \"kind\": \"" << kKinds[kind]
+        << "\", \"text\": \"" << text << "\"}\n";
+  }
+  return out.str();
+}
+
+std::string ptx::describeFindings(const Findings::All &findings) {
   static constexpr size_t kMost = 20;
   std::string text;
   size_t count = 0;

@@ -385,6 +385,14 @@ TEST_P(Litmuses, AreTold) {
         << litmus.body;
 }
 
+TEST(Findings, AsJson) {
+  Findings found("", {{{12, 7, Conflict::readsWrite}, "what is said"}});
+  EXPECT_EQ(found.json("test"),
+            R"({"kernel": "test", "line": 12, "other": 7, )"
+            R"("kind": "reads_write", "text": "what is said"})"
+            "\n");
+}
+
 INSTANTIATE_TEST_SUITE_P(SharedMemory, Litmuses, ::testing::ValuesIn(litmus()),
                          [](const auto &info) {
                            return std::string(info.param.name);

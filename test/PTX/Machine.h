@@ -256,9 +256,18 @@ private:
   [[noreturn]] void reportDeadlock() const;
 };
 
+/// What was found in a launch, by PTX lines and kind.
+struct Findings : Fault {
+  using All = std::map<std::tuple<int, int, int>, std::string>;
+  Findings(const std::string &text, All all)
+      : Fault(text), all(std::move(all)) {}
+  /// Each as an object of JSON in a line of its own.
+  std::string json(const std::string &kernel) const;
+  All all;
+};
+
 /// A line for each.
-std::string describeFindings(
-    const std::map<std::tuple<int, int, int>, std::string> &findings);
+std::string describeFindings(const Findings::All &findings);
 
 /// "<kernel>: block 0, warp 1, PTX line 2: ld.shared.b32"
 std::string describe(const Warp &warp, const Kernel &kernel, int place);
