@@ -13,6 +13,8 @@
 
 using namespace ptx;
 
+/// Instructions a warp runs before the next one's turn.
+static constexpr uint64_t kTurn = 2000;
 /// Rounds in which nothing moves before that counts as a deadlock.
 static constexpr int kIdleRounds = 1000;
 
@@ -178,6 +180,11 @@ void Cluster::run(uint32_t first) {
       }
     }
   }
+  order.clear();
+  for (Block &block : blocks)
+    for (Warp &warp : block.warps)
+      order.push_back(&warp);
+  chosen = launch.seed + first;
   atClusterBarrier.clear();
   clusterKnown.clear();
   clusterArriving.clear();
@@ -217,19 +224,36 @@ void Cluster::makeBulkCopy() {
   completeTransaction(*copy.barrier, clocks, static_cast<int64_t>(bytes));
 }
 
+uint64_t Cluster::choose(uint64_t end) {
+  if (!launch.seed)
+    return 0;
+  // Linear congruences of Knuth's; the upper bits are the better ones.
+  chosen = chosen * 6364136223846793005u + 1442695040888963407u;
+  return (chosen >> 33) % end;
+}
+
 /// One turn for each warp; whether something moved.
 bool Cluster::turn(bool &ended) {
   bool hasMoved = false;
   ended = true;
-  for (Block &block : blocks)
-    for (Warp &warp : block.warps) {
-      if (!warp.alive)
-        continue;
-      ended = false;
-      if (warp.isAtBarrier)
-        continue;
-      hasMoved |= warp.run(*launch.kernel, executed) != Warp::Outcome::idle;
-    }
+  if (launch.seed)
+    for (size_t i = order.size(); i > 1; --i)
+      std::swap(order[i - 1], order[choose(i)]);
+  for (Warp *warp : order) {
+    if (!warp->alive)
+      continue;
+    ended = false;
+    if (warp->isAtBarrier)
+      continue;
+    // Some stay behind by rounds, and some go on alone.
+    if (launch.seed && choose(4) == 0)
+      continue;
+    hasMoved |= warp->run(*launch.kernel, executed,
+                          launch.seed ? uint64_t(64) << choose(8) : kTurn) !=
+                Warp::Outcome::idle;
+    if (launch.seed && !bulk.empty() && choose(4) == 0)
+      makeBulkCopy();
+  }
   return hasMoved;
 }
 

@@ -289,6 +289,8 @@ EXPORT Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
   // TODO(#35): commits of several channels with one barrier have no fence, and
   // verify reads rows behind the last one; then there is no other way.
   launch->isStrict = std::getenv("GDN_PTX_STRICT") != nullptr;
+  const char *seed = std::getenv("GDN_PTX_SEED");
+  launch->seed = seed ? std::strtoull(seed, nullptr, 10) : 0;
   for (uint32_t i = 0; i < config->numAttributes; ++i)
     if (config->attributes[i].id == gdnrt::cuda::kClusterDimension)
       launch->cluster = config->attributes[i].value.cluster.x;

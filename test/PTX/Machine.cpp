@@ -8,8 +8,6 @@
 
 using namespace ptx;
 
-/// Instructions a warp runs before the next one's turn.
-static constexpr uint64_t kTurn = 2000;
 /// A turn of so few instructions is one more look at a barrier, or at several.
 static constexpr uint64_t kIdleTurn = 32;
 
@@ -150,8 +148,9 @@ bool Warp::choose(Mask &lanes, int &place, int &next) const {
   return true;
 }
 
-Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed) {
-  uint64_t begin = executed, end = begin + kTurn;
+Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed,
+                        uint64_t turn) {
+  uint64_t begin = executed, end = begin + turn;
   Mask lanes = 0;
   int place = 0, next = 0;
   auto setPlaces = [&](Mask mask, int value) {

@@ -116,7 +116,7 @@ struct Warp {
 
   enum class Outcome { ended, blocked, idle, running };
   /// Runs until the warp waits, or for a while.
-  Outcome run(const Kernel &kernel, uint64_t &executed);
+  Outcome run(const Kernel &kernel, uint64_t &executed, uint64_t turn);
 
 private:
   bool choose(Mask &lanes, int &place, int &next) const;
@@ -195,6 +195,9 @@ struct Launch {
   /// products find without a fence of proxies, and reads of bytes of shared
   /// memory that nobody has written, whose values may go nowhere.
   bool isStrict = true;
+  /// Of whose turn it is, for how long, and when bulk copies are made; 0: warps
+  /// in their order, and copies as late as the program allows.
+  uint64_t seed = 0;
 };
 
 /// Blocks that run at the same time.
@@ -252,6 +255,10 @@ struct Cluster {
   void makeBulkCopy();
 
 private:
+  /// The next number of the schedule's, below `end`; 0 without a seed.
+  uint64_t choose(uint64_t end);
+  uint64_t chosen = 0;
+  std::vector<Warp *> order;
   bool turn(bool &ended);
   [[noreturn]] void reportDeadlock() const;
 };
