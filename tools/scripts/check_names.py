@@ -22,6 +22,10 @@ import suites
 # A case of before, and what stands for it now.
 RENAMED = {
     r"lit: gdn\.Pipeline\.gpu-prefill-heads\.test": r"lit: .*gpu-prefill-heads-\w+\.test",
+    r"lit: gdn\.Pipeline\.gpu-prefill-parts\.test": r"lit: .*gpu-prefill-v-split\.test",
+    r"integration: .*ValueParts\.EqualBits": r"integration: .*VSplits\.EqualBits",
+    r"integration: .*ChunkSlots\.\w+": r"integration: .*ChunkSlots\.\w*Sequences\w*",
+    r"integration: .*SegmentSlots\.\w+": r"integration: .*SegmentSlots\.\w*Sequences\w*",
     r"unit: integration\.cpu\.(behaviour|chunks|configurations)": r"integration: .*",
     r"kernels\.lock: kernels\.lock": r"kernels\.lock: lock\..*",
     r"demo: demo": r"pytest: .*test_demo\.test_on_the_cpu",
