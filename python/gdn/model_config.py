@@ -29,6 +29,9 @@ _DTYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
 _MOST_NESTED = 64
 _MOST_SHOWN = 60
 
+#: OLMo-Hybrid fixes this epsilon; `rms_norm_eps` is that of its other norms.
+OLMO_NORM_EPS = 1e-5
+
 
 class ConfigError(ValueError):
     """A configuration that gdn-compile refuses. The message names the file, the key, what was
@@ -326,8 +329,7 @@ def _read_olmo(reader: _Reader, fields: dict) -> None:
     _read_heads(reader, fields)
     _refuse_flag(reader, "linear_use_gate", True)
     fields["doubled_beta"] = reader.boolean("linear_allow_neg_eigval")
-    # The model fixes this eps; `rms_norm_eps` belongs to its other norms.
-    fields["norm_eps"] = 1e-5
+    fields["norm_eps"] = OLMO_NORM_EPS
 
 
 def _read_kimi(reader: _Reader, fields: dict) -> None:

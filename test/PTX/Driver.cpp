@@ -286,8 +286,8 @@ EXPORT Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
   launch->grid = {config->gridX, config->gridY, config->gridZ};
   launch->threads = {config->blockX, config->blockY, config->blockZ};
   launch->dynamicSharedBytes = config->sharedBytes;
-  // TODO(#35): commits of several channels with one barrier have no fence, and
-  // verify reads rows behind the last one; then there is no other way.
+  // Not always: commits of several channels with one barrier have no fence yet,
+  // and verify reads rows behind the last one.
   launch->isStrict = std::getenv("GDN_PTX_STRICT") != nullptr;
   const char *seed = std::getenv("GDN_PTX_SEED");
   launch->seed = seed ? std::strtoull(seed, nullptr, 10) : 0;

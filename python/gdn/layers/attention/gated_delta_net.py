@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from ...model_config import OLMO_NORM_EPS
 from ...runtime import Kernel, Pool
 from .device_arrays import empty_like_rows, floats_beside, stream_of
 from .gdn_layer import GDNLayer
@@ -103,9 +104,8 @@ class GatedDeltaNetAttention:
         # Models have several epsilons, and not all have a gate: the image was made of the right
         # ones.
         named = {} if "norm_constants" in self._taken else kernels
-        # OLMo-Hybrid fixes this eps; its rms_norm_eps is that of other norms.
         is_olmo = getattr(config, "model_type", None) == "olmo_hybrid"
-        eps = 1e-5 if is_olmo else float(config.rms_norm_eps)
+        eps = OLMO_NORM_EPS if is_olmo else float(config.rms_norm_eps)
         self.layer_norm_epsilon = fact_of(named, "norm_eps", eps)
         self.activation = config.hidden_act
         gate = getattr(config, "output_gate_type", None)
