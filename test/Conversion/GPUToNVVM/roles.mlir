@@ -267,3 +267,44 @@ func.func @registers(%n: index, %y: memref<?x64xf16>)
   }
   return
 }
+
+// A channel with a leader has no barrier of its own, so the fence for what was
+// copied stands at the commit of the leader, though that commit comes second.
+//
+// CHECK-LABEL: llvm.func @behind_a_leader(
+//       CHECK:   "setmaxnreg.dec.sync.aligned.u32 104;"
+//       CHECK:   nvvm.cp.async.wait.group 0
+//   CHECK-NOT:   mbarrier.arrive
+//       CHECK:   "fence.proxy.async.shared::cta;"
+//       CHECK:   "mbarrier.arrive.shared::cta.b64 _, [$0];"
+func.func @behind_a_leader(%n: index, %x: memref<?x64x64xf16>)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64, warpgroups},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f16
+  %keys = gdn_gpu.channel : !ring
+  %values = gdn_gpu.channel : !ring with %keys : !ring
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 4 registers 240 {
+      %t = gdn_gpu.fill %one : f16 -> !square
+      %k = gdn_gpu.receive %keys : !ring -> !buffer
+      %v = gdn_gpu.receive %values : !ring -> !buffer
+      %s = gdn_gpu.matmul warpgroup %t, %k : !square, !buffer
+          -> !gdn_gpu.fragment<64x64xf32, #group>
+      %u = gdn_gpu.matmul warpgroup %t, %v : !square, !buffer
+          -> !gdn_gpu.fragment<64x64xf32, #group>
+      gdn_gpu.release %values : !ring
+      gdn_gpu.release %keys : !ring
+    }
+    gdn_gpu.warps 4 for 4 registers 104 {
+      %k = gdn_gpu.acquire %keys : !ring -> !buffer
+      %v = gdn_gpu.acquire %values : !ring -> !buffer
+      gdn_gpu.begin_copy %x[%n, %c0, %c0] dims [1, 2], %k : memref<?x64x64xf16>, !buffer
+      gdn_gpu.begin_copy %x[%n, %c0, %c0] dims [1, 2], %v : memref<?x64x64xf16>, !buffer
+      gdn_gpu.await_copies
+      gdn_gpu.commit %values : !ring
+      gdn_gpu.commit %keys : !ring
+    }
+  }
+  return
+}

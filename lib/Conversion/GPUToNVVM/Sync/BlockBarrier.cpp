@@ -95,6 +95,13 @@ static bool isCopied(Value channel) {
   });
 }
 
+/// Whether warps arrive for what `commit` shares: a channel with a leader has
+/// no barrier, and copies that count their bytes need no warp to arrive.
+static bool arrives(gdn::gpu::CommitOp commit) {
+  auto channel = commit.getChannel().getDefiningOp<gdn::gpu::ChannelOp>();
+  return !(channel && channel.getLeader()) && !isCopied(commit.getChannel());
+}
+
 namespace {
 enum class Before { fence, write, start };
 } // namespace
@@ -123,8 +130,8 @@ static Before findBefore(Operation *op, Operation *end,
     }
     op = before;
     // Where they need a fence, they have one.
-    if (isa<gdn::gpu::BarrierOp>(op) ||
-        (isa<gdn::gpu::CommitOp>(op) && !isCopied(op->getOperand(0))))
+    auto commit = dyn_cast<gdn::gpu::CommitOp>(op);
+    if (isa<gdn::gpu::BarrierOp>(op) || (commit && arrives(commit)))
       return Before::fence;
     if (writesOperand(op, operands))
       return Before::write;
