@@ -147,7 +147,7 @@ void Cluster::run(uint32_t first) {
     block.barriers = {};
     block.phases.clear();
     size_t agents = numAgents();
-    block.races.reset(block.shared.size(), agents, launch.isStrict);
+    block.races.reset(block.shared.size(), agents, launch.findsUnwritten);
     block.visits.assign(agents, {});
     block.leaving.reset(agents);
     for (Warp &warp : block.warps) {
@@ -302,8 +302,10 @@ void ptx::runKernel(const Launch &launch, const Memory &memory) {
   work();
   for (std::thread &thread : threads)
     thread.join();
-  if (!findings.empty())
-    throw Findings(describeFindings(findings) + message, std::move(findings));
+  if (!findings.empty()) {
+    std::string text = describeFindings(findings) + message;
+    throw Findings(text, std::move(findings));
+  }
   if (!message.empty())
     throw Fault(message);
 }

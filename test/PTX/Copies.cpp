@@ -58,7 +58,7 @@ static Step waitGroup(Warp &warp, const Instruction &i, Mask mask) {
   for (const LaneCopy &copy : warp.copies)
     end = std::min(end, copy.time - 1);
   warp.learnEnd(warp.block->cluster->agentOf(warp, Cluster::Side::laneCopies),
-                end, !warp.block->cluster->launch.isStrict, mask);
+                end, /*isAsync=*/false, mask);
   return Step::next;
 }
 

@@ -288,7 +288,7 @@ EXPORT Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
   launch->dynamicSharedBytes = config->sharedBytes;
   // Not always: commits of several channels with one barrier have no fence yet,
   // and verify reads rows behind the last one.
-  launch->isStrict = std::getenv("GDN_PTX_STRICT") != nullptr;
+  launch->findsUnwritten = std::getenv("GDN_PTX_UNWRITTEN") != nullptr;
   const char *seed = std::getenv("GDN_PTX_SEED");
   launch->seed = seed ? std::strtoull(seed, nullptr, 10) : 0;
   for (uint32_t i = 0; i < config->numAttributes; ++i)

@@ -191,10 +191,9 @@ struct Launch {
   uint32_t cluster = 1;
   size_t dynamicSharedBytes = 0;
   std::vector<char> parameters;
-  /// Whether what does no harm on a GPU is told, too: copies by cp.async that
-  /// products find without a fence of proxies, and reads of bytes of shared
-  /// memory that nobody has written, whose values may go nowhere.
-  bool isStrict = true;
+  /// Whether reads of bytes of shared memory are told that nobody has written.
+  /// Their values may go nowhere.
+  bool findsUnwritten = true;
   /// Of whose turn it is, for how long, and when bulk copies are made; 0: warps
   /// in their order, and copies as late as the program allows.
   uint64_t seed = 0;
