@@ -55,9 +55,9 @@ FIXED = [
     Fixed(
         "a tail of tokens that is not cut off",
         "bound",
-        "lib/Schedule/Tokens/TokensKernel.h",
-        "value = mlir::arith::MinSIOp::create(b, scan.getLoc(), value, index(most));",
-        "mlir::arith::MinSIOp::create(b, scan.getLoc(), value, index(most))",
+        "lib/Schedule/Tokens/TokenProgram.h",
+        "value = mlir::arith::MinSIOp::create(b, loc, value, index(most));",
+        "mlir::arith::MinSIOp::create(b, loc, value, index(most))",
         "value",
     ),
 ]

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Recurrences that begin with a fold of pending tokens and leave theirs
+// pending: the accepted ones of the step before go into the state in registers,
+// which is stored; what this step's tokens do is stored beside it, a token per
+// warp, once all blocks of the key head have read what was there.
+#ifndef GDN_LIB_SCHEDULE_TOKENS_PENDINGTOKENS_H
+#define GDN_LIB_SCHEDULE_TOKENS_PENDINGTOKENS_H
+
+#include "Tokens/TokenWindows.h"
+
+namespace gdn {
+
+class PendingTokens : TokenPart {
+public:
+  /// Begins to copy the pending tokens to shared memory: no register waits for
+  /// them, so that all else that the block reads is asked for meanwhile.
+  PendingTokens(TokenProgram &p, LastReaders &readers);
+
+  /// The state that the scans of the tokens from `first` on begin with: ahead
+  /// of the sequence's first, pending tokens are folded in and the state is
+  /// stored.
+  mlir::Value emitFold(mlir::Value state, mlir::Value first);
+  /// What the tokens leave, each by a warp, and the windows before the first.
+  void emitKept(mlir::Value first, mlir::Value count);
+
+private:
+  void beginCopies();
+
+  tile::DeltaFoldOp fold;
+  LastReaders &readers;
+  /// Stores before the loop: of the folded state, and of windows.
+  llvm::SmallVector<mlir::Operation *> stateStores, windowStores;
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_SCHEDULE_TOKENS_PENDINGTOKENS_H

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What warps prepare for the scans of a block of tokens, in shared memory: the
+// operands, and the windows after the tokens.
+#ifndef GDN_LIB_SCHEDULE_TOKENS_TOKENOPERANDS_H
+#define GDN_LIB_SCHEDULE_TOKENS_TOKENOPERANDS_H
+
+#include "Tokens/TokenProgram.h"
+
+namespace gdn {
+
+/// Emits the preparation of the block of `count` tokens from `first` on.
+void emitOperands(TokenProgram &p, mlir::Value first, mlir::Value count);
+
+} // namespace gdn
+
+#endif // GDN_LIB_SCHEDULE_TOKENS_TOKENOPERANDS_H
