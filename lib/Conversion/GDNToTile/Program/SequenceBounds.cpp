@@ -31,8 +31,7 @@ void SequenceProgram::emitShortBounds() {
   Value sequences = sequenceCount();
   Value tokens = memref::DimOp::create(
       b, loc, operandViews.lookup(views.results.front()), 0);
-  Value isSequence =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, n, sequences);
+  Value isSequence = compare(arith::CmpIPredicate::ult, n, sequences);
   auto sequence = scf::IfOp::create(
       b, loc, SmallVector<Type>(5, b.getIndexType()), isSequence, true);
   {
@@ -56,10 +55,10 @@ void SequenceProgram::emitShortBounds() {
   lead = clampBound(sequence.getResult(3), index(0));
   if (parts.numAccepted)
     accepted = sequence.getResult(4);
-  Value length = arith::SubIOp::create(b, loc, end, begin);
-  Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,
-                                       length, index(parts.maxTokens));
-  slot = arith::SelectOp::create(b, loc, isLong, index(-1), slot);
+  Value length = sub(end, begin);
+  Value isLong =
+      compare(arith::CmpIPredicate::sgt, length, index(parts.maxTokens));
+  slot = select(isLong, index(-1), slot);
 }
 
 Value SequenceProgram::emitBounds() {
@@ -76,8 +75,7 @@ Value SequenceProgram::emitBounds() {
     Value sequences = sequenceCount();
     Value tokens = memref::DimOp::create(
         b, loc, operandViews.lookup(views.results.front()), 0);
-    Value isSequence =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, n, sequences);
+    Value isSequence = compare(arith::CmpIPredicate::ult, n, sequences);
     begin = sequenceBound(n, index(0));
     Type type = b.getIndexType();
     auto sequence =
@@ -98,10 +96,10 @@ Value SequenceProgram::emitBounds() {
     lead = sequence.getResult(2);
   }
   if (parts.cuSeqlens)
-    live = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, begin, end);
+    live = compare(arith::CmpIPredicate::ult, begin, end);
   for (Value pool : parts.pools) {
     Value ok = isLive(slot, pool);
-    live = live ? Value(arith::AndIOp::create(b, loc, live, ok)) : ok;
+    live = live ? both(live, ok) : ok;
   }
   return live;
 }

@@ -82,8 +82,8 @@ void SequenceProgram::emitZeros(Value from, Value to) {
   }
   auto loop = scf::ForOp::create(b, loc, from, to, index(blockTokens));
   b.setInsertionPointToStart(loop.getBody());
-  Value left = arith::SubIOp::create(b, loc, to, loop.getInductionVar());
-  Value valid = arith::MinUIOp::create(b, loc, left, index(blockTokens));
+  Value left = sub(to, loop.getInductionVar());
+  Value valid = minimum(left, index(blockTokens));
   for (auto [number, value] : parts.results) {
     auto type = cast<RankedTensorType>(value.getType());
     SmallVector<int64_t> shape = {blockTokens}, dims = {0};

@@ -54,6 +54,17 @@ public:
   }
   virtual ~SequenceProgram() = default;
 
+  /// Element `at` of the sequence bounds, at least `low` and at most the number
+  /// of tokens: others would reach past the buffers.
+  mlir::Value sequenceBound(mlir::Value at, mlir::Value low);
+
+  mlir::Value head; // value head of the key head; null in a block of all
+  /// How many sequences, key heads and value heads there are.
+  std::string sequenceForm, headForm, valueForm;
+  /// Tokens before the first sequence; 0 but in the padding's block.
+  mlir::Value lead;
+  const Algorithm &algorithm;
+
 protected:
   /// The function's grid, and the sizes that all blocks share.
   mlir::LogicalResult emitGrid();
@@ -64,21 +75,6 @@ protected:
   mlir::Value emitBounds();
   /// Zeros for the tokens `from` to `to`, which belong to no live sequence.
   void emitZeros(mlir::Value from, mlir::Value to);
-
-  /// Element `at` of the sequence bounds, at least `low` and at most the number
-  /// of tokens: others would reach past the buffers.
-  mlir::Value sequenceBound(mlir::Value at, mlir::Value low);
-  mlir::Value compare(mlir::arith::CmpIPredicate how, mlir::Value x,
-                      mlir::Value y) {
-    return mlir::arith::CmpIOp::create(b, loc, how, x, y);
-  }
-
-  mlir::Value head; // value head of the key head; null in a block of all
-  /// How many sequences, key heads and value heads there are.
-  std::string sequenceForm, headForm, valueForm;
-  /// Tokens before the first sequence; 0 but in the padding's block.
-  mlir::Value lead;
-  const Algorithm &algorithm;
 
 private:
   /// A bound that has been read, likewise.

@@ -60,6 +60,28 @@ struct TileProgram {
   mlir::Value mul(mlir::Value x, mlir::Value y) {
     return b.createOrFold<mlir::arith::MulIOp>(loc, x, y);
   }
+  mlir::Value compare(mlir::arith::CmpIPredicate how, mlir::Value x,
+                      mlir::Value y) {
+    return mlir::arith::CmpIOp::create(b, loc, how, x, y);
+  }
+  mlir::Value both(mlir::Value x, mlir::Value y) {
+    return mlir::arith::AndIOp::create(b, loc, x, y);
+  }
+  mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y) {
+    return mlir::arith::SelectOp::create(b, loc, condition, x, y);
+  }
+  mlir::Value sub(mlir::Value x, mlir::Value y) {
+    return mlir::arith::SubIOp::create(b, loc, x, y);
+  }
+  mlir::Value minimum(mlir::Value x, mlir::Value y) {
+    return mlir::arith::MinUIOp::create(b, loc, x, y);
+  }
+
+  /// The builder goes to where `condition` holds.
+  void enterIf(mlir::Value condition) {
+    auto branch = mlir::scf::IfOp::create(b, loc, condition, false);
+    b.setInsertionPointToStart(branch.thenBlock());
+  }
   /// The end of the sequence's tokens. Where live sequences have a bound it is
   /// one here, too.
   mlir::Value lastEnd();

@@ -54,25 +54,23 @@ static Stop emitStop(TileProgram &p, Value c, Value done) {
   Location loc = p.loc;
   const CheckpointOperands &operands = p.parts.checkpoints;
   Type type = b.getIndexType();
-  Value isEntry = arith::CmpIOp::create(b, loc, P::slt, c, p.endCheckpoint);
+  Value isEntry = p.compare(P::slt, c, p.endCheckpoint);
   auto stop = scf::IfOp::create(b, loc, {type, type}, isEntry, true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(stop.thenBlock());
   // Compared as counts, signed: begin + n may overflow.
   Value n = p.elementAt(operands.tokens, c);
-  Value doneCount = arith::SubIOp::create(b, loc, done, p.begin);
-  Value length = arith::SubIOp::create(b, loc, p.end, p.begin);
-  Value rest = arith::AndIOp::create(b, loc, n, p.index(checkpointTokens - 1));
-  Value ok = arith::CmpIOp::create(b, loc, P::eq, rest, p.index(0));
-  ok = arith::AndIOp::create(
-      b, loc, ok, arith::CmpIOp::create(b, loc, P::sgt, n, doneCount));
-  ok = arith::AndIOp::create(b, loc, ok,
-                             arith::CmpIOp::create(b, loc, P::sle, n, length));
+  Value doneCount = p.sub(done, p.begin);
+  Value length = p.sub(p.end, p.begin);
+  Value rest =
+      arith::AndIOp::create(b, p.loc, n, p.index(checkpointTokens - 1));
+  Value ok = p.compare(P::eq, rest, p.index(0));
+  ok = p.both(ok, p.compare(P::sgt, n, doneCount));
+  ok = p.both(ok, p.compare(P::sle, n, length));
   Value at = arith::AddIOp::create(b, loc, p.begin, n);
   Value slot = p.elementAt(operands.slots, c);
-  SmallVector<Value> entry = {
-      arith::SelectOp::create(b, loc, ok, at, done),
-      arith::SelectOp::create(b, loc, ok, slot, p.index(-1))};
+  SmallVector<Value> entry = {p.select(ok, at, done),
+                              p.select(ok, slot, p.index(-1))};
   scf::YieldOp::create(b, loc, entry);
   b.setInsertionPointToStart(stop.elseBlock());
   scf::YieldOp::create(b, loc, ValueRange{p.end, p.index(-1)});
@@ -87,8 +85,7 @@ void gdn::emitCheckpoint(TileProgram &p, const Carry &carry, Value r,
   Value write = p.isLive(slot, carry.pool);
   // Tiles of the key head are the same for each of its value heads.
   if (carry.perKeyHead)
-    write = arith::AndIOp::create(
-        b, p.loc, write, arith::CmpIOp::create(b, p.loc, P::eq, r, p.index(0)));
+    write = p.both(write, p.compare(P::eq, r, p.index(0)));
   auto branch = scf::IfOp::create(b, p.loc, write, /*withElse=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
@@ -122,14 +119,13 @@ SmallVector<Value> gdn::emitUpToCheckpoints(
 /// Whether a count is one that a sequence may have, whatever came before it.
 static Value emitIsCount(TileProgram &p, Value n) {
   OpBuilder &b = p.b;
-  Value length = arith::SubIOp::create(b, p.loc, p.end, p.begin);
+  Value length = p.sub(p.end, p.begin);
   Value rest =
       arith::AndIOp::create(b, p.loc, n, p.index(checkpointTokens - 1));
-  Value ok = arith::CmpIOp::create(b, p.loc, P::eq, rest, p.index(0));
+  Value ok = p.compare(P::eq, rest, p.index(0));
   for (Value bound :
-       {arith::CmpIOp::create(b, p.loc, P::sgt, n, p.index(0)).getResult(),
-        arith::CmpIOp::create(b, p.loc, P::sle, n, length).getResult()})
-    ok = arith::AndIOp::create(b, p.loc, ok, bound);
+       {p.compare(P::sgt, n, p.index(0)), p.compare(P::sle, n, length)})
+    ok = p.both(ok, bound);
   return ok;
 }
 
@@ -151,17 +147,11 @@ Value gdn::emitCheckpointSlot(TileProgram &p, Value count) {
   b.setInsertionPointToStart(loop.getBody());
   Value most = loop.getRegionIterArg(0), found = loop.getRegionIterArg(1);
   Value n = p.elementAt(operands.tokens, loop.getInductionVar());
-  Value isNew = arith::AndIOp::create(
-      b, loc, emitIsCount(p, n),
-      arith::CmpIOp::create(b, loc, P::sgt, n, most).getResult());
-  Value isThis = arith::AndIOp::create(
-      b, loc, isNew,
-      arith::CmpIOp::create(b, loc, P::eq, n, count).getResult());
+  Value isNew = p.both(emitIsCount(p, n), p.compare(P::sgt, n, most));
+  Value isThis = p.both(isNew, p.compare(P::eq, n, count));
   Value own = p.elementAt(operands.slots, loop.getInductionVar());
   scf::YieldOp::create(
       b, loc,
-      ValueRange{
-          arith::SelectOp::create(b, loc, isNew, n, most).getResult(),
-          arith::SelectOp::create(b, loc, isThis, own, found).getResult()});
+      ValueRange{p.select(isNew, n, most), p.select(isThis, own, found)});
   return slot.getResult(0);
 }

@@ -51,8 +51,8 @@ SmallVector<Value> RecurrentKernel::emitBlocks(TokenBlock &block, Value from,
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value t = loop.getInductionVar();
-  Value left = arith::SubIOp::create(b, loc, to, t);
-  Value valid = arith::MinUIOp::create(b, loc, left, index(blockTokens));
+  Value left = sub(to, t);
+  Value valid = minimum(left, index(blockTokens));
   SmallVector<Value> next =
       block.emit(t, valid, SmallVector<Value>(loop.getRegionIterArgs()));
   if (!next.empty())
@@ -94,24 +94,22 @@ SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
     return emitChunks(block, from, to, start);
   int64_t least =
       algorithm.chunkNext ? algorithm.chunkNext : algorithm.chunkFrom;
-  Value length = arith::SubIOp::create(b, loc, to, from);
+  Value length = sub(to, from);
   // floor((length - least + chunk) / chunk), or 0 where that is negative.
   Value more = add(length, index(algorithm.chunk));
   Value enough = arith::MaxUIOp::create(b, loc, more, index(least));
-  Value chunks = arith::DivUIOp::create(
-      b, loc, arith::SubIOp::create(b, loc, enough, index(least)),
-      index(algorithm.chunk));
+  Value chunks = arith::DivUIOp::create(b, loc, sub(enough, index(least)),
+                                        index(algorithm.chunk));
   if (least < algorithm.chunkFrom) {
-    Value length = arith::SubIOp::create(b, loc, end, begin);
-    Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge,
-                                         length, index(algorithm.chunkFrom));
-    chunks = arith::SelectOp::create(b, loc, isLong, chunks, index(0));
+    Value length = sub(end, begin);
+    Value isLong =
+        compare(arith::CmpIPredicate::uge, length, index(algorithm.chunkFrom));
+    chunks = select(isLong, chunks, index(0));
   }
-  Value tokens = arith::MinUIOp::create(
-      b, loc, mul(chunks, index(algorithm.chunk)), length);
+  Value tokens = minimum(mul(chunks, index(algorithm.chunk)), length);
   Value rest = add(from, tokens);
   // Once, or never: a sequence without chunks need not turn its state around.
-  Value runs = arith::MinUIOp::create(b, loc, chunks, index(1));
+  Value runs = minimum(chunks, index(1));
   auto once = scf::ForOp::create(b, loc, index(0), runs, index(1), start);
   {
     OpBuilder::InsertionGuard guard(b);
@@ -138,8 +136,7 @@ SmallVector<Value> RecurrentKernel::emitSequenceTokens(TokenBlock &block,
     SmallVector<Value> writers = tokenWriters;
     for (auto [carry, writer] : llvm::zip(parts.carries, writers))
       if (carry.perKeyHead && !head)
-        writer = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, r,
-                                       index(0));
+        writer = compare(arith::CmpIPredicate::eq, r, index(0));
     return parts.tokenSlots
                ? emitTokenByToken(*this, block, r, start, writers)
                : emitTokensUpToEnd(*this, block, r, start, writers);
@@ -174,9 +171,7 @@ SmallVector<Value> RecurrentKernel::emitPendingTokens(TokenBlock &block,
                           rule.getPendingDecays().getType());
   // What the key head has is overwritten once all value heads have read it.
   if (!head)
-    keyWriter =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, r,
-                              arith::SubIOp::create(b, loc, ratio, index(1)));
+    keyWriter = compare(arith::CmpIPredicate::eq, r, sub(ratio, index(1)));
   else if (llvm::any_of(parts.carries, [](auto &c) { return c.perKeyHead; }))
     keyWriter = emitIsLastOfGroup(0);
   for (auto [carry, tile] : llvm::zip(parts.carries, tiles)) {

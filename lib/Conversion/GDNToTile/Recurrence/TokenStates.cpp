@@ -36,10 +36,9 @@ bool gdn::isWrittenOnTheWay(const Carry &carry) {
 static Value emitTokenSlot(TileProgram &p, Value t) {
   OpBuilder &b = p.b;
   Value table = p.views.tensors.lookup(p.parts.tokenSlots);
-  Value at = arith::SubIOp::create(b, p.loc, t, p.begin);
+  Value at = p.sub(t, p.begin);
   Value steps = memref::DimOp::create(b, p.loc, table, 1);
-  Value isInside =
-      arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::ult, at, steps);
+  Value isInside = p.compare(arith::CmpIPredicate::ult, at, steps);
   auto slot = scf::IfOp::create(b, p.loc, {b.getIndexType()}, isInside, true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(slot.thenBlock());
@@ -57,7 +56,7 @@ static Value emitParent(TileProgram &p, Value at, Value pool) {
   using P = arith::CmpIPredicate;
   Value table = p.views.tensors.lookup(p.parts.tokenSlots);
   Value steps = memref::DimOp::create(b, loc, table, 1);
-  Value isInside = arith::CmpIOp::create(b, loc, P::ult, at, steps);
+  Value isInside = p.compare(P::ult, at, steps);
   Type type = b.getIndexType();
   auto parent = scf::IfOp::create(b, loc, {type}, isInside, true);
   OpBuilder::InsertionGuard guard(b);
@@ -66,14 +65,14 @@ static Value emitParent(TileProgram &p, Value at, Value pool) {
   b.setInsertionPointToStart(parent.thenBlock());
   Value raw = p.elementAt(p.parts.parents, {p.n, at});
   // Unsigned: a negative parent is past every token.
-  Value isBefore = arith::CmpIOp::create(b, loc, P::ult, raw, at);
+  Value isBefore = p.compare(P::ult, raw, at);
   auto kept = scf::IfOp::create(b, loc, {type}, isBefore, true);
   scf::YieldOp::create(b, loc, kept.getResult(0));
   b.setInsertionPointToStart(kept.elseBlock());
   scf::YieldOp::create(b, loc, p.index(-1));
   b.setInsertionPointToStart(kept.thenBlock());
   Value live = p.isLive(p.elementAt(p.parts.tokenSlots, {p.n, raw}), pool);
-  Value result = arith::SelectOp::create(b, loc, live, raw, p.index(-1));
+  Value result = p.select(live, raw, p.index(-1));
   scf::YieldOp::create(b, loc, result);
   return parent.getResult(0);
 }
@@ -83,8 +82,7 @@ static Value emitParentState(TileProgram &p, const Carry &carry, Value r,
                              Value at) {
   OpBuilder &b = p.b;
   Value parent = emitParent(p, at, carry.tokenPool);
-  Value isRoot = arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::slt,
-                                       parent, p.index(0));
+  Value isRoot = p.compare(arith::CmpIPredicate::slt, parent, p.index(0));
   auto from = scf::IfOp::create(b, p.loc, {b.getIndexType()}, isRoot, true);
   {
     OpBuilder::InsertionGuard guard(b);
@@ -96,8 +94,7 @@ static Value emitParentState(TileProgram &p, const Carry &carry, Value r,
   }
   Value rows = p.startRows(carry);
   if (rows)
-    rows = arith::SelectOp::create(b, p.loc, isRoot, rows,
-                                   p.index(carry.type.getDimSize(0)));
+    rows = p.select(isRoot, rows, p.index(carry.type.getDimSize(0)));
   return p.loadCarryAt(carry, r, from.getResult(0), rows);
 }
 
@@ -119,8 +116,7 @@ static Value emitParentWindow(TileProgram &p, TokenBlock &block,
   OpBuilder &b = p.b;
   Value window = start;
   for (Value ancestor : llvm::reverse(ancestors)) {
-    Value isToken = arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::sge,
-                                          ancestor, p.index(0));
+    Value isToken = p.compare(arith::CmpIPredicate::sge, ancestor, p.index(0));
     Value count =
         arith::IndexCastUIOp::create(b, p.loc, b.getIndexType(), isToken);
     Value inside = arith::MaxSIOp::create(b, p.loc, ancestor, p.index(0));
@@ -142,7 +138,7 @@ SmallVector<Value> gdn::emitTokenByToken(TileProgram &p, TokenBlock &block,
   Value t = loop.getInductionVar();
   SmallVector<Value> carried(loop.getRegionIterArgs());
   if (isTree) {
-    Value at = arith::SubIOp::create(b, p.loc, t, p.begin);
+    Value at = p.sub(t, p.begin);
     llvm::DenseMap<Value, SmallVector<Value>> ancestors; // by pool
     for (auto [carry, tile] : llvm::zip(p.parts.carries, start)) {
       if (!isa<Conv1dOp>(carry.op)) {
@@ -162,7 +158,7 @@ SmallVector<Value> gdn::emitTokenByToken(TileProgram &p, TokenBlock &block,
       continue;
     Value write = p.isLive(slot, carry.tokenPool);
     if (writer)
-      write = arith::AndIOp::create(b, p.loc, write, writer);
+      write = p.both(write, writer);
     auto branch = scf::IfOp::create(b, p.loc, write, /*withElse=*/false);
     OpBuilder::InsertionGuard inner(b);
     b.setInsertionPointToStart(branch.thenBlock());
@@ -182,15 +178,14 @@ static void emitCheckpointStores(TileProgram &p, Value r, Value count,
                                  ArrayRef<Value> tiles) {
   OpBuilder &b = p.b;
   Value slot = emitCheckpointSlot(p, count);
-  Value last = arith::SubIOp::create(b, p.loc, p.ratio, p.index(1));
+  Value last = p.sub(p.ratio, p.index(1));
   int64_t numShared = 0;
   for (auto [carry, tile] : llvm::zip(p.parts.carries, tiles)) {
     Value write = p.isLive(slot, carry.pool);
     if (carry.perKeyHead) {
       Value writer = numShared++ == 0 ? p.index(0) : last;
-      Value isWriter =
-          arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::eq, r, writer);
-      write = arith::AndIOp::create(b, p.loc, write, isWriter);
+      Value isWriter = p.compare(arith::CmpIPredicate::eq, r, writer);
+      write = p.both(write, isWriter);
     }
     auto branch = scf::IfOp::create(b, p.loc, write, /*withElse=*/false);
     OpBuilder::InsertionGuard guard(b);
@@ -212,7 +207,7 @@ SmallVector<Value> gdn::emitTokensUpToEnd(TileProgram &p, TokenBlock &block,
     // writes each.
     Value write = p.isLive(place, carry.pool);
     if (writer)
-      write = arith::AndIOp::create(b, p.loc, writer, write);
+      write = p.both(writer, write);
     places.push_back(place);
     writes.push_back(write);
   }
@@ -225,13 +220,11 @@ SmallVector<Value> gdn::emitTokensUpToEnd(TileProgram &p, TokenBlock &block,
       block.emit(t, p.index(1), SmallVector<Value>(loop.getRegionIterArgs()));
   Value behind = p.add(t, p.index(1));
   if (p.parts.checkpoints)
-    emitCheckpointStores(p, r, arith::SubIOp::create(b, p.loc, behind, p.begin),
-                         next);
-  Value isEnd =
-      arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::eq, behind, p.end);
+    emitCheckpointStores(p, r, p.sub(behind, p.begin), next);
+  Value isEnd = p.compare(arith::CmpIPredicate::eq, behind, p.end);
   for (auto [carry, tile, place, write] :
        llvm::zip(p.parts.carries, next, places, writes)) {
-    Value condition = arith::AndIOp::create(b, p.loc, isEnd, write);
+    Value condition = p.both(isEnd, write);
     auto branch = scf::IfOp::create(b, p.loc, condition, /*withElse=*/false);
     OpBuilder::InsertionGuard inner(b);
     b.setInsertionPointToStart(branch.thenBlock());

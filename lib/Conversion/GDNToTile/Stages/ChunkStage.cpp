@@ -12,19 +12,18 @@ using namespace gdn;
 using P = arith::CmpIPredicate;
 
 void ChunkStage::emitBlock(Value chunkSlot) {
-  n = findSequence(chunkSlot, index(algorithm.chunk));
+  n = findSequence(*this, chunkSlot, index(algorithm.chunk));
   Value live = emitBounds();
-  Value length = arith::SubIOp::create(b, loc, end, begin);
+  Value length = sub(end, begin);
   Value chunks =
       arith::CeilDivUIOp::create(b, loc, length, index(algorithm.chunk));
-  Value number = arith::SubIOp::create(b, loc, chunkSlot, firstSlot(begin, n));
+  Value number = sub(chunkSlot, firstSlot(*this));
   // Unsigned: a slot before the first sequence's is past every end.
-  live = arith::AndIOp::create(b, loc, live, compare(P::ult, number, chunks));
-  auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/false);
+  live = both(live, compare(P::ult, number, chunks));
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
+  enterIf(live);
   begin = add(begin, mul(number, index(algorithm.chunk)));
-  Value left = arith::SubIOp::create(b, loc, end, begin);
+  Value left = sub(end, begin);
   emitChunkSlot(chunkSlot, compare(P::eq, number, index(0)),
-                arith::MinUIOp::create(b, loc, left, index(algorithm.chunk)));
+                minimum(left, index(algorithm.chunk)));
 }

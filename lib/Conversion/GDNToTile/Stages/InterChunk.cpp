@@ -12,6 +12,7 @@
 #include "Program/TokenOps.h"
 #include "Recurrence/Checkpoints.h"
 #include "Stages/KernelStage.h"
+#include "Stages/SequenceOrder.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -25,11 +26,9 @@ namespace {
 class InterChunkStage final : public KernelStage {
 public:
   /// Of first segments alone, or without them, where they are apart.
-  InterChunkStage(EntryViews &views, const KernelOperands &parts,
-                  const Algorithm &algorithm, ArrayRef<StageVariant> variants,
-                  bool isFirst = false)
-      : KernelStage(views, parts, algorithm, variants),
-        norm(NormOperands::find(parts)), isFirst(isFirst) {}
+  InterChunkStage(const StageInputs &inputs, bool isFirst)
+      : KernelStage(inputs), norm(NormOperands::find(parts)), isFirst(isFirst) {
+  }
 
 protected:
   SmallVector<std::string> gridOf(const std::string &) override {
@@ -71,8 +70,7 @@ private:
 /// The last inputs of `carry` before the token `to`: `count` of them.
 Value InterChunkStage::lastInputs(const Carry &carry, Value to, Value count) {
   auto conv = cast<Conv1dOp>(carry.op);
-  Value own = loadInput(conv.getInputs()[carry.section],
-                        arith::SubIOp::create(b, loc, to, count), count,
+  Value own = loadInput(conv.getInputs()[carry.section], sub(to, count), count,
                         carry.type.getDimSize(0), /*wholeValues=*/true);
   if (own.getType() != carry.stored)
     own = castTile(b, loc, castTile(b, loc, own, b.getF32Type()),
@@ -87,12 +85,12 @@ void InterChunkStage::moveWindow(const Carry &carry) {
   auto conv = cast<Conv1dOp>(carry.op);
   Value memory = views.pools.find(carry.pool)->second.memory;
   Value width = index(carry.type.getDimSize(0));
-  Value length = arith::SubIOp::create(b, loc, end, begin);
-  Value count = arith::MinUIOp::create(b, loc, length, width);
-  Value rest = arith::SubIOp::create(b, loc, width, count);
+  Value length = sub(end, begin);
+  Value count = minimum(length, width);
+  Value rest = sub(width, count);
   Value kept = rest;
   if (Value start = startRows(carry))
-    kept = arith::MinUIOp::create(b, loc, start, rest);
+    kept = minimum(start, rest);
   Value at = channel(conv, carry.section, head);
   const int64_t dims[] = {2, 1};
   Value old = tile::LoadOp::create(b, loc, carry.stored, memory,
@@ -110,19 +108,17 @@ void InterChunkStage::moveWindow(const Carry &carry) {
 /// States are times the scale of values.
 Value InterChunkStage::emitChunks(TokenBlock &block, Value state, Value from,
                                   Value to) {
-  Value first = firstSlot(begin, n);
+  Value first = firstSlot(*this);
   const int64_t C = algorithm.chunk;
   auto loop = scf::ForOp::create(b, loc, from, to, index(C), ValueRange{state});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value t = loop.getInductionVar();
   // A role may be ahead of the sequence's end.
-  Value at = algorithm.fusedChunks != 0
-                 ? arith::MinUIOp::create(b, loc, t, to).getResult()
-                 : t;
-  Value left = arith::SubIOp::create(b, loc, to, at);
-  Value valid = arith::MinUIOp::create(b, loc, left, index(C));
-  Value number = divide(arith::SubIOp::create(b, loc, t, begin), C);
+  Value at = algorithm.fusedChunks != 0 ? minimum(t, to) : t;
+  Value left = sub(to, at);
+  Value valid = minimum(left, index(C));
+  Value number = divideTokens(*this, sub(t, begin), index(C));
   Value chunkSlot = add(first, number);
   StoredChunk chunk = algorithm.fusedChunks != 0
                           ? emitIntraChunkAt(chunkSlot, t, valid, valid,
@@ -179,16 +175,14 @@ void InterChunkStage::storeLast(TokenBlock &block, Value state) {
   Value isFirstSplit;
   if (firstValue) {
     isFirstSplit = compare(P::eq, firstValue, index(0));
-    writesShared = arith::AndIOp::create(b, loc, writesShared, isFirstSplit);
+    writesShared = both(writesShared, isFirstSplit);
   }
   for (const Carry &window : parts.carries) {
     if (!isa<Conv1dOp>(window.op))
       continue;
     OpBuilder::InsertionGuard guard(b);
-    if (Value writes = window.perKeyHead ? writesShared : isFirstSplit) {
-      auto branch = scf::IfOp::create(b, loc, writes, /*withElse=*/false);
-      b.setInsertionPointToStart(branch.thenBlock());
-    }
+    if (Value writes = window.perKeyHead ? writesShared : isFirstSplit)
+      enterIf(writes);
     moveWindow(window);
   }
 }
@@ -198,7 +192,7 @@ void InterChunkStage::storeLast(TokenBlock &block, Value state) {
 void InterChunkStage::emitFirst(Value tokens) {
   TokenBlock block(*this, head);
   writesShared = compare(P::eq, head, index(0));
-  Value to = arith::MinUIOp::create(b, loc, add(begin, tokens), end);
+  Value to = minimum(add(begin, tokens), end);
   Value start = scaled(loadCarry(stateCarry(), head));
   Value last = emitChunks(block, start, begin, to);
   auto isLast =
@@ -207,60 +201,51 @@ void InterChunkStage::emitFirst(Value tokens) {
   b.setInsertionPointToStart(isLast.thenBlock());
   storeLast(block, last);
   b.setInsertionPointToStart(isLast.elseBlock());
-  storeRows(last, states, add(firstSlot(begin, n, tokens), index(1)),
+  storeRows(last, states, add(firstSlot(*this, begin, n, tokens), index(1)),
             valueStart());
 }
 
 /// The segment with the slot `at`, or zeros: for a sequence that is not live
 /// where its first segment would be, and for the padding behind all slots.
 void InterChunkStage::emitSegmentBlock(Value at) {
-  Value sequences = sequenceCount(), tokens = segmentTokens();
+  Value sequences = sequenceCount(), tokens = segmentTokens(*this);
   const bool hasZeros = !algorithm.firstApart;
   Value isPadding;
   if (hasZeros)
     isPadding =
         compare(P::eq, at, add(sequences, index(algorithm.batchSegments)));
-  n = findSequence(at, tokens);
+  n = findSequence(*this, at, tokens);
   if (hasZeros)
-    n = arith::SelectOp::create(b, loc, isPadding, sequences, n);
+    n = select(isPadding, sequences, n);
   Value live = emitBounds();
   // Unsigned: a slot before the first sequence's is past every end.
-  Value number = arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
+  Value number = sub(at, firstSlot(*this, begin, n, tokens));
   if (hasZeros)
-    number = arith::SelectOp::create(b, loc, isPadding, index(0), number);
+    number = select(isPadding, index(0), number);
   else
-    live =
-        arith::AndIOp::create(b, loc, live, compare(P::ne, number, index(0)));
-  Value count = countSegments(tokens);
+    live = both(live, compare(P::ne, number, index(0)));
+  Value count = countSegments(*this, tokens);
   // Zeros come first, so that nothing that they take is kept during the
   // recurrence.
   if (hasZeros) {
     Value isDead = arith::XOrIOp::create(
         b, loc, live, arith::ConstantIntOp::create(b, loc, 1, 1));
-    auto zeros = scf::IfOp::create(
-        b, loc,
-        arith::AndIOp::create(b, loc, isDead, compare(P::eq, number, index(0))),
-        /*withElse=*/false);
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(zeros.thenBlock());
+    enterIf(both(isDead, compare(P::eq, number, index(0))));
     emitZeros(begin, end);
     emitZeros(index(0), lead);
   }
-  Value isOwned =
-      arith::AndIOp::create(b, loc, live, compare(P::ult, number, count));
-  auto branch = scf::IfOp::create(b, loc, isOwned, /*withElse=*/false);
+  Value isOwned = both(live, compare(P::ult, number, count));
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
+  enterIf(isOwned);
   TokenBlock block(*this, head);
   writesShared = compare(P::eq, head, index(0));
   Value from = add(begin, mul(number, tokens));
-  Value to = arith::MinUIOp::create(b, loc, add(from, tokens), end);
+  Value to = minimum(add(from, tokens), end);
   Value start =
       loadRows(states, at, valueStart(), stateCarry().type.getDimSize(0));
   Value last = emitChunks(block, start, from, to);
-  auto isLast =
-      scf::IfOp::create(b, loc, compare(P::eq, to, end), /*withElse=*/false);
-  b.setInsertionPointToStart(isLast.thenBlock());
+  enterIf(compare(P::eq, to, end));
   storeLast(block, last);
 }
 
@@ -272,24 +257,24 @@ void InterChunkStage::emitBlock(Value sequence) {
     overlapWith(tile::Neighbour::last);
   else if (algorithm.batchSegments != 0)
     return emitSegmentBlock(sequence);
-  Value tokens = isFirst ? segmentTokens() : Value();
+  Value tokens = isFirst ? segmentTokens(*this) : Value();
   Value isWanted;
   if (algorithm.wholeCost != 0) {
     const bool isWhole = algorithm.vSplit == 1;
     overlapWith(isWhole ? tile::Neighbour::next : tile::Neighbour::last);
-    SequenceChoice choice = chooseByLengths(sequence);
+    SequenceChoice choice = chooseByLengths(*this, sequence);
     sequence = choice.sequence;
     isWanted = arith::XOrIOp::create(
         b, loc, choice.isWhole,
         arith::ConstantIntOp::create(b, loc, !isWhole, 1));
   }
-  n = order ? loadOrder(sequence) : sequence;
+  n = order ? loadOrder(*this, order, sequence) : sequence;
   Value live = emitBounds();
   Value zerosEnd = end, zerosLead = lead;
   if (isWanted) {
-    live = arith::AndIOp::create(b, loc, live, isWanted);
-    zerosEnd = arith::SelectOp::create(b, loc, isWanted, end, begin);
-    zerosLead = arith::SelectOp::create(b, loc, isWanted, lead, index(0));
+    live = both(live, isWanted);
+    zerosEnd = select(isWanted, end, begin);
+    zerosLead = select(isWanted, lead, index(0));
   }
   auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);
@@ -303,17 +288,10 @@ void InterChunkStage::emitBlock(Value sequence) {
   emitZeros(index(0), zerosLead);
 }
 
-LogicalResult gdn::emitFirstStage(EntryViews &views,
-                                  const KernelOperands &parts,
-                                  const Algorithm &algorithm,
-                                  ArrayRef<StageVariant> variants) {
-  return InterChunkStage(views, parts, algorithm, variants, /*isFirst=*/true)
-      .emitStage();
+LogicalResult gdn::emitFirstStage(const StageInputs &inputs) {
+  return InterChunkStage(inputs, /*isFirst=*/true).emitStage();
 }
 
-LogicalResult gdn::emitInterChunkStage(EntryViews &views,
-                                       const KernelOperands &parts,
-                                       const Algorithm &algorithm,
-                                       ArrayRef<StageVariant> variants) {
-  return InterChunkStage(views, parts, algorithm, variants).emitStage();
+LogicalResult gdn::emitInterChunkStage(const StageInputs &inputs) {
+  return InterChunkStage(inputs, /*isFirst=*/false).emitStage();
 }

@@ -5,6 +5,8 @@
 // the stage before put them; gates are computed here.
 #include "Program/TokenOps.h"
 #include "Stages/ChunkStage.h"
+#include "Stages/IntraChunkBody.h"
+#include "Stages/SequenceOrder.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -18,7 +20,7 @@ public:
 protected:
   void emitBlock(Value chunkSlot) override {
     if (order)
-      storeOrder(chunkSlot);
+      storeOrder(*this, order, chunkSlot);
     ChunkStage::emitBlock(chunkSlot);
   }
   SmallVector<std::string> gridOf(const std::string &slots) override {
@@ -39,7 +41,7 @@ void IntraChunkStage::emitChunkSlot(Value chunkSlot, Value, Value valid) {
   Chunk known = {};
   known.query = stored(queries);
   known.key = stored(keys);
-  StoredChunk chunk = emitIntraChunk(known, begin, valid);
+  StoredChunk chunk = emitIntraChunk(*this, known, begin, valid);
   Value own = headIndex(head);
   storeRegion(chunk.toState, toState, chunkSlot, own);
   storeRegion(chunk.toOutput, toOutput, chunkSlot, own);
@@ -51,9 +53,6 @@ void IntraChunkStage::emitChunkSlot(Value chunkSlot, Value, Value valid) {
   storeGate(chunk.end, endRow, chunkSlot);
 }
 
-LogicalResult gdn::emitIntraChunkStage(EntryViews &views,
-                                       const KernelOperands &parts,
-                                       const Algorithm &algorithm,
-                                       ArrayRef<StageVariant> variants) {
-  return IntraChunkStage(views, parts, algorithm, variants).emitStage();
+LogicalResult gdn::emitIntraChunkStage(const StageInputs &inputs) {
+  return IntraChunkStage(inputs).emitStage();
 }

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// What a chunk needs no state for: for the stage that leaves it in the
-// workspace, and for the recurrence of the variant "fused", which prepares
-// chunks where it needs them.
+#include "Stages/IntraChunkBody.h"
+
 #include "Program/TokenOps.h"
-#include "Stages/KernelStage.h"
+#include "Recurrence/TokenBlock.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace gdn;
-
-using P = arith::CmpIPredicate;
 
 /// True if rows of `value` past the valid ones are zero as the kernel computes
 /// them from rows that are.
@@ -23,8 +19,11 @@ static bool keepsZeros(Value value) {
   return !op || isa<UnpackOp>(op);
 }
 
-StoredChunk KernelStage::emitIntraChunk(Chunk chunk, Value t, Value valid) {
-  RuleOpInterface rule = parts.rule;
+StoredChunk gdn::emitIntraChunk(SequenceProgram &p, Chunk chunk, Value t,
+                                Value valid) {
+  OpBuilder &b = p.b;
+  Location loc = p.loc;
+  RuleOpInterface rule = p.parts.rule;
   std::pair<Value *, Value> inputs[] = {{&chunk.logDecay, rule.getLogDecay()},
                                         {&chunk.beta, rule.getBeta()},
                                         {&chunk.query, rule.getQuery()},
@@ -33,8 +32,8 @@ StoredChunk KernelStage::emitIntraChunk(Chunk chunk, Value t, Value valid) {
   for (auto [tile, input] : inputs)
     if (!*tile)
       wanted.push_back(input);
-  TokenBlock block(*this, head);
-  SmallVector<Value> carried(parts.carries.size());
+  TokenBlock block(p, p.head);
+  SmallVector<Value> carried(p.parts.carries.size());
   SmallVector<Value> tiles = block.emitInputs(t, valid, wanted, carried);
   llvm::SmallDenseMap<Value, Value> tileOf;
   for (auto [input, tile] : llvm::zip(wanted, tiles))
@@ -47,8 +46,8 @@ StoredChunk KernelStage::emitIntraChunk(Chunk chunk, Value t, Value valid) {
   // Beside a recurrence in the same block, what is ahead of the state is what
   // others wait for.
   IntraChunkTiles made =
-      emitRoundedIntraChunk(b, loc, chunk, chunkTypes,
-                            /*apart=*/algorithm.fusedChunks != 0);
+      emitRoundedIntraChunk(b, loc, chunk, p.chunkTypes,
+                            /*apart=*/p.algorithm.fusedChunks != 0);
 
   StoredChunk stored;
   stored.solve = made.solve;
@@ -67,7 +66,7 @@ StoredChunk KernelStage::emitIntraChunk(Chunk chunk, Value t, Value valid) {
         arith::ConstantOp::create(b, loc, b.getF32FloatAttr(factor)));
   };
   auto decay = [&](Value sum) {
-    return times(exp(sum), 1 / chunkTypes.valueScale);
+    return times(exp(sum), 1 / p.chunkTypes.valueScale);
   };
   if (made.toState) {
     stored.decay = mapRows(
@@ -81,7 +80,7 @@ StoredChunk KernelStage::emitIntraChunk(Chunk chunk, Value t, Value valid) {
         mapRows(b, loc, {made.sums, made.toEnd}, {type, type},
                 [&](OpBuilder &, ValueRange in) -> Rows {
                   Value last = vector::ExtractOp::create(b, loc, made.outside,
-                                                         algorithm.chunk - 1);
+                                                         p.algorithm.chunk - 1);
                   return {decay(in[0]),
                           exp(arith::AddFOp::create(b, loc, in[1], last))};
                 });
@@ -93,59 +92,50 @@ StoredChunk KernelStage::emitIntraChunk(Chunk chunk, Value t, Value valid) {
               b, loc, in[0],
               vector::BroadcastOp::create(b, loc, in[0].getType(), in[1]))};
         })[0];
-    stored.toState = castTile(b, loc, faded, chunkTypes.inner);
+    stored.toState = castTile(b, loc, faded, p.chunkTypes.inner);
   }
   stored.strength =
       mapRows(b, loc, {chunk.beta, made.outside}, {type},
               [&](OpBuilder &, ValueRange in) -> Rows {
                 Value less = exp(arith::NegFOp::create(b, loc, in[1]));
                 return {times(arith::MulFOp::create(b, loc, in[0], less),
-                              chunkTypes.valueScale)};
+                              p.chunkTypes.valueScale)};
               })[0];
   stored.end =
       mapRows(b, loc, made.sums, {type}, [&](OpBuilder &, ValueRange) -> Rows {
-        return {exp(
-            vector::ExtractOp::create(b, loc, made.sums, algorithm.chunk - 1))};
+        return {exp(vector::ExtractOp::create(b, loc, made.sums,
+                                              p.algorithm.chunk - 1))};
       })[0];
   return stored;
 }
 
-StoredChunk KernelStage::emitIntraChunkAt(Value chunkSlot, Value t, Value valid,
-                                          Value valuesValid, bool wantsOutput) {
-  RuleOpInterface rule = parts.rule;
-  const int64_t C = algorithm.chunk;
-  auto load = [&](Value region, Value at, Value input, Value rows) {
-    return region ? loadRegion(region, chunkSlot, at, rows)
-                  : loadInput(input, t, rows, C, /*wholeValues=*/false);
-  };
-  StoredChunk chunk;
-  chunk.key = load(keys, h, rule.getKey(), valid);
-  if (wantsOutput)
-    chunk.query = load(queries, h, rule.getQuery(), valid);
-  chunk.value = load(values, headIndex(head), rule.getValue(), valuesValid);
+void gdn::addIntraChunk(SequenceProgram &p, StoredChunk &chunk, Value t,
+                        Value valid) {
+  OpBuilder &b = p.b;
+  Location loc = p.loc;
+  RuleOpInterface rule = p.parts.rule;
   Chunk known = {};
   known.key = castTile(b, loc, chunk.key, b.getF32Type());
   // What asks for nothing has no scores: keys stand for queries.
   known.query =
-      wantsOutput ? castTile(b, loc, chunk.query, b.getF32Type()) : known.key;
+      chunk.query ? castTile(b, loc, chunk.query, b.getF32Type()) : known.key;
   // Gates in memory are loaded ahead, as all that is.
-  auto vector = VectorType::get({C}, b.getF32Type());
+  auto vector = VectorType::get({p.algorithm.chunk}, b.getF32Type());
   auto loadGates = [&](Value input) -> Value {
     if (!isInMemory(input) || !getElementTypeOrSelf(input.getType()).isF32())
       return {};
-    return tile::LoadOp::create(b, loc, vector, operandViews.lookup(input),
-                                ValueRange{t, h, head}, ArrayRef<int64_t>{0},
-                                valid);
+    return tile::LoadOp::create(b, loc, vector, p.operandViews.lookup(input),
+                                ValueRange{t, p.h, p.head},
+                                ArrayRef<int64_t>{0}, valid);
   };
   known.logDecay = loadGates(rule.getLogDecay());
   known.beta = loadGates(rule.getBeta());
-  StoredChunk made = emitIntraChunk(known, t, valid);
+  StoredChunk made = emitIntraChunk(p, known, t, valid);
   chunk.solve = made.solve;
   chunk.toState = made.toState;
-  if (wantsOutput)
+  if (chunk.query)
     chunk.toOutput = made.toOutput;
   chunk.decay = made.decay;
   chunk.strength = made.strength;
-  chunk.scale = rule.getScaleOrDefault();
-  return chunk;
+  chunk.scale = made.scale;
 }

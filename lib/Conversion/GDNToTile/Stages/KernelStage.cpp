@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Chunks have slots in the workspace. Chunk i of sequence n, which begins at
-// token c[n], has the slot floor(c[n] / C) + n + i. A sequence of L tokens has
-// ceil(L / C) chunks, and the next sequence's first slot is at least as much
-// farther, so that no slot has two owners; floor(T / C) + N of them are enough.
-// So nothing is planned. Segments have slots in the same way; how long they are
-// follows from the number of tokens of the batch.
 #include "Stages/KernelStage.h"
+
+#include "Stages/IntraChunkBody.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
 #include "gdn/Support/LinearForm.h"
 
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-
 using namespace mlir;
 using namespace gdn;
-
-using P = arith::CmpIPredicate;
 
 std::string gdn::getChunkForm(RuleOpInterface rule, int64_t chunk) {
   std::string tokens = getDimForm(rule.getQuery(), 0);
@@ -249,6 +238,23 @@ StoredChunk KernelStage::loadChunk(Value chunkSlot, Value t, Value valid,
   return chunk;
 }
 
+StoredChunk KernelStage::emitIntraChunkAt(Value chunkSlot, Value t, Value valid,
+                                          Value valuesValid, bool wantsOutput) {
+  RuleOpInterface rule = parts.rule;
+  auto load = [&](Value region, Value at, Value input, Value rows) {
+    return region ? loadRegion(region, chunkSlot, at, rows)
+                  : loadInput(input, t, rows, algorithm.chunk,
+                              /*wholeValues=*/false);
+  };
+  StoredChunk chunk;
+  chunk.key = load(keys, h, rule.getKey(), valid);
+  if (wantsOutput)
+    chunk.query = load(queries, h, rule.getQuery(), valid);
+  chunk.value = load(values, headIndex(head), rule.getValue(), valuesValid);
+  addIntraChunk(*this, chunk, t, valid);
+  return chunk;
+}
+
 Carry KernelStage::stateCarry() {
   Carry carry = *llvm::find_if(
       parts.carries, [](const Carry &c) { return isa<RuleOpInterface>(c.op); });
@@ -264,89 +270,6 @@ void KernelStage::takeVSplit(Value which, int64_t vSplit) {
   auto value = cast<RankedTensorType>(rule.getValue().getType());
   numValues = value.getShape().back() / vSplit;
   firstValue = mul(which, index(numValues));
-}
-
-Value KernelStage::divideTokens(Value x, Value y) {
-  if (matchPattern(y, m_Constant()))
-    return arith::DivUIOp::create(b, loc, x, y);
-  Type i32 = b.getI32Type();
-  Value quotient =
-      arith::DivUIOp::create(b, loc, arith::IndexCastOp::create(b, loc, i32, x),
-                             arith::IndexCastOp::create(b, loc, i32, y));
-  return arith::IndexCastOp::create(b, loc, b.getIndexType(), quotient);
-}
-
-Value KernelStage::countSegments(Value tokens) {
-  Value length = arith::SubIOp::create(b, loc, end, begin);
-  Value last = arith::SubIOp::create(b, loc, tokens, index(1));
-  return divideTokens(add(length, last), tokens);
-}
-
-Value KernelStage::segmentTokens() {
-  Value tokens = memref::DimOp::create(
-      b, loc, operandViews.lookup(views.results.front()), 0);
-  const int64_t C = algorithm.chunk, numSegments = algorithm.batchSegments;
-  auto chunksOf = [&](Value some, int64_t segments) {
-    return arith::CeilDivUIOp::create(b, loc, some, index(C * segments));
-  };
-  Value chunks = chunksOf(tokens, numSegments);
-  chunks = arith::MaxUIOp::create(b, loc, chunks, index(1));
-  Value length = mul(chunks, index(C));
-  // A sequence of one segment beside a long one: with one segment less, maps
-  // and first segments are as many as one sequence has.
-  if (!segmentsByLengths())
-    return length;
-  auto pair = scf::IfOp::create(b, loc, b.getIndexType(),
-                                compare(P::eq, sequenceCount(), index(2)),
-                                /*withElse=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(pair.elseBlock());
-  scf::YieldOp::create(b, loc, length);
-  b.setInsertionPointToStart(pair.thenBlock());
-  Value none = index(0), middle = sequenceBound(index(1), none);
-  Value first =
-      arith::SubIOp::create(b, loc, middle, sequenceBound(none, none));
-  Value second =
-      arith::SubIOp::create(b, loc, sequenceBound(index(2), middle), middle);
-  first = arith::MaxSIOp::create(b, loc, first, none);
-  Value longer = arith::MaxUIOp::create(b, loc, first, second);
-  Value shorter = arith::MinUIOp::create(b, loc, first, second);
-  Value fewer = mul(chunksOf(longer, numSegments - 1), index(C));
-  fewer = arith::MaxUIOp::create(b, loc, fewer, length);
-  scf::YieldOp::create(
-      b, loc,
-      ValueRange{arith::SelectOp::create(
-          b, loc, compare(P::ule, shorter, length), fewer, length)});
-  return pair.getResult(0);
-}
-
-Value KernelStage::findSequence(Value slot, Value tokens) {
-  Value sequences = sequenceCount();
-  Type i64 = b.getI64Type();
-  Value zeros = math::CountLeadingZerosOp::create(
-      b, loc, arith::IndexCastOp::create(b, loc, i64, sequences));
-  Value bits = arith::SubIOp::create(
-      b, loc, index(64),
-      arith::IndexCastOp::create(b, loc, b.getIndexType(), zeros));
-  auto loop = scf::ForOp::create(b, loc, index(0), bits, index(1),
-                                 ValueRange{index(0)});
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Value found = loop.getRegionIterArg(0);
-  Value bit = arith::SubIOp::create(
-      b, loc, arith::SubIOp::create(b, loc, bits, index(1)),
-      loop.getInductionVar());
-  Value sequence = add(found, arith::ShLIOp::create(b, loc, index(1), bit));
-  // One past the last sequence has a bound as well: that of its end.
-  Value at = arith::MinUIOp::create(b, loc, sequence, sequences);
-  Value first = firstSlot(sequenceBound(at, index(0)), at, tokens);
-  Value owns =
-      arith::AndIOp::create(b, loc, compare(P::ult, sequence, sequences),
-                            compare(P::ule, first, slot));
-  scf::YieldOp::create(
-      b, loc,
-      ValueRange{arith::SelectOp::create(b, loc, owns, sequence, found)});
-  return loop.getResult(0);
 }
 
 LogicalResult KernelStage::emitStage() {

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the stages of the variants "staged" share: the chunk slots and what the
-// workspace holds of each; the segments of sequences, where sequences are cut.
+// What the stages of the variants "staged" share: what the workspace holds of
+// each chunk slot, and of segments, where sequences are cut.
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_STAGES_KERNELSTAGE_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_STAGES_KERNELSTAGE_H
 
 #include "Program/SequenceProgram.h"
 #include "Recurrence/TokenBlock.h"
+#include "Stages/ChunkSlots.h"
 #include "VariantSpec.h"
 
 namespace gdn {
-
-/// What the lengths of sequences decide for a block.
-struct SequenceChoice {
-  mlir::Value sequence; ///< the block's
-  mlir::Value isWhole;  ///< whether a block has all values of a head
-};
 
 /// A variant that a stage is of, and when launches take it: with `saysWhen` the
 /// stage says so.
@@ -25,12 +20,19 @@ struct StageVariant {
   bool saysWhen = false;
 };
 
+/// What a stage is made from. The variants `variants` have it.
+struct StageInputs {
+  EntryViews &views;
+  const KernelOperands &parts;
+  const Algorithm &algorithm;
+  mlir::ArrayRef<StageVariant> variants;
+};
+
 class KernelStage : public SequenceProgram {
 public:
-  /// A stage of the variants `variants`.
-  KernelStage(EntryViews &views, const KernelOperands &parts,
-              const Algorithm &algorithm, mlir::ArrayRef<StageVariant> variants)
-      : SequenceProgram(views, parts, algorithm), variants(variants) {
+  explicit KernelStage(const StageInputs &inputs)
+      : SequenceProgram(inputs.views, inputs.parts, inputs.algorithm),
+        variants(inputs.variants) {
     blockTokens = algorithm.chunk;
   }
 
@@ -46,33 +48,6 @@ protected:
   /// Whether the stage knows what the intra-chunk stage leaves of chunks.
   virtual bool readsIntraChunk() const { return algorithm.fusedChunks == 0; }
 
-  mlir::Value divide(mlir::Value x, int64_t by) {
-    return mlir::arith::DivUIOp::create(b, loc, x, index(by));
-  }
-  /// The first slot of a sequence that begins at token `sequenceBegin`: of its
-  /// chunks, or of other equal pieces of `tokens` tokens.
-  mlir::Value firstSlot(mlir::Value sequenceBegin, mlir::Value sequence,
-                        mlir::Value tokens) {
-    return add(divideTokens(sequenceBegin, tokens), sequence);
-  }
-  mlir::Value firstSlot(mlir::Value sequenceBegin, mlir::Value sequence) {
-    return firstSlot(sequenceBegin, sequence, index(algorithm.chunk));
-  }
-  /// `x / y`, rounded down, of numbers of tokens. Sequence bounds have 32 bits,
-  /// and a GPU branches in a division of more unless `y` is a constant.
-  mlir::Value divideTokens(mlir::Value x, mlir::Value y);
-  /// The segments of the sequence, of `tokens` tokens each.
-  mlir::Value countSegments(mlir::Value tokens);
-  /// The sequence that owns `slot` if any sequence does: the last one whose
-  /// first slot is not behind it. Sequence 0 if there are none.
-  mlir::Value findSequence(mlir::Value slot, mlir::Value tokens);
-  /// Tokens of a segment: so many chunks that no more than `numSegments`
-  /// segments are whole ones, or `numSegments - 1` of the longer of two
-  /// sequences.
-  mlir::Value segmentTokens();
-  /// Whether lengths of two sequences say how many segments the longer one has:
-  /// where maps and first segments run at the same time.
-  bool segmentsByLengths() const { return algorithm.firstApart; }
   /// Notes that the stage may run at the same time as a neighbour: that the
   /// "next" may begin at once, or that it reads nothing of what the "last"
   /// writes.
@@ -112,17 +87,6 @@ protected:
   // is in memory already, as products take it.
   mlir::Value queries, keys, values;
 
-  /// In the block of the first value head and chunk slot `at`, below the number
-  /// of sequences: writes the rank of sequence `at` in the order of the
-  /// recurrence.
-  void storeOrder(mlir::Value at);
-  /// The sequence at rank `at` of that order; behind all sequences, `at`.
-  mlir::Value loadOrder(mlir::Value at);
-  /// The sequence at rank `rank` where the longest comes first, and whether it
-  /// is too short for V-splits of its heads, as which chunks take less time
-  /// each, of twice as many blocks. From the sequence bounds, in each block.
-  SequenceChoice chooseByLengths(mlir::Value rank);
-
   /// `rows` rows of an input in memory from token `t` on, zeros past the
   /// `valid` ones; of values those that the block has, unless it wants all.
   mlir::Value loadInput(mlir::Value input, mlir::Value t, mlir::Value valid,
@@ -138,11 +102,6 @@ protected:
   /// false.
   StoredChunk loadChunk(mlir::Value chunkSlot, mlir::Value t, mlir::Value valid,
                         mlir::Value valuesValid, bool wantsOutput);
-
-  /// What is known of the chunk of `valid` tokens from `t` on before the state
-  /// is: all but what a product takes as it lies in memory. `known` has f32
-  /// tiles of some of its inputs, the others are computed.
-  StoredChunk emitIntraChunk(Chunk known, mlir::Value t, mlir::Value valid);
   /// What loadChunk gives, prepared here.
   StoredChunk emitIntraChunkAt(mlir::Value chunkSlot, mlir::Value t,
                                mlir::Value valid, mlir::Value valuesValid,
@@ -152,7 +111,6 @@ private:
   void describe();
   /// The conditions of a variant over the symbols of the entry.
   mlir::ArrayAttr toAttribute(const Conditions &when);
-  mlir::Value rankOf(mlir::Value sequence, mlir::Value sequences);
 
   mlir::ArrayRef<StageVariant> variants;
 };
@@ -167,12 +125,9 @@ constexpr int64_t groupTokens = 4;
 /// Whether that stage has anything to do.
 bool hasPrologue(const KernelOperands &parts, const Algorithm &algorithm);
 
-/// Fills `views.function` with the program of a stage of a kernel that can be
-/// computed in stages, which the variants have.
-using EmitStage = mlir::LogicalResult(EntryViews &views,
-                                      const KernelOperands &parts,
-                                      const Algorithm &algorithm,
-                                      mlir::ArrayRef<StageVariant> variants);
+/// Fills `inputs.views.function` with the program of a stage of a kernel that
+/// can be computed in stages.
+using EmitStage = mlir::LogicalResult(const StageInputs &inputs);
 EmitStage emitPrologueStage, emitIntraChunkStage, emitMapsStage, emitFirstStage,
     emitScanStage, emitInterChunkStage, emitNormStage;
 

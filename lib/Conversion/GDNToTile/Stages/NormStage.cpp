@@ -16,10 +16,8 @@ namespace {
 
 class NormStage final : public TokenGroupStage {
 public:
-  NormStage(EntryViews &views, const KernelOperands &parts,
-            const Algorithm &algorithm, ArrayRef<StageVariant> variants,
-            const NormOperands &stage)
-      : TokenGroupStage(views, parts, algorithm, variants), stage(stage) {}
+  NormStage(const StageInputs &inputs, const NormOperands &stage)
+      : TokenGroupStage(inputs), stage(stage) {}
 
 protected:
   void emitPiece(Value chunkSlot, Value isFirst) override;
@@ -55,9 +53,7 @@ void NormStage::emitPiece(Value, Value) {
       });
 }
 
-LogicalResult gdn::emitNormStage(EntryViews &views, const KernelOperands &parts,
-                                 const Algorithm &algorithm,
-                                 ArrayRef<StageVariant> variants) {
-  std::optional<NormOperands> stage = NormOperands::find(parts);
-  return NormStage(views, parts, algorithm, variants, *stage).emitStage();
+LogicalResult gdn::emitNormStage(const StageInputs &inputs) {
+  std::optional<NormOperands> stage = NormOperands::find(inputs.parts);
+  return NormStage(inputs, *stage).emitStage();
 }

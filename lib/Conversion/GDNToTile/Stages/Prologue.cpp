@@ -53,11 +53,7 @@ std::string PrologueStage::unitsForm() {
 /// lie past all of them.
 Value PrologueStage::loadWindow(const Carry &carry, Value at, Value isFirst) {
   Value all = index(carry.type.getDimSize(0)), none = index(0);
-  auto select = [&](Value condition, Value yes, Value no) -> Value {
-    return arith::SelectOp::create(b, loc, condition, yes, no);
-  };
-  Value fromPool =
-      arith::AndIOp::create(b, loc, isFirst, compare(P::eq, at, none));
+  Value fromPool = both(isFirst, compare(P::eq, at, none));
   Value start = startRows(carry);
   Value kept = select(fromPool, start ? start : all, none);
   Value own =
@@ -154,25 +150,20 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
     if (!region)
       return;
     OpBuilder::InsertionGuard guard(b);
-    auto branch = scf::IfOp::create(b, loc, compare(P::ult, unit, count),
-                                    /*withElse=*/false);
-    b.setInsertionPointToStart(branch.thenBlock());
+    enterIf(compare(P::ult, unit, count));
     h = isValue ? Value(arith::DivUIOp::create(b, loc, unit, ratio)) : unit;
     head = isValue ? Value(arith::RemUIOp::create(b, loc, unit, ratio)) : none;
     emitInput(input, region, chunkSlot, unit, isFirst);
   };
   emitIf(values, rule.getValue(), allValues, true);
   if (values)
-    unit = arith::SubIOp::create(b, loc, unit, allValues);
+    unit = sub(unit, allValues);
   emitIf(queries, rule.getQuery(), heads, false);
   if (queries)
-    unit = arith::SubIOp::create(b, loc, unit, heads);
+    unit = sub(unit, heads);
   emitIf(keys, rule.getKey(), heads, false);
 }
 
-LogicalResult gdn::emitPrologueStage(EntryViews &views,
-                                     const KernelOperands &parts,
-                                     const Algorithm &algorithm,
-                                     ArrayRef<StageVariant> variants) {
-  return PrologueStage(views, parts, algorithm, variants).emitStage();
+LogicalResult gdn::emitPrologueStage(const StageInputs &inputs) {
+  return PrologueStage(inputs).emitStage();
 }

@@ -37,9 +37,6 @@ private:
   Value emitStart(Value number);
   Value emitChunks(Value from, Value to, Value start);
   void emitSegment(Value at, Value number, Value isLast, Value tokens);
-  Value select(Value condition, Value x, Value y) {
-    return arith::SelectOp::create(b, loc, condition, x, y);
-  }
 
   Value isMap;    // the block has rows of P
   Value firstRow; // of P
@@ -96,20 +93,18 @@ Value SequenceMapsStage::emitStart(Value number) {
 
 /// The state after the tokens `from` to `to`, whole chunks.
 Value SequenceMapsStage::emitChunks(Value from, Value to, Value start) {
-  Value first = firstSlot(begin, n), chunk = index(algorithm.chunk);
+  Value first = firstSlot(*this), chunk = index(algorithm.chunk);
   auto loop = scf::ForOp::create(b, loc, from, to, chunk, ValueRange{start});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value t = loop.getInductionVar();
-  Value number =
-      divide(arith::SubIOp::create(b, loc, t, begin), algorithm.chunk);
+  Value number = divideTokens(*this, sub(t, begin), index(algorithm.chunk));
   Value slot = add(first, number), none = index(0);
   StoredChunk stored;
   if (algorithm.fusedChunks != 0) {
     // A role may be ahead of the segment's end.
-    Value at = arith::MinUIOp::create(b, loc, t, to);
-    Value valid = arith::MinUIOp::create(
-        b, loc, arith::SubIOp::create(b, loc, to, at), chunk);
+    Value at = minimum(t, to);
+    Value valid = minimum(sub(to, at), chunk);
     stored = emitIntraChunkAt(slot, t, valid, select(isMap, none, valid),
                               /*wantsOutput=*/false);
   } else {
@@ -128,29 +123,26 @@ void SequenceMapsStage::emitSegment(Value at, Value number, Value isLast,
                                     Value tokens) {
   Value start = emitStart(number);
   if (!algorithm.firstApart) {
-    Value keeps = arith::AndIOp::create(
-        b, loc, compare(P::eq, number, index(0)),
-        arith::XOrIOp::create(b, loc, isMap,
-                              arith::ConstantIntOp::create(b, loc, 1, 1)));
-    auto branch = scf::IfOp::create(b, loc, keeps, /*withElse=*/false);
+    Value keeps =
+        both(compare(P::eq, number, index(0)),
+             arith::XOrIOp::create(b, loc, isMap,
+                                   arith::ConstantIntOp::create(b, loc, 1, 1)));
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
+    enterIf(keeps);
     storeRows(start, states, at, valueStart());
   }
   Value from = add(begin, mul(number, tokens));
   Value to = select(isLast, from, add(from, tokens));
   Value last = emitChunks(from, to, start);
-  auto goesOn = scf::IfOp::create(b, loc, compare(P::ne, from, to),
-                                  /*withElse=*/false);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(goesOn.thenBlock());
+  enterIf(compare(P::ne, from, to));
   auto branch = scf::IfOp::create(b, loc, isMap, /*withElse=*/true);
   b.setInsertionPointToStart(branch.thenBlock());
   // A block may have more rows than P, which are zero.
   const int64_t dk = stateCarry().type.getDimSize(1);
   Value rows;
   if (dk % numValues != 0)
-    rows = arith::SubIOp::create(b, loc, index(dk), firstRow);
+    rows = sub(index(dk), firstRow);
   storeRows(castTile(b, loc, last, chunkTypes.inner), maps, at, firstRow, rows);
   b.setInsertionPointToStart(branch.elseBlock());
   storeRows(last, states, add(at, index(1)), valueStart());
@@ -163,13 +155,12 @@ void SequenceMapsStage::emitBlock(Value at) {
   Value vSplit = index(algorithm.vSplit);
   isMap = compare(P::uge, which, vSplit);
   takeVSplit(select(isMap, index(0), which), algorithm.vSplit);
-  firstRow =
-      mul(arith::SubIOp::create(b, loc, which, vSplit), index(numValues));
-  Value tokens = segmentTokens();
-  n = findSequence(at, tokens);
+  firstRow = mul(sub(which, vSplit), index(numValues));
+  Value tokens = segmentTokens(*this);
+  n = findSequence(*this, at, tokens);
   Value live = emitBounds();
-  Value number = arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
-  Value count = countSegments(tokens);
+  Value number = sub(at, firstSlot(*this, begin, n, tokens));
+  Value count = countSegments(*this, tokens);
   // Unsigned: a slot before the first sequence's is past every end. There is no
   // map of a first segment, and of a last one nothing but the state if it is
   // the first.
@@ -177,8 +168,7 @@ void SequenceMapsStage::emitBlock(Value at) {
   Value isLast = compare(P::uge, next, count);
   Value isFirst = compare(P::eq, number, index(0));
   auto hasMap = [&] {
-    return arith::AndIOp::create(b, loc, compare(P::ne, number, index(0)),
-                                 compare(P::ult, next, count));
+    return both(compare(P::ne, number, index(0)), compare(P::ult, next, count));
   };
   Value hasH;
   if (algorithm.firstApart)
@@ -186,17 +176,14 @@ void SequenceMapsStage::emitBlock(Value at) {
   else
     hasH = arith::OrIOp::create(b, loc, isFirst, compare(P::ult, next, count));
   Value hasP = hasMap();
-  Value wanted = arith::AndIOp::create(b, loc, compare(P::ult, number, count),
-                                       select(isMap, hasP, hasH));
-  live = arith::AndIOp::create(b, loc, live, wanted);
-  auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/false);
+  Value wanted =
+      both(compare(P::ult, number, count), select(isMap, hasP, hasH));
+  live = both(live, wanted);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
+  enterIf(live);
   emitSegment(at, number, isLast, tokens);
 }
 
-LogicalResult gdn::emitMapsStage(EntryViews &views, const KernelOperands &parts,
-                                 const Algorithm &algorithm,
-                                 ArrayRef<StageVariant> variants) {
-  return SequenceMapsStage(views, parts, algorithm, variants).emitStage();
+LogicalResult gdn::emitMapsStage(const StageInputs &inputs) {
+  return SequenceMapsStage(inputs).emitStage();
 }

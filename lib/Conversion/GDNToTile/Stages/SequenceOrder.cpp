@@ -9,12 +9,13 @@
 //
 // A recurrence without such a stage finds the longest sequence alone, and
 // whether it is so long that its heads are better shared by two blocks each.
-#include "Stages/KernelStage.h"
+#include "Stages/SequenceOrder.h"
+
+#include "Stages/ChunkSlots.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -26,118 +27,118 @@ using P = arith::CmpIPredicate;
 /// others.
 static constexpr int64_t mostOrderedSequences = 256;
 
-/// The tokens of sequence `sequence`, which begins at `first` and ends ahead of
-/// `next`, as the recurrence has them.
-static Value lengthOf(OpBuilder &b, Location loc, Value first, Value next) {
-  Value end = arith::MaxSIOp::create(b, loc, next, first);
-  return arith::SubIOp::create(b, loc, end, first);
+/// The tokens of a sequence, which begins at `first` and ends ahead of `next`,
+/// as the recurrence has them.
+static Value lengthOf(SequenceProgram &p, Value first, Value next) {
+  return p.sub(arith::MaxSIOp::create(p.b, p.loc, next, first), first);
 }
 
 /// The rank of sequence `sequence` among `sequences`.
-Value KernelStage::rankOf(Value sequence, Value sequences) {
-  Value none = index(0);
-  Value length = lengthOf(b, loc, sequenceBound(sequence, none),
-                          sequenceBound(add(sequence, index(1)), none));
-  Value isOrdered = compare(P::ule, sequences, index(mostOrderedSequences));
-  Value count = arith::SelectOp::create(b, loc, isOrdered, sequences, none);
-  Value start = arith::SelectOp::create(b, loc, isOrdered, none, sequence);
-  auto loop = scf::ForOp::create(b, loc, none, count, index(1),
-                                 ValueRange{start, sequenceBound(none, none)});
+static Value rankOf(SequenceProgram &p, Value sequence, Value sequences) {
+  OpBuilder &b = p.b;
+  Value none = p.index(0);
+  Value begin = p.sequenceBound(sequence, none);
+  Value length =
+      lengthOf(p, begin, p.sequenceBound(p.add(sequence, p.index(1)), none));
+  Value isOrdered = p.compare(P::ule, sequences, p.index(mostOrderedSequences));
+  Value count = p.select(isOrdered, sequences, none);
+  Value start = p.select(isOrdered, none, sequence);
+  auto loop =
+      scf::ForOp::create(b, p.loc, none, count, p.index(1),
+                         ValueRange{start, p.sequenceBound(none, none)});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value other = loop.getInductionVar(), rank = loop.getRegionIterArg(0);
-  Value next = sequenceBound(add(other, index(1)), none);
-  Value tokens = lengthOf(b, loc, loop.getRegionIterArg(1), next);
-  Value isAhead = arith::AndIOp::create(b, loc, compare(P::eq, tokens, length),
-                                        compare(P::ult, other, sequence));
-  isAhead =
-      arith::OrIOp::create(b, loc, isAhead, compare(P::ugt, tokens, length));
-  Value more = add(rank, index(1));
-  scf::YieldOp::create(
-      b, loc,
-      ValueRange{arith::SelectOp::create(b, loc, isAhead, more, rank), next});
+  Value next = p.sequenceBound(p.add(other, p.index(1)), none);
+  Value tokens = lengthOf(p, loop.getRegionIterArg(1), next);
+  Value isAhead = p.both(p.compare(P::eq, tokens, length),
+                         p.compare(P::ult, other, sequence));
+  isAhead = arith::OrIOp::create(b, p.loc, isAhead,
+                                 p.compare(P::ugt, tokens, length));
+  Value more = p.add(rank, p.index(1));
+  scf::YieldOp::create(b, p.loc,
+                       ValueRange{p.select(isAhead, more, rank), next});
   return loop.getResult(0);
 }
 
-void KernelStage::storeOrder(Value at) {
-  Value sequences = sequenceCount();
-  Value isSequence =
-      arith::AndIOp::create(b, loc, compare(P::ult, at, sequences),
-                            compare(P::eq, headIndex(head), index(0)));
-  auto branch = scf::IfOp::create(b, loc, isSequence, /*withElse=*/false);
+void gdn::storeOrder(SequenceProgram &p, Value order, Value at) {
+  OpBuilder &b = p.b;
+  Location loc = p.loc;
+  Value sequences = p.sequenceCount();
+  Value isSequence = p.both(p.compare(P::ult, at, sequences),
+                            p.compare(P::eq, p.headIndex(p.head), p.index(0)));
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  Value rank = rankOf(at, sequences);
+  p.enterIf(isSequence);
+  Value rank = rankOf(p, at, sequences);
   // Tiles are of floating point: the bits of one hold the number.
   Type f32 = b.getF32Type();
   Value sequence = arith::BitcastOp::create(
       b, loc, f32, arith::IndexCastOp::create(b, loc, b.getI32Type(), at));
   Value tile =
       tile::FillOp::create(b, loc, VectorType::get({1}, f32), sequence);
-  tile::StoreOp::create(b, loc, tile, order, ValueRange{rank, index(0)},
+  tile::StoreOp::create(b, loc, tile, order, ValueRange{rank, p.index(0)},
                         ArrayRef<int64_t>{1}, Value());
 }
 
-Value KernelStage::loadOrder(Value at) {
-  Value sequences = sequenceCount();
+Value gdn::loadOrder(SequenceProgram &p, Value order, Value at) {
+  OpBuilder &b = p.b;
+  Location loc = p.loc;
+  Value sequences = p.sequenceCount();
   auto isSequence =
       scf::IfOp::create(b, loc, b.getIndexType(),
-                        compare(P::ult, at, sequences), /*withElse=*/true);
+                        p.compare(P::ult, at, sequences), /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(isSequence.thenBlock());
   Value sequence =
-      memref::LoadOp::create(b, loc, order, ValueRange{at, index(0)});
+      memref::LoadOp::create(b, loc, order, ValueRange{at, p.index(0)});
   sequence = arith::BitcastOp::create(b, loc, b.getI32Type(), sequence);
-  scf::YieldOp::create(b, loc,
-                       ValueRange{arith::IndexCastOp::create(
-                           b, loc, b.getIndexType(), sequence)});
+  sequence = arith::IndexCastOp::create(b, loc, b.getIndexType(), sequence);
+  scf::YieldOp::create(b, loc, sequence);
   b.setInsertionPointToStart(isSequence.elseBlock());
   scf::YieldOp::create(b, loc, at);
   return isSequence.getResult(0);
 }
 
-SequenceChoice KernelStage::chooseByLengths(Value rank) {
-  Value sequences = sequenceCount(), none = index(0);
+SequenceChoice gdn::chooseByLengths(SequenceProgram &p, Value rank) {
+  OpBuilder &b = p.b;
+  Location loc = p.loc;
+  Value sequences = p.sequenceCount(), none = p.index(0);
   auto loop = scf::ForOp::create(
-      b, loc, none, sequences, index(1),
-      ValueRange{none, none, none, sequenceBound(none, none)});
+      b, loc, none, sequences, p.index(1),
+      ValueRange{none, none, none, p.sequenceBound(none, none)});
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     auto state = loop.getRegionIterArgs();
     Value sequence = loop.getInductionVar();
-    Value next = sequenceBound(add(sequence, index(1)), none);
-    Value tokens = lengthOf(b, loc, state[3], next);
-    Value isLonger = compare(P::ugt, tokens, state[1]);
+    Value next = p.sequenceBound(p.add(sequence, p.index(1)), none);
+    Value tokens = lengthOf(p, state[3], next);
+    Value isLonger = p.compare(P::ugt, tokens, state[1]);
     scf::YieldOp::create(
         b, loc,
-        ValueRange{
-            arith::SelectOp::create(b, loc, isLonger, sequence, state[0]),
-            arith::MaxUIOp::create(b, loc, tokens, state[1]),
-            add(tokens, state[2]), next});
+        ValueRange{p.select(isLonger, sequence, state[0]),
+                   arith::MaxUIOp::create(b, loc, tokens, state[1]),
+                   p.add(tokens, state[2]), next});
   }
   Value longest = loop.getResult(0), tokens = loop.getResult(1);
-  Value rest = arith::SubIOp::create(b, loc, loop.getResult(2), tokens);
+  Value rest = p.sub(loop.getResult(2), tokens);
   // By V-splits the longest sequence has so many blocks at once, and those of
   // the rest go through the ranks that are left, or come behind it.
-  Value blocks = mul(mul(heads, ratio), index(2));
-  const int64_t workers = algorithm.workers, wholeCost = algorithm.wholeCost;
-  Value most = index(workers - 1);
-  Value left = arith::SubIOp::create(
-      b, loc, index(workers), arith::MinUIOp::create(b, loc, blocks, most));
-  Value rounds = divideTokens(
-      add(blocks, arith::SubIOp::create(b, loc, left, index(1))), left);
+  Value blocks = p.mul(p.mul(p.heads, p.ratio), p.index(2));
+  const int64_t workers = p.algorithm.workers;
+  const int64_t wholeCost = p.algorithm.wholeCost;
+  Value most = p.index(workers - 1);
+  Value left = p.sub(p.index(workers), p.minimum(blocks, most));
+  Value rounds = divideTokens(p, p.add(blocks, p.sub(left, p.index(1))), left);
   // Behind it: rest < (wholeCost - 100) / 100 of the longest.
   const int64_t behind = 100 * wholeCost / (wholeCost - 100);
-  Value cost =
-      arith::MinUIOp::create(b, loc, mul(rounds, index(100)), index(behind));
+  Value cost = p.minimum(p.mul(rounds, p.index(100)), p.index(behind));
   SequenceChoice choice;
   choice.isWhole =
-      compare(P::uge, mul(cost, rest), mul(index(wholeCost), tokens));
-  Value before = arith::SubIOp::create(b, loc, rank, index(1));
-  choice.sequence = arith::SelectOp::create(
-      b, loc, compare(P::ule, rank, longest), before, rank);
-  choice.sequence = arith::SelectOp::create(b, loc, compare(P::eq, rank, none),
-                                            longest, choice.sequence);
+      p.compare(P::uge, p.mul(cost, rest), p.mul(p.index(wholeCost), tokens));
+  Value before = p.sub(rank, p.index(1));
+  choice.sequence = p.select(p.compare(P::ule, rank, longest), before, rank);
+  choice.sequence =
+      p.select(p.compare(P::eq, rank, none), longest, choice.sequence);
   return choice;
 }

@@ -73,8 +73,7 @@ void SequenceScanStage::emitScan(Value first, Value count) {
   b.setInsertionPointToStart(loop.getBody());
   Value at = add(first, loop.getInductionVar());
   Value before = rounded(loop.getRegionIterArg(0));
-  Value map =
-      loadRows(maps, arith::SubIOp::create(b, loc, at, index(1)), index(0), dk);
+  Value map = loadRows(maps, sub(at, index(1)), index(0), dk);
   Value next = advance(before, map, loadRows(states, at, valueStart(), size));
   storeRows(next, states, at, valueStart());
   scf::YieldOp::create(b, loc, next);
@@ -89,8 +88,8 @@ void SequenceScanStage::emitScanAtOnce(Value first, Value count) {
   auto slotOf = [&](int64_t segment) { return add(first, index(segment)); };
   // Of a segment that there is none of, no rows.
   auto rowsOf = [&](int64_t segment, int64_t rows) -> Value {
-    return arith::SelectOp::create(
-        b, loc, compare(P::ugt, count, index(segment)), index(rows), index(0));
+    return select(compare(P::ugt, count, index(segment)), index(rows),
+                  index(0));
   };
   SmallVector<Value> all;
   for (int64_t segment = 2; segment < algorithm.batchSegments; ++segment)
@@ -117,20 +116,17 @@ void SequenceScanStage::emitBlock(Value sequence) {
   takeVSplit(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2),
              chooseVSplit());
   n = sequence;
-  Value live = emitBounds(), tokens = segmentTokens();
-  Value count = countSegments(tokens);
+  Value live = emitBounds(), tokens = segmentTokens(*this);
+  Value count = countSegments(*this, tokens);
   // The states before the first two segments are there.
-  live = arith::AndIOp::create(b, loc, live, compare(P::ugt, count, index(2)));
-  auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/false);
+  live = both(live, compare(P::ugt, count, index(2)));
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  Value first = firstSlot(begin, n, tokens);
+  enterIf(live);
+  Value first = firstSlot(*this, begin, n, tokens);
   algorithm.fusedChunks != 0 ? emitScanAtOnce(first, count)
                              : emitScan(first, count);
 }
 
-LogicalResult gdn::emitScanStage(EntryViews &views, const KernelOperands &parts,
-                                 const Algorithm &algorithm,
-                                 ArrayRef<StageVariant> variants) {
-  return SequenceScanStage(views, parts, algorithm, variants).emitStage();
+LogicalResult gdn::emitScanStage(const StageInputs &inputs) {
+  return SequenceScanStage(inputs).emitStage();
 }

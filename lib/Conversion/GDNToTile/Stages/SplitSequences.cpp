@@ -31,6 +31,8 @@
 using namespace mlir;
 using namespace gdn;
 
+using P = arith::CmpIPredicate;
+
 namespace {
 
 class SegmentedKernel : public RecurrentKernel {
@@ -56,9 +58,6 @@ private:
   Value loadMatrix(Value region, Value head, Value at);
   void storeMatrix(Value tile, Value region, Value head, Value at);
   Value identity(int64_t size);
-  Value minimum(Value x, Value y) {
-    return arith::MinUIOp::create(b, loc, x, y);
-  }
 
   Stage stage;
   Value states;  // N x Hv x (S-1) x dv x dk: at s - 1 what precedes segment s
@@ -114,7 +113,7 @@ void SegmentedKernel::describe() {
 /// Tokens of each segment of the sequence but the last: its chunks over S,
 /// rounded up. Every segment is empty past the last token.
 Value SegmentedKernel::segmentTokens() {
-  Value length = arith::SubIOp::create(b, loc, end, begin);
+  Value length = sub(end, begin);
   Value chunks =
       arith::CeilDivUIOp::create(b, loc, length, index(algorithm.chunk));
   Value share =
@@ -151,8 +150,8 @@ Value SegmentedKernel::identity(int64_t size) {
     return arith::ConstantOp::create(b, loc,
                                      DenseElementsAttr::get(row, value));
   };
-  Value isOwn = compare(arith::CmpIPredicate::eq, column, own);
-  Value one = arith::SelectOp::create(b, loc, isOwn, splat(1), splat(0));
+  Value isOwn = compare(P::eq, column, own);
+  Value one = select(isOwn, splat(1), splat(0));
   tile::YieldOp::create(b, loc, one);
   return map.getResult(0);
 }
@@ -224,14 +223,14 @@ void SegmentedKernel::emitMap(Value r) {
   storeMatrix(fromChunkState(loop.getResult(state)), states, headIndex(r),
               segment);
   storeMatrix(transposeTile(b, loc, loop.getResults().back()), maps,
-              headIndex(r), arith::SubIOp::create(b, loc, segment, index(1)));
+              headIndex(r), sub(segment, index(1)));
   chunked = false;
   blockTokens = algorithm.tokens;
 }
 
 void SegmentedKernel::emitMapsStage(Value live) {
   Value sequenceBegin = begin, sequenceEnd = end;
-  Value isFirst = compare(arith::CmpIPredicate::eq, segment, index(0));
+  Value isFirst = compare(P::eq, segment, index(0));
   auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
@@ -242,45 +241,41 @@ void SegmentedKernel::emitMapsStage(Value live) {
     OpBuilder::InsertionGuard inner(b);
     b.setInsertionPointToStart(first.thenBlock());
     end = minimum(add(sequenceBegin, tokens), sequenceEnd);
-    isLast = compare(arith::CmpIPredicate::eq, end, sequenceEnd);
+    isLast = compare(P::eq, end, sequenceEnd);
     emitSequence();
     if (hasMaps) {
       b.setInsertionPointToStart(first.elseBlock());
       begin = add(sequenceBegin, mul(segment, tokens));
       end = add(begin, tokens);
       // The map of the last segment is of no use.
-      Value goesOn = compare(arith::CmpIPredicate::ult, end, sequenceEnd);
-      auto map = scf::IfOp::create(b, loc, goesOn, /*withElse=*/false);
-      b.setInsertionPointToStart(map.thenBlock());
+      Value goesOn = compare(P::ult, end, sequenceEnd);
+      enterIf(goesOn);
       auto heads = scf::ForOp::create(b, loc, index(0), ratio, index(1));
       b.setInsertionPointToStart(heads.getBody());
       emitMap(heads.getInductionVar());
     }
   }
   b.setInsertionPointToStart(branch.elseBlock());
-  auto first = scf::IfOp::create(b, loc, isFirst, /*withElse=*/false);
-  b.setInsertionPointToStart(first.thenBlock());
+  enterIf(isFirst);
   emitZeros(sequenceBegin, sequenceEnd);
   emitZeros(index(0), lead);
 }
 
 void SegmentedKernel::emitScan(Value live) {
-  auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/false);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  Value length = arith::SubIOp::create(b, loc, end, begin);
+  enterIf(live);
+  Value length = sub(end, begin);
   Value count = arith::CeilDivUIOp::create(b, loc, length, segmentTokens());
   // Nothing to do with fewer than three segments: the loop below is empty.
-  Value enough = compare(arith::CmpIPredicate::ugt, count, index(2));
-  auto some = scf::IfOp::create(b, loc, enough, /*withElse=*/false);
-  b.setInsertionPointToStart(some.thenBlock());
+  Value enough = compare(P::ugt, count, index(2));
+  enterIf(enough);
   Value start = loadMatrix(states, h, index(0));
-  Value last = arith::SubIOp::create(b, loc, count, index(1));
+  Value last = sub(count, index(1));
   auto loop =
       scf::ForOp::create(b, loc, index(1), last, index(1), ValueRange{start});
   b.setInsertionPointToStart(loop.getBody());
   Value s = loop.getInductionVar();
-  Value before = arith::SubIOp::create(b, loc, s, index(1));
+  Value before = sub(s, index(1));
   Value own = loadMatrix(states, h, s);
   Value next = tile::MatmulOp::create(
       b, loc, own.getType(), loop.getRegionIterArg(0),
@@ -290,16 +285,14 @@ void SegmentedKernel::emitScan(Value live) {
 }
 
 void SegmentedKernel::emitSegmentsStage(Value live) {
-  auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/false);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
+  enterIf(live);
   Value sequenceEnd = end, tokens = segmentTokens();
   begin = add(begin, mul(add(segment, index(1)), tokens));
-  Value some = compare(arith::CmpIPredicate::ult, begin, sequenceEnd);
-  auto sequence = scf::IfOp::create(b, loc, some, /*withElse=*/false);
-  b.setInsertionPointToStart(sequence.thenBlock());
+  Value some = compare(P::ult, begin, sequenceEnd);
+  enterIf(some);
   end = minimum(add(begin, tokens), sequenceEnd);
-  isLast = compare(arith::CmpIPredicate::eq, end, sequenceEnd);
+  isLast = compare(P::eq, end, sequenceEnd);
   emitSequence();
 }
 

@@ -264,7 +264,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   auto emit = [&](EmitStage &emitStage, const Twine &name,
                   const Algorithm &chosen, ArrayRef<StageVariant> names) {
     EntryViews views = createEntryViews(entry, (entry.getName() + name).str());
-    if (failed(emitStage(views, *parts, chosen, names))) {
+    if (failed(emitStage({views, *parts, chosen, names}))) {
       views.function.erase();
       return failure();
     }

@@ -15,10 +15,8 @@ using namespace gdn;
 /// warp does once.
 static constexpr int64_t pieceGroups = 8;
 
-TokenGroupStage::TokenGroupStage(EntryViews &views, const KernelOperands &parts,
-                                 const Algorithm &algorithm,
-                                 ArrayRef<StageVariant> variants)
-    : ChunkStage(views, parts, algorithm, variants) {
+TokenGroupStage::TokenGroupStage(const StageInputs &inputs)
+    : ChunkStage(inputs) {
   blockTokens = std::min(algorithm.chunk, groupTokens);
   pieceTokens = std::min(algorithm.chunk, algorithm.shortPieces != 0
                                               ? algorithm.shortPieces
@@ -38,12 +36,11 @@ void TokenGroupStage::emitChunkSlot(Value chunkSlot, Value isFirst,
   Value piece = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
   first = mul(piece, index(pieceTokens));
   // Tokens of a piece behind the sequence's end may lie past all of them.
-  Value before = arith::MinUIOp::create(b, loc, valid, first);
-  count = arith::MinUIOp::create(
-      b, loc, arith::SubIOp::create(b, loc, valid, before), index(pieceTokens));
+  Value before = minimum(valid, first);
+  count = minimum(sub(valid, before), index(pieceTokens));
   begin = add(begin, first);
   Value isFirstPiece = compare(arith::CmpIPredicate::eq, piece, index(0));
-  emitPiece(chunkSlot, arith::AndIOp::create(b, loc, isFirst, isFirstPiece));
+  emitPiece(chunkSlot, both(isFirst, isFirstPiece));
 }
 
 void TokenGroupStage::emitGroups(
@@ -73,9 +70,7 @@ void TokenGroupStage::emitGroups(
   if (!yielded.empty())
     scf::YieldOp::create(b, loc, yielded);
   b.setInsertionPointAfter(loop);
-  auto last = scf::IfOp::create(
-      b, loc, compare(arith::CmpIPredicate::ne, rest, none), false);
-  b.setInsertionPointToStart(last.thenBlock());
+  enterIf(compare(arith::CmpIPredicate::ne, rest, none));
   tiles = load(whole, rest);
   carried = start(whole);
   work(whole, rest, tiles, carried);

@@ -12,9 +12,7 @@ namespace gdn {
 
 class TokenGroupStage : public ChunkStage {
 public:
-  TokenGroupStage(EntryViews &views, const KernelOperands &parts,
-                  const Algorithm &algorithm,
-                  mlir::ArrayRef<StageVariant> variants);
+  explicit TokenGroupStage(const StageInputs &inputs);
 
 protected:
   using Tiles = llvm::SmallVector<mlir::Value>;
