@@ -14,6 +14,9 @@
 // RUN: gdn-opt %S/../Conversion/GDNToTile/parents.mlir -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-tokens -canonicalize -cse -o %t.tree
 // RUN: FileCheck %s --check-prefix=TREE < %t.tree
 // RUN: gdn-gpu-opt %t.tree -gdn-gpu-check -o /dev/null
+// Windows of one input.
+// RUN: sed 's/x4xf16>/x2xf16>/; s/"4"\]/"2"]/; s/x3xf16>/x1xf16>/; s/"3"\]/"1"]/' %S/../Conversion/GDNToTile/parents.mlir | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-tokens -canonicalize -cse -o %t.two
+// RUN: gdn-gpu-opt %t.two -gdn-gpu-check -o /dev/null
 // RUN: gdn-opt %S/../Conversion/GDNToTile/pending.mlir -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-tokens -canonicalize -cse -o %t.lazy
 // RUN: FileCheck %s --check-prefix=LAZY < %t.lazy
 // RUN: gdn-opt %S/../Conversion/GDNToTile/pending-short.mlir -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-tokens -canonicalize -cse -o %t.short

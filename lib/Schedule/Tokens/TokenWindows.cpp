@@ -11,8 +11,7 @@ static int64_t countSteps(Value window) {
   return cast<VectorType>(window.getType()).getDimSize(0);
 }
 
-/// Whether the window after a token, of a convolution of the role, lies in a
-/// history.
+/// Whether a history has the window, of a convolution of the role.
 static bool hasHistory(TokenProgram &p, ScanRole role, Value window) {
   tile::Conv1dOp carried = p.findCarriedConv(role);
   return carried && window == carried.getNewWindow();
@@ -50,7 +49,7 @@ void gdn::loadInputs(TokenProgram &p, FragmentEmitter &emitter,
 void gdn::storeWindows(TokenProgram &p, ScanRole role, FragmentEmitter &emitter,
                        Value at) {
   for (Value window : findStoredWindows(p.roles[role].stores))
-    if (!hasHistory(p, role, window) && countSteps(window) > 1)
+    if (!hasHistory(p, role, window))
       gpu::StoreSharedOp::create(p.b, p.loc, emitter[window], p.shared[window],
                                  p.mul(at, countSteps(window)));
 }
