@@ -3,10 +3,11 @@
 // Comparisons: outputs and states with the model, slots with their owners.
 
 #include "failed.h"
-#include "scheduler.h"
+#include "state.h"
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 using namespace gdnrt::traces;
 
@@ -26,16 +27,17 @@ static void expectNear(const std::string &who,
                    std::to_string(got[i]));
 }
 
-void Scheduler::expectOutput(const std::string &who,
-                             const std::vector<double> &expected,
-                             const Outputs &outputs, size_t token) const {
+void gdnrt::traces::expectOutput(const State &state, const std::string &who,
+                                 const std::vector<double> &expected,
+                                 const Outputs &outputs, size_t token) {
   expectNear("output of " + who, expected,
-             outputs.data() + token * expected.size(), kernels_.tolerance);
+             outputs.data() + token * expected.size(), state.kernels.tolerance);
 }
 
-void Scheduler::expectZeros(const std::vector<Outputs> &outputs,
-                            size_t token) const {
-  const auto count = static_cast<size_t>(engine_.sizes().outputs());
+void gdnrt::traces::expectZeros(const State &state,
+                                const std::vector<Outputs> &outputs,
+                                size_t token) {
+  const auto count = static_cast<size_t>(state.engine.sizes().outputs());
   for (const Outputs &layer : outputs)
     for (size_t i = 0; i < count; ++i)
       if (layer[token * count + i] != 0)
@@ -44,53 +46,53 @@ void Scheduler::expectZeros(const std::vector<Outputs> &outputs,
                      std::to_string(layer[token * count + i]));
 }
 
-void Scheduler::expectState(const std::string &who, const Known &known,
-                            int32_t slot) {
+static void expectState(State &state, const std::string &who,
+                        const Known &known, int32_t slot) {
   for (int64_t layer = 0; layer < kNumLayers; ++layer) {
     const auto &layers = known.pending > 0 ? known.base : known.layers;
     const LayerState &expected = layers[static_cast<size_t>(layer)];
-    LayerState got = engine_.read(layer, slot);
+    LayerState got = state.engine.read(layer, slot);
     std::string where = " of " + who + " in slot " + std::to_string(slot) +
                         ", layer " + std::to_string(layer);
     expectNear("state" + where, expected.state, got.state.data(),
-               kernels_.tolerance);
+               state.kernels.tolerance);
     expectNear("window" + where, expected.window, got.window.data(),
-               kernels_.tolerance);
+               state.kernels.tolerance);
   }
 }
 
-void Scheduler::audit() {
+void gdnrt::traces::audit(State &state) {
   gdnrt_error error;
   gdnrt_state_pool_info info = gdnrt_state_pool_info_default();
-  check(gdnrt_state_pool_describe(engine_.pool(), &info, &error), error);
-  std::vector<int32_t> owned = buffer_;
-  for (const Sequence &sequence : sequences_)
+  check(gdnrt_state_pool_describe(state.engine.pool(), &info, &error), error);
+  std::vector<int32_t> owned = state.buffer;
+  for (const Sequence &sequence : state.sequences)
     owned.insert(owned.end(), sequence.slots.begin(), sequence.slots.end());
   const auto requests = static_cast<int64_t>(owned.size());
-  for (const Kept &kept : kept_)
+  for (const Kept &kept : state.kept)
     owned.push_back(kept.slot);
   const auto all = static_cast<int64_t>(owned.size());
   if (std::set<int32_t>(owned.begin(), owned.end()).size() != owned.size())
     throw Failed("a slot has two owners");
   for (int64_t i = 0; i < all; ++i) {
     const int32_t slot = owned[static_cast<size_t>(i)];
-    if (slot <= 0 || (slot > trace_.numRequests) != (i >= requests))
+    if (slot <= 0 || (slot > state.trace.numRequests) != (i >= requests))
       throw Failed("slot " + std::to_string(slot) + " is not of its kind");
   }
-  check(gdnrt_state_pool_check_batch(engine_.pool(), owned.data(), owned.size(),
-                                     &error),
+  check(gdnrt_state_pool_check_batch(state.engine.pool(), owned.data(),
+                                     owned.size(), &error),
         error);
   if (info.used_requests != requests || info.used_track != all - requests ||
-      info.free_requests != trace_.numRequests - requests ||
-      info.free_track != trace_.numTrack - (all - requests))
+      info.free_requests != state.trace.numRequests - requests ||
+      info.free_track != state.trace.numTrack - (all - requests))
     throw Failed("a leak: the pool has " + std::to_string(info.used_requests) +
                  " and " + std::to_string(info.used_track) +
                  " slots in use, the scheduler " + std::to_string(requests) +
                  " and " + std::to_string(all - requests));
-  for (const Sequence &sequence : sequences_)
+  for (const Sequence &sequence : state.sequences)
     if (!sequence.known.isFresh)
-      expectState("s" + std::to_string(sequence.name), sequence.known,
+      expectState(state, "s" + std::to_string(sequence.name), sequence.known,
                   sequence.stateSlot());
-  for (const Kept &kept : kept_)
-    expectState("a kept state", kept.known, kept.slot);
+  for (const Kept &kept : state.kept)
+    expectState(state, "a kept state", kept.known, kept.slot);
 }

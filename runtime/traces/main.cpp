@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
         report(kernels, trace, options.bug, options.seed + i);
         return 1;
       }
-      all.add(scheduler.coverage());
+      all.add(scheduler.ran());
     }
     const std::chrono::duration<double> seconds =
         std::chrono::steady_clock::now() - start;

@@ -5,21 +5,21 @@
 
 #include "draw.h"
 #include "failed.h"
-#include "scheduler.h"
+#include "state.h"
 
 #include <algorithm>
 
 using namespace gdnrt::traces;
 
-void Scheduler::serve(const Step &step) {
-  const VerifyKind kind = kernels_.verifyKind();
+void gdnrt::traces::serve(State &state, const Step &step) {
+  const VerifyKind kind = state.kernels.verifyKind();
   // Layers move no state back from slots that all sequences share, and expect
   // nothing to wait for a commit where metadata has no guessed tokens.
-  if (kind == VerifyKind::none || !buffer_.empty() ||
-      (kernels_.hasCommits() && trace_.verifyTokens == 1))
-    return extend(step);
+  if (kind == VerifyKind::none || !state.buffer.empty() ||
+      (state.kernels.hasCommits() && state.trace.verifyTokens == 1))
+    return extend(state, step);
   // Without a prefill kernel a step is of decodes or of verified rows alone.
-  const bool mayPrefill = kernels_.prefill != nullptr;
+  const bool mayPrefill = state.kernels.prefill != nullptr;
   const bool mayVerify = mayPrefill || draw(step, -1, 90, 2);
   struct Served {
     ServedRow row;
@@ -28,8 +28,8 @@ void Scheduler::serve(const Step &step) {
   std::vector<Served> plan;
   std::vector<ServedRow> stale;
   std::string text;
-  for (size_t place = 0; place < sequences_.size(); ++place) {
-    Sequence &sequence = sequences_[place];
+  for (size_t place = 0; place < state.sequences.size(); ++place) {
+    Sequence &sequence = state.sequences[place];
     Known &known = sequence.known;
     ServedRow row;
     row.context = known.done;
@@ -37,10 +37,11 @@ void Scheduler::serve(const Step &step) {
     if (kind == VerifyKind::tree)
       row.tokenSlots.assign(sequence.slots.begin() + 1, sequence.slots.end());
     if (kind == VerifyKind::buffer)
-      row.tokenSlots = bufferOf(sequence);
-    const int32_t least = kernels_.hasCommits() ? 0 : 1;
-    row.accepted = kernels_.hasCommits() ? known.pending : sequence.accepted;
-    if (bug_ == Bug::wrongRollback && row.accepted > least)
+      row.tokenSlots = bufferOf(state, sequence);
+    const int32_t least = state.kernels.hasCommits() ? 0 : 1;
+    row.accepted =
+        state.kernels.hasCommits() ? known.pending : sequence.accepted;
+    if (state.bug == Bug::wrongRollback && row.accepted > least)
       --row.accepted;
     size_t count = sequence.left();
     if (!isNamed(step, place) ||
@@ -48,7 +49,7 @@ void Scheduler::serve(const Step &step) {
       stale.push_back(std::move(row));
       continue;
     }
-    const auto most = static_cast<size_t>(trace_.verifyTokens);
+    const auto most = static_cast<size_t>(state.trace.verifyTokens);
     if (count > 0) {
       count = 1 + draw(step, sequence.name, 1, count);
       auto first =
@@ -74,7 +75,7 @@ void Scheduler::serve(const Step &step) {
             (row.drafts >= 0 ? " guessed" : "");
     plan.push_back({std::move(row), &sequence});
   }
-  say("serve" + text);
+  state.say("serve" + text);
   auto rank = [](const Served &served) {
     return served.row.drafts >= 0 ? 0 : served.row.tokens.size() == 1 ? 1 : 2;
   };
@@ -88,18 +89,18 @@ void Scheduler::serve(const Step &step) {
     if (draw(step, -1, 60 + i, 2) == 0)
       rows.push_back(stale[i]);
   const size_t staleRows = rows.size() - plan.size();
-  coverage_.skippedRows += staleRows;
-  coverage_.idleSteps += plan.empty();
+  state.coverage.skippedRows += staleRows;
+  state.coverage.idleSteps += plan.empty();
   for (const Served &served : plan)
-    coverage_.firstTokens +=
+    state.coverage.firstTokens +=
         served.row.context == 0 && served.row.tokens.size() == 1;
   // A graph has a token for each of its rows.
   const auto padding = static_cast<int64_t>(staleRows + draw(step, -1, 40, 4));
-  std::vector<Outputs> outputs = engine_.serve(rows, padding);
+  std::vector<Outputs> outputs = state.engine.serve(rows, padding);
   // A row without drafts is verified like others; with slots it is decoded if
   // no row of the step has any.
   const bool verifies =
-      (kind != VerifyKind::slots && trace_.verifyTokens > 1) ||
+      (kind != VerifyKind::slots && state.trace.verifyTokens > 1) ||
       std::any_of(plan.begin(), plan.end(),
                   [](const Served &served) { return served.row.drafts > 0; });
   size_t token = 0;
@@ -109,14 +110,14 @@ void Scheduler::serve(const Step &step) {
     if (served.row.drafts < 0 || !verifies) {
       if (served.row.drafts >= 0)
         sequence.known.tokens.push_back(served.row.tokens[0]);
-      advanceRow(sequence, served.row.tokens, token, outputs);
+      advanceRow(state, sequence, served.row.tokens, token, outputs);
     } else {
       Row row;
       row.tokens = served.row.tokens;
       row.parents = served.row.parents;
-      size_t accepted = advanceGuesses(sequence, row, token, outputs,
+      size_t accepted = advanceGuesses(state, sequence, row, token, outputs,
                                        draw(step, sequence.name, 8, 1 << 20));
-      if (bug_ == Bug::wrongRollback && kind == VerifyKind::tree)
+      if (state.bug == Bug::wrongRollback && kind == VerifyKind::tree)
         accepted = 1;
       if (kind == VerifyKind::slots)
         sequence.accepted = static_cast<int32_t>(accepted);
@@ -126,5 +127,5 @@ void Scheduler::serve(const Step &step) {
     token += count;
   }
   for (int64_t t = 0; t < padding; ++t)
-    expectZeros(outputs, token + static_cast<size_t>(t));
+    expectZeros(state, outputs, token + static_cast<size_t>(t));
 }

@@ -4,7 +4,7 @@
 
 #include "draw.h"
 #include "failed.h"
-#include "scheduler.h"
+#include "state.h"
 
 #include <algorithm>
 
@@ -12,13 +12,13 @@ using namespace gdnrt::traces;
 
 static std::string nameOf(int name) { return "s" + std::to_string(name); }
 
-void Scheduler::addPadding(std::vector<Planned> &plan, const Step &step,
-                           bool isDecode) {
+static void addPadding(State &state, std::vector<Planned> &plan,
+                       const Step &step, bool isDecode) {
   const auto past =
-      static_cast<int32_t>(1 + trace_.numRequests + trace_.numTrack);
+      static_cast<int32_t>(1 + state.trace.numRequests + state.trace.numTrack);
   const int32_t ids[] = {0, -1, past, past + 5, -7};
   const size_t rows = draw(step, -1, 1, 3);
-  coverage_.skippedRows += rows;
+  state.coverage.skippedRows += rows;
   for (size_t i = 0; i < rows; ++i) {
     Planned planned;
     const size_t tokens = isDecode ? 1 : draw(step, -1, 10 + i, 4);
@@ -40,18 +40,61 @@ template <typename Plan> static auto sequencesOf(const Plan &plan) {
   return sequences;
 }
 
-std::vector<Row> Scheduler::rowsOf(const std::vector<Planned> &plan) const {
+static std::vector<Row> rowsOf(const std::vector<Planned> &plan) {
   std::vector<Row> rows;
   for (const Planned &planned : plan)
     rows.push_back(planned.row);
   return rows;
 }
 
-void Scheduler::extend(const Step &step) {
+void gdnrt::traces::advanceRow(State &state, Sequence &sequence,
+                               const std::vector<uint64_t> &tokens,
+                               size_t token,
+                               const std::vector<Outputs> &outputs) {
+  Known &known = sequence.known;
+  for (uint64_t id : tokens) {
+    for (int64_t layer = 0; layer < kNumLayers; ++layer) {
+      const auto index = static_cast<size_t>(layer);
+      std::vector<double> expected = traces::step(
+          state.engine.sizes(), state.engine.weights(layer),
+          TokenInputs(state.engine.sizes(), id, layer), known.layers[index]);
+      expectOutput(state,
+                   nameOf(sequence.name) + ", token " +
+                       std::to_string(known.done) + ", layer " +
+                       std::to_string(layer),
+                   expected, outputs[index], token);
+    }
+    ++known.done;
+    ++token;
+    ++state.coverage.tokens;
+  }
+  // A row without tokens writes nothing, so that its state stays.
+  if (tokens.empty())
+    return;
+  known.isFresh = false;
+  known.pending = 0;
+  sequence.accepted = 1;
+}
+
+static void advance(State &state, const std::vector<Planned> &plan,
+                    const std::vector<Outputs> &outputs) {
+  size_t token = 0;
+  for (const Planned &planned : plan) {
+    const std::vector<uint64_t> &tokens = planned.row.tokens;
+    if (planned.sequence)
+      advanceRow(state, *planned.sequence, tokens, token, outputs);
+    else
+      for (size_t t = 0; t < tokens.size(); ++t)
+        expectZeros(state, outputs, token + t);
+    token += tokens.size();
+  }
+}
+
+void gdnrt::traces::extend(State &state, const Step &step) {
   std::vector<Planned> plan;
   std::string text;
-  for (size_t place = 0; place < sequences_.size(); ++place) {
-    Sequence &sequence = sequences_[place];
+  for (size_t place = 0; place < state.sequences.size(); ++place) {
+    Sequence &sequence = state.sequences[place];
     Known &known = sequence.known;
     if (!isNamed(step, place))
       continue;
@@ -71,28 +114,28 @@ void Scheduler::extend(const Step &step) {
     planned.row.slot = sequence.stateSlot();
     planned.row.writeSlot = sequence.slots[0];
     planned.row.hasInitial =
-        !known.isFresh || trace_.zeroes || bug_ == Bug::keepsState;
+        !known.isFresh || state.trace.zeroes || state.bug == Bug::keepsState;
     plan.push_back(std::move(planned));
     text += " " + nameOf(sequence.name) + " by " + std::to_string(count);
   }
-  say("extend" + text);
-  commit(sequencesOf(plan));
-  addPadding(plan, step, /*isDecode=*/false);
+  state.say("extend" + text);
+  commit(state, sequencesOf(plan));
+  addPadding(state, plan, step, /*isDecode=*/false);
   const auto padding = static_cast<int64_t>(draw(step, -1, 40, 4));
-  std::vector<Outputs> outputs = engine_.prefill(rowsOf(plan), padding);
-  advance(plan, outputs);
+  std::vector<Outputs> outputs = state.engine.prefill(rowsOf(plan), padding);
+  advance(state, plan, outputs);
   size_t tokens = 0;
   for (const Planned &planned : plan)
     tokens += planned.row.tokens.size();
   for (int64_t t = 0; t < padding; ++t)
-    expectZeros(outputs, tokens + static_cast<size_t>(t));
+    expectZeros(state, outputs, tokens + static_cast<size_t>(t));
 }
 
-void Scheduler::decode(const Step &step) {
+void gdnrt::traces::decode(State &state, const Step &step) {
   std::vector<Planned> plan;
   std::string text;
-  for (size_t place = 0; place < sequences_.size(); ++place) {
-    Sequence &sequence = sequences_[place];
+  for (size_t place = 0; place < state.sequences.size(); ++place) {
+    Sequence &sequence = state.sequences[place];
     if (!isNamed(step, place) || sequence.left() > 0 || sequence.known.isFresh)
       continue;
     sequence.known.tokens.push_back(
@@ -105,70 +148,29 @@ void Scheduler::decode(const Step &step) {
     plan.push_back(std::move(planned));
     text += " " + nameOf(sequence.name);
   }
-  say("decode" + text);
-  commit(sequencesOf(plan));
-  addPadding(plan, step, /*isDecode=*/true);
-  advance(plan, engine_.decode(rowsOf(plan)));
+  state.say("decode" + text);
+  commit(state, sequencesOf(plan));
+  addPadding(state, plan, step, /*isDecode=*/true);
+  advance(state, plan, state.engine.decode(rowsOf(plan)));
 }
 
-void Scheduler::advanceRow(Sequence &sequence,
-                           const std::vector<uint64_t> &tokens, size_t token,
-                           const std::vector<Outputs> &outputs) {
-  Known &known = sequence.known;
-  for (uint64_t id : tokens) {
-    for (int64_t layer = 0; layer < kNumLayers; ++layer) {
-      const auto index = static_cast<size_t>(layer);
-      std::vector<double> expected = traces::step(
-          engine_.sizes(), engine_.weights(layer),
-          TokenInputs(engine_.sizes(), id, layer), known.layers[index]);
-      expectOutput(nameOf(sequence.name) + ", token " +
-                       std::to_string(known.done) + ", layer " +
-                       std::to_string(layer),
-                   expected, outputs[index], token);
-    }
-    ++known.done;
-    ++token;
-    ++coverage_.tokens;
-  }
-  // A row without tokens writes nothing, so that its state stays.
-  if (tokens.empty())
-    return;
-  known.isFresh = false;
-  known.pending = 0;
-  sequence.accepted = 1;
-}
-
-void Scheduler::advance(const std::vector<Planned> &plan,
-                        const std::vector<Outputs> &outputs) {
-  size_t token = 0;
-  for (const Planned &planned : plan) {
-    const std::vector<uint64_t> &tokens = planned.row.tokens;
-    if (planned.sequence)
-      advanceRow(*planned.sequence, tokens, token, outputs);
-    else
-      for (size_t t = 0; t < tokens.size(); ++t)
-        expectZeros(outputs, token + t);
-    token += tokens.size();
-  }
-}
-
-Row Scheduler::guess(const Sequence &sequence, const Step &step,
-                     const std::vector<int32_t> &buffer) const {
-  const VerifyKind kind = kernels_.verifyKind();
-  const bool isErring = bug_ == Bug::wrongRollback;
+static Row guess(const State &state, const Sequence &sequence, const Step &step,
+                 const std::vector<int32_t> &buffer) {
+  const VerifyKind kind = state.kernels.verifyKind();
+  const bool isErring = state.bug == Bug::wrongRollback;
   Row row;
   row.slot = sequence.stateSlot();
-  auto most = static_cast<size_t>(trace_.verifyTokens);
+  auto most = static_cast<size_t>(state.trace.verifyTokens);
   if (kind == VerifyKind::lazy) {
     row.accepted = sequence.known.pending;
     row.accepted -= isErring && row.accepted > 0;
   } else if (kind == VerifyKind::buffer) {
-    row.tokenSlots = bufferOf(sequence);
+    row.tokenSlots = bufferOf(state, sequence);
   } else if (kind == VerifyKind::slots) {
     row.accepted = sequence.accepted;
     row.accepted -= isErring && row.accepted > 1;
     row.tokenSlots = sequence.slots;
-  } else if (trace_.usesBuffer) {
+  } else if (state.trace.usesBuffer) {
     row.tokenSlots = buffer;
   } else {
     row.tokenSlots.assign(sequence.slots.begin() + 1, sequence.slots.end());
@@ -181,9 +183,9 @@ Row Scheduler::guess(const Sequence &sequence, const Step &step,
   return row;
 }
 
-std::vector<int32_t> Scheduler::drawParents(const Sequence &sequence,
-                                            const Step &step,
-                                            size_t count) const {
+std::vector<int32_t> gdnrt::traces::drawParents(const Sequence &sequence,
+                                                const Step &step,
+                                                size_t count) {
   std::vector<int32_t> parents;
   for (size_t t = 0; t < count; ++t) {
     // The first token has no parent; few others have none, or one that does
@@ -194,15 +196,17 @@ std::vector<int32_t> Scheduler::drawParents(const Sequence &sequence,
   return parents;
 }
 
-std::vector<int32_t> Scheduler::bufferOf(const Sequence &sequence) const {
+std::vector<int32_t> gdnrt::traces::bufferOf(const State &state,
+                                             const Sequence &sequence) {
   std::vector<int32_t> slots;
-  const auto most = static_cast<int32_t>(trace_.verifyTokens);
+  const auto most = static_cast<int32_t>(state.trace.verifyTokens);
   for (int32_t t = 0; t < most; ++t)
     slots.push_back(1 + (sequence.slots[0] - 1) * most + t);
   return slots;
 }
 
-void Scheduler::commit(const std::vector<Sequence *> &sequences) {
+void gdnrt::traces::commit(State &state,
+                           const std::vector<Sequence *> &sequences) {
   std::vector<Row> rows;
   for (Sequence *sequence : sequences) {
     Known &known = sequence->known;
@@ -210,39 +214,39 @@ void Scheduler::commit(const std::vector<Sequence *> &sequences) {
       continue;
     Row row;
     row.slot = sequence->stateSlot();
-    row.accepted = known.pending - (bug_ == Bug::wrongRollback);
-    row.tokenSlots = bufferOf(*sequence);
+    row.accepted = known.pending - (state.bug == Bug::wrongRollback);
+    row.tokenSlots = bufferOf(state, *sequence);
     rows.push_back(std::move(row));
     known.pending = 0;
   }
   if (rows.empty())
     return;
-  say("commit " + std::to_string(rows.size()) + " rows");
+  state.say("commit " + std::to_string(rows.size()) + " rows");
   // Rows that are skipped: no slot, and counts out of range of a live one.
   rows.push_back({{}, -1, 0, true, {}, {}, 1});
-  engine_.commit(rows);
+  state.engine.commit(rows);
 }
 
-void Scheduler::verify(const Step &step) {
-  const VerifyKind kind = kernels_.verifyKind();
+void gdnrt::traces::verify(State &state, const Step &step) {
+  const VerifyKind kind = state.kernels.verifyKind();
   if (kind == VerifyKind::none)
     return;
-  const auto most = static_cast<size_t>(trace_.verifyTokens);
+  const auto most = static_cast<size_t>(state.trace.verifyTokens);
   std::vector<Planned> plan;
   // Rows of the buffer that are left.
   std::vector<std::vector<int32_t>> buffers;
-  for (size_t first = 0; first < buffer_.size(); first += most)
-    buffers.emplace_back(buffer_.begin() + static_cast<std::ptrdiff_t>(first),
-                         buffer_.begin() +
-                             static_cast<std::ptrdiff_t>(first + most));
-  const bool usesBuffer = kind == VerifyKind::tree && trace_.usesBuffer;
-  for (size_t place = 0; place < sequences_.size(); ++place) {
-    Sequence &sequence = sequences_[place];
+  for (size_t first = 0; first < state.buffer.size(); first += most)
+    buffers.emplace_back(
+        state.buffer.begin() + static_cast<std::ptrdiff_t>(first),
+        state.buffer.begin() + static_cast<std::ptrdiff_t>(first + most));
+  const bool usesBuffer = kind == VerifyKind::tree && state.trace.usesBuffer;
+  for (size_t place = 0; place < state.sequences.size(); ++place) {
+    Sequence &sequence = state.sequences[place];
     if (sequence.left() > 0 || sequence.known.isFresh ||
         (usesBuffer && buffers.empty()))
       continue;
     Planned planned;
-    planned.row = guess(sequence, step,
+    planned.row = guess(state, sequence, step,
                         usesBuffer ? buffers.back() : std::vector<int32_t>());
     if (isNamed(step, place)) {
       planned.sequence = &sequence;
@@ -261,21 +265,22 @@ void Scheduler::verify(const Step &step) {
     plan.push_back(std::move(planned));
   }
   if (kind == VerifyKind::buffer)
-    commit(sequencesOf(plan));
-  addPadding(plan, step, /*isDecode=*/false);
-  std::vector<Outputs> outputs = engine_.verify(rowsOf(plan));
+    commit(state, sequencesOf(plan));
+  addPadding(state, plan, step, /*isDecode=*/false);
+  std::vector<Outputs> outputs = state.engine.verify(rowsOf(plan));
   size_t token = 0;
   std::string text;
   for (const Planned &planned : plan) {
     const size_t count = planned.row.tokens.size();
     if (planned.sequence && count > 0) {
       Sequence &sequence = *planned.sequence;
-      size_t accepted = advanceGuesses(sequence, planned.row, token, outputs,
-                                       draw(step, sequence.name, 8, 1 << 20));
-      if (bug_ == Bug::wrongRollback && kind == VerifyKind::tree)
+      size_t accepted =
+          advanceGuesses(state, sequence, planned.row, token, outputs,
+                         draw(step, sequence.name, 8, 1 << 20));
+      if (state.bug == Bug::wrongRollback && kind == VerifyKind::tree)
         accepted = 1;
       if (usesBuffer)
-        copySlot(planned.row.tokenSlots[accepted - 1], sequence.slots[0]);
+        state.copySlot(planned.row.tokenSlots[accepted - 1], sequence.slots[0]);
       else if (kind == VerifyKind::tree)
         std::swap(sequence.slots[0], sequence.slots[accepted]);
       else if (kind == VerifyKind::slots)
@@ -284,18 +289,18 @@ void Scheduler::verify(const Step &step) {
               " of " + std::to_string(count);
     } else if (!planned.sequence) {
       for (size_t t = 0; t < count; ++t)
-        expectZeros(outputs, token + t);
+        expectZeros(state, outputs, token + t);
     }
     token += count;
   }
-  say("verify, accepted:" + text);
+  state.say("verify, accepted:" + text);
 }
 
-size_t Scheduler::advanceGuesses(Sequence &sequence, const Row &row,
-                                 size_t firstToken,
-                                 const std::vector<Outputs> &outputs,
-                                 uint64_t seed) {
-  const bool isTree = kernels_.verifyKind() == VerifyKind::tree;
+size_t gdnrt::traces::advanceGuesses(State &state, Sequence &sequence,
+                                     const Row &row, size_t firstToken,
+                                     const std::vector<Outputs> &outputs,
+                                     uint64_t seed) {
+  const bool isTree = state.kernels.verifyKind() == VerifyKind::tree;
   Known &known = sequence.known;
   // States after each token; those before it are its parent's, or the row's.
   std::vector<std::vector<LayerState>> after;
@@ -309,20 +314,22 @@ size_t Scheduler::advanceGuesses(Sequence &sequence, const Row &row,
                                : after[static_cast<size_t>(parent)]);
     for (int64_t layer = 0; layer < kNumLayers; ++layer) {
       const auto index = static_cast<size_t>(layer);
-      std::vector<double> expected = traces::step(
-          engine_.sizes(), engine_.weights(layer),
-          TokenInputs(engine_.sizes(), row.tokens[t], layer), after[t][index]);
-      expectOutput(nameOf(sequence.name) + ", guess " + std::to_string(t) +
+      std::vector<double> expected =
+          traces::step(state.engine.sizes(), state.engine.weights(layer),
+                       TokenInputs(state.engine.sizes(), row.tokens[t], layer),
+                       after[t][index]);
+      expectOutput(state,
+                   nameOf(sequence.name) + ", guess " + std::to_string(t) +
                        ", layer " + std::to_string(layer),
                    expected, outputs[index], firstToken + t);
     }
   }
   // Where tokens wait for a commit, it may be that none was right.
-  const bool waits = kernels_.hasCommits();
+  const bool waits = state.kernels.hasCommits();
   const size_t accepted =
       waits ? seed % (row.tokens.size() + 1) : 1 + seed % row.tokens.size();
-  coverage_.guesses += row.tokens.size();
-  coverage_.rolledBack += accepted < row.tokens.size();
+  state.coverage.guesses += row.tokens.size();
+  state.coverage.rolledBack += accepted < row.tokens.size();
   std::vector<uint64_t> way;
   for (auto t = static_cast<std::ptrdiff_t>(accepted) - 1; t >= 0;
        t = parents[static_cast<size_t>(t)])

@@ -146,13 +146,13 @@ static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
   return Step::next;
 }
 
-void Warp::checkSums(const Instruction &instruction) {
+void ptx::checkSums(Warp &warp, const Instruction &instruction) {
   if (instruction.isProduct)
     return;
   for (const Operand &operand : instruction.operands)
     if (operand.value >= 0 &&
-        sums[static_cast<size_t>(operand.value)] > groupDone)
-      return block->cluster->reportSums(*this);
+        warp.sums[static_cast<size_t>(operand.value)] > warp.groupDone)
+      return warp.block->cluster->reportSums(warp);
 }
 
 static Step fence(Warp &, const Instruction &, Mask mask) {

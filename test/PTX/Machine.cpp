@@ -185,7 +185,7 @@ Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed,
       ++executed;
       self.line = instruction.line;
       if (groupTime > groupDone)
-        checkSums(instruction);
+        checkSums(*this, instruction);
       Step step = Step::next;
       if (mask) {
         try {

@@ -120,12 +120,14 @@ struct Warp {
 
 private:
   bool choose(Mask &lanes, int &place, int &next) const;
-  void checkSums(const Instruction &instruction);
   uint32_t releasable(Mask lanes) const;
   void tick();
   void setMeetTime(uint32_t time, uint32_t exchangeTime);
   template <typename F> void learn(Mask lanes, F f);
 };
+
+/// Reports `instruction` if it uses sums of products that may not be there.
+void checkSums(Warp &warp, const Instruction &instruction);
 
 /// A barrier of a block, as bar.sync knows it.
 struct Barrier {

@@ -126,3 +126,29 @@ def test_every_source_is_built():
         if not any(word in lists[owner] for word in words) and name(path) not in rest:
             found.append(name(path))
     complain(found)
+
+
+# A function of a class, where it is defined.
+MEMBER = re.compile(
+    r"^(?:[\w:<>,&* ]+[\s&*])?(\w+)::(?:~?\w+|operator\S+)\([^;{}]*\)[^;{}()]*"
+    r"(?::[^;{]*(?:\([^)]*\)|\{[^}]*\})[^;{]*)?\{",
+    re.MULTILINE,
+)
+
+
+def test_a_class_is_in_two_files_at_most():
+    """Whoever reads a class finds its functions in its .cpp, and perhaps one more."""
+    classes = set()
+    for path, text in TEXTS.items():
+        if path.suffix in {".h", ".cpp"}:
+            classes |= set(re.findall(r"^(?:class|struct) (\w+)", text, re.MULTILINE))
+    places: dict[tuple[str, Path], set[str]] = {}
+    for path, text in TEXTS.items():
+        if path.suffix != ".cpp":
+            continue
+        # Classes of one name in two libraries are two classes.
+        library = Path(*path.relative_to(ROOT).parts[:2])
+        for found in MEMBER.findall(text):
+            if found in classes:
+                places.setdefault((found, library), set()).add(name(path))
+    complain([f"{c}: {sorted(p)}" for (c, _), p in sorted(places.items()) if len(p) > 2])

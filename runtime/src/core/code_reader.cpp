@@ -3,7 +3,7 @@
 // Codes of an entry: variants, their stages, workspaces and conditions, and how
 // a GPU launches them.
 
-#include "entry_reader.h"
+#include "code_reader.h"
 
 #include "gdnrt/image_limits.h"
 
@@ -21,7 +21,14 @@ static bool isParamAlignment(uint32_t bytes) {
   return bytes <= kMaxParamAlignment && (bytes & (bytes - 1)) == 0;
 }
 
-Status EntryReader::readCode(const fb::Code &source) {
+CodeReader::CodeReader(EntrySchema &entry, size_t numBlobs)
+    : FormReader(entry), entry_(&entry), numBlobs_(numBlobs),
+      conditionSymbols_(entry.symbols) {
+  conditionSymbols_.push_back("workers");
+  conditionSymbols_.push_back("dependent");
+}
+
+Status CodeReader::readCode(const fb::Code &source) {
   CodeSchema code;
   std::string where = "code " + std::to_string(entry_->codes.size());
   code.target = source.target()->str();
@@ -87,9 +94,9 @@ static std::string toText(const ConditionSchema &condition,
   return product(condition.left) + " <= " + product(condition.right);
 }
 
-Status EntryReader::readVariant(const fb::Variant &source,
-                                const std::string &where, bool isKernel,
-                                VariantSchema &variant) {
+Status CodeReader::readVariant(const fb::Variant &source,
+                               const std::string &where, bool isKernel,
+                               VariantSchema &variant) {
   variant.name = source.name()->str();
   if (variant.name.empty())
     return defect(where, ": the name is empty");
@@ -131,7 +138,7 @@ Status EntryReader::readVariant(const fb::Variant &source,
   return readLayouts(source, where, variant);
 }
 
-Status EntryReader::readConditions(
+Status CodeReader::readConditions(
     const flatbuffers::Vector<flatbuffers::Offset<fb::Condition>> *source,
     const std::string &where, const char *joint,
     std::vector<ConditionSchema> &conditions, std::string &text) {
@@ -152,9 +159,9 @@ Status EntryReader::readConditions(
   return {};
 }
 
-Status EntryReader::readAlternatives(const fb::Variant &source,
-                                     const std::string &where,
-                                     VariantSchema &variant) {
+Status CodeReader::readAlternatives(const fb::Variant &source,
+                                    const std::string &where,
+                                    VariantSchema &variant) {
   const size_t count = countOf(source.alternatives());
   if (Status s = atMost(kMaxAlternatives, "alternatives in " + where, count);
       !s.isOk())
@@ -194,9 +201,9 @@ static std::string toText(const ParamSchema &param,
   return text;
 }
 
-Status EntryReader::readLayouts(const fb::Variant &source,
-                                const std::string &where,
-                                VariantSchema &variant) {
+Status CodeReader::readLayouts(const fb::Variant &source,
+                               const std::string &where,
+                               VariantSchema &variant) {
   size_t count = countOf(source.layouts());
   if (count != 0 && count != entry_->params.size())
     return defect(where, ": expected a layout for each of the ",
@@ -229,9 +236,9 @@ Status EntryReader::readLayouts(const fb::Variant &source,
   return {};
 }
 
-Status EntryReader::readStage(const fb::Stage &source, const std::string &where,
-                              bool isKernel, size_t numRegions,
-                              StageSchema &stage) {
+Status CodeReader::readStage(const fb::Stage &source, const std::string &where,
+                             bool isKernel, size_t numRegions,
+                             StageSchema &stage) {
   stage.symbol = source.symbol()->str();
   stage.scratchBytes = source.scratch_bytes();
   if (isKernel != (source.launch() != nullptr))
@@ -249,9 +256,9 @@ Status EntryReader::readStage(const fb::Stage &source, const std::string &where,
   return readForms(source.grid(), where + " grid", entry_->symbols, stage.grid);
 }
 
-Status EntryReader::readLaunch(const fb::Launch &source,
-                               const std::string &where, size_t numRegions,
-                               LaunchSchema &launch) {
+Status CodeReader::readLaunch(const fb::Launch &source,
+                              const std::string &where, size_t numRegions,
+                              LaunchSchema &launch) {
   if (source.threads() < 1 || source.threads() > kMaxThreads)
     return defect(where, ": expected 1 to ", kMaxThreads, " threads, got ",
                   source.threads());
@@ -271,18 +278,19 @@ Status EntryReader::readLaunch(const fb::Launch &source,
       !status.isOk())
     return status;
   for (size_t i = 0; i < countOf(source.tensor_maps()); ++i)
-    if (Status status = readTensorMap(
-            *source.tensor_maps()->Get(i), where + " box " + std::to_string(i),
-            numRegions, launch.tensorMaps.emplace_back());
+    if (Status status =
+            readTensorMap(*this, *entry_, *source.tensor_maps()->Get(i),
+                          where + " box " + std::to_string(i), numRegions,
+                          launch.tensorMaps.emplace_back());
         !status.isOk())
       return status;
   return readForms(source.counters(), where + " counters", entry_->symbols,
                    launch.counters);
 }
 
-Status EntryReader::readCondition(const fb::Condition &source,
-                                  const std::string &where,
-                                  ConditionSchema &condition) {
+Status CodeReader::readCondition(const fb::Condition &source,
+                                 const std::string &where,
+                                 ConditionSchema &condition) {
   if (Status s = readForms(source.left()->factors(), where + " left",
                            conditionSymbols_, condition.left);
       !s.isOk())
@@ -291,9 +299,9 @@ Status EntryReader::readCondition(const fb::Condition &source,
                    conditionSymbols_, condition.right);
 }
 
-Status EntryReader::readAlignments(const fb::Code &source,
-                                   const std::string &where,
-                                   std::vector<uint32_t> &alignments) {
+Status CodeReader::readAlignments(const fb::Code &source,
+                                  const std::string &where,
+                                  std::vector<uint32_t> &alignments) {
   size_t count = countOf(source.alignments());
   if (count != 0 && count != entry_->params.size())
     return defect(where, ": expected an alignment for each of the ",

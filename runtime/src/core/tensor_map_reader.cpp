@@ -2,7 +2,7 @@
 //
 // Boxes of arguments and regions that kernels copy.
 
-#include "entry_reader.h"
+#include "code_reader.h"
 
 #include "gdnrt/tensor_map_encoder.h"
 
@@ -12,61 +12,64 @@ static bool has16Bits(DType dtype) {
   return dtype == DType::bf16 || dtype == DType::f16;
 }
 
-Status EntryReader::readTensorMap(const fb::TensorMap &source,
-                                  const std::string &where, size_t numRegions,
-                                  TensorMapSchema &box) {
+Status gdnrt::readTensorMap(const FormReader &reader, const EntrySchema &entry,
+                            const fb::TensorMap &source,
+                            const std::string &where, size_t numRegions,
+                            TensorMapSchema &box) {
   if ((source.param() < 0) == (source.region() < 0))
-    return defect(where, ": expected a parameter or a region, got parameter ",
-                  source.param(), " and region ", source.region());
+    return reader.defect(where,
+                         ": expected a parameter or a region, got parameter ",
+                         source.param(), " and region ", source.region());
   const std::vector<LinearForm> *sizes = &box.sizes;
-  if (Status status = readForms(source.sizes(), where + " sizes",
-                                entry_->symbols, box.sizes);
+  if (Status status = reader.readForms(source.sizes(), where + " sizes",
+                                       entry.symbols, box.sizes);
       !status.isOk())
     return status;
   if (source.param() >= 0) {
     box.param = static_cast<size_t>(source.param());
-    if (*box.param >= entry_->params.size())
-      return defect(where, ": parameter index ", *box.param, " is past the ",
-                    entry_->params.size(), " parameters");
-    const ParamSchema &param = entry_->params[*box.param];
+    if (*box.param >= entry.params.size())
+      return reader.defect(where, ": parameter index ", *box.param,
+                           " is past the ", entry.params.size(), " parameters");
+    const ParamSchema &param = entry.params[*box.param];
     if (!box.sizes.empty())
-      return defect(where, ": expected no sizes of the parameter ", param.name,
-                    ", got ", box.sizes.size());
+      return reader.defect(where, ": expected no sizes of the parameter ",
+                           param.name, ", got ", box.sizes.size());
     if (!has16Bits(param.dtype))
-      return defect(where, ": expected ", param.name,
-                    " to have elements of 16 bits, got ",
-                    toString(param.dtype));
+      return reader.defect(where, ": expected ", param.name,
+                           " to have elements of 16 bits, got ",
+                           toString(param.dtype));
     sizes = &param.dims;
   } else {
     box.region = static_cast<size_t>(source.region());
     if (*box.region >= numRegions)
-      return defect(where, ": region index ", *box.region, " is past the ",
-                    numRegions, " regions");
+      return reader.defect(where, ": region index ", *box.region,
+                           " is past the ", numRegions, " regions");
   }
 
   size_t rank = sizes->size();
   if (rank < 2 || rank > kMaxMappedRank)
-    return defect(where, ": expected rank 2 to ", kMaxMappedRank, ", got ",
-                  rank);
+    return reader.defect(where, ": expected rank 2 to ", kMaxMappedRank,
+                         ", got ", rank);
   const LinearForm &columns = sizes->back();
   if (!columns.terms.empty() || columns.constant <= 0 ||
       columns.constant > kMaxMappedColumns ||
       columns.constant % kBoxPieceColumns != 0)
-    return defect(where, ": expected a multiple of ", kBoxPieceColumns,
-                  " columns, at most ", kMaxMappedColumns, ", got ",
-                  columns.toString(entry_->symbols));
+    return reader.defect(where, ": expected a multiple of ", kBoxPieceColumns,
+                         " columns, at most ", kMaxMappedColumns, ", got ",
+                         columns.toString(entry.symbols));
   box.rowsDim = source.rows_dim();
   if (box.rowsDim >= rank - 1)
-    return defect(where, ": expected the dimension of rows to be less than ",
-                  rank - 1, ", got ", box.rowsDim);
+    return reader.defect(where,
+                         ": expected the dimension of rows to be less than ",
+                         rank - 1, ", got ", box.rowsDim);
   box.rows = source.rows();
   if (box.rows < 1 || box.rows > kMaxBoxRows)
-    return defect(where, ": expected 1 to ", kMaxBoxRows, " rows, got ",
-                  box.rows);
+    return reader.defect(where, ": expected 1 to ", kMaxBoxRows, " rows, got ",
+                         box.rows);
   box.pieces = source.pieces();
   if (box.pieces > columns.constant / kBoxPieceColumns)
-    return defect(where, ": expected at most ",
-                  columns.constant / kBoxPieceColumns, " pieces of ",
-                  kBoxPieceColumns, " columns, got ", box.pieces);
+    return reader.defect(where, ": expected at most ",
+                         columns.constant / kBoxPieceColumns, " pieces of ",
+                         kBoxPieceColumns, " columns, got ", box.pieces);
   return {};
 }

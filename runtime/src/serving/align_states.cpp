@@ -4,29 +4,28 @@
 // last token is in, so they move to other columns as it grows, and the state at
 // the end of a block that has become full goes to that block's column.
 
-#include "gdnrt/metadata_builder.h"
+#include "step_fields.h"
 
 #include <algorithm>
 
 using namespace gdnrt;
 
-Status MetadataBuilder::checkAlign(const CommonMetadata &common,
-                                   const StateMoves &moves) const {
-  if (options_.mamba_cache_mode != GDNRT_CACHE_ALIGN)
+static Status checkAlign(const StepArrays &arrays, const CommonMetadata &common,
+                         const StateMoves &moves) {
+  if (arrays.options.mamba_cache_mode != GDNRT_CACHE_ALIGN)
     return invalid("mamba_cache_mode: expected align, whose states move "
                    "between columns, got ",
-                   options_.mamba_cache_mode == GDNRT_CACHE_ALL ? "all"
-                                                                : "none");
-  if (Status s = check(common); !s.isOk())
+                   arrays.options.mamba_cache_mode == GDNRT_CACHE_ALL ? "all"
+                                                                      : "none");
+  if (Status s = checkStep(arrays, common); !s.isOk())
     return s;
-  if (options_.num_speculative_tokens > 0 && !moves.accepted)
+  if (arrays.options.num_speculative_tokens > 0 && !moves.accepted)
     return invalid("accepted: expected counts, got null");
   return {};
 }
 
-Status MetadataBuilder::addMove(const CommonMetadata &common, int64_t row,
-                                int64_t source, int64_t target,
-                                StateMoves &moves) const {
+static Status addMove(const CommonMetadata &common, int64_t row, int64_t source,
+                      int64_t target, StateMoves &moves) {
   if (int64_t last = std::max(source, target);
       std::min(source, target) < 0 || last >= common.block_table_columns)
     return invalid("block_table: expected at least ", last + 1,
@@ -50,14 +49,14 @@ static Status checkCount(int64_t row, int32_t count, int64_t most) {
   return {};
 }
 
-Status MetadataBuilder::alignBefore(const CommonMetadata &common,
-                                    StateMoves &moves) const {
+Status gdnrt::alignBefore(const StepArrays &arrays,
+                          const CommonMetadata &common, StateMoves &moves) {
   moves.count = 0;
-  if (Status s = checkAlign(common, moves); !s.isOk())
+  if (Status s = checkAlign(arrays, common, moves); !s.isOk())
     return s;
   // What is pending in a slot, or in a buffer, is counted as before.
-  const bool counts = options_.num_speculative_tokens > 0 &&
-                      options_.verify_states == GDNRT_VERIFY_SLOTS;
+  const bool counts = arrays.options.num_speculative_tokens > 0 &&
+                      arrays.options.verify_states == GDNRT_VERIFY_SLOTS;
   struct Columns {
     int64_t before, now;
     bool moves;
@@ -68,10 +67,10 @@ Status MetadataBuilder::alignBefore(const CommonMetadata &common,
     int64_t done = common.seq_lens[row] - tokens;
     int64_t before = moves.columns[row];
     if (before < 0)
-      before = (done - 1) / options_.block_size;
+      before = (done - 1) / arrays.options.block_size;
     if (tokens == 0)
       return {before, moves.columns[row], false};
-    int64_t now = (common.seq_lens[row] - 1) / options_.block_size;
+    int64_t now = (common.seq_lens[row] - 1) / arrays.options.block_size;
     return {before, now, done > 0 && before != now};
   };
   for (int64_t row = 0; row < common.num_reqs; ++row) {
@@ -79,7 +78,7 @@ Status MetadataBuilder::alignBefore(const CommonMetadata &common,
     if (!columns.moves)
       continue;
     if (counts) {
-      if (Status s = checkCount(row, moves.accepted[row], numColumns_);
+      if (Status s = checkCount(row, moves.accepted[row], arrays.numColumns);
           !s.isOk())
         return s;
       columns.before += moves.accepted[row] - 1;
@@ -98,14 +97,14 @@ Status MetadataBuilder::alignBefore(const CommonMetadata &common,
   return {};
 }
 
-Status MetadataBuilder::alignAfter(const CommonMetadata &common,
-                                   StateMoves &moves) const {
+Status gdnrt::alignAfter(const StepArrays &arrays, const CommonMetadata &common,
+                         StateMoves &moves) {
   moves.count = 0;
-  if (Status s = checkAlign(common, moves); !s.isOk())
+  if (Status s = checkAlign(arrays, common, moves); !s.isOk())
     return s;
-  if (options_.num_speculative_tokens == 0)
+  if (arrays.options.num_speculative_tokens == 0)
     return {}; // the last state of a full block is in its column
-  if (options_.verify_states != GDNRT_VERIFY_SLOTS)
+  if (arrays.options.verify_states != GDNRT_VERIFY_SLOTS)
     return failure(StatusCode::unsupported,
                    "verify_states: expected slots, which have a state after "
                    "each token, to keep those at ends of blocks");
@@ -115,19 +114,20 @@ Status MetadataBuilder::alignAfter(const CommonMetadata &common,
                          : 0;
     int64_t first = common.seq_lens[row] - drafts; // with its first token
     int64_t now = first + moves.accepted[row] - 1;
-    int64_t full = now / options_.block_size * options_.block_size;
+    int64_t full = now / arrays.options.block_size * arrays.options.block_size;
     return std::pair(first, full);
   };
   for (int64_t row = 0; row < common.num_reqs; ++row) {
     if (common.query_start_loc[row + 1] == common.query_start_loc[row])
       continue;
-    if (Status s = checkCount(row, moves.accepted[row], numColumns_); !s.isOk())
+    if (Status s = checkCount(row, moves.accepted[row], arrays.numColumns);
+        !s.isOk())
       return s;
     auto [first, full] = getFull(row);
     if (full < first)
       continue;
     if (Status s = addMove(common, row, moves.columns[row] + full - first,
-                           full / options_.block_size - 1, moves);
+                           full / arrays.options.block_size - 1, moves);
         !s.isOk())
       return s;
   }
@@ -136,7 +136,8 @@ Status MetadataBuilder::alignAfter(const CommonMetadata &common,
       continue;
     auto [first, full] = getFull(row);
     // The state that the next step starts from has moved as well.
-    if (full >= first && moves.columns[row] == full / options_.block_size - 1)
+    if (full >= first &&
+        moves.columns[row] == full / arrays.options.block_size - 1)
       moves.accepted[row] = 1;
   }
   return {};

@@ -5,6 +5,7 @@
 
 #include "gdnrt/gdn_layer.h"
 #include "gdnrt/zero_rows.h"
+#include "layer_steps.h"
 
 #include <algorithm>
 #include <cstring>
@@ -271,4 +272,36 @@ Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
           !s.isOk())
         return s;
   return {};
+}
+
+Status
+GDNLayer::shareWorkspace(const std::shared_ptr<const Workspace> &workspace) {
+  if (workspace && &workspace->device() != device_.get())
+    return invalid("workspace: expected one of the layer's device");
+  for (const auto *kernel : {&decode_, &prefill_, &verify_, &commit_})
+    if (*kernel)
+      if (Status s = (*kernel)->shareWorkspace(workspace); !s.isOk())
+        return s;
+  return {};
+}
+
+Status GDNLayer::addWorkspace(int64_t rows, int64_t tokens,
+                              gdnrt_workspace_size &size) const {
+  if (rows < 0 || tokens < 0)
+    return invalid("workspace: expected at least 0 rows and tokens, got ", rows,
+                   " and ", tokens);
+  if (size.counter_bytes > size.total_bytes)
+    return invalid("workspace: expected at most ", size.total_bytes,
+                   " bytes of counters, got ", size.counter_bytes);
+  for (const auto *kernel : {&decode_, &prefill_, &verify_, &commit_})
+    if (*kernel)
+      if (Status s = (*kernel)->addWorkspace(rows, tokens, size); !s.isOk())
+        return s;
+  return {};
+}
+
+Status GDNLayer::checkSteps(const MetadataBuilder &builder) const {
+  return checkKernels({decode_.get(), prefill_.get(), verify_.get(),
+                       commit_.get(), verifyStates_},
+                      builder);
 }

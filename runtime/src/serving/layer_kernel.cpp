@@ -1,305 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One kernel of a layer: which parameter gets what in a step, and the launch.
+// One kernel of a layer: its binding, its workspace, and the launch.
 
-#include "gdnrt/gdn_layer.h"
+#include "gdnrt/layer_kernel.h"
+
+#include "gdnrt/launch_plan.h"
 #include "gdnrt/slot_check.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 using namespace gdnrt;
 
-/// Names are those of the design of entries.
-static std::optional<ParamRole> roleOf(const ParamSchema &param) {
-  static constexpr std::pair<const char *, ParamRole> kRoles[] = {
-      {"qkvz", ParamRole::token},
-      {"ba", ParamRole::token},
-      {"qkv", ParamRole::token},
-      {"q", ParamRole::token},
-      {"k", ParamRole::token},
-      {"v", ParamRole::token},
-      {"z", ParamRole::token},
-      {"b", ParamRole::token},
-      {"a", ParamRole::token},
-      {"log_decay", ParamRole::token},
-      {"beta", ParamRole::token},
-      {"core", ParamRole::token},
-      {"out", ParamRole::token},
-      {"conv_weight", ParamRole::fixed},
-      {"A_log", ParamRole::fixed},
-      {"dt_bias", ParamRole::fixed},
-      {"norm_weight", ParamRole::fixed},
-      {"norm_constants", ParamRole::fixed},
-      {"conv_pool", ParamRole::fixed},
-      {"state_pool", ParamRole::fixed},
-      {"pending_keys", ParamRole::fixed},
-      {"pending_deltas", ParamRole::fixed},
-      {"pending_decays", ParamRole::fixed},
-      {"token_conv_pool", ParamRole::fixed},
-      {"token_state_pool", ParamRole::fixed},
-      {"slots", ParamRole::slots},
-      {"write_slots", ParamRole::writeSlots},
-      {"cu_seqlens", ParamRole::cuSeqlens},
-      {"has_initial", ParamRole::hasInitial},
-      {"token_slots", ParamRole::tokenSlots},
-      {"num_accepted", ParamRole::numAccepted},
-      {"cu_checkpoints", ParamRole::cuCheckpoints},
-      {"checkpoint_tokens", ParamRole::checkpointTokens},
-      {"checkpoint_slots", ParamRole::checkpointSlots},
-      {"parents", ParamRole::parents},
-  };
-  for (auto [name, role] : kRoles)
-    if (param.name == name)
-      return role;
-  return std::nullopt;
-}
-
-bool LayerKernel::HeldArgument::operator==(const HeldArgument &other) const {
-  return data == other.data && dtype == other.dtype && rank == other.rank &&
-         nullSlot == other.nullSlot && sizes == other.sizes &&
-         strides == other.strides;
-}
-
-Argument LayerKernel::HeldArgument::view() const {
-  Argument argument;
-  argument.data = data;
-  argument.dtype = dtype;
-  argument.rank = rank;
-  argument.sizes = sizes.data();
-  argument.strides = strides.data();
-  argument.nullSlot = nullSlot;
-  return argument;
-}
-
-LayerKernel::HeldArgument LayerKernel::hold(const gdnrt_arg &arg) {
-  HeldArgument held;
-  held.data = arg.data;
-  held.dtype = arg.dtype;
-  held.rank = arg.rank;
-  held.nullSlot = arg.null_slot;
-  // A rank that no parameter has is refused by the binding.
-  int rank = std::clamp(arg.rank, 0, kMaxRank);
-  int64_t dense = 1;
-  for (int d = rank; d-- > 0;) {
-    held.sizes[d] = arg.sizes[d];
-    held.strides[d] = arg.strides ? arg.strides[d] : dense;
-    dense *= arg.sizes[d];
-  }
-  return held;
-}
-
-LayerKernel::LayerKernel(std::shared_ptr<LoadedKernel> kernel)
-    : kernel_(std::move(kernel)), roles_(kernel_->entry->params.size()),
-      held_(roles_.size()) {}
-
-/// Windows of kernels that keep more positions begin with those of the others.
-static void takeFirstPositions(const ParamSchema &param,
-                               std::array<int64_t, kMaxRank> &sizes) {
-  if (param.name == "conv_pool" && param.rank() == 3 &&
-      param.dims[2].terms.empty())
-    sizes[2] = std::min(sizes[2], param.dims[2].constant);
-}
-
-static bool isOfSlots(ParamRole role) {
-  return role == ParamRole::slots || role == ParamRole::writeSlots ||
-         role == ParamRole::tokenSlots || role == ParamRole::checkpointSlots;
-}
-
 Result<std::unique_ptr<LayerKernel>>
 LayerKernel::make(std::shared_ptr<LoadedKernel> kernel,
                   const gdnrt_named_arg *fixed, size_t count) {
-  auto made = std::unique_ptr<LayerKernel>(new LayerKernel(std::move(kernel)));
-  const EntrySchema &entry = made->entry();
-  std::vector<bool> given(entry.params.size());
-  for (size_t i = 0; i < count; ++i) {
-    // A layer's kernels differ in what they take.
-    auto param = entry.findParam(fixed[i].name);
-    if (!param)
-      continue;
-    given[*param] = true;
-    made->held_[*param] = hold(fixed[i].arg);
-    takeFirstPositions(entry.params[*param], made->held_[*param].sizes);
-  }
-  for (size_t p = 0; p < entry.params.size(); ++p) {
-    const ParamSchema &param = entry.params[p];
-    auto role = roleOf(param);
-    if (!role)
-      return failure(StatusCode::unsupported, entry.name, ": ", param.name,
-                     ": a layer has nothing for this parameter");
-    if (isOfSlots(*role) && param.dtype != DType::i32)
-      return failure(StatusCode::unsupported, entry.name, ": ", param.name,
-                     ": expected an entry with ids of i32, got ",
-                     toString(param.dtype));
-    made->roles_[p] = *role;
-    if (*role != ParamRole::fixed) {
-      if (given[p])
-        return invalid(param.name, ": expected an array of the layer, but ",
-                       entry.name, " takes one in every step");
-      made->varying_.push_back(p);
-    } else if (!given[p] && !param.optional) {
-      return invalid(param.name, ": the argument is missing, which ",
-                     entry.name, " needs");
-    }
-  }
-  made->arguments_.resize(made->varying_.size());
-  return made;
-}
-
-const ParamSchema *LayerKernel::tokenParam(const char *name) const {
-  auto param = entry().findParam(name);
-  if (!param || roles_[*param] != ParamRole::token)
-    return nullptr;
-  return &entry().params[*param];
-}
-
-Status LayerKernel::setVector(size_t param, const void *data, int64_t size,
-                              DType dtype) {
-  HeldArgument next;
-  // Bindings do not write what the entry only reads.
-  next.data = const_cast<void *>(data);
-  next.dtype = static_cast<int32_t>(dtype);
-  next.rank = 1;
-  next.sizes[0] = size;
-  next.strides[0] = 1;
-  changed_ |= !(next == held_[param]);
-  held_[param] = next;
-  return {};
-}
-
-void LayerKernel::setTable(size_t param, const int32_t *data, int64_t rows,
-                           int64_t columns) {
-  HeldArgument next;
-  next.data = const_cast<int32_t *>(data);
-  next.dtype = static_cast<int32_t>(DType::i32);
-  next.rank = 2;
-  next.sizes[0] = rows;
-  next.sizes[1] = next.strides[0] = columns;
-  next.strides[1] = 1;
-  changed_ |= !(next == held_[param]);
-  held_[param] = next;
-}
-
-/// Puts what the step has into the parameters that are not fixed.
-Status LayerKernel::fill(const GDNMetadataView &step, const gdnrt_run &run,
-                         const gdnrt_named_arg *tokens, size_t count) {
-  const gdnrt_gdn_metadata &m = step.metadata;
-  int64_t first = run.first_row, rows = run.num_rows;
-  bool movesState = false, wantsStart = false, readsAll = true;
-  for (size_t p : varying_) {
-    const ParamSchema &param = entry().params[p];
-    auto rowsOf = [&](const gdnrt_i32_array &array) {
-      return setVector(p, step.onDevice(array.data + first), rows, DType::i32);
-    };
-    auto tableOf = [&](const gdnrt_i32_array &array) {
-      setTable(p,
-               static_cast<const int32_t *>(
-                   step.onDevice(array.data + first * m.num_spec_columns)),
-               rows, m.num_spec_columns);
-    };
-    const bool verifies = run.kind == GDNRT_RUN_VERIFY;
-    const bool commits = run.kind == GDNRT_RUN_COMMIT;
-    bool checkpoints = m.cu_checkpoints.data != nullptr;
-    switch (roles_[p]) {
-    case ParamRole::fixed:
-      break;
-    case ParamRole::token: {
-      const gdnrt_named_arg *given =
-          std::find_if(tokens, tokens + count, [&](const auto &each) {
-            return param.name == each.name;
-          });
-      if (given == tokens + count) {
-        if (param.optional)
-          continue;
-        return invalid(param.name, ": the argument is missing, which ",
-                       entry().name, " needs");
-      }
-      HeldArgument next = hold(given->arg);
-      changed_ |= !(next == held_[p]);
-      held_[p] = next;
-      break;
-    }
-    case ParamRole::slots:
-      (void)rowsOf(verifies  ? m.spec_slots
-                   : commits ? m.commit_slots
-                             : m.non_spec_read_indices);
-      break;
-    case ParamRole::writeSlots:
-      movesState = true;
-      (void)rowsOf(m.non_spec_state_indices);
-      break;
-    case ParamRole::cuSeqlens:
-      (void)setVector(p, step.onDevice(run.query_start_loc), rows + 1,
-                      DType::i32);
-      break;
-    case ParamRole::hasInitial:
-      wantsStart = true;
-      (void)setVector(p, step.onDevice(m.run_has_initial.data + first), rows,
-                      DType::i1);
-      break;
-    case ParamRole::tokenSlots:
-      tableOf(commits ? m.commit_token_slots : m.spec_state_indices);
-      break;
-    case ParamRole::parents:
-      tableOf(m.spec_parents);
-      break;
-    case ParamRole::numAccepted:
-      (void)rowsOf(commits ? m.commit_num_accepted : m.num_accepted_tokens);
-      break;
-    case ParamRole::cuCheckpoints:
-      readsAll = false;
-      (void)setVector(p,
-                      step.onDevice(checkpoints ? m.cu_checkpoints.data + first
-                                                : m.zeros.data),
-                      rows + 1, DType::i32);
-      break;
-    case ParamRole::checkpointTokens:
-      (void)setVector(p, step.onDevice(m.checkpoint_tokens.data),
-                      m.checkpoint_tokens.size, DType::i32);
-      break;
-    case ParamRole::checkpointSlots:
-      (void)setVector(p, step.onDevice(m.checkpoint_slots.data),
-                      m.checkpoint_slots.size, DType::i32);
-      break;
-    }
-  }
-  if (run.kind == GDNRT_RUN_VERIFY || run.kind == GDNRT_RUN_COMMIT)
-    return {};
-  for (int64_t row = first; row < first + rows && !movesState; ++row)
-    // A sequence that reads nothing writes nothing.
-    if (m.non_spec_read_indices.data[row] != GDNRT_PAD_SLOT_ID &&
-        m.non_spec_read_indices.data[row] != m.non_spec_state_indices.data[row])
-      return failure(StatusCode::unsupported, entry().name, ": row ", row,
-                     " reads slot ", m.non_spec_read_indices.data[row],
-                     " and writes slot ", m.non_spec_state_indices.data[row],
-                     ", but the entry has no write_slots");
-  if (run.kind == GDNRT_RUN_DECODE)
-    return {};
-  for (int64_t row = first; row < first + rows && !wantsStart; ++row)
-    if (!m.run_has_initial.data[row])
-      return failure(StatusCode::unsupported, entry().name, ": row ", row,
-                     " has no state to start from, but the entry has no "
-                     "has_initial");
-  if (readsAll && m.checkpoint_slots.size > 0)
-    return failure(StatusCode::unsupported, entry().name,
-                   ": the step keeps states on the way, but the entry has no "
-                   "cu_checkpoints");
-  return {};
-}
-
-SlotRange LayerKernel::slotRange() const {
-  auto pool = entry().findParam("state_pool");
-  if (!pool)
-    return {};
-  return {held_[*pool].sizes[0], held_[*pool].nullSlot};
+  auto arguments = LayerArguments::make(*kernel->entry, fixed, count);
+  if (!arguments.isOk())
+    return arguments.status();
+  return std::unique_ptr<LayerKernel>(
+      new LayerKernel(std::move(kernel), std::move(*arguments)));
 }
 
 Status LayerKernel::bind() {
   if (!binding_) {
-    std::vector<Argument> all(held_.size());
-    for (size_t p = 0; p < held_.size(); ++p)
-      all[p] = held_[p].view();
+    const std::vector<Argument> all = arguments_.all();
     auto bound = Binding::make(
         kernel_->entry, kernel_->code->schema(), all.data(), all.size(),
         device().properties().numWorkers, kernel_->code->tensorMapEncoder());
@@ -309,15 +34,87 @@ Status LayerKernel::bind() {
     }
     return bound.status();
   }
-  for (size_t i = 0; i < varying_.size(); ++i)
-    arguments_[i] = held_[varying_[i]].view();
-  return binding_->rebind(varying_.data(), arguments_.data(), varying_.size());
+  const std::vector<size_t> &varying = arguments_.varying();
+  return binding_->rebind(varying.data(), arguments_.varyingArguments().data(),
+                          varying.size());
 }
 
 void LayerKernel::setBatchInvariant(bool wanted) {
   batchInvariant_ = wanted;
   if (binding_)
     binding_->setBatchInvariant(wanted);
+}
+
+Status LayerKernel::shareWorkspace(std::shared_ptr<const Workspace> workspace) {
+  shared_ = std::move(workspace);
+  if (sharesWorkspace_ && binding_)
+    if (Status s = binding_->setWorkspace(nullptr, 0); !s.isOk())
+      return s;
+  sharesWorkspace_ = false;
+  return {};
+}
+
+/// Symbols by what a layer knows: sizes of the arrays that it has, and what it
+/// is told of a step. Any other is what steps have most of.
+std::vector<int64_t> LayerKernel::symbolsOf(int64_t rows,
+                                            int64_t tokens) const {
+  const EntrySchema &schema = entry();
+  std::vector<int64_t> values(schema.symbols.size(), rows);
+  std::vector<bool> known(values.size());
+  for (auto [name, value] : {std::pair("N", rows), {"T", tokens}})
+    if (auto symbol = schema.findSymbol(name)) {
+      values[*symbol] = value;
+      known[*symbol] = true;
+    }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t p = 0; p < schema.params.size(); ++p)
+      for (int d = 0; auto size = arguments_.fixedSize(p, d); ++d) {
+        const LinearForm &form = schema.params[p].dims[d];
+        int64_t rest = *size - form.constant;
+        const LinearForm::Term *unknown = nullptr;
+        int unknowns = 0;
+        for (const LinearForm::Term &term : form.terms) {
+          if (known[term.symbol]) {
+            rest -= term.coefficient * values[term.symbol];
+          } else {
+            unknown = &term;
+            ++unknowns;
+          }
+        }
+        if (unknowns != 1)
+          continue;
+        values[unknown->symbol] = rest / unknown->coefficient;
+        known[unknown->symbol] = changed = true;
+      }
+  }
+  return values;
+}
+
+Status LayerKernel::addWorkspace(int64_t rows, int64_t tokens,
+                                 gdnrt_workspace_size &size) const {
+  const EntrySchema &schema = entry();
+  const CodeSchema &code = kernel_->code->schema();
+  LaunchPlan plan(schema, code);
+  if (Status s = plan.update(schema, code, symbolsOf(rows, tokens),
+                             device().properties().numWorkers);
+      !s.isOk())
+    return s;
+  // A smaller step may do its work in another way than the largest.
+  uint64_t counters = 0, regions = 0;
+  constexpr uint64_t kAlign = kWorkspaceAlignment;
+  for (const LaunchPlan::Variant &variant : plan.variants()) {
+    if (!variant.workspaceBytes)
+      continue;
+    uint64_t own = (variant.counterBytes + kAlign - 1) / kAlign * kAlign;
+    counters = std::max(counters, own);
+    regions = std::max(regions, *variant.workspaceBytes -
+                                    std::min(own, *variant.workspaceBytes));
+  }
+  uint64_t before = size.total_bytes - size.counter_bytes;
+  size.counter_bytes = std::max(size.counter_bytes, counters);
+  size.total_bytes = size.counter_bytes + std::max(before, regions);
+  return {};
 }
 
 /// Takes memory for a kernel that has no way to work in place, for more
@@ -360,12 +157,12 @@ Status LayerKernel::prepare(const GDNMetadataView &step, const gdnrt_run &run,
                             const gdnrt_named_arg *tokens, size_t count,
                             const LaunchStream &stream) {
   prepared_ = nullptr;
-  if (Status s = fill(step, run, tokens, count); !s.isOk())
+  if (Status s = arguments_.fill(step, run, tokens, count); !s.isOk())
     return s;
-  if (changed_ || !binding_)
+  if (arguments_.isChanged() || !binding_)
     if (Status s = bind(); !s.isOk())
       return s;
-  changed_ = false;
+  arguments_.markBound();
   binding_->allowDependentLaunch(mayOverlap(stream));
   if (!shared_ || sharesWorkspace_)
     return {};

@@ -3,6 +3,8 @@
 // What the steps of a builder ask of a layer's kernels, said when both are made
 // and not when such a sequence comes.
 
+#include "layer_steps.h"
+
 #include "gdnrt/gdn_layer.h"
 #include "gdnrt/metadata_builder.h"
 
@@ -42,34 +44,36 @@ private:
 
 } // namespace
 
-Status GDNLayer::checkSteps(const MetadataBuilder &builder) const {
+Status gdnrt::checkKernels(const LayerKernels &layer,
+                           const MetadataBuilder &builder) {
   const MetadataOptions &options = builder.options();
   Wants wants;
-  wants.kernel(decode_.get(), "decode");
-  wants.kernel(prefill_.get(), "prefill");
-  wants.param(prefill_.get(), "has_initial", "--has-initial");
+  wants.kernel(layer.decode, "decode");
+  wants.kernel(layer.prefill, "prefill");
+  wants.param(layer.prefill, "has_initial", "--has-initial");
   if (builder.movesStates()) {
-    wants.param(decode_.get(), "write_slots", "--write-slots");
-    wants.param(prefill_.get(), "write_slots", "--write-slots");
+    wants.param(layer.decode, "write_slots", "--write-slots");
+    wants.param(layer.prefill, "write_slots", "--write-slots");
   }
   if (options.mamba_cache_mode == GDNRT_CACHE_ALL)
-    wants.param(prefill_.get(), "cu_checkpoints", "--checkpoints");
+    wants.param(layer.prefill, "cu_checkpoints", "--checkpoints");
   if (options.num_speculative_tokens == 0)
     return wants.status();
   const std::string kind = nameOfVerifyStates(options.verify_states);
-  if (wants.kernel(verify_.get(), ("verify (--verify=" + kind + ")").c_str())) {
-    if (verifyStates_ != options.verify_states)
-      wants.add(verify_->entry().name + " keeps states as " +
-                nameOfVerifyStates(verifyStates_) + " (--verify=" + kind + ")");
-    const int64_t most = verify_->entry().maxRowTokens,
+  if (wants.kernel(layer.verify, ("verify (--verify=" + kind + ")").c_str())) {
+    if (layer.verifyStates != options.verify_states)
+      wants.add(layer.verify->entry().name + " keeps states as " +
+                nameOfVerifyStates(layer.verifyStates) + " (--verify=" + kind +
+                ")");
+    const int64_t most = layer.verify->entry().maxRowTokens,
                   tokens = options.num_speculative_tokens + 1;
     if (most != 0 && most < tokens)
-      wants.add(verify_->entry().name + " takes " + std::to_string(most) +
+      wants.add(layer.verify->entry().name + " takes " + std::to_string(most) +
                 " tokens of a row, not " + std::to_string(tokens) +
                 " (--verify-tokens=" + std::to_string(tokens) + ")");
   }
   if (options.verify_states == GDNRT_VERIFY_LAZY ||
       options.verify_states == GDNRT_VERIFY_BUFFER)
-    wants.kernel(commit_.get(), ("commit (--verify=" + kind + ")").c_str());
+    wants.kernel(layer.commit, ("commit (--verify=" + kind + ")").c_str());
   return wants.status();
 }

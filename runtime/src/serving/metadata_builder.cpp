@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Sorts the sequences of a step into decodes, prefills and verified sequences,
-// and says which slots they read and write. What prefills need besides is in
-// prefill_fields.cpp, what verified sequences keep states in and commits take
-// in spec_fields.cpp, what graphs read behind the sequences in
-// graph_padding.cpp, memory and checks are in metadata_memory.cpp.
+// and says which slots they read and write. What belongs to one kind is in
+// step_fields.h.
 
 #include "gdnrt/metadata_builder.h"
+
+#include "step_fields.h"
 
 #include <algorithm>
 
@@ -25,22 +25,14 @@ static bool isVerified(const CommonMetadata &common, int64_t row) {
 /// depends on how it ran, so that sequences without drafts are verified
 /// whatever the others do.
 bool MetadataBuilder::usesSpec(const CommonMetadata &common) const {
-  if (options_.num_speculative_tokens == 0 || !common.num_decode_draft_tokens)
+  if (arrays_.options.num_speculative_tokens == 0 ||
+      !common.num_decode_draft_tokens)
     return false;
-  const int32_t least = options_.verify_states == GDNRT_VERIFY_SLOTS ? 1 : 0;
+  const int32_t least =
+      arrays_.options.verify_states == GDNRT_VERIFY_SLOTS ? 1 : 0;
   return std::any_of(common.num_decode_draft_tokens,
                      common.num_decode_draft_tokens + common.num_reqs,
                      [&](int32_t drafts) { return drafts >= least; });
-}
-
-/// The columns of the block table that hold the sequence's states.
-const int32_t *MetadataBuilder::stateColumns(const CommonMetadata &common,
-                                             int64_t row) const {
-  const int32_t *columns = common.block_table + row * common.block_table_stride;
-  if (options_.mamba_cache_mode == GDNRT_CACHE_ALIGN)
-    columns +=
-        std::max<int64_t>(common.seq_lens[row] - 1, 0) / options_.block_size;
-  return columns;
 }
 
 /// Sets the slots of element `to` of the non_spec arrays, and its count.
@@ -49,63 +41,34 @@ void MetadataBuilder::fillSlots(const CommonMetadata &common, int64_t row,
   // The state after the tokens of the step before that were right.
   int32_t accepted = common.num_accepted_tokens
                          ? common.num_accepted_tokens[row]
-                         : (hasCommits() ? 0 : 1);
-  nonSpecAccepted_[to] = accepted;
-  rowOfNonSpec_[to] = static_cast<int32_t>(row);
+                         : (arrays_.hasCommits() ? 0 : 1);
+  arrays_.nonSpecAccepted[to] = accepted;
+  arrays_.rowOfNonSpec[to] = static_cast<int32_t>(row);
   int64_t tokens = queryLength(common, row);
   if (tokens == 0) {
     // Such rows pad graphs; what the table holds there may be alive.
-    readSlots_[to] = writeSlots_[to] = options_.pad_slot;
+    arrays_.readSlots[to] = arrays_.writeSlots[to] = arrays_.options.pad_slot;
     return;
   }
-  const int32_t *columns = stateColumns(common, row);
+  const int32_t *columns = arrays_.stateColumns(common, row);
   int64_t context = common.seq_lens[row] - tokens;
-  if (options_.mamba_cache_mode == GDNRT_CACHE_ALL) {
-    writeSlots_[to] = columns[(common.seq_lens[row] - 1) / options_.block_size];
-    readSlots_[to] = context > 0 ? columns[(context - 1) / options_.block_size]
-                                 : writeSlots_[to];
+  if (arrays_.options.mamba_cache_mode == GDNRT_CACHE_ALL) {
+    arrays_.writeSlots[to] =
+        columns[(common.seq_lens[row] - 1) / arrays_.options.block_size];
+    arrays_.readSlots[to] =
+        context > 0 ? columns[(context - 1) / arrays_.options.block_size]
+                    : arrays_.writeSlots[to];
     return;
   }
-  writeSlots_[to] = columns[0];
-  if (context == 0 || options_.num_speculative_tokens == 0)
-    readSlots_[to] = columns[0];
-  else if (!isCount(accepted))
-    readSlots_[to] = GDNRT_PAD_SLOT_ID;
-  else if (options_.verify_states == GDNRT_VERIFY_SLOTS)
-    readSlots_[to] = columns[accepted - 1];
+  arrays_.writeSlots[to] = columns[0];
+  if (context == 0 || arrays_.options.num_speculative_tokens == 0)
+    arrays_.readSlots[to] = columns[0];
+  else if (!arrays_.isCount(accepted))
+    arrays_.readSlots[to] = GDNRT_PAD_SLOT_ID;
+  else if (arrays_.options.verify_states == GDNRT_VERIFY_SLOTS)
+    arrays_.readSlots[to] = columns[accepted - 1];
   else
-    readSlots_[to] = columns[0];
-}
-
-void MetadataBuilder::addRun(GDNMetadata &m, int32_t kind, int64_t firstToken,
-                             int64_t numTokens, int64_t firstRow,
-                             int64_t numRows) {
-  gdnrt_run run = {};
-  run.kind = kind;
-  run.first_token = firstToken;
-  run.num_tokens = numTokens;
-  run.first_row = firstRow;
-  run.num_rows = numRows;
-  if (kind == GDNRT_RUN_PREFILL || kind == GDNRT_RUN_VERIFY) {
-    const int32_t *starts =
-        kind == GDNRT_RUN_VERIFY ? specStarts_ : nonSpecStarts_;
-    run.query_start_loc = starts;
-    if (firstRow != 0) {
-      // Sequences of a launch count from 0, on a slice of the tokens.
-      int32_t *own = runStarts_ + numRunStarts_;
-      for (int64_t i = 0; i <= numRows; ++i)
-        own[i] = starts[firstRow + i] - starts[firstRow];
-      numRunStarts_ += numRows + 1;
-      run.query_start_loc = own;
-    }
-  }
-  if (kind == GDNRT_RUN_PREFILL)
-    run.reads_state =
-        std::any_of(hasInitial_ + firstRow, hasInitial_ + firstRow + numRows,
-                    [](uint8_t has) { return has != 0; });
-  runs_.push_back(run);
-  m.runs = runs_.data();
-  m.num_runs = static_cast<int64_t>(runs_.size());
+    arrays_.readSlots[to] = columns[0];
 }
 
 /// Whether a sequence goes on from a state by one token at most. The first
@@ -126,14 +89,14 @@ Status MetadataBuilder::buildPlain(const CommonMetadata &common,
     ++shortRows;
   for (int64_t row = 0; row < rows; ++row)
     fillSlots(common, row, row);
-  used_.nonSpec = rows;
-  specStarts_[0] = 0;
-  std::copy_n(common.query_start_loc, rows + 1, nonSpecStarts_);
+  arrays_.used.nonSpec = rows;
+  arrays_.specStarts[0] = 0;
+  std::copy_n(common.query_start_loc, rows + 1, arrays_.nonSpecStarts);
   for (int64_t row = 0; row < rows; ++row)
-    hasInitial_[row] = common.seq_lens[row] > queryLength(common, row);
+    arrays_.hasInitial[row] = common.seq_lens[row] > queryLength(common, row);
 
   int64_t tokens = common.query_start_loc[rows];
-  if (Status s = addCommit(common, /*spec=*/false, m); !s.isOk())
+  if (Status s = addCommit(arrays_, common, /*spec=*/false, m); !s.isOk())
     return s;
   bool onlyDecodes = decodes == rows;
   m.num_decodes = decodes;
@@ -141,13 +104,14 @@ Status MetadataBuilder::buildPlain(const CommonMetadata &common,
   m.num_decode_tokens =
       onlyDecodes ? common.num_actual_tokens : common.query_start_loc[decodes];
   m.num_prefill_tokens = common.num_actual_tokens - m.num_decode_tokens;
-  m.non_spec_state_indices = {writeSlots_, rows};
-  m.non_spec_query_start_loc = {nonSpecStarts_, rows + 1};
-  m.non_spec_read_indices = {readSlots_, rows};
-  if (common.num_accepted_tokens && options_.num_speculative_tokens > 0) {
-    m.num_accepted_tokens = {nonSpecAccepted_, rows};
-    m.non_spec_num_accepted = {nonSpecAccepted_, rows};
-    m.spec_decode_src_indices = {readSlots_, rows};
+  m.non_spec_state_indices = {arrays_.writeSlots, rows};
+  m.non_spec_query_start_loc = {arrays_.nonSpecStarts, rows + 1};
+  m.non_spec_read_indices = {arrays_.readSlots, rows};
+  if (common.num_accepted_tokens &&
+      arrays_.options.num_speculative_tokens > 0) {
+    m.num_accepted_tokens = {arrays_.nonSpecAccepted, rows};
+    m.non_spec_num_accepted = {arrays_.nonSpecAccepted, rows};
+    m.spec_decode_src_indices = {arrays_.readSlots, rows};
   }
 
   // Decode wants a token in every sequence; an empty sequence may only stand
@@ -158,18 +122,20 @@ Status MetadataBuilder::buildPlain(const CommonMetadata &common,
   for (int64_t row = 0; row < shortTokens && dense; ++row)
     dense = queryLength(common, row) == 1;
   if (shortTokens > 0 && !dense)
-    addRun(m, GDNRT_RUN_PREFILL, 0, shortTokens, 0, shortRows);
+    arrays_.addRun(m, GDNRT_RUN_PREFILL, 0, shortTokens, 0, shortRows);
   for (int64_t row = 0; dense && row < shortTokens;) {
     int64_t end = row + 1;
-    while (end < shortTokens && hasInitial_[end] == hasInitial_[row])
+    while (end < shortTokens &&
+           arrays_.hasInitial[end] == arrays_.hasInitial[row])
       ++end;
-    addRun(m, hasInitial_[row] ? GDNRT_RUN_DECODE : GDNRT_RUN_PREFILL, row,
-           end - row, row, end - row);
+    arrays_.addRun(
+        m, arrays_.hasInitial[row] ? GDNRT_RUN_DECODE : GDNRT_RUN_PREFILL, row,
+        end - row, row, end - row);
     row = end;
   }
   if (shortRows < rows)
-    addRun(m, GDNRT_RUN_PREFILL, shortTokens, tokens - shortTokens, shortRows,
-           rows - shortRows);
+    arrays_.addRun(m, GDNRT_RUN_PREFILL, shortTokens, tokens - shortTokens,
+                   shortRows, rows - shortRows);
   return {};
 }
 
@@ -177,127 +143,148 @@ Status MetadataBuilder::buildPlain(const CommonMetadata &common,
 /// more.
 Status MetadataBuilder::buildSpec(const CommonMetadata &common,
                                   GDNMetadata &m) {
-  if (Status s = addCommit(common, /*spec=*/true, m); !s.isOk())
+  if (Status s = addCommit(arrays_, common, /*spec=*/true, m); !s.isOk())
     return s;
   // First tokens of requests need no counts, verified sequences do.
   if (!common.num_accepted_tokens &&
-      options_.verify_states != GDNRT_VERIFY_TREE)
+      arrays_.options.verify_states != GDNRT_VERIFY_TREE)
     return invalid("num_accepted_tokens: expected counts for a step that "
                    "verifies rows, got null");
   int64_t spec = 0, nonSpec = 0, specTokens = 0, nonSpecTokens = 0;
-  specStarts_[0] = nonSpecStarts_[0] = 0;
+  arrays_.specStarts[0] = arrays_.nonSpecStarts[0] = 0;
   for (int64_t row = 0; row < common.num_reqs; ++row) {
     bool verified = isVerified(common, row);
-    specMasks_[row] = verified;
+    arrays_.specMasks[row] = verified;
     int64_t first = common.query_start_loc[row];
     int64_t length = queryLength(common, row);
-    int32_t *list = verified ? specTokens_ : nonSpecTokens_;
+    int32_t *list = verified ? arrays_.specTokens : arrays_.nonSpecTokens;
     int64_t &count = verified ? specTokens : nonSpecTokens;
     for (int64_t i = 0; i < length; ++i)
       list[count + i] = static_cast<int32_t>(first + i);
     count += length;
     if (verified) {
-      if (length > numColumns_)
-        return invalid("query_start_loc: expected at most ", numColumns_,
+      if (length > arrays_.numColumns)
+        return invalid("query_start_loc: expected at most ", arrays_.numColumns,
                        " tokens in row ", row, ", which is verified, got ",
                        length);
-      if (Status s = fillSpec(common, row, spec); !s.isOk())
+      if (Status s = fillSpec(arrays_, common, row, spec); !s.isOk())
         return s;
-      specStarts_[++spec] = static_cast<int32_t>(specTokens);
+      arrays_.specStarts[++spec] = static_cast<int32_t>(specTokens);
       continue;
     }
     fillSlots(common, row, nonSpec);
-    hasInitial_[nonSpec] = common.seq_lens[row] > length;
+    arrays_.hasInitial[nonSpec] = common.seq_lens[row] > length;
     if (length > 0)
       ++m.num_prefills;
-    nonSpecStarts_[++nonSpec] = static_cast<int32_t>(nonSpecTokens);
+    arrays_.nonSpecStarts[++nonSpec] = static_cast<int32_t>(nonSpecTokens);
   }
-  used_.nonSpec = nonSpec;
-  used_.spec = spec;
+  arrays_.used.nonSpec = nonSpec;
+  arrays_.used.spec = spec;
   m.num_prefill_tokens = nonSpecTokens;
   m.num_spec_decodes = spec;
   m.num_spec_decode_tokens = specTokens;
-  m.spec_sequence_masks = {specMasks_, common.num_reqs};
-  m.spec_token_indx = {specTokens_, specTokens};
-  m.non_spec_token_indx = {nonSpecTokens_, nonSpecTokens};
-  if (options_.verify_states != GDNRT_VERIFY_LAZY)
-    m.spec_state_indices = {specSlots_, spec * numColumns_};
-  if (options_.verify_states != GDNRT_VERIFY_SLOTS)
-    m.spec_slots = {specRowSlots_, spec};
-  if (options_.verify_states == GDNRT_VERIFY_TREE)
-    m.spec_parents = {specParents_, spec * numColumns_};
-  m.spec_query_start_loc = {specStarts_, spec + 1};
-  m.num_accepted_tokens = {specAccepted_, spec};
+  m.spec_sequence_masks = {arrays_.specMasks, common.num_reqs};
+  m.spec_token_indx = {arrays_.specTokens, specTokens};
+  m.non_spec_token_indx = {arrays_.nonSpecTokens, nonSpecTokens};
+  if (arrays_.options.verify_states != GDNRT_VERIFY_LAZY)
+    m.spec_state_indices = {arrays_.specSlots, spec * arrays_.numColumns};
+  if (arrays_.options.verify_states != GDNRT_VERIFY_SLOTS)
+    m.spec_slots = {arrays_.specRowSlots, spec};
+  if (arrays_.options.verify_states == GDNRT_VERIFY_TREE)
+    m.spec_parents = {arrays_.specParents, spec * arrays_.numColumns};
+  m.spec_query_start_loc = {arrays_.specStarts, spec + 1};
+  m.num_accepted_tokens = {arrays_.specAccepted, spec};
   if (nonSpecTokens == 0) {
-    addRun(m, GDNRT_RUN_VERIFY, 0, specTokens, 0, spec);
+    arrays_.addRun(m, GDNRT_RUN_VERIFY, 0, specTokens, 0, spec);
     return {};
   }
-  m.non_spec_state_indices = {writeSlots_, nonSpec};
-  m.non_spec_query_start_loc = {nonSpecStarts_, nonSpec + 1};
-  m.non_spec_read_indices = {readSlots_, nonSpec};
-  m.non_spec_num_accepted = {nonSpecAccepted_, nonSpec};
-  m.spec_decode_src_indices = {readSlots_, nonSpec};
+  m.non_spec_state_indices = {arrays_.writeSlots, nonSpec};
+  m.non_spec_query_start_loc = {arrays_.nonSpecStarts, nonSpec + 1};
+  m.non_spec_read_indices = {arrays_.readSlots, nonSpec};
+  m.non_spec_num_accepted = {arrays_.nonSpecAccepted, nonSpec};
+  m.spec_decode_src_indices = {arrays_.readSlots, nonSpec};
 
   int64_t firstSpec = 0, firstNonSpec = 0;
   for (int64_t row = 0; row < common.num_reqs;) {
     int64_t end = row + 1;
-    while (end < common.num_reqs && specMasks_[end] == specMasks_[row])
+    while (end < common.num_reqs &&
+           arrays_.specMasks[end] == arrays_.specMasks[row])
       ++end;
     int64_t first = common.query_start_loc[row];
     int64_t tokens = common.query_start_loc[end] - first;
-    int64_t &firstRow = specMasks_[row] ? firstSpec : firstNonSpec;
+    int64_t &firstRow = arrays_.specMasks[row] ? firstSpec : firstNonSpec;
     if (tokens > 0)
-      addRun(m, specMasks_[row] ? GDNRT_RUN_VERIFY : GDNRT_RUN_PREFILL, first,
-             tokens, firstRow, end - row);
+      arrays_.addRun(
+          m, arrays_.specMasks[row] ? GDNRT_RUN_VERIFY : GDNRT_RUN_PREFILL,
+          first, tokens, firstRow, end - row);
     firstRow += end - row;
     row = end;
   }
   return {};
 }
 
+Result<std::unique_ptr<MetadataBuilder>>
+MetadataBuilder::make(const MetadataOptions &options) {
+  if (Status s = checkOptions(options); !s.isOk())
+    return s;
+  return std::unique_ptr<MetadataBuilder>(new MetadataBuilder(options));
+}
+
+Status MetadataBuilder::alignBefore(const CommonMetadata &common,
+                                    StateMoves &moves) const {
+  return gdnrt::alignBefore(arrays_, common, moves);
+}
+
+Status MetadataBuilder::alignAfter(const CommonMetadata &common,
+                                   StateMoves &moves) const {
+  return gdnrt::alignAfter(arrays_, common, moves);
+}
+
 bool MetadataBuilder::movesStates() const {
-  return options_.mamba_cache_mode == GDNRT_CACHE_ALL ||
-         (options_.num_speculative_tokens > 0 &&
-          options_.verify_states == GDNRT_VERIFY_SLOTS);
+  return arrays_.options.mamba_cache_mode == GDNRT_CACHE_ALL ||
+         (arrays_.options.num_speculative_tokens > 0 &&
+          arrays_.options.verify_states == GDNRT_VERIFY_SLOTS);
 }
 
 Status MetadataBuilder::build(const CommonMetadata &common,
                               GDNMetadata &metadata) {
-  if (Status s = check(common); !s.isOk())
+  if (Status s = checkStep(arrays_, common); !s.isOk())
     return s;
-  if (Status s = checkCounts(common); !s.isOk())
+  if (Status s = checkCounts(arrays_, common); !s.isOk())
     return s;
   GDNMetadata m = {};
-  runs_.clear();
-  numRunStarts_ = 0;
-  used_ = {};
+  arrays_.clearRuns(m);
+  arrays_.numRunStarts = 0;
+  arrays_.used = {};
   m.num_actual_tokens = common.num_actual_tokens;
   m.num_run_tokens = common.query_start_loc[common.num_reqs];
-  m.arena = readSlots_;
-  m.arena_bytes = arenaInts_ * sizeof(int32_t);
-  m.num_spec_columns = numColumns_;
-  m.verify_states = options_.verify_states;
-  m.run_has_initial = {hasInitial_, maxRows_};
-  m.zeros = {zeros_, maxRows_ + 1};
+  m.arena = arrays_.readSlots;
+  m.arena_bytes = arrays_.arenaInts * sizeof(int32_t);
+  m.num_spec_columns = arrays_.numColumns;
+  m.verify_states = arrays_.options.verify_states;
+  m.run_has_initial = {arrays_.hasInitial, arrays_.maxRows};
+  m.zeros = {arrays_.zeros, arrays_.maxRows + 1};
 
   m.moves_states = movesStates();
 
   Status built =
       usesSpec(common) ? buildSpec(common, m) : buildPlain(common, m);
   if (built.isOk() && m.num_prefills > 0)
-    addPrefillFields(common, m);
-  if (built.isOk() && options_.use_full_cuda_graph && m.num_prefills == 0)
-    built = pad(common, m);
+    addPrefillFields(arrays_, common, m);
+  if (built.isOk() && arrays_.options.use_full_cuda_graph &&
+      m.num_prefills == 0)
+    built = padToGraph(arrays_, common, m);
   // Sequences of a step that was refused belong to nobody.
   if (!built.isOk()) {
-    used_ = {};
-    filled_ = {maxRows_, maxRows_, maxRows_};
+    arrays_.used = {};
+    arrays_.filled = {arrays_.maxRows, arrays_.maxRows, arrays_.maxRows};
   }
-  padTails();
-  bool prefills = std::any_of(runs_.begin(), runs_.end(), [](const auto &run) {
-    return run.kind == GDNRT_RUN_PREFILL;
-  });
-  m.device_bytes = (prefills ? deviceInts_ : graphInts_) * sizeof(int32_t);
+  arrays_.padTails();
+  bool prefills = std::any_of(
+      arrays_.runs.begin(), arrays_.runs.end(),
+      [](const auto &run) { return run.kind == GDNRT_RUN_PREFILL; });
+  m.device_bytes =
+      (prefills ? arrays_.deviceInts : arrays_.graphInts) * sizeof(int32_t);
   if (built.isOk())
     metadata = m;
   return built;
@@ -305,32 +292,34 @@ Status MetadataBuilder::build(const CommonMetadata &common,
 
 Status MetadataBuilder::buildForCudagraphCapture(const CommonMetadata &common,
                                                  GDNMetadata &metadata) {
-  if (common.num_reqs > maxGraphRows_ ||
-      common.num_actual_tokens > maxGraphRows_)
+  if (common.num_reqs > arrays_.maxGraphRows ||
+      common.num_actual_tokens > arrays_.maxGraphRows)
     return invalid("capture: graphs are of decode and verify only; expected at "
                    "most ",
-                   maxGraphRows_, " rows and as many tokens, got ",
+                   arrays_.maxGraphRows, " rows and as many tokens, got ",
                    common.num_reqs, " rows and ", common.num_actual_tokens,
                    " tokens");
-  if (Status s = check(common); !s.isOk())
+  if (Status s = checkStep(arrays_, common); !s.isOk())
     return s;
   CommonMetadata capture = common;
   for (int64_t row = 0; row < common.num_reqs; ++row) {
     // Rows of a graph go on from a state, whatever lengths a capture has.
-    captureLengths_[row] =
+    arrays_.captureLengths[row] =
         std::max(common.seq_lens[row],
                  static_cast<int32_t>(queryLength(common, row)) + 1);
-    captureAccepted_[row] = static_cast<int32_t>(queryLength(common, row));
-    captureDrafts_[row] =
-        captureAccepted_[row] > 1 ? captureAccepted_[row] - 1 : -1;
+    arrays_.captureAccepted[row] =
+        static_cast<int32_t>(queryLength(common, row));
+    arrays_.captureDrafts[row] = arrays_.captureAccepted[row] > 1
+                                     ? arrays_.captureAccepted[row] - 1
+                                     : -1;
     // Nothing waits for a commit in what is launched to be captured.
-    if (hasCommits())
-      captureAccepted_[row] = 0;
+    if (arrays_.hasCommits())
+      arrays_.captureAccepted[row] = 0;
   }
-  capture.token_slots = capture.parents = captureTokens_.data();
+  capture.token_slots = capture.parents = arrays_.captureTokens.data();
   capture.token_slots_stride = 0;
-  capture.seq_lens = captureLengths_.data();
-  capture.num_accepted_tokens = captureAccepted_.data();
-  capture.num_decode_draft_tokens = captureDrafts_.data();
+  capture.seq_lens = arrays_.captureLengths.data();
+  capture.num_accepted_tokens = arrays_.captureAccepted.data();
+  capture.num_decode_draft_tokens = arrays_.captureDrafts.data();
   return build(capture, metadata);
 }

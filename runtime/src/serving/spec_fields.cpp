@@ -4,83 +4,53 @@
 // verify kernel, and the commit that a step begins with where tokens of the
 // step before wait for one.
 
-#include "gdnrt/metadata_builder.h"
+#include "step_fields.h"
 
 #include <algorithm>
 
 using namespace gdnrt;
 
-/// Whether accepted tokens have to be put into the state of their sequence.
-bool MetadataBuilder::hasCommits() const {
-  return options_.num_speculative_tokens > 0 &&
-         (options_.verify_states == GDNRT_VERIFY_LAZY ||
-          options_.verify_states == GDNRT_VERIFY_BUFFER);
-}
-
-/// Whether so many tokens of a step can have been right. Trees have no count.
-bool MetadataBuilder::isCount(int32_t accepted) const {
-  return options_.verify_states == GDNRT_VERIFY_TREE ||
-         (accepted >= (hasCommits() ? 0 : 1) && accepted <= numColumns_);
-}
-
-/// Sequences that go on from a state need to know how many tokens of the step
-/// before were right: whatever is taken instead is wrong for some.
-Status MetadataBuilder::checkCounts(const CommonMetadata &common) const {
-  if (options_.num_speculative_tokens == 0 || common.num_accepted_tokens ||
-      options_.verify_states == GDNRT_VERIFY_TREE)
-    return {};
-  for (int64_t row = 0; row < common.num_reqs; ++row) {
-    int64_t tokens =
-        common.query_start_loc[row + 1] - common.query_start_loc[row];
-    if (tokens > 0 && common.seq_lens[row] > tokens)
-      return invalid("num_accepted_tokens: expected counts, for row ", row,
-                     " goes on behind ", common.seq_lens[row] - tokens,
-                     " tokens, got null");
-  }
-  return {};
-}
-
 /// Element `to` of the arrays of verified sequences.
-Status MetadataBuilder::fillSpec(const CommonMetadata &common, int64_t row,
-                                 int64_t to) {
-  const int32_t kind = options_.verify_states;
+Status gdnrt::fillSpec(StepArrays &arrays, const CommonMetadata &common,
+                       int64_t row, int64_t to) {
+  const int32_t kind = arrays.options.verify_states;
   bool empty = common.query_start_loc[row] == common.query_start_loc[row + 1];
   int32_t accepted =
       kind == GDNRT_VERIFY_TREE ? 1 : common.num_accepted_tokens[row];
-  int32_t *slots = specSlots_ + to * numColumns_;
-  const int32_t *columns = stateColumns(common, row);
-  specAccepted_[to] = accepted;
+  int32_t *slots = arrays.specSlots + to * arrays.numColumns;
+  const int32_t *columns = arrays.stateColumns(common, row);
+  arrays.specAccepted[to] = accepted;
   if (kind == GDNRT_VERIFY_SLOTS) {
     if (empty)
-      std::fill_n(slots, numColumns_, options_.pad_slot);
+      std::fill_n(slots, arrays.numColumns, arrays.options.pad_slot);
     else
-      std::copy_n(columns, numColumns_, slots);
+      std::copy_n(columns, arrays.numColumns, slots);
     return {};
   }
-  specRowSlots_[to] = empty               ? options_.pad_slot
-                      : isCount(accepted) ? columns[0]
-                                          : GDNRT_PAD_SLOT_ID;
+  arrays.specRowSlots[to] = empty                      ? arrays.options.pad_slot
+                            : arrays.isCount(accepted) ? columns[0]
+                                                       : GDNRT_PAD_SLOT_ID;
   if (kind == GDNRT_VERIFY_LAZY)
     return {};
   if (empty) {
-    std::fill_n(slots, numColumns_, options_.pad_slot);
+    std::fill_n(slots, arrays.numColumns, arrays.options.pad_slot);
   } else {
     if (!common.token_slots)
       return invalid("token_slots: expected an array for a step that verifies "
                      "drafts, got null");
     std::copy_n(common.token_slots + row * common.token_slots_stride,
-                numColumns_, slots);
+                arrays.numColumns, slots);
   }
   if (kind == GDNRT_VERIFY_TREE) {
-    int32_t *parents = specParents_ + to * numColumns_;
+    int32_t *parents = arrays.specParents + to * arrays.numColumns;
     if (empty) {
-      std::fill_n(parents, numColumns_, -1);
+      std::fill_n(parents, arrays.numColumns, -1);
     } else {
       if (!common.parents)
         return invalid("parents: expected an array for a step that verifies "
                        "trees, got null");
-      std::copy_n(common.parents + row * common.token_slots_stride, numColumns_,
-                  parents);
+      std::copy_n(common.parents + row * common.token_slots_stride,
+                  arrays.numColumns, parents);
     }
   }
   return {};
@@ -90,11 +60,11 @@ Status MetadataBuilder::fillSpec(const CommonMetadata &common, int64_t row,
 /// committed; no run where there is none. Pending tokens of verified sequences
 /// are not among them: verify takes them in. `spec` says whether the step
 /// verifies sequences.
-Status MetadataBuilder::addCommit(const CommonMetadata &common, bool spec,
-                                  GDNMetadata &m) {
-  if (!hasCommits())
+Status gdnrt::addCommit(StepArrays &arrays, const CommonMetadata &common,
+                        bool spec, GDNMetadata &m) {
+  if (!arrays.hasCommits())
     return {};
-  const bool isBuffer = options_.verify_states == GDNRT_VERIFY_BUFFER;
+  const bool isBuffer = arrays.options.verify_states == GDNRT_VERIFY_BUFFER;
   bool any = false;
   int64_t count = 0;
   for (int64_t row = 0; row < common.num_reqs; ++row) {
@@ -106,20 +76,20 @@ Status MetadataBuilder::addCommit(const CommonMetadata &common, bool spec,
     // or whose count is none, has nothing.
     if (tokens == 0)
       continue;
-    bool commits =
-        common.seq_lens[row] > tokens && accepted > 0 && isCount(accepted);
+    bool commits = common.seq_lens[row] > tokens && accepted > 0 &&
+                   arrays.isCount(accepted);
     if (spec && !isBuffer && common.num_decode_draft_tokens[row] >= 0)
       commits = false;
     const int64_t to = count++;
-    commitSlots_[to] =
-        commits ? stateColumns(common, row)[0] : options_.pad_slot;
-    commitAccepted_[to] = commits ? accepted : 0;
+    arrays.commitSlots[to] =
+        commits ? arrays.stateColumns(common, row)[0] : arrays.options.pad_slot;
+    arrays.commitAccepted[to] = commits ? accepted : 0;
     any |= commits;
     if (!isBuffer)
       continue;
-    int32_t *slots = commitTokenSlots_ + to * numColumns_;
+    int32_t *slots = arrays.commitTokenSlots + to * arrays.numColumns;
     if (!commits) {
-      std::fill_n(slots, numColumns_, options_.pad_slot);
+      std::fill_n(slots, arrays.numColumns, arrays.options.pad_slot);
       continue;
     }
     if (!common.token_slots)
@@ -127,14 +97,14 @@ Status MetadataBuilder::addCommit(const CommonMetadata &common, bool spec,
                      "row ",
                      row, " has ", accepted, " tokens to commit, got null");
     std::copy_n(common.token_slots + row * common.token_slots_stride,
-                numColumns_, slots);
+                arrays.numColumns, slots);
   }
-  used_.commits = count;
-  m.commit_slots = {commitSlots_, count};
-  m.commit_num_accepted = {commitAccepted_, count};
+  arrays.used.commits = count;
+  m.commit_slots = {arrays.commitSlots, count};
+  m.commit_num_accepted = {arrays.commitAccepted, count};
   if (isBuffer)
-    m.commit_token_slots = {commitTokenSlots_, count * numColumns_};
+    m.commit_token_slots = {arrays.commitTokenSlots, count * arrays.numColumns};
   if (any)
-    addRun(m, GDNRT_RUN_COMMIT, 0, 0, 0, count);
+    arrays.addRun(m, GDNRT_RUN_COMMIT, 0, 0, 0, count);
   return {};
 }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Parts of a step's metadata, each in a file of its own.
+
+#ifndef GDNRT_SERVING_STEP_FIELDS_H
+#define GDNRT_SERVING_STEP_FIELDS_H
+
+#include "gdnrt/metadata_builder.h"
+
+namespace gdnrt {
+
+// metadata_check.cpp: what is checked before anything is filled.
+Status checkOptions(const MetadataOptions &options);
+Status checkStep(const StepArrays &arrays, const CommonMetadata &common);
+Status checkCounts(const StepArrays &arrays, const CommonMetadata &common);
+
+// prefill_fields.cpp: what prefills need besides slots.
+void addPrefillFields(StepArrays &arrays, const CommonMetadata &common,
+                      GDNMetadata &m);
+
+// spec_fields.cpp: element `to` of the arrays of verified sequences, and the
+// commit that a step begins with. `spec`: the step verifies sequences.
+Status fillSpec(StepArrays &arrays, const CommonMetadata &common, int64_t row,
+                int64_t to);
+Status addCommit(StepArrays &arrays, const CommonMetadata &common, bool spec,
+                 GDNMetadata &m);
+
+// graph_padding.cpp: grows a step of one kind to the rows of a graph.
+Status padToGraph(StepArrays &arrays, const CommonMetadata &common,
+                  GDNMetadata &m);
+
+// align_states.cpp: see gdnrt_align_states_before and _after.
+Status alignBefore(const StepArrays &arrays, const CommonMetadata &common,
+                   StateMoves &moves);
+Status alignAfter(const StepArrays &arrays, const CommonMetadata &common,
+                  StateMoves &moves);
+
+} // namespace gdnrt
+
+#endif // GDNRT_SERVING_STEP_FIELDS_H

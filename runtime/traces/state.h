@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a trace is played on: the sequences, what is known of their states, and
+// the steps that run their tokens.
+
+#ifndef GDNRT_TRACES_STATE_H
+#define GDNRT_TRACES_STATE_H
+
+#include "engine.h"
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace gdnrt::traces {
+
+/// Mistakes that the scheduler makes on purpose, to show that they are found.
+enum class Bug {
+  none,
+  /// A new sequence starts from what its slot held before.
+  keepsState,
+  /// A finished sequence gives back all but one of its slots.
+  leaks,
+  /// A fork works in the slots of its source.
+  sharesSlots,
+  /// A sequence that lost its slots goes on.
+  usesFreed,
+  /// The row after a verify step starts one token too early.
+  wrongRollback,
+};
+
+/// What ran, so that it can be seen that much did.
+struct Coverage {
+  size_t steps = 0, tokens = 0, guesses = 0, rolledBack = 0, skippedRows = 0;
+  size_t firstTokens = 0, idleSteps = 0;
+  size_t forks = 0, resumed = 0, evicted = 0, full = 0;
+  void add(const Coverage &other);
+};
+
+/// What is known of a state.
+struct Known {
+  std::vector<uint64_t> tokens;
+  /// Tokens that the state has seen.
+  size_t done = 0;
+  /// The slots hold anything as yet.
+  bool isFresh = true;
+  std::vector<LayerState> layers;
+  /// What the slot holds where tokens wait for a commit, and how many of them
+  /// were right; of kinds that have commits.
+  std::vector<LayerState> base;
+  int32_t pending = 0;
+};
+struct Sequence {
+  int name = 0;
+  Known known;
+  /// Slots: [0] for plain steps; in a verify step those of the tokens, with
+  /// trees from [1] on.
+  std::vector<int32_t> slots;
+  /// The state is in slots[accepted - 1].
+  int32_t accepted = 1;
+
+  /// Tokens that the state has not seen.
+  size_t left() const { return known.tokens.size() - known.done; }
+  int32_t stateSlot() const { return slots[size_t(accepted) - 1]; }
+};
+struct Kept {
+  Known known;
+  int32_t slot = 0;
+};
+/// A row with the sequence that it is of; null is padding.
+struct Planned {
+  Row row;
+  Sequence *sequence = nullptr;
+};
+
+/// What steps work on: the engine, and what is known of each sequence.
+struct State {
+  State(const Kernels &kernels, const Trace &trace, Bug bug, std::ostream *log)
+      : kernels(kernels), trace(trace), bug(bug), log(log),
+        engine(kernels, trace) {}
+  /// Writes a line to the log, if there is one.
+  void say(const std::string &text) const;
+  void copySlot(int32_t from, int32_t to);
+
+  const Kernels &kernels;
+  const Trace &trace;
+  Bug bug;
+  std::ostream *log;
+  Engine engine;
+  /// The slots that a sequence takes.
+  size_t groupSize = 1;
+  /// Slots that verify steps share, in two rows, or none.
+  std::vector<int32_t> buffer;
+  Coverage coverage;
+  int nextName = 0;
+  std::vector<Sequence> sequences;
+  std::vector<Kept> kept;
+  std::vector<Known> waiting;
+};
+
+// steps.cpp: batches of rows through the kernels and through the model.
+void extend(State &state, const Step &step);
+void decode(State &state, const Step &step);
+void verify(State &state, const Step &step);
+/// Makes the sequences' slots hold all that was accepted.
+void commit(State &state, const std::vector<Sequence *> &sequences);
+/// Where the states after a sequence's tokens go in a buffer.
+std::vector<int32_t> bufferOf(const State &state, const Sequence &sequence);
+/// A table of parents for `count` tokens.
+std::vector<int32_t> drawParents(const Sequence &sequence, const Step &step,
+                                 size_t count);
+/// The model's part of one plain row, whose first token is number `token`.
+void advanceRow(State &state, Sequence &sequence,
+                const std::vector<uint64_t> &tokens, size_t token,
+                const std::vector<Outputs> &outputs);
+/// The same for one row of a verify step; returns how many tokens were
+/// accepted, with parents the place of the last of them, plus one.
+size_t advanceGuesses(State &state, Sequence &sequence, const Row &row,
+                      size_t firstToken, const std::vector<Outputs> &outputs,
+                      uint64_t seed);
+
+// serve_step.cpp: a step of rows of all kinds through layers.
+void serve(State &state, const Step &step);
+
+// audit.cpp: what is compared.
+void expectOutput(const State &state, const std::string &who,
+                  const std::vector<double> &expected, const Outputs &outputs,
+                  size_t token);
+void expectZeros(const State &state, const std::vector<Outputs> &outputs,
+                 size_t token);
+/// Who owns what, and what it holds.
+void audit(State &state);
+
+} // namespace gdnrt::traces
+
+#endif // GDNRT_TRACES_STATE_H
