@@ -4,6 +4,7 @@
 // the one that all others work for. A group of four warps waits for channels
 // and for itself, never for another group: of values and outputs it has the
 // columns that are its rows of the state.
+#include "Products/LoadsAndStores.h"
 #include "Products/ProductKernel.h"
 
 using namespace mlir;
@@ -115,7 +116,8 @@ LogicalResult ProductKernel::emitConsumers(scf::ForOp loop, scf::ForOp copy) {
   auto beginOwn = [&](Value at) {
     emitAhead(plan->perWarpgroup, at, copy.getUpperBound(),
               [&](tile::LoadOp load, const IRMapping &there, Value rows) {
-                tiles->emitOwnCopy(load, there, rows);
+                beginCopy(emitter->tiles, load, there, rows, /*isPinned=*/true,
+                          /*perWarpgroup=*/true);
               });
   };
   beginOwn(copy.getLowerBound());

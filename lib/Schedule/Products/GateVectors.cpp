@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Work on tiles of rank 1, gates: on one warp, whose results others find in
-// shared memory.
-#include "Products/SharedTiles.h"
+// Gates are on one warp; others find them in shared memory.
+#include "Products/GateVectors.h"
+
+#include "Products/LoadsAndStores.h"
+#include "Products/RowMaps.h"
 
 #include "llvm/ADT/TypeSwitch.h"
-
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -15,43 +16,59 @@ using namespace gdn;
 /// keeps running sums exact enough for their differences.
 static constexpr double leastLogDecay = -18;
 
-void ProductEmitter::emitVector(Operation *op) {
+bool gdn::isVectorWork(Operation *op) {
+  if (auto load = dyn_cast<tile::LoadOp>(op))
+    return isVector(load.getTile()) && !isCopied(load);
+  auto isVectorOrScalar = [](Value value) {
+    return isVector(value) || !isa<VectorType>(value.getType());
+  };
+  return isa<tile::TileDialect>(op->getDialect()) &&
+         llvm::all_of(op->getOperands(), isVectorOrScalar) &&
+         llvm::all_of(op->getResults(), isVectorOrScalar) &&
+         !isa<tile::BlockIdOp>(op);
+}
+
+gpu::FragmentType GateVectors::typeOf(Value tile) const {
+  MLIRContext *context = tile.getContext();
+  return gpu::FragmentType::get(
+      vectorType(tile),
+      gpu::PerRowAttr::get(context, gpu::RowsAttr::get(context, 1, 1, 1)));
+}
+
+void GateVectors::emitOp(Operation *op) {
+  OpBuilder &b = tiles.b;
+  const IRMapping &scalars = tiles.scalars;
   Location loc = op->getLoc();
-  auto layout = gpu::PerRowAttr::get(b.getContext(), vectorRows);
-  auto fragmentType = [&](Value tile) {
-    return gpu::FragmentType::get(vectorType(tile), layout);
+  auto emitSum = [&](Value sums, Value values, bool suffix) {
+    vectors[sums] = gpu::RunningSumOp::create(b, loc, typeOf(sums),
+                                              vectors.lookup(values), suffix);
   };
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](tile::LoadOp load) {
-        Value rows =
-            load.getRows() ? scalars.lookupOrDefault(load.getRows()) : Value();
         vectors[load.getTile()] = gpu::LoadOp::create(
-            b, loc, fragmentType(load.getTile()),
-            scalars.lookupOrDefault(load.getView()), mapped(load.getIndices()),
-            load.getDims(), rows, /*aligned=*/int64_t(0));
+            b, loc, typeOf(load.getTile()),
+            scalars.lookupOrDefault(load.getView()),
+            lookupAll(scalars, load.getIndices()), load.getDims(),
+            scalars.lookupOrDefault(load.getRows()), /*aligned=*/int64_t(0));
       })
       .Case([&](tile::StoreOp store) {
-        Value rows = store.getRows() ? scalars.lookupOrDefault(store.getRows())
-                                     : Value();
         gpu::StoreOp::create(b, loc, vectors.lookup(store.getTile()),
                              scalars.lookupOrDefault(store.getView()),
-                             mapped(store.getIndices()), store.getDims(), rows,
+                             lookupAll(scalars, store.getIndices()),
+                             store.getDims(),
+                             scalars.lookupOrDefault(store.getRows()),
                              /*aligned=*/int64_t(0));
       })
       .Case([&](tile::FillOp fill) {
         vectors[fill.getTile()] =
-            gpu::FillOp::create(b, loc, fragmentType(fill.getTile()),
+            gpu::FillOp::create(b, loc, typeOf(fill.getTile()),
                                 scalars.lookupOrDefault(fill.getValue()));
       })
       .Case([&](tile::PrefixSumOp sum) {
-        vectors[sum.getResult()] = gpu::RunningSumOp::create(
-            b, loc, fragmentType(sum.getResult()),
-            vectors.lookup(sum.getValues()), /*suffix=*/false);
+        emitSum(sum.getResult(), sum.getValues(), /*suffix=*/false);
       })
       .Case([&](tile::SuffixSumOp sum) {
-        vectors[sum.getResult()] = gpu::RunningSumOp::create(
-            b, loc, fragmentType(sum.getResult()),
-            vectors.lookup(sum.getValues()), /*suffix=*/true);
+        emitSum(sum.getResult(), sum.getValues(), /*suffix=*/true);
       })
       .Case([&](tile::DecayMatrixOp decay) {
         // The running sums of bounded decays stand for the matrix, in powers of
@@ -84,7 +101,7 @@ void ProductEmitter::emitVector(Operation *op) {
         for (Value input : map.getInputs())
           inputs.push_back(vectors.lookup(input));
         for (Value result : map.getResults())
-          types.push_back(fragmentType(result));
+          types.push_back(typeOf(result));
         IRMapping mapping = scalars;
         // Elements of other tiles, from the lane that has them.
         map.getBody().walk([&](vector::ExtractOp extract) {
@@ -99,31 +116,30 @@ void ProductEmitter::emitVector(Operation *op) {
         OpBuilder::InsertionGuard guard(b);
         Block *body = result.openBody(b);
         mapping.map(map.getBody().front().getArguments(), body->getArguments());
-        cloneBody(map.getBody().front(), body, mapping);
+        cloneBody(b, map.getBody().front(), body, mapping);
         for (auto [tile, fragment] :
              llvm::zip(map.getResults(), result.getResults()))
           vectors[tile] = fragment;
       });
 }
 
-void ProductEmitter::emitVectorLoads(ArrayRef<Operation *> ops) {
+void GateVectors::emitLoads(ArrayRef<Operation *> ops) {
   SmallVector<tile::LoadOp> loads;
   SmallVector<Type> types;
-  auto layout = gpu::PerRowAttr::get(b.getContext(), vectorRows);
   for (Operation *op : ops)
     if (auto load = dyn_cast<tile::LoadOp>(op)) {
       loads.push_back(load);
-      types.push_back(
-          gpu::FragmentType::get(vectorType(load.getTile()), layout));
+      types.push_back(typeOf(load.getTile()));
     }
   if (loads.empty())
     return;
+  OpBuilder &b = tiles.b;
   auto warps = gpu::WarpsOp::create(b, loads.front().getLoc(), types, 0, 1, {});
   OpBuilder::InsertionGuard guard(b);
   b.createBlock(&warps.getBody());
   SmallVector<Value> loaded;
   for (tile::LoadOp load : loads) {
-    emitVector(load);
+    emitOp(load);
     loaded.push_back(vectors.lookup(load.getTile()));
   }
   gpu::YieldOp::create(b, warps.getLoc(), loaded);
@@ -133,9 +149,10 @@ void ProductEmitter::emitVectorLoads(ArrayRef<Operation *> ops) {
   }
 }
 
-LogicalResult ProductEmitter::emitVectors(ArrayRef<Operation *> ops) {
+void GateVectors::emit(ArrayRef<Operation *> ops) {
   if (ops.empty())
-    return success();
+    return;
+  OpBuilder &b = tiles.b;
   Location loc = ops.front()->getLoc();
   // Results that others use need a buffer.
   SetVector<Value> shared;
@@ -152,40 +169,33 @@ LogicalResult ProductEmitter::emitVectors(ArrayRef<Operation *> ops) {
   for (Value tile : shared) {
     auto type = VectorType::get({vectorType(tile).getDimSize(0)},
                                 vectorType(tile).getElementType());
-    buffers[tile] =
-        bufferFor(tile, type, /*swizzled=*/false, ops.front()->getBlock());
+    tiles.setBuffer(tile, tiles.bufferFor(tile, type, /*swizzled=*/false,
+                                          ops.front()->getBlock()));
   }
   auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), 0, 1, {});
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.createBlock(&warps.getBody());
-    // What lies in shared memory already.
-    SetVector<Value> loaded;
-    for (Operation *op : ops)
-      for (Value operand : op->getOperands())
-        if (isVector(operand) && buffers.contains(operand) &&
-            !vectors.contains(operand) &&
-            !llvm::is_contained(ops, operand.getDefiningOp()))
-          loaded.insert(operand);
-    for (Value tile : loaded)
-      vectors[tile] = gpu::LoadSharedOp::create(
-          b, loc,
-          gpu::FragmentType::get(
-              vectorType(tile),
-              gpu::PerRowAttr::get(b.getContext(), vectorRows)),
-          buffers.lookup(tile), Value());
-    for (Operation *op : ops)
-      if (!ahead.contains(op))
-        emitVector(op);
-    for (Value tile : loaded)
-      vectors.erase(tile);
-    for (Value tile : shared)
-      gpu::StoreSharedOp::create(b, loc, vectors.lookup(tile),
-                                 buffers.lookup(tile), Value());
-    gpu::YieldOp::create(b, loc);
-  }
+  OpBuilder::InsertionGuard guard(b);
+  b.createBlock(&warps.getBody());
+  // What lies in shared memory already.
+  SetVector<Value> loaded;
+  for (Operation *op : ops)
+    for (Value operand : op->getOperands())
+      if (isVector(operand) && tiles.findBuffer(operand) &&
+          !vectors.contains(operand) &&
+          !llvm::is_contained(ops, operand.getDefiningOp()))
+        loaded.insert(operand);
+  for (Value tile : loaded)
+    vectors[tile] = gpu::LoadSharedOp::create(b, loc, typeOf(tile),
+                                              tiles.findBuffer(tile), Value());
+  for (Operation *op : ops)
+    if (!ahead.contains(op))
+      emitOp(op);
+  for (Value tile : loaded)
+    vectors.erase(tile);
+  for (Value tile : shared)
+    gpu::StoreSharedOp::create(b, loc, vectors.lookup(tile),
+                               tiles.findBuffer(tile), Value());
+  gpu::YieldOp::create(b, loc);
   for (Operation *op : ops)
     if (!isa<tile::DecayMatrixOp>(op))
-      emitted.insert(op);
-  return success();
+      tiles.setEmitted(op);
 }

@@ -74,7 +74,7 @@ LogicalResult ProductKernel::emitProducer(scf::ForOp loop) {
   SmallVector<Value> buffers[2];
   auto emitAll = [&](auto &&wanted, ArrayRef<Operation *> ops) {
     for (Operation *op : ops)
-      if (wanted(op) && failed(tiles->emit(op)))
+      if (wanted(op) && failed(emitter->emit(op)))
         return failure();
     return success();
   };
@@ -83,7 +83,7 @@ LogicalResult ProductKernel::emitProducer(scf::ForOp loop) {
     for (SmallVector<Value> &own : buffers) {
       if (failed(emit(own)))
         return failure();
-      std::swap(tiles, other);
+      std::swap(emitter, other);
     }
     return success();
   };
@@ -104,7 +104,7 @@ LogicalResult ProductKernel::emitProducer(scf::ForOp loop) {
     if (failed(ofBoth(
             [&](SmallVector<Value> &) { return emitAll(wanted, ahead); })))
       return failure();
-  ProductEmitter::emitInverse(plan->inverse, {tiles.get(), other.get()});
+  emitInverse(plan->inverse, {&emitter->tiles, &other->tiles});
   // Products of the second begin beside the end of the first. What waits for
   // none comes ahead of the commit, whose fence waits until all is written that
   // the first has shared: 355 us of a recurrence without, 349 with it.
@@ -114,11 +114,11 @@ LogicalResult ProductKernel::emitProducer(scf::ForOp loop) {
     if (failed(isFirst(own) ? emitAll(isAny, behind) : emitAll(isLeft, behind)))
       return failure();
     if (isFirst(own)) {
-      std::swap(tiles, other);
+      std::swap(emitter, other);
       LogicalResult begun = emitAll(isProduct, behind);
       if (succeeded(begun))
         begun = emitAll(isAny, free);
-      std::swap(tiles, other);
+      std::swap(emitter, other);
       if (failed(begun))
         return failure();
     }
@@ -140,7 +140,7 @@ LogicalResult ProductKernel::emitProducerAlone(scf::ForOp loop) {
   receive(plan->vectors);
   auto emitAll = [&](ArrayRef<Operation *> ops) -> LogicalResult {
     for (Operation *op : ops)
-      if (failed(tiles->emit(op)))
+      if (failed(emitter->emit(op)))
         return failure();
     return success();
   };
@@ -157,7 +157,7 @@ LogicalResult ProductKernel::emitProducerAlone(scf::ForOp loop) {
   if (failed(emitAll(products)) || failed(emitAll(free)) ||
       failed(emitAll(ahead)))
     return failure();
-  ProductEmitter::emitInverse(plan->inverse, {tiles.get()});
+  emitInverse(plan->inverse, {&emitter->tiles});
   destine(plan->products);
   if (failed(emitAll(rest)))
     return failure();

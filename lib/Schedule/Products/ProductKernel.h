@@ -5,7 +5,7 @@
 #ifndef GDN_LIB_SCHEDULE_PRODUCTS_PRODUCTKERNEL_H
 #define GDN_LIB_SCHEDULE_PRODUCTS_PRODUCTKERNEL_H
 
-#include "Products/SharedTiles.h"
+#include "Products/ProductEmitter.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -114,7 +114,7 @@ private:
   int64_t numWarps;
   mlir::OpBuilder b;
   mlir::IRMapping scalars;
-  std::unique_ptr<ProductEmitter> tiles;
+  std::unique_ptr<ProductEmitter> emitter;
   std::optional<RolePlan> plan;
   Role role = Role::all;
   bool isPaired = false; // two blocks prepare chunks for each other

@@ -11,7 +11,9 @@
 //       copy what the next turn needs first
 //       the rest of the work
 #include "Kernel/OperandRoles.h"
+#include "Products/LoadsAndStores.h"
 #include "Products/ProductKernel.h"
+#include "Products/TransposedMaps.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -50,7 +52,7 @@ void ProductKernel::emitAhead(scf::ForOp loop, ArrayRef<tile::LoadOp> loads,
                               Value at, Value end) {
   emitAhead(loads, at, end,
             [&](tile::LoadOp load, const IRMapping &there, Value rows) {
-              tiles->emitCopy(load, there, rows, /*isPinned=*/true);
+              beginCopy(emitter->tiles, load, there, rows, /*isPinned=*/true);
             });
 }
 
@@ -90,7 +92,7 @@ LogicalResult ProductKernel::emitReadingAhead(scf::ForOp loop,
       products.insert(&op);
   DenseSet<Operation *> behindProducts = getFollowers(body, products);
   for (auto load : body.getOps<tile::LoadOp>()) {
-    if (!ProductEmitter::isCopied(load))
+    if (!isCopied(load))
       continue;
     bool isLateLoad = isLate(load.getTile(), behindProducts);
     (isLateLoad ? late : early).push_back(load);
@@ -107,8 +109,7 @@ LogicalResult ProductKernel::emitReadingAhead(scf::ForOp loop,
   for (Operation &op : body.without_terminator()) {
     all.push_back(&op);
     auto load = dyn_cast<tile::LoadOp>(op);
-    if (!isa<tile::TileDialect>(op.getDialect()) ||
-        (load && ProductEmitter::isCopied(load)))
+    if (!isa<tile::TileDialect>(op.getDialect()) || (load && isCopied(load)))
       continue;
     (behindLate.contains(&op) ? rest : first).push_back(&op);
   }
@@ -116,8 +117,8 @@ LogicalResult ProductKernel::emitReadingAhead(scf::ForOp loop,
   meet(loc);
   // What transposed work alone reads makes room for its result.
   for (tile::LoadOp load : late)
-    tiles->emitCopy(load, scalars, Value(),
-                    /*isPinned=*/!ProductEmitter::isReadTransposed(load));
+    beginCopy(emitter->tiles, load, scalars, Value(),
+              /*isPinned=*/!isReadTransposed(load));
   if (failed(emitSegment(first)))
     return failure();
   meet(loc);
@@ -133,7 +134,7 @@ LogicalResult ProductKernel::emitReadingAhead(scf::ForOp loop,
 void ProductKernel::yield(scf::ForOp loop) {
   SmallVector<Value> yielded;
   for (Value value : loop.getBody()->getTerminator()->getOperands())
-    yielded.push_back(isTile(value) ? tiles->fragmentOf(value)
+    yielded.push_back(isTile(value) ? emitter->tiles.fragmentOf(value)
                                     : scalars.lookupOrDefault(value));
   if (!yielded.empty())
     scf::YieldOp::create(b, loop.getLoc(), yielded);
@@ -151,7 +152,7 @@ LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
     return emitScale(loop);
   SmallVector<Value> inits;
   for (Value value : loop.getInitArgs())
-    inits.push_back(isTile(value) ? tiles->fragmentOf(value)
+    inits.push_back(isTile(value) ? emitter->tiles.fragmentOf(value)
                                   : scalars.lookupOrDefault(value));
   auto copy = scf::ForOp::create(
       b, loop.getLoc(), scalars.lookupOrDefault(loop.getLowerBound()),
@@ -161,7 +162,7 @@ LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
   auto take = [&](ValueRange from, ValueRange to) {
     for (auto [value, other] : llvm::zip(from, to)) {
       if (isTile(value))
-        tiles->setFragment(value, other);
+        emitter->tiles.setFragment(value, other);
       else
         scalars.map(value, other);
     }

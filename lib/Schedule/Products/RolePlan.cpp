@@ -4,6 +4,7 @@
 // state that the loop carries is the recurrence; of the rest, work on vectors
 // is gates, rows of copied matrices times elements of vectors are for the role
 // that scales, all else for the producer.
+#include "Products/LoadsAndStores.h"
 #include "Products/ProductKernel.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -66,7 +67,7 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
   Block *body = plan.loop.getBody();
   // Values, which only elementwise work reads, transposed.
   for (auto load : body->getOps<tile::LoadOp>())
-    if (ProductEmitter::isCopied(load) && isMatrix(load.getTile()) &&
+    if (isCopied(load) && isMatrix(load.getTile()) &&
         llvm::all_of(load->getUsers(), [](Operation *user) {
           return isa<tile::TransposeOp>(user) &&
                  llvm::all_of(user->getUsers(), llvm::IsaPred<tile::MapRowsOp>);
@@ -98,7 +99,7 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
       continue;
     if (load && isMatrix(load.getTile()))
       plan.copied.push_back(load.getTile());
-    else if (ProductEmitter::isVectorWork(&op))
+    else if (isVectorWork(&op))
       plan.gates.insert(&op);
     else if (isRowWork(&op,
                        [&](Value input) {

@@ -5,6 +5,7 @@
 // chunks read ahead (ReadAhead.cpp).
 #include "Kernel/FragmentEmitter.h"
 #include "Kernel/OperandRoles.h"
+#include "Products/LoadsAndStores.h"
 #include "Products/ProductForm.h"
 #include "Products/ProductKernel.h"
 #include "Products/RegisterModel.h"
@@ -94,10 +95,10 @@ LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
     if (!isa<tile::TileDialect>(op->getDialect()) || isa<tile::BlockIdOp>(op))
       continue;
     auto load = dyn_cast<tile::LoadOp>(op);
-    if (load && ProductEmitter::isCopied(load))
-      tiles->emitCopy(load, scalars, Value(), /*isPinned=*/false);
+    if (load && isCopied(load))
+      beginCopy(emitter->tiles, load, scalars, Value(), /*isPinned=*/false);
     else
-      (ProductEmitter::isVectorWork(op) ? vectors : matrices).push_back(op);
+      (isVectorWork(op) ? vectors : matrices).push_back(op);
   }
   // The running sums of a decay matrix are work on rank 1 as well.
   for (Operation *op : matrices)
@@ -113,12 +114,11 @@ LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
                    llvm::all_of(others, llvm::IsaPred<tile::DecayMatrixOp>);
     if (!isAhead)
       others.push_back(op);
-    else if (failed(tiles->emit(op)))
+    else if (failed(emitter->emit(op)))
       return failure();
   }
   matrices = others;
-  if (failed(tiles->emitVectors(vectors)))
-    return failure();
+  emitter->vectors.emit(vectors);
   // The decay matrix takes many registers, so it is made where it is needed.
   for (Operation *op : matrices) {
     if (isa<tile::DecayMatrixOp>(op) &&
@@ -126,9 +126,9 @@ LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
       continue;
     for (Operation *other : matrices)
       if (isa<tile::DecayMatrixOp>(other) && getFirstUser(other) == op &&
-          failed(tiles->emit(other)))
+          failed(emitter->emit(other)))
         return failure();
-    if (failed(tiles->emit(op)))
+    if (failed(emitter->emit(op)))
       return failure();
   }
   emitLowTiles(low);
@@ -197,7 +197,7 @@ FailureOr<func::FuncOp> ProductKernel::emit(int64_t minBlocks) {
   gpu::KernelFields fields(kernel);
   fields.setThreads(numWarps * gpu::warpThreads);
   fields.setMinBlocks(minBlocks);
-  tiles =
+  emitter =
       std::make_unique<ProductEmitter>(b, scalars, &kernel.front(), numWarps);
   if (failed(emitBlock(source.front())))
     return failure();

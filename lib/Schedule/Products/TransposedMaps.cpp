@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Work on rows of a tile that registers hold transposed, such as a norm of
-// outputs: f32 has no instruction that transposes it, so the work is transposed
-// instead. Rows become columns, a sum over a row becomes one over a column, and
-// what comes out, in 16 bits, is transposed on its way to memory.
+// f32 has no instruction that transposes it, so the work is transposed instead.
+// Rows become columns, a sum over a row becomes one over a column, and what
+// comes out, in 16 bits, is transposed on its way to memory.
+#include "Products/TransposedMaps.h"
+
 #include "Kernel/OperandRoles.h"
 #include "Products/ProductForm.h"
-#include "Products/SharedTiles.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -23,7 +23,7 @@ static Value getTransposedSource(Value input) {
              : Value();
 }
 
-bool ProductEmitter::isTransposed(tile::MapRowsOp map) {
+bool gdn::isTransposedMap(tile::MapRowsOp map) {
   bool hasSource = llvm::any_of(map.getInputs(), [](Value input) {
     return bool(getTransposedSource(input));
   });
@@ -52,11 +52,11 @@ bool ProductEmitter::isTransposed(tile::MapRowsOp map) {
          });
 }
 
-bool ProductEmitter::isReadTransposed(tile::LoadOp load) {
+bool gdn::isReadTransposed(tile::LoadOp load) {
   return !load->use_empty() &&
          llvm::all_of(load->getUsers(), [](Operation *op) {
            auto map = dyn_cast<tile::MapRowsOp>(op);
-           return map && isTransposed(map);
+           return map && isTransposedMap(map);
          });
 }
 
@@ -64,26 +64,17 @@ namespace {
 
 /// The body of a map on columns: each value of it as one row over all columns
 /// of the transposed tiles.
-class TransposedBody {
-public:
-  TransposedBody(OpBuilder &b, Location loc, int64_t columns,
-                 const IRMapping &scalars)
-      : b(b), loc(loc), columns(columns), scalars(scalars) {}
-
-  /// What `value` is in the body that is being written.
-  void set(Value value, Value row) { rows[value] = row; }
-  Value transpose(Value value);
-
-private:
-  VectorType rowOf(Type type) {
-    return VectorType::get({columns}, getElementTypeOrSelf(type));
-  }
-
+struct TransposedBody {
   OpBuilder &b;
   Location loc;
   int64_t columns;
   const IRMapping &scalars;
-  DenseMap<Value, Value> rows;
+  DenseMap<Value, Value> rows{}; // what values are in the body that is written
+
+  Value transpose(Value value);
+  VectorType rowOf(Type type) {
+    return VectorType::get({columns}, getElementTypeOrSelf(type));
+  }
 };
 
 } // namespace
@@ -96,11 +87,9 @@ Value TransposedBody::transpose(Value value) {
                b, loc, rowOf(known.getType()), known);
   }
   Operation *op = value.getDefiningOp();
-  Attribute constant;
   if (op && op->hasTrait<OpTrait::ConstantLike>()) {
-    constant = cast<arith::ConstantOp>(op).getValue();
-    Attribute element = constant;
-    if (auto dense = dyn_cast<DenseElementsAttr>(constant))
+    Attribute element = cast<arith::ConstantOp>(op).getValue();
+    if (auto dense = dyn_cast<DenseElementsAttr>(element))
       element = dense.getSplatValue<Attribute>();
     return rows[value] = arith::ConstantOp::create(
                b, loc, DenseElementsAttr::get(rowOf(value.getType()), element));
@@ -119,14 +108,15 @@ Value TransposedBody::transpose(Value value) {
   return rows[value] = clone->getResult(0);
 }
 
-void ProductEmitter::emitTransposedMap(tile::MapRowsOp map) {
+void gdn::emitTransposedMap(SharedTiles &tiles, tile::MapRowsOp map) {
+  OpBuilder &b = tiles.b;
   Location loc = map.getLoc();
   Block &body = map.getBody().front();
-  MLIRContext *context = b.getContext();
   VectorType shape = vectorType(map.getResult(0));
   const int64_t numRows = shape.getDimSize(1), numColumns = shape.getDimSize(0);
-  auto perRow = gpu::PerRowAttr::get(context, matrixRows);
-  auto perColumn = gpu::PerColumnAttr::get(context, matrixRows);
+  const gpu::RowsAttr matrixRows = tiles.matrixRows;
+  auto perRow = gpu::PerRowAttr::get(b.getContext(), matrixRows);
+  auto perColumn = gpu::PerColumnAttr::get(b.getContext(), matrixRows);
 
   // What each row or column has of the tiles: values of the body, or tiles that
   // it uses whole.
@@ -136,31 +126,31 @@ void ProductEmitter::emitTransposedMap(tile::MapRowsOp map) {
     sources.push_back(arg);
     VectorType type = vectorType(input);
     if (type.getRank() == 1) {
-      inputs.push_back(fetchVector(input, perColumn));
+      inputs.push_back(tiles.vectorOf(input, perColumn));
     } else if (Value source = getTransposedSource(input)) {
-      inputs.push_back(fragmentOf(source, matrixRows));
+      inputs.push_back(tiles.fragmentOf(source, matrixRows));
     } else {
       auto transposed =
           VectorType::get({numRows, numColumns}, type.getElementType());
       inputs.push_back(gpu::LoadSharedOp::create(
           b, loc, gpu::FragmentType::get(transposed, matrixRows),
-          bufferOf(input), Value(), /*transpose=*/true));
+          tiles.bufferOf(input), Value(), /*transpose=*/true));
     }
   }
   for (Value tile : getUsedTiles(map))
     if (!llvm::is_contained(map.getInputs(), tile)) {
       sources.push_back(tile);
-      inputs.push_back(fetchVector(tile, perRow));
+      inputs.push_back(tiles.vectorOf(tile, perRow));
     }
 
   auto emitStage = [&](ValueRange wanted, TypeRange types) {
     auto stage = gpu::MapRowsOp::create(b, loc, types, inputs);
     OpBuilder::InsertionGuard guard(b);
     Block *block = stage.openBody(b);
-    TransposedBody transposed(b, loc, numColumns, scalars);
+    TransposedBody transposed{b, loc, numColumns, tiles.scalars};
     for (auto [source, arg] :
          llvm::zip(sources, block->getArguments().drop_front()))
-      transposed.set(source, arg);
+      transposed.rows[source] = arg;
     SmallVector<Value> yielded;
     for (Value value : wanted)
       yielded.push_back(transposed.transpose(value));
@@ -172,9 +162,10 @@ void ProductEmitter::emitTransposedMap(tile::MapRowsOp map) {
     auto addends =
         emitStage(sum.getVector(), {gpu::FragmentType::get(wide, matrixRows)});
     auto sums = VectorType::get({numColumns}, b.getF32Type());
-    Value scratch = allocate(
+    Value scratch = tiles.allocate(
         gpu::SharedType::get(
-            VectorType::get({numWarps, numColumns}, b.getF32Type()), false),
+            VectorType::get({tiles.numWarps, numColumns}, b.getF32Type()),
+            false),
         map->getBlock());
     inputs.push_back(gpu::ColumnSumOp::create(
         b, loc, gpu::FragmentType::get(sums, perColumn), addends.getResult(0),
@@ -189,13 +180,13 @@ void ProductEmitter::emitTransposedMap(tile::MapRowsOp map) {
         matrixRows));
   auto last = emitStage(body.getTerminator()->getOperands(), types);
   // What the inputs took in shared memory is free for the results.
-  emitted.insert(map);
+  tiles.setEmitted(map);
   for (auto [tile, fragment] : llvm::zip(map.getResults(), last.getResults())) {
-    Value buffer =
-        allocate(gpu::SharedType::get(vectorType(tile), /*swizzled=*/true),
-                 map->getBlock());
+    Value buffer = tiles.allocate(
+        gpu::SharedType::get(vectorType(tile), /*swizzled=*/true),
+        map->getBlock());
     gpu::StoreSharedOp::create(b, loc, fragment, buffer, Value(),
                                /*transpose=*/true);
-    buffers[tile] = buffer;
+    tiles.setBuffer(tile, buffer);
   }
 }

@@ -19,7 +19,9 @@
 //
 // The consumers are in Consumers.cpp, the producer in Producer.cpp.
 #include "Kernel/KernelFunction.h"
+#include "Products/LoadsAndStores.h"
 #include "Products/ProductKernel.h"
+#include "Products/RowMaps.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -270,7 +272,7 @@ LogicalResult ProductKernel::emitAheadOfRoles() {
   if (!hasLoop)
     return success();
   role = Role::all;
-  tiles = std::make_unique<ProductEmitter>(b, scalars, entry, numWarps);
+  emitter = std::make_unique<ProductEmitter>(b, scalars, entry, numWarps);
   for (Operation &op : body) {
     if (isTile(&op))
       continue;
@@ -296,9 +298,9 @@ LogicalResult ProductKernel::emitRole(Role which, int64_t first, int64_t count,
   b.createBlock(&warps.getBody());
   IRMapping around = scalars;
   role = which;
-  tiles = std::make_unique<ProductEmitter>(b, scalars, entry, count);
+  emitter = std::make_unique<ProductEmitter>(b, scalars, entry, count);
   if (role == Role::consumers)
-    tiles->storeWarpgroupColumns();
+    emitter->storePerWarpgroup();
   if (failed(emitBlock(source.getBody().front())))
     return failure();
   gpu::YieldOp::create(b, source.getLoc());
@@ -315,9 +317,9 @@ static gpu::SharedType getTileType(Value channel) {
 void ProductKernel::receive(ArrayRef<Value> group, bool ahead) {
   for (Value tile : group) {
     Value channel = channels.lookup(tile);
-    tiles->pinBuffer(tile, gpu::ReceiveOp::create(b, tile.getLoc(),
-                                                  getTileType(channel), channel,
-                                                  ahead));
+    emitter->tiles.pinBuffer(tile, gpu::ReceiveOp::create(b, tile.getLoc(),
+                                                          getTileType(channel),
+                                                          channel, ahead));
     received.push_back(channel);
   }
 }
@@ -334,7 +336,7 @@ void ProductKernel::releaseAll() {
 void ProductKernel::destine(ArrayRef<Value> group) {
   auto buffers = std::make_shared<DenseMap<Value, Value>>();
   for (Value tile : group)
-    tiles->setDestination(
+    emitter->tiles.setDestination(
         tile, [this, buffers, tile, all = SmallVector<Value>(group)] {
           if (buffers->empty())
             for (Value other : all) {
@@ -360,15 +362,15 @@ void ProductKernel::beginRing(Value at, Value end) {
   SmallVector<tile::LoadOp> loads;
   for (Value tile : plan->copied) {
     Value channel = channels.lookup(tile);
-    tiles->setBuffer(tile,
-                     gpu::AcquireOp::create(b, tile.getLoc(),
-                                            getTileType(channel), channel));
+    emitter->tiles.setBuffer(tile, gpu::AcquireOp::create(b, tile.getLoc(),
+                                                          getTileType(channel),
+                                                          channel));
     loads.push_back(tile.getDefiningOp<tile::LoadOp>());
   }
   emitAhead(loads, at, end,
             [&](tile::LoadOp load, const IRMapping &there, Value rows) {
-              gpu::BeginCopyOp copy =
-                  tiles->emitCopy(load, there, rows, /*isPinned=*/false);
+              gpu::BeginCopyOp copy = beginCopy(emitter->tiles, load, there,
+                                                rows, /*isPinned=*/false);
               copy.setTensorMap(gpu::canUseTensorMap(copy));
             });
 }
@@ -448,10 +450,9 @@ LogicalResult ProductKernel::emitGates(scf::ForOp loop) {
   llvm::sort(work,
              [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
   // Their inputs are on their way first.
-  tiles->emitVectorLoads(work);
+  emitter->vectors.emitLoads(work);
   destine(plan->vectors);
-  if (failed(tiles->emitVectors(work)))
-    return failure();
+  emitter->vectors.emit(work);
   commit(plan->vectors);
   return success();
 }
@@ -465,7 +466,7 @@ LogicalResult ProductKernel::emitScale(scf::ForOp loop) {
   receive(plan->copied);
   receive(plan->vectors);
   destine(plan->scaled);
-  tiles->emitInSlices(work);
+  emitInSlices(emitter->tiles, work);
   commit(plan->scaled);
   releaseAll();
   return success();

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a schedule of products does with tiles that are there: products, decay
+// matrices, inverses.
+#include "Products/ProductEmitter.h"
+
+#include "Products/LoadsAndStores.h"
+#include "Products/ProductForm.h"
+#include "Products/RowMaps.h"
+#include "Products/TransposedMaps.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace gdn;
+
+static void emitMatmul(SharedTiles &tiles, tile::MatmulOp matmul) {
+  OpBuilder &b = tiles.b;
+  Location loc = matmul.getLoc();
+  Value lhs = matmul.getLhs(), rhs = matmul.getRhs();
+  bool transposed = false;
+  if (auto transpose = rhs.getDefiningOp<tile::TransposeOp>();
+      transpose && !tiles.findBuffer(rhs)) {
+    rhs = transpose.getTile();
+    transposed = true;
+  }
+  // Both sides are shared before either is loaded: behind one barrier.
+  Value left = matmul.getTransposeLhs() ? tiles.bufferOf(lhs) : Value();
+  Value right = tiles.bufferOf(rhs);
+  if (left) {
+    VectorType type = vectorType(lhs);
+    auto shape = VectorType::get({type.getDimSize(1), type.getDimSize(0)},
+                                 type.getElementType());
+    lhs = gpu::LoadSharedOp::create(b, loc, tiles.typeOf(shape), left, Value(),
+                                    /*transpose=*/true);
+  } else {
+    lhs = tiles.fragmentOf(lhs);
+  }
+  Value acc = matmul.getAcc() ? tiles.fragmentOf(matmul.getAcc()) : Value();
+  tiles.setFragment(matmul.getResult(),
+                    gpu::MatmulOp::create(
+                        b, loc, tiles.typeOf(vectorType(matmul.getResult())),
+                        lhs, right, acc, transposed));
+}
+
+/// `fragment` is `tile`, or its transpose if it was made transposed.
+static void setMade(SharedTiles &tiles, Value tile, Value fragment) {
+  if (!isMadeTransposed(tile))
+    tiles.setFragment(tile, fragment);
+  else
+    for (Operation *user : tile.getUsers())
+      tiles.setFragment(user->getResult(0), fragment);
+}
+
+/// How much farther down the bound of an exponent is with each column past the
+/// diagonal: a power of two half as far below is zero.
+static constexpr int32_t steepness = 1024;
+
+/// 2^(G_i - G_j) on and below the diagonal, of sums over bounded decays, and
+/// zero above it. The sums of columns have a bound that depends on the distance
+/// to the diagonal, above it far past all sums and below it never met: a
+/// minimum for each element, where a mask would be a comparison and a choice.
+/// It is as good as the rounding to 16 bits behind it asks.
+static void emitDecayMatrix(SharedTiles &tiles, tile::DecayMatrixOp decay) {
+  OpBuilder &b = tiles.b;
+  Location loc = decay.getLoc();
+  const bool transposed = isMadeTransposed(decay.getResult());
+  VectorType type = vectorType(decay.getResult());
+  gpu::RowsAttr rows = tiles.rowsOf(type);
+  // The sums are in the buffer of the result, by GateVectors.
+  auto load = [&](Attribute layout) -> Value {
+    return gpu::LoadSharedOp::create(
+        b, loc, gpu::FragmentType::get(vectorType(decay.getLogDecay()), layout),
+        tiles.findBuffer(decay.getResult()), Value());
+  };
+  Value perRow = load(gpu::PerRowAttr::get(b.getContext(), rows));
+  Value perColumn = load(gpu::PerColumnAttr::get(b.getContext(), rows));
+  auto row = VectorType::get({type.getDimSize(1)}, b.getF32Type());
+  auto map = gpu::MapRowsOp::create(b, loc, TypeRange{tiles.typeOf(type)},
+                                    ValueRange{perRow, perColumn});
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = map.openBody(b);
+  Value own = body->getArgument(1), others = body->getArgument(2);
+  auto splat = [&](Type type, Value scalar) -> Value {
+    return vector::BroadcastOp::create(b, loc, type, scalar);
+  };
+  auto numbers = VectorType::get(row.getShape(), b.getI32Type());
+  auto indices = VectorType::get(row.getShape(), b.getIndexType());
+  Value distance = arith::IndexCastOp::create(
+      b, loc, numbers,
+      arith::SubIOp::create(b, loc, vector::StepOp::create(b, loc, indices),
+                            splat(indices, body->getArgument(0))));
+  Value steep = arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(numbers, b.getI32IntegerAttr(steepness)));
+  const float slack = transposed ? steepness / 2 : -steepness / 2;
+  Value start = arith::AddFOp::create(
+      b, loc, own, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(slack)));
+  Value bound = arith::AddFOp::create(
+      b, loc,
+      arith::SIToFPOp::create(b, loc, row,
+                              arith::MulIOp::create(b, loc, distance, steep)),
+      splat(row, start));
+  Value exponent;
+  if (transposed) {
+    Value until = arith::MinimumFOp::create(b, loc, others, bound);
+    exponent = arith::SubFOp::create(b, loc, until, splat(row, own));
+  } else {
+    Value from = arith::MaximumFOp::create(b, loc, others, bound);
+    exponent = arith::SubFOp::create(b, loc, splat(row, own), from);
+  }
+  Value factor =
+      math::Exp2Op::create(b, loc, exponent, arith::FastMathFlags::afn);
+  gpu::YieldOp::create(b, loc, factor);
+  tiles.dropBuffer(decay.getResult());
+  setMade(tiles, decay.getResult(), map.getResult(0));
+}
+
+void gdn::emitInverse(tile::TriInverseOp inverse,
+                      ArrayRef<SharedTiles *> chunks) {
+  SharedTiles &first = *chunks.front();
+  SmallVector<Value> matrices;
+  for (SharedTiles *each : chunks)
+    matrices.push_back(each->fragmentOf(inverse.getMatrix()));
+  auto type = cast<gpu::FragmentType>(matrices.front().getType());
+  Value scratch =
+      first.allocate(gpu::TriInverseOp::getScratchType(type, chunks.size()),
+                     inverse->getBlock());
+  auto made = gpu::TriInverseOp::create(
+      first.b, inverse.getLoc(), SmallVector<Type>(chunks.size(), type),
+      matrices, scratch, isMadeTransposed(inverse.getResult()));
+  for (auto [each, result] : llvm::zip(chunks, made.getInverses())) {
+    setMade(*each, inverse.getResult(), result);
+    each->setEmitted(inverse);
+  }
+  // Free again: nobody uses the matrix from there.
+  first.setBuffer(inverse.getMatrix(), scratch);
+}
+
+LogicalResult ProductEmitter::emit(Operation *op) {
+  LogicalResult result = success();
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](tile::LoadOp load) {
+        if (isCopied(load))
+          beginCopy(tiles, load, tiles.scalars, Value(), /*isPinned=*/false);
+        else
+          emitLoad(tiles, load);
+      })
+      .Case([](tile::FillOp) {}) // made where it is used
+      .Case([&](tile::StoreOp store) {
+        emitStore(tiles, store, storesPerWarpgroup);
+      })
+      .Case([&](tile::MapRowsOp map) {
+        isTransposedMap(map) ? emitTransposedMap(tiles, map)
+                             : emitMap(tiles, map);
+      })
+      .Case([&](tile::MatmulOp matmul) { emitMatmul(tiles, matmul); })
+      .Case([](tile::TransposeOp) {}) // read that way where it is used
+      .Case([&](tile::DecayMatrixOp decay) { emitDecayMatrix(tiles, decay); })
+      .Case([&](tile::TriInverseOp inverse) { emitInverse(inverse, {&tiles}); })
+      .Default([&](Operation *) {
+        result = op->emitOpError("is not for a schedule of products");
+      });
+  tiles.setEmitted(op);
+  // What has to go somewhere goes at once.
+  for (Value tile : op->getResults())
+    if (tiles.hasDestination(tile))
+      tiles.bufferOf(tile);
+  return result;
+}

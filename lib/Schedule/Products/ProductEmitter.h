@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The ops of a tile program of products on all warps of a block, or on those of
+// a role.
+#ifndef GDN_LIB_SCHEDULE_PRODUCTS_PRODUCTEMITTER_H
+#define GDN_LIB_SCHEDULE_PRODUCTS_PRODUCTEMITTER_H
+
+#include "Products/GateVectors.h"
+
+namespace gdn {
+
+class ProductEmitter {
+public:
+  /// See SharedTiles.
+  ProductEmitter(mlir::OpBuilder &b, mlir::IRMapping &scalars,
+                 mlir::Block *entry, int64_t numWarps)
+      : tiles(b, scalars, entry, numWarps), vectors(tiles) {}
+
+  /// Emits an op whose operands and results are tiles of rank 2, or a store.
+  mlir::LogicalResult emit(mlir::Operation *op);
+  /// From here on, what is stored transposed goes by way of the columns per
+  /// warpgroup of a warp, which waits for no other.
+  void storePerWarpgroup() { storesPerWarpgroup = true; }
+
+  SharedTiles tiles;
+  GateVectors vectors;
+
+private:
+  bool storesPerWarpgroup = false;
+};
+
+/// Emits an inverse, of one chunk or of two at the same time, each with tiles
+/// of its own.
+void emitInverse(tile::TriInverseOp inverse,
+                 mlir::ArrayRef<SharedTiles *> chunks);
+
+} // namespace gdn
+
+#endif // GDN_LIB_SCHEDULE_PRODUCTS_PRODUCTEMITTER_H
