@@ -38,6 +38,13 @@ void gdn::copyBlockId(OpBuilder &b, tile::BlockIdOp id, IRMapping &mapping) {
       gpu::BlockIdOp::create(b, id.getLoc(), b.getIndexType(), id.getAxis()));
 }
 
+void gdn::copyScalar(OpBuilder &b, Operation *op, IRMapping &mapping) {
+  if (auto id = dyn_cast<tile::BlockIdOp>(op))
+    copyBlockId(b, id, mapping);
+  else if (!isa<tile::TileDialect>(op->getDialect()))
+    b.clone(*op, mapping);
+}
+
 void gdn::copyWithRegions(OpBuilder &b, Operation *op, IRMapping &mapping,
                           function_ref<void(Block &from, Block &to)> emitBody) {
   Operation *copy = op->cloneWithoutRegions(mapping);

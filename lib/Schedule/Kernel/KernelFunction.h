@@ -27,6 +27,9 @@ mlir::func::FuncOp createKernel(mlir::OpBuilder &b, mlir::func::FuncOp source,
 /// The block's coordinate, to `mapping`.
 void copyBlockId(mlir::OpBuilder &b, tile::BlockIdOp id,
                  mlir::IRMapping &mapping);
+/// Copies `op` unless it is of tiles; a block's coordinate as above.
+void copyScalar(mlir::OpBuilder &b, mlir::Operation *op,
+                mlir::IRMapping &mapping);
 
 /// Copies `op` with regions of its own. `emitBody(from, to)` fills the block
 /// `to`, at whose beginning the builder stands, with what becomes of `from`,

@@ -14,6 +14,19 @@ bool gdn::makesTile(Operation *op) {
   return isa<tile::LoadOp, tile::FillOp, tile::MapRowsOp, tile::Conv1dOp>(op);
 }
 
+DenseSet<Operation *> gdn::getFollowers(ValueRange values, Block *block,
+                                        function_ref<bool(Operation *)> isOne) {
+  DenseSet<Operation *> followers;
+  SmallVector<Value> work(values);
+  while (!work.empty())
+    for (Operation *user : work.pop_back_val().getUsers()) {
+      Operation *op = block->findAncestorOpInBlock(*user);
+      if (op && (!isOne || isOne(op)) && followers.insert(op).second)
+        llvm::append_range(work, op->getResults());
+    }
+  return followers;
+}
+
 SetVector<Value> gdn::getUsedTiles(Operation *op) {
   SetVector<Value> used;
   op->walk([&](Operation *inner) {
@@ -40,10 +53,6 @@ static void collectSlice(Value value, tile::DeltaScanOp scan,
     return;
   for (Value used : getUsedTiles(op))
     collectSlice(used, scan, slice, reached);
-}
-
-static bool inProgramOrder(Operation *x, Operation *y) {
-  return x->isBeforeInBlock(y);
 }
 
 SmallVector<Operation *> gdn::getTilesBefore(Operation *loop, Value value) {

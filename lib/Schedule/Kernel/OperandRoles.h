@@ -53,6 +53,17 @@ llvm::SmallVector<mlir::Operation *> getTilesBefore(mlir::Operation *loop,
 /// around `scan`, begins; null if there is none.
 tile::DeltaFoldOp getFold(mlir::Operation *loop, tile::DeltaScanOp scan);
 
+/// For ops of a block.
+inline bool inProgramOrder(mlir::Operation *x, mlir::Operation *y) {
+  return x->isBeforeInBlock(y);
+}
+
+/// Ops of `block` that need one of `values`, directly or by way of others of
+/// them; of these that are as `isOne` says, if given.
+llvm::DenseSet<mlir::Operation *>
+getFollowers(mlir::ValueRange values, mlir::Block *block,
+             llvm::function_ref<bool(mlir::Operation *)> isOne = nullptr);
+
 /// Tiles that `op` uses, also in its regions and those of ops in them.
 llvm::SetVector<mlir::Value> getUsedTiles(mlir::Operation *op);
 

@@ -112,13 +112,9 @@ static bool isFloatWork(Operation &op) {
 }
 
 void ScheduledKernel::emitScalars(Block &block) {
-  for (Operation &op : block.without_terminator()) {
-    if (auto id = dyn_cast<tile::BlockIdOp>(op))
-      copyBlockId(b, id, scalars);
-    else if (!isa<tile::TileDialect>(op.getDialect()) &&
-             op.getNumRegions() == 0 && !isFloatWork(op))
-      b.clone(op, scalars);
-  }
+  for (Operation &op : block.without_terminator())
+    if (op.getNumRegions() == 0 && !isFloatWork(op))
+      copyScalar(b, &op, scalars);
 }
 
 /// Stores beside the scan's branch: zeros of a sequence that is not live.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The role that has the inter-chunk recurrence: of the five of WarpRoles.cpp
-// the one that all others work for. A group of four warps waits for channels
-// and for itself, never for another group: of values and outputs it has the
-// columns that are its rows of the state.
-#include "Products/LoadsAndStores.h"
-#include "Products/ProductKernel.h"
+// The consumers, the role that all others work for. A group of four warps waits
+// for channels and for itself, never for another group: of values and outputs
+// it has the columns that are its rows of the state.
+#include "Kernel/KernelFunction.h"
+#include "Kernel/OperandRoles.h"
+#include "Products/RoleProgram.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -50,7 +50,8 @@ static Value cloneInto(OpBuilder &b, Value value, Block *body,
 /// What the body of `loop` copies to memory goes there in the turn behind, as
 /// soon as that one's products are under way (`begun`), or behind the loop: the
 /// products of a turn do not wait for the outputs of another.
-void ProductKernel::storeBehind(scf::ForOp loop, Operation *begun) {
+static void storeBehind(OpBuilder &b, scf::ForOp loop, Operation *begun,
+                        bool isPaired) {
   Block *body = loop.getBody();
   OpBuilder::InsertionGuard guard(b);
   for (auto out : llvm::make_early_inc_range(body->getOps<gpu::CopyOutOp>())) {
@@ -110,41 +111,42 @@ void ProductKernel::storeBehind(scf::ForOp loop, Operation *begun) {
   }
 }
 
-LogicalResult ProductKernel::emitConsumers(scf::ForOp loop, scf::ForOp copy) {
+bool Consumers::isOwn(Operation *op) const {
+  auto isAhead = [&](Operation *user) {
+    while (user && !plan.isAhead(user))
+      user = user->getParentOp();
+    return user != nullptr;
+  };
+  return !plan.isAhead(op) || !llvm::all_of(op->getUsers(), isAhead);
+}
+
+LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
+  if (loop != plan.loop)
+    return WarpProgram::emitLoopBody(loop, copy);
   Block &body = *loop.getBody();
   Location loc = loop.getLoc();
   auto beginOwn = [&](Value at) {
-    emitAhead(plan->perWarpgroup, at, copy.getUpperBound(),
-              [&](tile::LoadOp load, const IRMapping &there, Value rows) {
-                beginCopy(emitter->tiles, load, there, rows, /*isPinned=*/true,
-                          /*perWarpgroup=*/true);
-              });
+    readAhead(plan.perWarpgroup, at, copy.getUpperBound(),
+              /*perWarpgroup=*/true);
   };
   beginOwn(copy.getLowerBound());
   copy->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
 
-  auto isInRecurrence = [&](Operation *op) { return !plan->isAhead(op); };
+  auto isInRecurrence = [&](Operation *op) { return !plan.isAhead(op); };
   // What waits for gates and values, and what for more than that.
-  DenseSet<Operation *> behindGates, behindAll;
-  auto follow = [&](ValueRange tiles, DenseSet<Operation *> &into) {
-    SmallVector<Value> work(tiles);
-    while (!work.empty())
-      for (Operation *user : work.pop_back_val().getUsers()) {
-        Operation *op = body.findAncestorOpInBlock(*user);
-        if (op && isInRecurrence(op) && into.insert(op).second)
-          llvm::append_range(work, op->getResults());
-      }
-  };
-  follow(plan->vectors, behindGates);
-  for (tile::LoadOp load : plan->perWarpgroup)
-    follow(load.getTile(), behindGates);
-  follow(plan->products, behindAll);
-  follow(plan->scaled, behindAll);
-  Ops all, first, second, rest;
+  SmallVector<Value> early(plan.vectors), late(plan.products);
+  for (tile::LoadOp load : plan.perWarpgroup)
+    early.push_back(load.getTile());
+  llvm::append_range(late, plan.scaled);
+  const DenseSet<Operation *> behindGates =
+      getFollowers(early, &body, isInRecurrence);
+  const DenseSet<Operation *> behindAll =
+      getFollowers(late, &body, isInRecurrence);
+  Ops first, second, rest;
   for (Operation &op : body.without_terminator()) {
-    all.push_back(&op);
+    copyScalar(b, &op, scalars);
     if (!isa<tile::TileDialect>(op.getDialect()) || isa<tile::LoadOp>(op) ||
         !isInRecurrence(&op))
       continue;
@@ -164,28 +166,21 @@ LogicalResult ProductKernel::emitConsumers(scf::ForOp loop, scf::ForOp copy) {
         some.push_back(tile);
     receive(some);
   };
-  emitScalars(all, scalars);
-  read(plan->copied);
-  if (failed(emitSegment(first)))
+  read(plan.copied);
+  if (failed(emitter.emitInOrder(first)))
     return failure();
   Operation *begun = &copy.getBody()->back();
   // The sooner it is given back, the sooner the next is there; but of a pair
   // a thread has registers for these products beside the work on gates and
   // values.
   SmallVector<Value> multiplied;
-  if (llvm::none_of(plan->copied, [&](Value tile) {
+  if (llvm::none_of(plan.copied, [&](Value tile) {
         return isUsedIn(tile, second) || isUsedIn(tile, rest);
       }))
     multiplied = std::exchange(received, {});
-  auto releaseMultiplied = [&] {
-    SmallVector<Value> channels = std::exchange(multiplied, {});
-    for (Value channel : llvm::reverse(channels))
-      gpu::ReleaseOp::create(b, loc, channel);
-  };
-  const bool hasRoom = isPaired && numWarps == gpu::groupWarps;
-  if (!hasRoom)
-    releaseMultiplied();
-  read(plan->vectors);
+  if (!shared.isPaired || getNumWarps() != gpu::groupWarps)
+    channels.release(std::exchange(multiplied, {}));
+  read(plan.vectors);
   gpu::AwaitCopiesOp::create(b, loc);
   // What the last products multiply comes before the wait for what they
   // multiply by; the rest behind it loads gates again, rather than keep them.
@@ -193,16 +188,15 @@ LogicalResult ProductKernel::emitConsumers(scf::ForOp loop, scf::ForOp copy) {
   Ops soon;
   for (Operation *op : second)
     (now.contains(op) ? soon : rest).push_back(op);
-  llvm::sort(rest,
-             [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
-  if (failed(emitSegment(soon)))
+  llvm::sort(rest, inProgramOrder);
+  if (failed(emitter.emitInOrder(soon)))
     return failure();
   beginOwn(
       arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep()));
   // What is scaled has few buffers: ahead of the wait for it comes what those
   // that read it need, and that alone.
-  DenseSet<Operation *> behindScaled;
-  follow(plan->scaled, behindScaled);
+  const DenseSet<Operation *> behindScaled =
+      getFollowers(plan.scaled, &body, isInRecurrence);
   DenseSet<Operation *> needed;
   for (Operation *op : llvm::reverse(rest))
     if (!behindScaled.contains(op) &&
@@ -211,19 +205,17 @@ LogicalResult ProductKernel::emitConsumers(scf::ForOp loop, scf::ForOp copy) {
           return behindScaled.contains(there) || needed.contains(there);
         }))
       needed.insert(op);
-  Ops late;
+  Ops last;
   for (Operation *op : std::exchange(rest, {}))
-    (needed.contains(op) ? rest : late).push_back(op);
-  releaseMultiplied();
-  read(plan->products);
-  if (failed(emitSegment(rest)))
+    (needed.contains(op) ? rest : last).push_back(op);
+  channels.release(multiplied);
+  read(plan.products);
+  if (failed(emitter.emitInOrder(rest)))
     return failure();
-  read(plan->scaled);
-  if (failed(emitSegment(late)))
+  read(plan.scaled);
+  if (failed(emitter.emitInOrder(last)))
     return failure();
   releaseAll();
-  storeBehind(copy, begun);
-  yield(loop);
-  b.setInsertionPointAfter(copy);
+  storeBehind(b, copy, begun, shared.isPaired);
   return success();
 }

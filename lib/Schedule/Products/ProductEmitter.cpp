@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What a schedule of products does with tiles that are there: products, decay
-// matrices, inverses.
+// matrices, inverses, and in which order.
 #include "Products/ProductEmitter.h"
 
+#include "Kernel/FragmentEmitter.h"
+#include "Kernel/OperandRoles.h"
 #include "Products/LoadsAndStores.h"
 #include "Products/ProductForm.h"
 #include "Products/RowMaps.h"
@@ -167,4 +169,75 @@ LogicalResult ProductEmitter::emit(Operation *op) {
     if (tiles.hasDestination(tile))
       tiles.bufferOf(tile);
   return result;
+}
+
+/// The first op that uses a tile of `op`, in its block; null if there is none.
+static Operation *getFirstUser(Operation *op) {
+  Operation *first = nullptr;
+  for (Operation *user : op->getUsers())
+    if (user->getBlock() == op->getBlock() &&
+        (!first || user->isBeforeInBlock(first)))
+      first = user;
+  return first;
+}
+
+LogicalResult ProductEmitter::emitInOrder(ArrayRef<Operation *> ops) {
+  for (Operation *op : ops)
+    copyScalar(tiles.b, op, tiles.scalars);
+  SmallVector<Operation *> vectorWork, matrices, low;
+  for (Operation *op : ops) {
+    auto load = dyn_cast<tile::LoadOp>(op);
+    if (isLowWork(op))
+      low.push_back(op);
+    else if (load && isCopied(load))
+      beginCopy(tiles, load, tiles.scalars, Value(), /*isPinned=*/false);
+    else if (isa<tile::TileDialect>(op->getDialect()) &&
+             !isa<tile::BlockIdOp>(op))
+      (isVectorWork(op) ? vectorWork : matrices).push_back(op);
+  }
+  // The running sums of a decay matrix are work on rank 1 as well.
+  for (Operation *op : matrices)
+    if (isa<tile::DecayMatrixOp>(op) && !llvm::is_contained(receivedSums, op))
+      vectorWork.push_back(op);
+  llvm::sort(vectorWork, inProgramOrder);
+  // Products that wait for none of it are made beside it.
+  SmallVector<Operation *> others;
+  for (Operation *op : matrices) {
+    bool isAhead = isa<tile::MatmulOp, tile::TransposeOp>(op) &&
+                   llvm::all_of(others, llvm::IsaPred<tile::DecayMatrixOp>);
+    if (!isAhead)
+      others.push_back(op);
+    else if (failed(emit(op)))
+      return failure();
+  }
+  vectors.emit(vectorWork);
+  // The decay matrix takes many registers, so it is made where it is needed.
+  for (Operation *op : others) {
+    if (isa<tile::DecayMatrixOp>(op) &&
+        llvm::is_contained(others, getFirstUser(op)))
+      continue;
+    for (Operation *other : others)
+      if (isa<tile::DecayMatrixOp>(other) && getFirstUser(other) == op &&
+          failed(emit(other)))
+        return failure();
+    if (failed(emit(op)))
+      return failure();
+  }
+  emitLowTiles(low);
+  return success();
+}
+
+/// Tiles of few rows are the work of the first warp, in program order.
+void ProductEmitter::emitLowTiles(ArrayRef<Operation *> ops) {
+  if (ops.empty())
+    return;
+  OpBuilder &b = tiles.b;
+  Location loc = ops.front()->getLoc();
+  auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), 0, 1, {});
+  OpBuilder::InsertionGuard guard(b);
+  b.createBlock(&warps.getBody());
+  FragmentEmitter warp(b, tiles.scalars);
+  for (Operation *op : ops)
+    isa<tile::StoreOp>(op) ? warp.emitStores(op, {}) : warp.emit(op);
+  gpu::YieldOp::create(b, loc);
 }

@@ -16,17 +16,27 @@ public:
                  mlir::Block *entry, int64_t numWarps)
       : tiles(b, scalars, entry, numWarps), vectors(tiles) {}
 
+  /// Emits ops without regions, and maps, in program order, but first what
+  /// others wait for.
+  mlir::LogicalResult emitInOrder(mlir::ArrayRef<mlir::Operation *> ops);
   /// Emits an op whose operands and results are tiles of rank 2, or a store.
   mlir::LogicalResult emit(mlir::Operation *op);
   /// From here on, what is stored transposed goes by way of the columns per
   /// warpgroup of a warp, which waits for no other.
   void storePerWarpgroup() { storesPerWarpgroup = true; }
+  /// Another role makes the running sums of these decay matrices.
+  void receiveSums(mlir::ArrayRef<mlir::Operation *> matrices) {
+    receivedSums = matrices;
+  }
 
   SharedTiles tiles;
   GateVectors vectors;
 
 private:
+  void emitLowTiles(mlir::ArrayRef<mlir::Operation *> ops);
+
   bool storesPerWarpgroup = false;
+  mlir::ArrayRef<mlir::Operation *> receivedSums; // as matrices
 };
 
 /// Emits an inverse, of one chunk or of two at the same time, each with tiles

@@ -4,8 +4,11 @@
 // state that the loop carries is the recurrence; of the rest, work on vectors
 // is gates, rows of copied matrices times elements of vectors are for the role
 // that scales, all else for the producer.
+#include "Products/RolePlan.h"
+
+#include "Kernel/OperandRoles.h"
+#include "Products/GateVectors.h"
 #include "Products/LoadsAndStores.h"
-#include "Products/ProductKernel.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -19,23 +22,9 @@ static bool isMatrix(Value value) {
   return type && type.getRank() == 2;
 }
 
-/// Ops of `body` that need one of `work`, directly or not.
-static DenseSet<Operation *> getFollowers(SmallVector<Value> work,
-                                          Block *body) {
-  DenseSet<Operation *> followers;
-  while (!work.empty())
-    for (Operation *user : work.pop_back_val().getUsers()) {
-      Operation *op = body->findAncestorOpInBlock(*user);
-      if (op && followers.insert(op).second)
-        llvm::append_range(work, op->getResults());
-    }
-  return followers;
-}
-
 /// Whether rows of `op` are made of the same rows of matrices of `known` and of
 /// elements of vectors, whichever row it is.
 static bool isRowWork(Operation *op, function_ref<bool(Value)> isKnown) {
-
   auto map = dyn_cast<tile::MapRowsOp>(op);
   if (!map || !map.getBody().getArgument(0).use_empty() ||
       !llvm::all_of(map.getResults(), isMatrix))
@@ -124,14 +113,13 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
         });
       };
   auto isInRecurrence = [&](Operation *op) { return recurrence.contains(op); };
-  auto isProducer = [&](Operation *op) {
-    return plan.produced.contains(op) || plan.scales.contains(op);
+  auto takesGates = [&](Operation *op) {
+    return isInRecurrence(op) || plan.scales.contains(op) ||
+           (plan.produced.contains(op) && !isa<tile::DecayMatrixOp>(op));
   };
   for (Operation *op : plan.gates)
     for (Value tile : op->getResults())
-      if (hasUser(tile, isInRecurrence) || hasUser(tile, [&](Operation *user) {
-            return isProducer(user) && !isa<tile::DecayMatrixOp>(user);
-          }))
+      if (hasUser(tile, takesGates))
         plan.vectors.push_back(tile);
   for (Operation *op : plan.produced) {
     if (auto decay = dyn_cast<tile::DecayMatrixOp>(op)) {

@@ -98,12 +98,10 @@ Value SharedTiles::fragmentOf(Value tile, gpu::RowsAttr rows) {
     return gpu::FillOp::create(b, loc, type,
                                scalars.lookupOrDefault(fill.getValue()));
   auto transpose = tile.getDefiningOp<tile::TransposeOp>();
-  if (transpose && !buffers.contains(tile) && rows.isMatrix())
-    return gpu::LoadSharedOp::create(b, loc, type,
-                                     bufferOf(transpose.getTile()), Value(),
-                                     /*transpose=*/true);
-  return gpu::LoadSharedOp::create(b, loc, type, bufferOf(tile), Value(),
-                                   /*transpose=*/false);
+  bool isTransposed = transpose && !buffers.contains(tile) && rows.isMatrix();
+  Value source = isTransposed ? transpose.getTile() : tile;
+  return gpu::LoadSharedOp::create(b, loc, type, bufferOf(source), Value(),
+                                   isTransposed);
 }
 
 Value SharedTiles::vectorOf(Value tile, Attribute layout) {

@@ -64,9 +64,7 @@ public:
   void setFragment(mlir::Value tile, mlir::Value in) { fragments[tile] = in; }
   /// Takes the fragment of `tile` out.
   mlir::Value takeFragment(mlir::Value tile) {
-    mlir::Value fragment = fragments.lookup(tile);
-    fragments.erase(tile);
-    return fragment;
+    return std::exchange(fragments[tile], {});
   }
 
   /// Memory for a tile of `block`: that of one that nobody needs any more, if

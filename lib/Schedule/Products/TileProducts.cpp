@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn-schedule-tile-products: products of tiles on the tensor cores of a block.
-// See Passes.td. The control flow of a program stays as it is; loops over
-// chunks read ahead (ReadAhead.cpp).
-#include "Kernel/FragmentEmitter.h"
-#include "Kernel/OperandRoles.h"
-#include "Products/LoadsAndStores.h"
+// See Passes.td. A program is the work of all warps (WarpProgram.cpp), or of
+// roles (WarpRoles.cpp).
+#include "Kernel/KernelFunction.h"
 #include "Products/ProductForm.h"
-#include "Products/ProductKernel.h"
 #include "Products/RegisterModel.h"
+#include "Products/RolePlan.h"
+#include "Products/WarpProgram.h"
 
 #include "gdn/Schedule/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -34,7 +32,6 @@ struct ScheduleTileProducts final
   using ScheduleTileProductsBase::ScheduleTileProductsBase;
 
   void runOnOperation() override;
-  LogicalResult inRoles(func::FuncOp func, RolePlan plan);
   void keepIfSmall(func::FuncOp func, func::FuncOp kernel);
 };
 
@@ -47,9 +44,8 @@ struct ScheduleTileProducts final
 /// parts of the values, which spill nothing, take 3,363).
 constexpr StringLiteral allowedProductSpills =
     "spills up to 256 bytes: scalars of recurrences with states inside "
-    "sequences; "
-    "one "
-    "with 144 bytes of loads took 2,877 us where parts without took 3,363";
+    "sequences; one with 144 bytes of loads took 2,877 us where parts without "
+    "took 3,363";
 
 /// Elements of the largest matrix that a loop of `func` carries, whose rows
 /// take registers of their own beside those of the products; 0 if none does.
@@ -63,143 +59,17 @@ static int64_t countCarried(func::FuncOp func) {
   return elements;
 }
 
-/// Copies ops that are no tiles and have no regions.
-void ProductKernel::emitScalars(ArrayRef<Operation *> ops, IRMapping &mapping) {
-  for (Operation *op : ops) {
-    if (auto id = dyn_cast<tile::BlockIdOp>(op))
-      copyBlockId(b, id, mapping);
-    else if (!isa<tile::TileDialect>(op->getDialect()))
-      b.clone(*op, mapping);
-  }
-}
-
-/// The first op that uses a tile of `op`, in its block; null if there is none.
-static Operation *getFirstUser(Operation *op) {
-  Operation *first = nullptr;
-  for (Operation *user : op->getUsers())
-    if (user->getBlock() == op->getBlock() &&
-        (!first || user->isBeforeInBlock(first)))
-      first = user;
-  return first;
-}
-
-/// Ops without regions, in program order: first what others wait for.
-LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
-  emitScalars(ops, scalars);
-  Ops vectors, matrices, low;
-  for (Operation *op : ops) {
-    if (isLowWork(op)) {
-      low.push_back(op);
-      continue;
-    }
-    if (!isa<tile::TileDialect>(op->getDialect()) || isa<tile::BlockIdOp>(op))
-      continue;
-    auto load = dyn_cast<tile::LoadOp>(op);
-    if (load && isCopied(load))
-      beginCopy(emitter->tiles, load, scalars, Value(), /*isPinned=*/false);
-    else
-      (isVectorWork(op) ? vectors : matrices).push_back(op);
-  }
-  // The running sums of a decay matrix are work on rank 1 as well.
-  for (Operation *op : matrices)
-    if (isa<tile::DecayMatrixOp>(op) &&
-        !(plan && llvm::is_contained(plan->sums, op)))
-      vectors.push_back(op);
-  llvm::sort(vectors,
-             [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
-  // Products that wait for none of it are made beside it.
-  Ops others;
-  for (Operation *op : matrices) {
-    bool isAhead = isa<tile::MatmulOp, tile::TransposeOp>(op) &&
-                   llvm::all_of(others, llvm::IsaPred<tile::DecayMatrixOp>);
-    if (!isAhead)
-      others.push_back(op);
-    else if (failed(emitter->emit(op)))
-      return failure();
-  }
-  matrices = others;
-  emitter->vectors.emit(vectors);
-  // The decay matrix takes many registers, so it is made where it is needed.
-  for (Operation *op : matrices) {
-    if (isa<tile::DecayMatrixOp>(op) &&
-        llvm::is_contained(matrices, getFirstUser(op)))
-      continue;
-    for (Operation *other : matrices)
-      if (isa<tile::DecayMatrixOp>(other) && getFirstUser(other) == op &&
-          failed(emitter->emit(other)))
-        return failure();
-    if (failed(emitter->emit(op)))
-      return failure();
-  }
-  emitLowTiles(low);
-  return success();
-}
-
-/// Tiles of few rows are the work of the first warp, in program order.
-void ProductKernel::emitLowTiles(ArrayRef<Operation *> ops) {
-  if (ops.empty())
-    return;
-  auto warps =
-      gpu::WarpsOp::create(b, ops.front()->getLoc(), TypeRange(), 0, 1, {});
-  OpBuilder::InsertionGuard guard(b);
-  b.createBlock(&warps.getBody());
-  FragmentEmitter warp(b, scalars);
-  for (Operation *op : ops) {
-    if (isa<tile::StoreOp>(op))
-      warp.emitStores(op, {});
-    else
-      warp.emit(op);
-  }
-  gpu::YieldOp::create(b, ops.front()->getLoc());
-}
-
-LogicalResult ProductKernel::emitBlock(Block &block) {
-  Ops segment;
-  auto flush = [&]() -> LogicalResult {
-    LogicalResult result = emitSegment(segment);
-    segment.clear();
-    return result;
-  };
-  for (Operation &op : block.without_terminator()) {
-    if (!isOfRole(&op) || aheadOfRoles.contains(&op))
-      continue;
-    if (op.getNumRegions() == 0 || isa<tile::MapRowsOp>(op)) {
-      segment.push_back(&op);
-      continue;
-    }
-    if (failed(flush()) || failed(emitRegions(&op)))
-      return failure();
-  }
-  return flush();
-}
-
-/// The same op with regions of its own.
-LogicalResult ProductKernel::emitRegions(Operation *op) {
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return emitLoop(loop);
-  if (llvm::any_of(op->getResultTypes(), llvm::IsaPred<VectorType>))
-    return op->emitOpError("is not for a schedule of products: it gives "
-                           "tiles");
-  LogicalResult result = success();
-  copyWithRegions(b, op, scalars, [&](Block &from, Block &) {
-    if (succeeded(result))
-      result = emitBlock(from);
-  });
-  return result;
-}
-
-//===----------------------------------------------------------------------===//
-// The kernel
-//===----------------------------------------------------------------------===//
-
-FailureOr<func::FuncOp> ProductKernel::emit(int64_t minBlocks) {
+/// The kernel of `source`, ahead of it, without roles.
+static FailureOr<func::FuncOp> emitKernel(func::FuncOp source, int64_t numWarps,
+                                          int64_t minBlocks) {
+  OpBuilder b(source.getContext());
+  IRMapping scalars;
   func::FuncOp kernel = createKernel(b, source, scalars);
   gpu::KernelFields fields(kernel);
   fields.setThreads(numWarps * gpu::warpThreads);
   fields.setMinBlocks(minBlocks);
-  emitter =
-      std::make_unique<ProductEmitter>(b, scalars, &kernel.front(), numWarps);
-  if (failed(emitBlock(source.front())))
+  WarpProgram program(b, scalars, &kernel.front(), numWarps);
+  if (failed(program.emitBlock(source.front())))
     return failure();
   func::ReturnOp::create(b, source.getLoc());
   return kernel;
@@ -250,16 +120,11 @@ static bool addsToLoaded(func::FuncOp func) {
   return found;
 }
 
-/// Registers that a state takes of a thread.
-static int64_t countStateRegisters(func::FuncOp func, int64_t numWarps) {
-  return countCarried(func) / (numWarps * gpu::warpThreads);
-}
-
 /// Whether products are to be done where a barrier follows: few warps copy so
 /// much each that ptxas spills where it moves products behind one and keeps
 /// what they multiply. Beside a larger state it has less ahead by itself.
 static bool finishesProducts(func::FuncOp func, int64_t numWarps) {
-  int64_t state = countStateRegisters(func, numWarps);
+  int64_t state = countCarried(func) / (numWarps * gpu::warpThreads);
   return numWarps < fewestWarps && state != 0 && state <= mostOfState;
 }
 
@@ -275,19 +140,6 @@ void ScheduleTileProducts::keepIfSmall(func::FuncOp func, func::FuncOp kernel) {
   ++numKernels;
 }
 
-LogicalResult ScheduleTileProducts::inRoles(func::FuncOp func, RolePlan plan) {
-  auto state = llvm::find_if(plan.loop.getRegionIterArgs(), [](Value value) {
-    return isa<VectorType>(value.getType());
-  });
-  int64_t warps = cast<VectorType>((*state).getType()).getDimSize(0) / 16;
-  FailureOr<func::FuncOp> kernel =
-      ProductKernel(func, warps).emitRoles(std::move(plan));
-  if (failed(kernel))
-    return failure();
-  keepIfSmall(func, *kernel);
-  return success();
-}
-
 void ScheduleTileProducts::runOnOperation() {
   SmallVector<std::pair<func::FuncOp, int64_t>> programs;
   for (auto func : getOperation().getOps<func::FuncOp>())
@@ -296,8 +148,10 @@ void ScheduleTileProducts::runOnOperation() {
   for (auto [func, numWarps] : programs) {
     bringIntoForm(func);
     if (std::optional<RolePlan> plan = RolePlan::find(func)) {
-      if (failed(inRoles(func, std::move(*plan))))
+      FailureOr<func::FuncOp> kernel = emitInRoles(func, *plan);
+      if (failed(kernel))
         return signalPassFailure();
+      keepIfSmall(func, *kernel);
       continue;
     }
     // Warps that have too few registers for a product together make their own.
@@ -317,7 +171,7 @@ void ScheduleTileProducts::runOnOperation() {
                         << numWarps << " warps has " << most;
       continue;
     }
-    FailureOr<func::FuncOp> kernel = ProductKernel(func, numWarps).emit(blocks);
+    FailureOr<func::FuncOp> kernel = emitKernel(func, numWarps, blocks);
     if (failed(kernel))
       return signalPassFailure();
     if (warpgroups && !together)

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which ops of a loop over chunks are the work of which role.
+#ifndef GDN_LIB_SCHEDULE_PRODUCTS_ROLEPLAN_H
+#define GDN_LIB_SCHEDULE_PRODUCTS_ROLEPLAN_H
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace gdn {
+
+/// A loop over chunks in roles. The consumers have what needs the state, the
+/// producer has the products that do not. What needs no product is for the role
+/// that loads and makes gates, or for the one that scales rows of what was
+/// loaded.
+struct RolePlan {
+  mlir::scf::ForOp loop;
+  llvm::SetVector<mlir::Operation *> gates; // of the loop, and ahead of it
+  llvm::SetVector<mlir::Operation *> produced;
+  llvm::SetVector<mlir::Operation *> scales; // rows of loaded tiles by vectors
+  tile::TriInverseOp inverse;                // among them
+  llvm::SmallVector<tile::LoadOp>
+      perWarpgroup; // copied by the consumers, transposed
+  // What one role makes for others:
+  llvm::SmallVector<mlir::Value> copied;   // copied by the loading one
+  llvm::SmallVector<mlir::Value> vectors;  // made by it: gates
+  llvm::SmallVector<mlir::Value> products; // by the producer, of products
+  llvm::SmallVector<mlir::Value> scaled;   // by the scaling one
+  /// Matrices of which `vectors` has the running sums.
+  llvm::SmallVector<mlir::Operation *> sums;
+
+  /// Whether `op` needs no state, and is the work of another role than the
+  /// recurrence.
+  bool isAhead(mlir::Operation *op) const {
+    return gates.contains(op) || produced.contains(op) || scales.contains(op);
+  }
+
+  /// None if no loop carries a matrix beside an inverse that does not need it.
+  static std::optional<RolePlan> find(mlir::func::FuncOp program);
+};
+
+/// Emits the kernel of `source` in the roles of `plan`, ahead of it.
+mlir::FailureOr<mlir::func::FuncOp> emitInRoles(mlir::func::FuncOp source,
+                                                const RolePlan &plan);
+
+} // namespace gdn
+
+#endif // GDN_LIB_SCHEDULE_PRODUCTS_ROLEPLAN_H

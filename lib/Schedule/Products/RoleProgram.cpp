@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A role has the control flow around the loop over chunks and all that is no
+// tile, like the others, and of tiles what is its own. Here are those that make
+// no products: load, gate, scale.
+#include "Products/RoleProgram.h"
+
+#include "Kernel/KernelFunction.h"
+#include "Kernel/OperandRoles.h"
+#include "Products/RowMaps.h"
+
+using namespace mlir;
+using namespace gdn;
+
+bool RoleProgram::takes(Operation *op) const {
+  if (shared.ahead.contains(op))
+    return false;
+  bool hasLoop = op->isAncestor(plan.loop);
+  bool isTile = op->walk([](Operation *inner) {
+                    return isa<tile::TileDialect>(inner->getDialect()) &&
+                                   !isa<tile::BlockIdOp>(inner)
+                               ? WalkResult::interrupt()
+                               : WalkResult::advance();
+                  }).wasInterrupted();
+  return hasLoop || !isTile || isOwn(op);
+}
+
+scf::ForOp RoleProgram::createLoop(bool alternates, bool inPairs) {
+  scf::ForOp loop = plan.loop;
+  Location loc = loop.getLoc();
+  Value begin = scalars.lookupOrDefault(loop.getLowerBound()),
+        end = scalars.lookupOrDefault(loop.getUpperBound()),
+        step = scalars.lookupOrDefault(loop.getStep());
+  if (shared.isPaired && alternates) {
+    Value block = gpu::BlockIdOp::create(b, loc, b.getIndexType(), 2);
+    begin = arith::AddIOp::create(b, loc, begin,
+                                  arith::MulIOp::create(b, loc, block, step));
+    step = arith::AddIOp::create(b, loc, step, step);
+  } else if (!shared.isPaired && inPairs) {
+    Value pair = arith::AddIOp::create(b, loc, step, step);
+    Value pairs = arith::CeilDivUIOp::create(
+        b, loc, arith::SubIOp::create(b, loc, end, begin), pair);
+    end = arith::AddIOp::create(b, loc, begin,
+                                arith::MulIOp::create(b, loc, pairs, pair));
+  }
+  return scf::ForOp::create(b, loc, begin, end, step);
+}
+
+RoleProgram::Ops RoleProgram::enterBody(scf::ForOp copy) {
+  scf::ForOp loop = plan.loop;
+  scalars.map(loop.getInductionVar(), copy.getInductionVar());
+  Ops work;
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    copyScalar(b, &op, scalars);
+    if (isOwn(&op))
+      work.push_back(&op);
+  }
+  return work;
+}
+
+LogicalResult LoadRole::emitChunks() {
+  scf::ForOp loop = plan.loop;
+  Value end = scalars.lookupOrDefault(loop.getUpperBound());
+  scf::ForOp copy = createLoop(/*alternates=*/false, /*inPairs=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  (void)enterBody(copy);
+  channels.acquire(emitter.tiles, plan.copied);
+  auto loads = llvm::map_to_vector(plan.copied, [](Value tile) {
+    return tile.getDefiningOp<tile::LoadOp>();
+  });
+  for (gpu::BeginCopyOp begun : readAhead(loads, copy.getInductionVar(), end))
+    begun.setTensorMap(gpu::canUseTensorMap(begun));
+  // Each warp says for itself when its copies are there.
+  gpu::AwaitCopiesOp::create(b, loop.getLoc());
+  channels.commit(plan.copied);
+  return success();
+}
+
+LogicalResult GateRole::emitChunks() {
+  scf::ForOp copy = createLoop(/*alternates=*/true, /*inPairs=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  Ops work = enterBody(copy);
+  llvm::append_range(work, plan.sums);
+  llvm::sort(work, inProgramOrder);
+  // Their inputs are on their way first.
+  emitter.vectors.emitLoads(work);
+  channels.destine(emitter.tiles, plan.vectors);
+  emitter.vectors.emit(work);
+  channels.commit(plan.vectors);
+  return success();
+}
+
+LogicalResult ScaleRole::emitChunks() {
+  scf::ForOp copy = createLoop(/*alternates=*/true, /*inPairs=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  Ops work = enterBody(copy);
+  receive(plan.copied);
+  receive(plan.vectors);
+  channels.destine(emitter.tiles, plan.scaled);
+  emitInSlices(emitter.tiles, work);
+  channels.commit(plan.scaled);
+  releaseAll();
+  return success();
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The programs of the roles of WarpRoles.cpp, and what all of them do alike.
+#ifndef GDN_LIB_SCHEDULE_PRODUCTS_ROLEPROGRAM_H
+#define GDN_LIB_SCHEDULE_PRODUCTS_ROLEPROGRAM_H
+
+#include "Products/RolePlan.h"
+#include "Products/TileChannels.h"
+#include "Products/WarpProgram.h"
+
+namespace gdn {
+
+/// What the roles of a kernel share.
+struct SharedByRoles {
+  mlir::OpBuilder &b;
+  mlir::Block *entry;
+  const RolePlan &plan;
+  TileChannels &channels;
+  bool isPaired;           // two blocks prepare chunks for each other
+  mlir::IRMapping scalars; // ahead of the roles
+  llvm::DenseSet<mlir::Operation *>
+      ahead{}; // ops of the program that are there
+};
+
+class RoleProgram : public WarpProgram {
+public:
+  /// `ownOps` are the ops on tiles that are the work of the role, if given.
+  RoleProgram(const SharedByRoles &shared, int64_t numWarps,
+              const llvm::SetVector<mlir::Operation *> *ownOps = nullptr)
+      : WarpProgram(shared.b, shared.scalars, shared.entry, numWarps),
+        shared(shared), plan(shared.plan), channels(shared.channels),
+        ownOps(ownOps) {
+    emitter.receiveSums(plan.sums);
+  }
+
+protected:
+  /// Emits the loop over chunks.
+  virtual mlir::LogicalResult emitChunks() {
+    return WarpProgram::emitLoop(plan.loop);
+  }
+  virtual bool isOwn(mlir::Operation *op) const {
+    return ownOps && ownOps->contains(op);
+  }
+  bool takes(mlir::Operation *op) const final;
+  mlir::LogicalResult emitLoop(mlir::scf::ForOp loop) final {
+    return loop == plan.loop ? emitChunks() : WarpProgram::emitLoop(loop);
+  }
+
+  /// A loop over chunks, one at a time. Of paired blocks, if the role
+  /// `alternates`, each has every second one. Of others it has all, and with
+  /// `inPairs` as many as the producer takes: the last may be empty.
+  mlir::scf::ForOp createLoop(bool alternates, bool inPairs);
+  /// The role's ops in the body of the loop over chunks, in order, with the
+  /// scalars there emitted in the body of `copy`.
+  Ops enterBody(mlir::scf::ForOp copy);
+  void receive(mlir::ArrayRef<mlir::Value> group) {
+    channels.receive(emitter.tiles, group, received);
+  }
+  void releaseAll() { channels.release(std::exchange(received, {})); }
+
+  const SharedByRoles &shared;
+  const RolePlan &plan;
+  TileChannels &channels;
+  const llvm::SetVector<mlir::Operation *> *ownOps;
+  llvm::SmallVector<mlir::Value> received; // channels, leaders first
+};
+
+/// Copies chunk after chunk, each as soon as there is a buffer for it.
+struct LoadRole final : RoleProgram {
+  using RoleProgram::RoleProgram;
+  mlir::LogicalResult emitChunks() override;
+};
+
+/// Makes what needs no matrix, for the same chunks.
+struct GateRole final : RoleProgram {
+  using RoleProgram::RoleProgram;
+  mlir::LogicalResult emitChunks() override;
+};
+
+/// Multiplies rows of what was loaded by elements of vectors, some at a time.
+struct ScaleRole final : RoleProgram {
+  using RoleProgram::RoleProgram;
+  mlir::LogicalResult emitChunks() override;
+};
+
+/// Makes all products and inverses that do not need the state.
+struct Producer final : RoleProgram {
+  using RoleProgram::RoleProgram;
+  mlir::LogicalResult emitChunks() override;
+  mlir::LogicalResult emitAlone();
+};
+
+/// Has the inter-chunk recurrence: all but what is the work of other roles.
+struct Consumers final : RoleProgram {
+  Consumers(const SharedByRoles &shared, int64_t numWarps)
+      : RoleProgram(shared, numWarps) {
+    emitter.storePerWarpgroup();
+  }
+  bool isOwn(mlir::Operation *op) const override;
+  mlir::LogicalResult emitLoopBody(mlir::scf::ForOp loop,
+                                   mlir::scf::ForOp copy) override;
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_SCHEDULE_PRODUCTS_ROLEPROGRAM_H

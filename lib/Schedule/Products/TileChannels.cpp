@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A leader comes first where tiles are taken, and last where they are given: it
+// speaks for all that it leads.
+#include "Products/TileChannels.h"
+
+using namespace mlir;
+using namespace gdn;
+
+static gpu::SharedType getTileType(Value channel) {
+  return cast<gpu::ChannelType>(channel.getType()).getTile();
+}
+
+void TileChannels::open(ArrayRef<Value> group, int64_t depth, bool paired) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(entry);
+  Location loc = entry->getParentOp()->getLoc();
+  Value leader;
+  for (Value tile : group) {
+    VectorType type = vectorType(tile);
+    if (isa<tile::DecayMatrixOp>(tile.getDefiningOp())) // its running sums
+      type = VectorType::get({type.getDimSize(0)}, type.getElementType());
+    auto channel = gpu::ChannelType::get(
+        b.getContext(), type.getShape(), type.getElementType(), depth,
+        /*parts=*/1, /*swizzled=*/type.getRank() == 2);
+    channels[tile] = gpu::ChannelOp::create(b, loc, channel, leader, paired);
+    leader = leader ? leader : channels[tile];
+    b.setInsertionPointAfterValue(leader);
+  }
+}
+
+Value TileChannels::acquire(Value tile) {
+  Value channel = channels.lookup(tile);
+  return gpu::AcquireOp::create(b, tile.getLoc(), getTileType(channel),
+                                channel);
+}
+
+void TileChannels::acquire(SharedTiles &tiles, ArrayRef<Value> group) {
+  for (Value tile : group)
+    tiles.setBuffer(tile, acquire(tile));
+}
+
+void TileChannels::destine(SharedTiles &tiles, ArrayRef<Value> group) {
+  auto buffers = std::make_shared<DenseMap<Value, Value>>();
+  for (Value tile : group)
+    tiles.setDestination(
+        tile, [this, buffers, tile, all = SmallVector<Value>(group)] {
+          if (buffers->empty())
+            for (Value other : all)
+              (*buffers)[other] = acquire(other);
+          return buffers->lookup(tile);
+        });
+}
+
+void TileChannels::commit(ArrayRef<Value> group) {
+  for (Value tile : llvm::reverse(group))
+    gpu::CommitOp::create(b, tile.getLoc(), Type(), channels.lookup(tile));
+}
+
+void TileChannels::receive(SharedTiles &tiles, ArrayRef<Value> group,
+                           SmallVectorImpl<Value> &received, bool ahead) {
+  for (Value tile : group) {
+    Value channel = channels.lookup(tile);
+    tiles.pinBuffer(tile, gpu::ReceiveOp::create(b, tile.getLoc(),
+                                                 getTileType(channel), channel,
+                                                 ahead));
+    received.push_back(channel);
+  }
+}
+
+void TileChannels::release(ArrayRef<Value> received) {
+  for (Value channel : llvm::reverse(received))
+    gpu::ReleaseOp::create(b, channel.getLoc(), channel);
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The channels through which the roles of a kernel hand tiles to each other.
+#ifndef GDN_LIB_SCHEDULE_PRODUCTS_TILECHANNELS_H
+#define GDN_LIB_SCHEDULE_PRODUCTS_TILECHANNELS_H
+
+#include "Products/SharedTiles.h"
+
+namespace gdn {
+
+/// Channels by the tile of the program that goes through them, in groups: the
+/// channel of the first tile leads the others.
+class TileChannels {
+public:
+  /// Channels are created at the beginning of `entry`.
+  TileChannels(mlir::OpBuilder &b, mlir::Block *entry) : b(b), entry(entry) {}
+
+  /// Creates the channels of `group`.
+  void open(mlir::ArrayRef<mlir::Value> group, int64_t depth, bool paired);
+
+  /// Takes the next buffers for the tiles of `group`.
+  void acquire(SharedTiles &tiles, mlir::ArrayRef<mlir::Value> group);
+  /// The tiles of `group` go to their channels, whose buffers are taken when
+  /// the first is made.
+  void destine(SharedTiles &tiles, mlir::ArrayRef<mlir::Value> group);
+  void commit(mlir::ArrayRef<mlir::Value> group);
+
+  /// Waits for the next tiles of `group`, and adds their channels to
+  /// `received`.
+  void receive(SharedTiles &tiles, mlir::ArrayRef<mlir::Value> group,
+               llvm::SmallVectorImpl<mlir::Value> &received,
+               bool ahead = false);
+  /// Gives back what was received.
+  void release(mlir::ArrayRef<mlir::Value> received);
+
+private:
+  mlir::Value acquire(mlir::Value tile);
+
+  mlir::OpBuilder &b;
+  mlir::Block *entry;
+  llvm::DenseMap<mlir::Value, mlir::Value> channels;
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_SCHEDULE_PRODUCTS_TILECHANNELS_H
