@@ -125,6 +125,29 @@ gdnrt_device_create_cuda(const gdnrt_cuda_options *options,
 GDNRT_API gdnrt_status gdnrt_device_create_null(gdnrt_device **device,
                                                 gdnrt_error *error);
 
+/** Functions that mark ranges of the host's time for a profiler, such as
+ *  nvtxRangePushA and nvtxRangePop of NVTX behind a wrapper each. They are
+ *  called on the thread that calls the runtime, in pairs, must not throw, and
+ *  may run at the same time on several threads. The name is valid during the
+ *  call. */
+typedef struct gdnrt_ranges {
+  size_t struct_size;
+  void (*push)(void *user, const char *name);
+  void (*pop)(void *user);
+  /** The first argument of both. */
+  void *user;
+} gdnrt_ranges;
+GDNRT_STRUCT(gdnrt_ranges)
+
+/** Marks what is launched with the device from here on: "gdn.layer" is a
+ *  gdnrt_gdn_layer_forward, "gdn.upload" a gdnrt_metadata_upload, and the name
+ *  of an entry is a launch of it, within "gdn.layer" or by gdnrt_launch. Null
+ *  `ranges` ends that; it is off at first. Not while another thread uses the
+ *  device. INVALID_ARGUMENT if one of the functions is null. */
+GDNRT_API gdnrt_status gdnrt_device_set_ranges(gdnrt_device *device,
+                                               const gdnrt_ranges *ranges,
+                                               gdnrt_error *error);
+
 /** Destroys the device. Its kernels stay valid. */
 GDNRT_API void gdnrt_device_destroy(gdnrt_device *device);
 

@@ -90,6 +90,16 @@ typedef struct gdnrt_metadata_options {
   int32_t pad_slot;
   /** A gdnrt_verify_states. */
   int32_t verify_states;
+  /** 1: the sequences of a step stay where they are, whatever they are: a step
+   *  is one launch of verify and one of prefill over the same arrays, each of
+   *  which leaves the sequences of the other alone. For kernels of gdn-compile
+   *  --mixed-batch. Verified sequences are those of verify, and with SLOTS
+   *  those that decode one token; all others are those of prefill. With
+   *  use_full_cuda_graph every step is padded to num_padded_reqs sequences and
+   *  num_actual_tokens tokens, so that one graph takes any mix within these. */
+  int32_t mixed_batch;
+  /** Reserved: 0. */
+  int32_t reserved;
 } gdnrt_metadata_options;
 GDNRT_STRUCT(gdnrt_metadata_options)
 
@@ -286,6 +296,11 @@ typedef struct gdnrt_gdn_metadata {
   int32_t moves_states;
   /** Reserved: 0. */
   int32_t reserved;
+  /** With mixed_batch: 1 for the sequences of prefill, 0 for those of verify.
+   *  All arrays of sequences then have all sequences of the step, in its order:
+   *  spec_* are those of verify and non_spec_* those of prefill, and what
+   *  belongs to the other kind is not read. Absent otherwise. */
+  gdnrt_bool_array run_is_prefill;
 } gdnrt_gdn_metadata;
 GDNRT_STRUCT(gdnrt_gdn_metadata)
 

@@ -94,8 +94,11 @@ GDNRT_API void gdnrt_gdn_layer_destroy(gdnrt_gdn_layer *layer);
  *
  *  Graphs. On a stream that is being captured, the launches of decode, verify
  *  and commit are recorded. The metadata and the memory for a workspace must
- *  exist before that. Prefills, devices with debug checks and kernels that
- *  would have to allocate are UNSUPPORTED, and nothing is recorded. */
+ *  exist before that. Prefills (but those of a builder with mixed_batch),
+ *  devices with debug checks and kernels that would have to allocate are
+ *  UNSUPPORTED, and nothing is recorded. A graph of a mixed batch may be
+ *  replayed for any step of as many sequences and tokens, those of its padding
+ *  included. */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_forward(
     gdnrt_gdn_layer *layer, const gdnrt_gdn_metadata *metadata,
     const void *device_arena, const gdnrt_named_arg *tokens, size_t count,

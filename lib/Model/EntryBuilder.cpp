@@ -106,6 +106,10 @@ void EntryBuilder::buildBody() {
         signature["cu_seqlens"], builder.getI64IntegerAttr(mostTokens()));
   else if (accepted)
     slots = acceptedSlots(mostTokens());
+  if (isMixed())
+    slots = TakenSlotsOp::create(
+        builder, loc("taken"), cast<RankedTensorType>(slots.getType()), slots,
+        signature["is_prefill"], /*negated=*/phase == Phase::verify);
   const StateOperands states = {
       signature["state_pool"],        slots,
       signature["write_slots"],       signature["cu_seqlens"],
@@ -269,6 +273,11 @@ static llvm::Error checkVariant(const ModelConfig &config,
     return llvm::createStringError(llvm::formatv(
         "{0}: the layout ready expects verify none, slots or tree, but got "
         "lazy: inputs of a convolution are what is kept of pending tokens",
+        config.name));
+  if (options.mixedBatch && options.verify == VerifyStates::none)
+    return llvm::createStringError(llvm::formatv(
+        "{0}: a mixed batch expects verify slots, tree, buffer or lazy, but "
+        "got none",
         config.name));
   if (options.normConstants && options.outputs == EntryOutputs::core)
     return llvm::createStringError(llvm::formatv(

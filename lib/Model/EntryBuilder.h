@@ -62,6 +62,11 @@ private:
            (phase == Phase::verify || phase == Phase::commit);
   }
   bool isRagged() const { return phase != Phase::decode; }
+  /// Whether the entry takes some of the rows.
+  bool isMixed() const {
+    return options.mixedBatch &&
+           (phase == Phase::prefill || phase == Phase::verify);
+  }
   std::string tokens() const { return isRagged() ? "T" : "N"; }
 
   mlir::Type floatType(FloatKind kind) const;

@@ -62,6 +62,8 @@ void EntryBuilder::addRows() {
   Type slots = options.slots64 ? Type(builder.getI64Type()) : i32;
   if (isRagged() && phase != Phase::commit)
     signature.addTensor("cu_seqlens", i32, {"N + 1"});
+  if (isMixed())
+    signature.addTensor("is_prefill", builder.getI1Type(), {"N"});
   if (isLazy()) {
     signature.addTensor("slots", slots, {"N"});
     signature.addTensor("num_accepted", i32, {"N"});

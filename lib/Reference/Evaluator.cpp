@@ -75,7 +75,7 @@ static LogicalResult evaluateBlock(Block &block, Environment &env) {
         llvm::TypeSwitch<Operation *, LogicalResult>(&op)
             .Case<gdn::UnpackOp, gdn::GatesOp, gdn::L2NormOp,
                   gdn::GatedRMSNormOp, gdn::Conv1dOp, gdn::RuleOpInterface,
-                  gdn::AcceptedSlotsOp, gdn::CountedSlotsOp,
+                  gdn::AcceptedSlotsOp, gdn::CountedSlotsOp, gdn::TakenSlotsOp,
                   gdn::CommitConv1dOp, gdn::CommitDeltaRuleOp,
                   gdn::MaskSequencesOp, gdn::PoolReadOp, gdn::PoolWriteOp,
                   gdn::PoolCopyOp, gdn::PoolZeroOp, gdn::CastOp>(

@@ -27,6 +27,7 @@ mlir::LogicalResult evaluateOp(CommitDeltaRuleOp op, Environment &env);
 // PoolOps.cpp
 mlir::LogicalResult evaluateOp(AcceptedSlotsOp op, Environment &env);
 mlir::LogicalResult evaluateOp(CountedSlotsOp op, Environment &env);
+mlir::LogicalResult evaluateOp(TakenSlotsOp op, Environment &env);
 mlir::LogicalResult evaluateOp(MaskSequencesOp op, Environment &env);
 mlir::LogicalResult evaluateOp(PoolReadOp op, Environment &env);
 mlir::LogicalResult evaluateOp(PoolWriteOp op, Environment &env);

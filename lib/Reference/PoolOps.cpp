@@ -58,6 +58,18 @@ LogicalResult gdn::reference::evaluateOp(gdn::CountedSlotsOp op,
   return env.defineResult(op->getResult(0), std::move(result));
 }
 
+LogicalResult gdn::reference::evaluateOp(gdn::TakenSlotsOp op,
+                                         Environment &env) {
+  Tensor result = env.tensor(op.getSlots());
+  const Tensor &flags = env.tensor(op.getFlags());
+  if (failed(expectShape(op, "flags", flags.shape, result.shape)))
+    return failure();
+  for (auto [slot, flag] : llvm::zip(result.data, flags.data))
+    if ((flag != 0) == op.getNegated())
+      slot = -1;
+  return env.defineResult(op->getResult(0), std::move(result));
+}
+
 LogicalResult gdn::reference::evaluateOp(gdn::MaskSequencesOp op,
                                          Environment &env) {
   const Tensor &input = env.tensor(op.getInput());

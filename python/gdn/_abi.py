@@ -72,6 +72,19 @@ class CudaOptions(Sized, c.Structure):
     ]
 
 
+PushFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p)
+PopFunction = c.CFUNCTYPE(None, c.c_void_p)
+
+
+class Ranges(Sized, c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("push", PushFunction),
+        ("pop", PopFunction),
+        ("user", c.c_void_p),
+    ]
+
+
 class DeviceInfo(Sized, c.Structure):
     _fields_ = [
         ("struct_size", c.c_size_t),
@@ -154,6 +167,7 @@ _FUNCTIONS = {
     "gdnrt_device_create_cpu": (c.c_int, [c.POINTER(CpuOptions), _OUT, _ERR]),
     "gdnrt_device_create_cuda": (c.c_int, [c.POINTER(CudaOptions), _OUT, _ERR]),
     "gdnrt_device_destroy": (None, [_P]),
+    "gdnrt_device_set_ranges": (c.c_int, [_P, c.POINTER(Ranges), _ERR]),
     "gdnrt_device_describe": (c.c_int, [_P, c.POINTER(DeviceInfo), _ERR]),
     "gdnrt_device_allocate": (c.c_int, [_P, c.c_size_t, _OUT, _ERR]),
     "gdnrt_device_free": (c.c_int, [_P, _P, _ERR]),

@@ -20,6 +20,8 @@ class MetadataOptions(Sized, c.Structure):
         ("block_size", c.c_int64),
         ("pad_slot", c.c_int32),
         ("verify_states", c.c_int32),
+        ("mixed_batch", c.c_int32),
+        ("reserved", c.c_int32),
     ]
 
 
@@ -121,6 +123,7 @@ class Metadata(Sized, c.Structure):
         ("device_bytes", c.c_size_t),
         ("moves_states", c.c_int32),
         ("reserved", c.c_int32),
+        ("run_is_prefill", BoolArray),
     ]
 
 

@@ -15,7 +15,7 @@ logger "gdn" of Python's logging.
 
 import ctypes as c
 import logging
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ from . import _abi
 from .arrays import DTYPES, DeviceArray, argument
 
 _KINDS = ("tensor", "pool")
+_MARKS: list[_abi.Ranges | None] = []
 _ACCESS = ("read", "write", "read_write")
 
 
@@ -235,6 +236,23 @@ class Device(_Handle):
         copy = DeviceArray(self, array.shape, array.dtype)
         copy.write(array)
         return copy
+
+    def mark_ranges(
+        self, push: Callable[[str], object] | None, pop: Callable[[], object] | None = None
+    ) -> None:
+        """Marks what is launched with the device for a profiler, from here on: for NVTX
+        `device.mark_ranges(torch.cuda.nvtx.range_push, torch.cuda.nvtx.range_pop)`. The names
+        are those of gdnrt_device_set_ranges. None ends that."""
+        ranges = None
+        if push is not None:
+            ranges = _abi.Ranges(
+                _abi.PushFunction(lambda _, name: push(name.decode()) and None),
+                _abi.PopFunction(lambda _: pop() and None),
+            )
+        given = None if ranges is None else c.byref(ranges)
+        self._runtime.call("gdnrt_device_set_ranges", self._handle, given)
+        # Kernels may outlive the device that they are of.
+        _MARKS.append(ranges)
 
     def synchronize(self, stream: object = None) -> None:
         """Waits for what was launched on `stream`."""

@@ -188,6 +188,9 @@ void Problem::fill(const gdnrt_param_info &info, HostArray &array) {
         [&](int64_t i) { return rows_.writeSlots[static_cast<size_t>(i)]; });
   else if (name == "slots" || name == "write_slots")
     setIntegers([&](int64_t i) { return rows_.slots[static_cast<size_t>(i)]; });
+  else if (name == "is_prefill")
+    setIntegers(
+        [&](int64_t i) { return rows_.isPrefill.at(static_cast<size_t>(i)); });
   else if (name == "has_initial")
     setIntegers([](int64_t) { return 1; });
   else if (name == "pending_decays" || name == "log_decay")
@@ -219,7 +222,8 @@ std::vector<gdnrt_named_arg> Problem::args() const {
 bool Problem::isOfTokens(const std::string &name) const {
   return firstDims_.at(name) == (isRagged() ? "T" : "N") && name != "slots" &&
          name != "write_slots" && name != "has_initial" &&
-         name != "num_accepted" && name != "token_slots" && name != "parents";
+         name != "is_prefill" && name != "num_accepted" &&
+         name != "token_slots" && name != "parents";
 }
 
 void Problem::takeTokens(const Problem &other, int64_t first) {

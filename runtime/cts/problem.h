@@ -41,6 +41,9 @@ struct Rows {
   int64_t steps = 0;
   /// Where rows write, if the entry takes that; empty: the slots.
   std::vector<int64_t> writeSlots = {};
+  /// Per row 1 if it is a row of prefill, 0 if it is one of verify, where one
+  /// of them leaves the other's rows as they are.
+  std::vector<int64_t> isPrefill = {};
   /// Hv; there is one key head.
   int64_t valueHeads = 2;
 };

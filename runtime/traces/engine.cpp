@@ -40,6 +40,7 @@ Kernels::Kernels(const std::string &image, const std::string &device)
     return gdnrt_entry_find_param(gdnrt_kernel_entry(verify), name, &param,
                                   nullptr) == GDNRT_OK;
   };
+  isMixed_ = verify && verifyHas("is_prefill");
   if (verify)
     verifyKind_ = verifyHas("parents")            ? VerifyKind::tree
                   : verifyHas("pending_keys")     ? VerifyKind::lazy
@@ -253,6 +254,9 @@ std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,
     if (isPrefill || isVerify)
       args.add("cu_seqlens", array("cu_seqlens"), GDNRT_I32, cuSeqlens,
                {numRows + 1});
+    if ((isPrefill || isVerify) && kernels_.isMixed())
+      args.add("is_prefill", array("is_prefill"), GDNRT_I1,
+               std::vector<uint8_t>(rows.size(), isPrefill), {numRows});
     if (isPrefill)
       args.add("has_initial", array("has_initial"), GDNRT_I1, hasInitial,
                {numRows});

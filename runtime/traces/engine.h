@@ -50,6 +50,8 @@ public:
   /// wrong state does.
   double tolerance = 1e-4;
   VerifyKind verifyKind() const { return verifyKind_; }
+  /// Whether prefill and verify take the same arrays, each its own rows.
+  bool isMixed() const { return isMixed_; }
   /// Whether accepted tokens have to be put into the states of rows.
   bool hasCommits() const {
     return verifyKind_ == VerifyKind::lazy || verifyKind_ == VerifyKind::buffer;
@@ -69,6 +71,7 @@ private:
   gdnrt_device *device_ = nullptr;
   bool isHost_ = false;
   VerifyKind verifyKind_ = VerifyKind::none;
+  bool isMixed_ = false;
   LayerSizes sizes_;
 };
 

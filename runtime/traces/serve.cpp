@@ -18,6 +18,7 @@ void Engine::makeLayers() {
   options.max_num_tokens = kMostTokens;
   options.num_speculative_tokens = verifyTokens_ - 1;
   options.use_full_cuda_graph = 1;
+  options.mixed_batch = kernels_.isMixed();
   options.verify_states =
       kernels_.verifyKind() == VerifyKind::tree     ? GDNRT_VERIFY_TREE
       : kernels_.verifyKind() == VerifyKind::lazy   ? GDNRT_VERIFY_LAZY
@@ -42,10 +43,11 @@ void Engine::makeLayers() {
 
 /// Gives the runs of a step the rows that a graph was captured with: more than
 /// the step has, and as the arrays say they are padding. False for a step that
-/// no graph is replayed for.
+/// no graph is replayed for. One of a mixed batch takes any step.
 static bool asGraph(gdnrt_gdn_metadata &metadata, std::vector<gdnrt_run> &runs,
                     int64_t rows) {
-  if (metadata.num_runs == 0 || metadata.num_prefills > 0)
+  if (metadata.num_runs == 0 ||
+      (metadata.num_prefills > 0 && !metadata.run_is_prefill.data))
     return false;
   runs.assign(metadata.runs, metadata.runs + metadata.num_runs);
   for (gdnrt_run &run : runs) {

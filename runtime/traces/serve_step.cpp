@@ -79,9 +79,11 @@ void gdnrt::traces::serve(State &state, const Step &step) {
   auto rank = [](const Served &served) {
     return served.row.drafts >= 0 ? 0 : served.row.tokens.size() == 1 ? 1 : 2;
   };
-  std::sort(plan.begin(), plan.end(), [&](const Served &a, const Served &b) {
-    return std::pair(rank(a), a.sequence) < std::pair(rank(b), b.sequence);
-  });
+  // Rows of a mixed batch may come in any order.
+  if (!state.kernels.isMixed())
+    std::sort(plan.begin(), plan.end(), [&](const Served &a, const Served &b) {
+      return std::pair(rank(a), a.sequence) < std::pair(rank(b), b.sequence);
+    });
   std::vector<ServedRow> rows;
   for (const Served &served : plan)
     rows.push_back(served.row);
@@ -100,7 +102,8 @@ void gdnrt::traces::serve(State &state, const Step &step) {
   // A row without drafts is verified like others; with slots it is decoded if
   // no row of the step has any.
   const bool verifies =
-      (kind != VerifyKind::slots && state.trace.verifyTokens > 1) ||
+      ((kind != VerifyKind::slots || state.kernels.isMixed()) &&
+       state.trace.verifyTokens > 1) ||
       std::any_of(plan.begin(), plan.end(),
                   [](const Served &served) { return served.row.drafts > 0; });
   size_t token = 0;

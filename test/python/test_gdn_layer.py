@@ -59,6 +59,7 @@ class Fixture:
             **options,
         )
         self.num_spec = num_spec
+        self.is_mixed = options.get("mixed_batch", False)
         self.table = 1 + np.arange(ROWS * (S + 1), dtype=np.int32).reshape(ROWS, S + 1)
         self.done = np.zeros(ROWS, np.int64)
         self.accepted = np.ones(ROWS, np.int32)
@@ -88,7 +89,8 @@ class Fixture:
             start = None
             if self.done[request]:
                 start = int(self.table[request, self.accepted[request] - 1])
-            verified = m.spec_sequence_masks is not None and drafts[i] >= 0
+            verified = drafts is not None and drafts[i] >= 0
+            verified &= self.is_mixed or m.spec_sequence_masks is not None
             slots = list(self.table[request]) if verified else [int(self.table[request, 0])]
             expected[part] = self.model.row(inputs, part, start, slots)
             # Of what is verified the scheduler keeps a part, and guesses again.

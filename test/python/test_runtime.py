@@ -284,3 +284,17 @@ def test_what_is_made_is_logged(runtime, image_path, caplog):
     device, kernel = caplog.messages
     assert re.fullmatch(r"device: .*CPU, 1 worker", device)
     assert re.fullmatch(r"decode: shared object for .*, loaded in [0-9.]+ ms", kernel)
+
+
+def test_ranges_are_marked_in_pairs(runtime, image_path):
+    device = runtime.device()
+    kernel = device.kernel(runtime.image(image_path), "decode")
+    arguments = make_layer(seed=3, tokens=2, rows=2, slots=3)
+    binding = kernel.bind(**arguments)
+    seen = []
+    device.mark_ranges(seen.append, lambda: seen.append("end"))
+    binding.launch()
+    assert seen == ["decode", "end"]
+    device.mark_ranges(None)
+    binding.launch()
+    assert len(seen) == 2

@@ -241,6 +241,11 @@ struct Options {
   cl::opt<bool> writeSlots{
       "write-slots", cl::cat(entries),
       cl::desc("Give entries a parameter with the slots to write to")};
+  cl::opt<bool> mixedBatch{
+      "mixed-batch", cl::cat(entries),
+      cl::desc("Give verify and prefill a parameter is_prefill that says whose "
+               "a row is. Each takes all rows of a step and leaves the other's "
+               "as they are")};
   cl::opt<bool> checkpoints{
       "checkpoints", cl::cat(entries),
       cl::desc("Give prefill parameters that ask for states after multiples "
@@ -321,6 +326,7 @@ CommandLine Options::collect() {
   given(hasInitial, line.entries.hasInitial);
   given(decodeInitial, line.entries.decodeInitial);
   given(writeSlots, line.entries.writeSlots);
+  given(mixedBatch, line.entries.mixedBatch);
   given(checkpoints, line.entries.checkpoints);
   given(verify, line.entries.verify);
   for (auto &[name, option] : cl::getRegisteredOptions()) {

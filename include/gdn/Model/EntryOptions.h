@@ -57,6 +57,8 @@ struct EntryOptions {
   bool slots64 = false;       // slot ids are i64 instead of i32
   bool hasInitial = false;    // prefill takes `has_initial`
   bool decodeInitial = false; // decode takes `has_initial`
+  bool mixedBatch = false;    // verify and prefill take all rows of a step, of
+                              // which `is_prefill` says whose they are
   bool writeSlots = false;    // entries take `write_slots`
   bool checkpoints = false;   // prefill takes `cu_checkpoints`,
                               // `checkpoint_tokens`, `checkpoint_slots`

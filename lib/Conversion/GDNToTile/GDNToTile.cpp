@@ -99,7 +99,8 @@ struct ConvertGDNToTile final
         kernel = found;
         continue;
       }
-      if (!isa<UnpackOp, AcceptedSlotsOp, CountedSlotsOp, func::ReturnOp>(op) &&
+      if (!isa<UnpackOp, AcceptedSlotsOp, CountedSlotsOp, TakenSlotsOp,
+               func::ReturnOp>(op) &&
           !op.hasTrait<OpTrait::ConstantLike>())
         return op.emitOpError("expects to be inside a gdn.kernel; run gdn-fuse "
                               "before convert-gdn-to-tile");

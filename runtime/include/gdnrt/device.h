@@ -9,6 +9,7 @@
 
 #include "gdnrt/binding.h"
 #include "gdnrt/image.h"
+#include "gdnrt/ranges.h"
 #include "gdnrt/status.h"
 #include "gdnrt/tensor_map_encoder.h"
 
@@ -117,7 +118,12 @@ public:
   bool isOrdered(void *order, uint64_t writes);
   void setOrdered(void *order, uint64_t writes);
 
+  /// What marks ranges for a profiler; nothing by default.
+  const Ranges &ranges() const { return ranges_; }
+  void setRanges(const Ranges &ranges) { ranges_ = ranges; }
+
 private:
+  Ranges ranges_;
   std::atomic<uint64_t> poolWrites_ = 0;
   std::mutex orderedLock_;
   std::map<void *, uint64_t> ordered_;

@@ -47,6 +47,7 @@ enum class ParamRole : uint8_t {
   checkpointTokens,
   checkpointSlots,
   parents,
+  isPrefill,
 };
 
 class LayerArguments {

@@ -48,7 +48,6 @@ private:
   explicit MetadataBuilder(const MetadataOptions &options) : arrays_(options) {}
 
   bool usesSpec(const CommonMetadata &common) const;
-  void fillSlots(const CommonMetadata &common, int64_t row, int64_t to);
   Status buildPlain(const CommonMetadata &common, GDNMetadata &m);
   Status buildSpec(const CommonMetadata &common, GDNMetadata &m);
 

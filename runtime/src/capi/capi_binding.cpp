@@ -231,6 +231,8 @@ gdnrt_status gdnrt_launch(gdnrt_binding *binding, void *stream,
   return guarded(error, [&]() -> Status {
     if (!binding)
       return nullPointer("binding");
+    const Range range(binding->kernel->device->ranges(),
+                      binding->kernel->entry->name.c_str());
     if (binding->kernel->debugChecks) {
       binding->lastReport = SlotReport();
       auto counted = readSlots(*binding, stream);

@@ -152,6 +152,26 @@ gdnrt_status gdnrt_device_read(gdnrt_device *device, void *to, const void *from,
   });
 }
 
+gdnrt_status gdnrt_device_set_ranges(gdnrt_device *device,
+                                     const gdnrt_ranges *ranges,
+                                     gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!device)
+      return nullPointer("device");
+    gdnrt_ranges given = gdnrt_ranges_default();
+    if (ranges) {
+      if (Status s = readStruct("ranges", ranges, given); !s.isOk())
+        return s;
+      if (!given.push)
+        return nullPointer("push");
+      if (!given.pop)
+        return nullPointer("pop");
+    }
+    device->device->setRanges({given.push, given.pop, given.user});
+    return {};
+  });
+}
+
 static void logLoaded(const Log &log, const LoadedKernel &loaded,
                       const std::string &milliseconds) {
   const CodeSchema &code = loaded.code->schema();

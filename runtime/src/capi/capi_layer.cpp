@@ -37,6 +37,7 @@ gdnrt_status gdnrt_metadata_upload(gdnrt_device *device,
       return s;
     if (!device_arena)
       return nullPointer("device_arena");
+    const Range range(device->device->ranges(), "gdn.upload");
     return device->device->upload(device_arena, known.arena, known.device_bytes,
                                   stream);
   });

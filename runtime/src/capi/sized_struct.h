@@ -26,6 +26,7 @@
   X(gdnrt_cpu_options)                                                         \
   X(gdnrt_device_info)                                                         \
   X(gdnrt_cuda_options)                                                        \
+  X(gdnrt_ranges)                                                              \
   X(gdnrt_slot_report)                                                         \
   X(gdnrt_metadata_options)                                                    \
   X(gdnrt_common_metadata)                                                     \

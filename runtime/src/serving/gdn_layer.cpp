@@ -145,10 +145,11 @@ Status GDNLayer::checkRuns(const gdnrt_gdn_metadata &metadata) const {
     const int64_t most = kernelFor(run.kind)->entry().maxRowTokens;
     if (run.kind != GDNRT_RUN_VERIFY || most == 0)
       continue;
+    const uint8_t *isPrefill = metadata.run_is_prefill.data;
     for (int64_t row = 0; row < run.num_rows; ++row)
       if (int64_t tokens =
               run.query_start_loc[row + 1] - run.query_start_loc[row];
-          tokens > most)
+          tokens > most && !(isPrefill && isPrefill[row]))
         return invalid("verify: expected at most ", most,
                        " tokens in a row, which ", verify_->entry().name,
                        " is compiled for, got ", tokens, " in row ",
@@ -185,10 +186,11 @@ Status GDNLayer::checkCapture(const GDNMetadataView &step,
                               const LaunchStream &stream) {
   for (int64_t r = 0; r < step.metadata.num_runs; ++r) {
     const gdnrt_run &run = step.metadata.runs[r];
-    if (run.kind == GDNRT_RUN_PREFILL)
+    if (run.kind == GDNRT_RUN_PREFILL && !step.metadata.run_is_prefill.data)
       return failure(StatusCode::unsupported,
-                     "prefill: expected a step of decode or verify on a stream "
-                     "that is captured, got ",
+                     "prefill: expected a step of decode or verify, or one of "
+                     "a builder with mixed_batch, on a stream that is "
+                     "captured, got ",
                      run.num_rows, " rows of that kind");
     slice(run, tokens, count);
     if (Status s = kernelFor(run.kind)->checkCapture(step, run, slices_.data(),
@@ -232,6 +234,7 @@ bool GDNLayer::isWritten(const char *name) const {
 Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
                          const void *deviceArena, const gdnrt_named_arg *tokens,
                          size_t count, void *stream) {
+  const Range range(device_->ranges(), "gdn.layer");
   int64_t needed = metadata ? metadata->num_run_tokens : 0;
   if (Status s = checkTokens(tokens, count, needed); !s.isOk())
     return s;

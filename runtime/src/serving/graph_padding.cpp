@@ -10,9 +10,7 @@
 
 using namespace gdnrt;
 
-/// The commit of a graph over `rows` rows, those of padding included. The graph
-/// has it whether or not anything waits.
-static void padCommit(StepArrays &arrays, GDNMetadata &m, int64_t rows) {
+void gdnrt::padCommit(StepArrays &arrays, GDNMetadata &m, int64_t rows) {
   if (!arrays.hasCommits())
     return;
   m.commit_slots.size = m.commit_num_accepted.size = rows;

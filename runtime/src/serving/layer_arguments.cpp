@@ -47,6 +47,7 @@ static std::optional<ParamRole> roleOf(const ParamSchema &param) {
       {"checkpoint_tokens", ParamRole::checkpointTokens},
       {"checkpoint_slots", ParamRole::checkpointSlots},
       {"parents", ParamRole::parents},
+      {"is_prefill", ParamRole::isPrefill},
   };
   for (auto [name, role] : kRoles)
     if (param.name == name)
@@ -197,6 +198,15 @@ Status LayerArguments::setTokens(size_t p, const gdnrt_named_arg *tokens,
 Status LayerArguments::checkStates(const gdnrt_gdn_metadata &m,
                                    const gdnrt_run &run) const {
   const int64_t first = run.first_row, rows = run.num_rows;
+  const bool isMixed = m.run_is_prefill.data != nullptr;
+  if ((run.kind == GDNRT_RUN_VERIFY || run.kind == GDNRT_RUN_PREFILL) &&
+      isMixed != has(ParamRole::isPrefill))
+    return failure(StatusCode::unsupported, entry().name, ": expected ",
+                   isMixed ? "a parameter is_prefill (--mixed-batch), for the "
+                             "step is one of a builder with mixed_batch"
+                           : "a step of a builder with mixed_batch, for the "
+                             "entry has is_prefill",
+                   ", got none");
   if (run.kind == GDNRT_RUN_VERIFY || run.kind == GDNRT_RUN_COMMIT)
     return {};
   for (int64_t row = first; row < first + rows && !has(ParamRole::writeSlots);
@@ -262,6 +272,10 @@ Status LayerArguments::fill(const GDNMetadataView &step, const gdnrt_run &run,
     case ParamRole::hasInitial:
       setVector(p, step.onDevice(m.run_has_initial.data + first), rows,
                 DType::i1);
+      break;
+    case ParamRole::isPrefill:
+      setVector(p, step.onDevice(m.run_is_prefill.data + first),
+                m.run_is_prefill.data ? rows : 0, DType::i1);
       break;
     case ParamRole::tokenSlots:
       tableOf(commits ? m.commit_token_slots : m.spec_state_indices);

@@ -183,7 +183,13 @@ Status LayerKernel::checkCapture(const GDNMetadataView &step,
     return failure(StatusCode::unsupported, entry().name,
                    ": expected a device without debug checks, which wait for "
                    "the stream, got a stream that is captured");
-  if (run.kind == GDNRT_RUN_DECODE && step.metadata.moves_states &&
+  const bool isPlain =
+      run.kind == GDNRT_RUN_DECODE || run.kind == GDNRT_RUN_PREFILL;
+  if (run.kind == GDNRT_RUN_PREFILL && !entry().findParam("has_initial"))
+    return failure(StatusCode::unsupported, entry().name,
+                   ": expected an entry with has_initial in a graph, for rows "
+                   "of later steps may have no state");
+  if (isPlain && step.metadata.moves_states &&
       !entry().findParam("write_slots"))
     return failure(StatusCode::unsupported, entry().name,
                    ": expected an entry with write_slots in a graph, for rows "
@@ -237,6 +243,7 @@ Status LayerKernel::keepForGraph(void *stream) {
 Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
                            const gdnrt_named_arg *tokens, size_t count,
                            const LaunchStream &stream) {
+  const Range range(device().ranges(), entry().name.c_str());
   // Runs of one kernel share its binding, which has the one checked last.
   if (prepared_ != &run)
     if (Status s = prepare(step, run, tokens, count, stream); !s.isOk())

@@ -48,16 +48,24 @@ Status gdnrt::checkKernels(const LayerKernels &layer,
                            const MetadataBuilder &builder) {
   const MetadataOptions &options = builder.options();
   Wants wants;
-  wants.kernel(layer.decode, "decode");
+  const bool isMixed = options.mixed_batch != 0;
+  if (!isMixed)
+    wants.kernel(layer.decode, "decode");
   wants.kernel(layer.prefill, "prefill");
   wants.param(layer.prefill, "has_initial", "--has-initial");
   if (builder.movesStates()) {
-    wants.param(layer.decode, "write_slots", "--write-slots");
+    if (!isMixed)
+      wants.param(layer.decode, "write_slots", "--write-slots");
     wants.param(layer.prefill, "write_slots", "--write-slots");
   }
   if (options.mamba_cache_mode == GDNRT_CACHE_ALL)
     wants.param(layer.prefill, "cu_checkpoints", "--checkpoints");
-  if (options.num_speculative_tokens == 0)
+  for (const LayerKernel *kernel : {layer.prefill, layer.verify})
+    if (isMixed)
+      wants.param(kernel, "is_prefill", "--mixed-batch");
+    else if (kernel && kernel->entry().findParam("is_prefill"))
+      wants.add(kernel->entry().name + " has is_prefill (no --mixed-batch)");
+  if (options.num_speculative_tokens == 0 && !isMixed)
     return wants.status();
   const std::string kind = nameOfVerifyStates(options.verify_states);
   if (wants.kernel(layer.verify, ("verify (--verify=" + kind + ")").c_str())) {

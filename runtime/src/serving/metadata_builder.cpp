@@ -35,40 +35,39 @@ bool MetadataBuilder::usesSpec(const CommonMetadata &common) const {
                      [&](int32_t drafts) { return drafts >= least; });
 }
 
-/// Sets the slots of element `to` of the non_spec arrays, and its count.
-void MetadataBuilder::fillSlots(const CommonMetadata &common, int64_t row,
-                                int64_t to) {
+void gdnrt::fillSlots(StepArrays &arrays, const CommonMetadata &common,
+                      int64_t row, int64_t to) {
   // The state after the tokens of the step before that were right.
   int32_t accepted = common.num_accepted_tokens
                          ? common.num_accepted_tokens[row]
-                         : (arrays_.hasCommits() ? 0 : 1);
-  arrays_.nonSpecAccepted[to] = accepted;
-  arrays_.rowOfNonSpec[to] = static_cast<int32_t>(row);
+                         : (arrays.hasCommits() ? 0 : 1);
+  arrays.nonSpecAccepted[to] = accepted;
+  arrays.rowOfNonSpec[to] = static_cast<int32_t>(row);
   int64_t tokens = queryLength(common, row);
   if (tokens == 0) {
     // Such rows pad graphs; what the table holds there may be alive.
-    arrays_.readSlots[to] = arrays_.writeSlots[to] = arrays_.options.pad_slot;
+    arrays.readSlots[to] = arrays.writeSlots[to] = arrays.options.pad_slot;
     return;
   }
-  const int32_t *columns = arrays_.stateColumns(common, row);
+  const int32_t *columns = arrays.stateColumns(common, row);
   int64_t context = common.seq_lens[row] - tokens;
-  if (arrays_.options.mamba_cache_mode == GDNRT_CACHE_ALL) {
-    arrays_.writeSlots[to] =
-        columns[(common.seq_lens[row] - 1) / arrays_.options.block_size];
-    arrays_.readSlots[to] =
-        context > 0 ? columns[(context - 1) / arrays_.options.block_size]
-                    : arrays_.writeSlots[to];
+  if (arrays.options.mamba_cache_mode == GDNRT_CACHE_ALL) {
+    arrays.writeSlots[to] =
+        columns[(common.seq_lens[row] - 1) / arrays.options.block_size];
+    arrays.readSlots[to] =
+        context > 0 ? columns[(context - 1) / arrays.options.block_size]
+                    : arrays.writeSlots[to];
     return;
   }
-  arrays_.writeSlots[to] = columns[0];
-  if (context == 0 || arrays_.options.num_speculative_tokens == 0)
-    arrays_.readSlots[to] = columns[0];
-  else if (!arrays_.isCount(accepted))
-    arrays_.readSlots[to] = GDNRT_PAD_SLOT_ID;
-  else if (arrays_.options.verify_states == GDNRT_VERIFY_SLOTS)
-    arrays_.readSlots[to] = columns[accepted - 1];
+  arrays.writeSlots[to] = columns[0];
+  if (context == 0 || arrays.options.num_speculative_tokens == 0)
+    arrays.readSlots[to] = columns[0];
+  else if (!arrays.isCount(accepted))
+    arrays.readSlots[to] = GDNRT_PAD_SLOT_ID;
+  else if (arrays.options.verify_states == GDNRT_VERIFY_SLOTS)
+    arrays.readSlots[to] = columns[accepted - 1];
   else
-    arrays_.readSlots[to] = columns[0];
+    arrays.readSlots[to] = columns[0];
 }
 
 /// Whether a sequence goes on from a state by one token at most. The first
@@ -88,7 +87,7 @@ Status MetadataBuilder::buildPlain(const CommonMetadata &common,
   while (shortRows < rows && queryLength(common, shortRows) <= 1)
     ++shortRows;
   for (int64_t row = 0; row < rows; ++row)
-    fillSlots(common, row, row);
+    fillSlots(arrays_, common, row, row);
   arrays_.used.nonSpec = rows;
   arrays_.specStarts[0] = 0;
   std::copy_n(common.query_start_loc, rows + 1, arrays_.nonSpecStarts);
@@ -172,7 +171,7 @@ Status MetadataBuilder::buildSpec(const CommonMetadata &common,
       arrays_.specStarts[++spec] = static_cast<int32_t>(specTokens);
       continue;
     }
-    fillSlots(common, row, nonSpec);
+    fillSlots(arrays_, common, row, nonSpec);
     arrays_.hasInitial[nonSpec] = common.seq_lens[row] > length;
     if (length > 0)
       ++m.num_prefills;
@@ -267,12 +266,14 @@ Status MetadataBuilder::build(const CommonMetadata &common,
 
   m.moves_states = movesStates();
 
-  Status built =
-      usesSpec(common) ? buildSpec(common, m) : buildPlain(common, m);
-  if (built.isOk() && m.num_prefills > 0)
+  const bool mixed = arrays_.options.mixed_batch != 0;
+  Status built = mixed              ? buildMixed(arrays_, common, m)
+                 : usesSpec(common) ? buildSpec(common, m)
+                                    : buildPlain(common, m);
+  if (built.isOk() && m.num_prefills > 0 && !mixed)
     addPrefillFields(arrays_, common, m);
   if (built.isOk() && arrays_.options.use_full_cuda_graph &&
-      m.num_prefills == 0)
+      m.num_prefills == 0 && !mixed)
     built = padToGraph(arrays_, common, m);
   // Sequences of a step that was refused belong to nobody.
   if (!built.isOk()) {
@@ -292,6 +293,15 @@ Status MetadataBuilder::build(const CommonMetadata &common,
 
 Status MetadataBuilder::buildForCudagraphCapture(const CommonMetadata &common,
                                                  GDNMetadata &metadata) {
+  if (arrays_.options.mixed_batch) {
+    // Launches depend on the numbers of rows and tokens alone.
+    const int32_t none = 0;
+    CommonMetadata capture = {};
+    capture.query_start_loc = &none;
+    capture.num_padded_reqs = std::max(common.num_reqs, common.num_padded_reqs);
+    capture.num_actual_tokens = common.num_actual_tokens;
+    return build(capture, metadata);
+  }
   if (common.num_reqs > arrays_.maxGraphRows ||
       common.num_actual_tokens > arrays_.maxGraphRows)
     return invalid("capture: graphs are of decode and verify only; expected at "

@@ -31,6 +31,7 @@ Status gdnrt::checkOptions(const MetadataOptions &options) {
                        1),
         checkRange("mamba_cache_mode", options.mamba_cache_mode,
                    GDNRT_CACHE_NONE, GDNRT_CACHE_ALL),
+        checkRange("mixed_batch", options.mixed_batch, 0, 1),
         checkRange("verify_states", options.verify_states, GDNRT_VERIFY_SLOTS,
                    GDNRT_VERIFY_BUFFER),
         checkRange("max_cudagraph_capture_size",
@@ -53,6 +54,11 @@ Status gdnrt::checkOptions(const MetadataOptions &options) {
                      "num_speculative_tokens: expected 0 with the cache mode "
                      "all, got ",
                      options.num_speculative_tokens);
+    if (options.mixed_batch)
+      return failure(StatusCode::unsupported,
+                     "mixed_batch: expected 0 with the cache mode all, whose "
+                     "sequences write another slot than they read, got ",
+                     options.mixed_batch);
   }
   return {};
 }

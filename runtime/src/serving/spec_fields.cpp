@@ -15,8 +15,9 @@ Status gdnrt::fillSpec(StepArrays &arrays, const CommonMetadata &common,
                        int64_t row, int64_t to) {
   const int32_t kind = arrays.options.verify_states;
   bool empty = common.query_start_loc[row] == common.query_start_loc[row + 1];
-  int32_t accepted =
-      kind == GDNRT_VERIFY_TREE ? 1 : common.num_accepted_tokens[row];
+  int32_t accepted = kind == GDNRT_VERIFY_TREE || !common.num_accepted_tokens
+                         ? 1
+                         : common.num_accepted_tokens[row];
   int32_t *slots = arrays.specSlots + to * arrays.numColumns;
   const int32_t *columns = arrays.stateColumns(common, row);
   arrays.specAccepted[to] = accepted;

@@ -45,9 +45,11 @@ void StepArrays::allocate() {
       all ? tokens / options.block_size + options.max_num_seqs : 0;
   int64_t convBlocks =
       2 * std::max<int64_t>(1024, tokens / GDNRT_CONV_BLOCK + rows);
+  const bool mixed = options.mixed_batch != 0;
   auto takeSpec = [&](Layout &layout) {
     specSlots = layout.take(rows * numColumns);
-    specStarts = layout.take(rows + 1);
+    // A mixed batch has one set of sequences.
+    specStarts = mixed ? nonSpecStarts : layout.take(rows + 1);
     specAccepted = layout.take(rows);
     specRowSlots = layout.take(oneSlot ? rows : 0);
     specParents = layout.take(tree ? rows * numColumns : 0);
@@ -55,17 +57,21 @@ void StepArrays::allocate() {
     commitAccepted = layout.take(hasCommits() ? rows : 0);
     commitTokenSlots = layout.take(buffer ? rows * numColumns : 0);
   };
-  const bool verifies = options.num_speculative_tokens > 0;
+  const bool verifies = options.num_speculative_tokens > 0 || mixed;
   // First what a graph of decode or verify reads, whatever the step that is
   // replayed; then what only prefills read; then what no kernel reads.
   auto layOut = [&](Layout layout) {
     readSlots = layout.take(rows);
     writeSlots = layout.take(rows);
     hasInitial = layout.takeBytes(rows);
+    isPrefill = layout.takeBytes(mixed ? rows : 0);
+    if (mixed)
+      nonSpecStarts = layout.take(rows + 1);
     if (verifies)
       takeSpec(layout);
     graphInts = layout.used;
-    nonSpecStarts = layout.take(rows + 1);
+    if (!mixed)
+      nonSpecStarts = layout.take(rows + 1);
     runStarts = layout.take(2 * rows + 1);
     zeros = layout.take(rows + 1);
     checkpointStarts = layout.take(rows + 1);
@@ -172,6 +178,8 @@ void StepArrays::padTails() {
   fill(writeSlots, from, to, options.pad_slot);
   fill(nonSpecAccepted, from, to, noCount);
   fill(hasInitial, from, to, uint8_t{1});
+  if (options.mixed_batch)
+    fill(isPrefill, from, to, uint8_t{0});
   padStarts(nonSpecStarts, from);
 
   from = used.spec, to = filled.spec;

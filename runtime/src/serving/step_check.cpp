@@ -36,7 +36,13 @@ public:
   }
 
 private:
-  static int64_t tokensOf(const gdnrt_run &run, int64_t row) {
+  /// The tokens of a sequence for the kernel of the run: none if it is the
+  /// other's of a mixed batch.
+  int64_t tokensOf(const gdnrt_run &run, int64_t row) const {
+    const uint8_t *isPrefill = m_.run_is_prefill.data;
+    if (isPrefill && run.kind != GDNRT_RUN_COMMIT &&
+        (isPrefill[run.first_row + row] != 0) == isVerify(run))
+      return 0;
     return run.query_start_loc
                ? run.query_start_loc[row + 1] - run.query_start_loc[row]
                : 1;

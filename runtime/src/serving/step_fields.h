@@ -14,6 +14,11 @@ Status checkOptions(const MetadataOptions &options);
 Status checkStep(const StepArrays &arrays, const CommonMetadata &common);
 Status checkCounts(const StepArrays &arrays, const CommonMetadata &common);
 
+// metadata_builder.cpp: element `to` of the arrays of sequences that are not
+// verified.
+void fillSlots(StepArrays &arrays, const CommonMetadata &common, int64_t row,
+               int64_t to);
+
 // prefill_fields.cpp: what prefills need besides slots.
 void addPrefillFields(StepArrays &arrays, const CommonMetadata &common,
                       GDNMetadata &m);
@@ -25,9 +30,16 @@ Status fillSpec(StepArrays &arrays, const CommonMetadata &common, int64_t row,
 Status addCommit(StepArrays &arrays, const CommonMetadata &common, bool spec,
                  GDNMetadata &m);
 
+// mixed_batch.cpp: one set of arrays for all sequences of a step.
+Status buildMixed(StepArrays &arrays, const CommonMetadata &common,
+                  GDNMetadata &m);
+
 // graph_padding.cpp: grows a step of one kind to the rows of a graph.
 Status padToGraph(StepArrays &arrays, const CommonMetadata &common,
                   GDNMetadata &m);
+/// The commit of a graph over `rows` rows, those of padding included. The graph
+/// has it whether or not anything waits.
+void padCommit(StepArrays &arrays, GDNMetadata &m, int64_t rows);
 
 // align_states.cpp: see gdnrt_align_states_before and _after.
 Status alignBefore(const StepArrays &arrays, const CommonMetadata &common,

@@ -168,6 +168,24 @@ TEST_F(StructGrowth, Entries) {
                             });
 }
 
+TEST_F(StructGrowth, Ranges) {
+  gdnrt_ranges ranges = gdnrt_ranges_default();
+  EXPECT_EQ(gdnrt_device_set_ranges(device, &ranges, &error),
+            GDNRT_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.message,
+               "INVALID_ARGUMENT: push: expected a pointer, got null");
+  ranges.push = [](void *, const char *) {};
+  EXPECT_EQ(gdnrt_device_set_ranges(device, &ranges, &error),
+            GDNRT_INVALID_ARGUMENT);
+  ranges.pop = [](void *) {};
+  takes<gdnrt_ranges>(
+      "ranges", ranges, sizeof(ranges),
+      [&](gdnrt_ranges *given, gdnrt_error *e) {
+        return gdnrt_device_set_ranges(device, given, e);
+      },
+      /*nullIsDefault=*/true);
+}
+
 TEST_F(StructGrowth, Devices) {
   fills<gdnrt_device_info>("info",
                            [&](gdnrt_device_info *info, gdnrt_error *e) {
@@ -435,7 +453,8 @@ GDNRT_ENDS_WITH(gdnrt_param_info, optional);
 GDNRT_ENDS_WITH(gdnrt_device_info, reserved);
 GDNRT_ENDS_WITH(gdnrt_cpu_options, log_user);
 GDNRT_ENDS_WITH(gdnrt_cuda_options, log_user);
-GDNRT_ENDS_WITH(gdnrt_metadata_options, verify_states);
-GDNRT_ENDS_WITH(gdnrt_gdn_metadata, reserved);
+GDNRT_ENDS_WITH(gdnrt_ranges, user);
+GDNRT_ENDS_WITH(gdnrt_metadata_options, reserved);
+GDNRT_ENDS_WITH(gdnrt_gdn_metadata, run_is_prefill);
 GDNRT_ENDS_WITH(gdnrt_attention_call, reserved);
 GDNRT_ENDS_WITH(gdnrt_state_pool_options, reserved);

@@ -43,24 +43,30 @@ static LogicalResult checkUnpack(UnpackOp unpack) {
   return success();
 }
 
+/// Whether `slots` can be read where a sequence's slot is asked for: they are
+/// an argument of the entry, or computed from some element by element.
+static bool areSlots(Value slots) {
+  if (isEntryArgument(slots))
+    return true;
+  if (auto taken = slots.getDefiningOp<TakenSlotsOp>())
+    return areSlots(taken.getSlots()) && isEntryArgument(taken.getFlags());
+  if (auto accepted = slots.getDefiningOp<AcceptedSlotsOp>())
+    return llvm::all_of(accepted->getOperands(), isEntryArgument);
+  auto counted = slots.getDefiningOp<CountedSlotsOp>();
+  return counted && isEntryArgument(counted.getSlots()) &&
+         isEntryArgument(counted.getNumAccepted()) &&
+         isSize(counted.getSteps()) &&
+         (!counted.getCuSeqlens() || isEntryArgument(counted.getCuSeqlens()));
+}
+
 LogicalResult gdn::checkKernelOperands(KernelOp kernel) {
   for (Operation &op : kernel.getBody().front().without_terminator())
     for (OpOperand &use : op.getOpOperands()) {
       Value operand = use.get();
       if (!isa<RankedTensorType>(operand.getType()) ||
           kernel.getBody().isAncestor(operand.getParentRegion()) ||
-          isEntryArgument(operand))
+          areSlots(operand))
         continue;
-      if (auto accepted = operand.getDefiningOp<AcceptedSlotsOp>())
-        if (llvm::all_of(accepted->getOperands(), isEntryArgument))
-          continue;
-      if (auto counted = operand.getDefiningOp<CountedSlotsOp>())
-        if (isEntryArgument(counted.getSlots()) &&
-            isEntryArgument(counted.getNumAccepted()) &&
-            isSize(counted.getSteps()) &&
-            (!counted.getCuSeqlens() ||
-             isEntryArgument(counted.getCuSeqlens())))
-          continue;
       auto unpack = operand.getDefiningOp<UnpackOp>();
       if (!unpack || !isPerToken(&op, operand))
         return op.emitOpError("expects operand ")

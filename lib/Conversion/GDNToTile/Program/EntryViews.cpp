@@ -84,6 +84,8 @@ std::string gdn::getDimForm(Value value, unsigned dim) {
     return getDimForm(accepted.getTokenSlots(), 0);
   if (auto counted = dyn_cast<CountedSlotsOp>(op))
     return getDimForm(counted.getSlots(), 0);
+  if (auto taken = dyn_cast<TakenSlotsOp>(op))
+    return getDimForm(taken.getFlags(), 0);
   return "";
 }
 

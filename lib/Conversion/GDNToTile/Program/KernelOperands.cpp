@@ -60,8 +60,8 @@ LogicalResult KernelOperands::takeCheckpoints(StateOpInterface op) {
 
 /// Takes the bound of the tokens of a sequence where states after tokens have
 /// slots.
-LogicalResult KernelOperands::takeBound() {
-  auto accepted = slots.getDefiningOp<AcceptedSlotsOp>();
+LogicalResult KernelOperands::takeBound(Value of) {
+  auto accepted = of.getDefiningOp<AcceptedSlotsOp>();
   if (!accepted || !accepted.getCuSeqlens())
     return success();
   if (accepted.getCuSeqlens() != cuSeqlens)
@@ -79,13 +79,19 @@ LogicalResult KernelOperands::takePending() {
   for (const Carry &carry : carries)
     if (Value own = carry.states().getNumAccepted())
       numAccepted = own;
+  Value of = slots;
+  if (of && (taken = of.getDefiningOp<TakenSlotsOp>()))
+    of = taken.getSlots();
+  if (taken && !cuSeqlens)
+    return sequencesOp->emitOpError("expects 'cu_seqlens' beside slots of "
+                                    "gdn.taken_slots on the way to tiles");
   if (!numAccepted)
-    return takeBound();
+    return of ? takeBound(of) : success();
   for (const Carry &carry : carries)
     if (carry.states().getNumAccepted() != numAccepted)
       return carry.op->emitOpError("expects the pending tokens of the other "
                                    "ops in its kernel");
-  auto counted = slots.getDefiningOp<CountedSlotsOp>();
+  auto counted = of.getDefiningOp<CountedSlotsOp>();
   if (!counted || counted.getNumAccepted() != numAccepted)
     return sequencesOp->emitOpError("expects its slots to be those that "
                                     "gdn.counted_slots gives for the same "

@@ -68,6 +68,7 @@ struct KernelOperands {
   mlir::Value parents;            // of all ops with states, or null
   mlir::Value numAccepted;        // of all ops with states, or null
   int64_t maxTokens = 0;          // of a sequence that is live; 0: no bound
+  TakenSlotsOp taken;             // which sequences are taken; null: all
   llvm::SmallVector<mlir::Value> pools;
   llvm::SmallVector<Carry> carries;
   /// Number of the entry's result, and the value of the body that it is.
@@ -82,7 +83,7 @@ private:
   mlir::LogicalResult takeTokenSlots(StateOpInterface op);
   mlir::LogicalResult checkParents();
   mlir::LogicalResult takePending();
-  mlir::LogicalResult takeBound();
+  mlir::LogicalResult takeBound(mlir::Value of);
   void addCarry(StateOpInterface op, llvm::ArrayRef<int64_t> shape,
                 bool perKeyHead, unsigned section);
   void collectCarries();

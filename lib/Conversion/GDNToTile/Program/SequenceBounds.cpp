@@ -23,6 +23,17 @@ Value SequenceProgram::clampBound(Value raw, Value low) {
   return arith::MaxSIOp::create(b, loc, high, low);
 }
 
+Value SequenceProgram::endIfTaken(Value first, Value last) {
+  TakenSlotsOp taken = parts.taken;
+  if (!taken)
+    return last;
+  Value flag =
+      memref::LoadOp::create(b, loc, views.tensors.lookup(taken.getFlags()), n);
+  return taken.getNegated()
+             ? arith::SelectOp::create(b, loc, flag, first, last)
+             : arith::SelectOp::create(b, loc, flag, last, first);
+}
+
 /// Bounds, slot and count of a sequence that has few tokens, so that the way to
 /// memory and back counts: all is asked for ahead of the first use. What
 /// padding asks for has other indices, since a load of both ways would be one
@@ -41,6 +52,7 @@ void SequenceProgram::emitShortBounds() {
     Value last = elementAt(parts.cuSeqlens, add(n, index(1)));
     Value count =
         parts.numAccepted ? elementAt(parts.numAccepted, n) : index(0);
+    last = endIfTaken(first, last);
     SmallVector<Value> values = {first, last, slotOf(n), index(0), count};
     scf::YieldOp::create(b, loc, values);
     b.setInsertionPointToStart(sequence.elseBlock());
@@ -83,8 +95,9 @@ Value SequenceProgram::emitBounds() {
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(sequence.thenBlock());
-      SmallVector<Value> values = {sequenceBound(add(n, index(1)), begin),
-                                   slotOf(n), index(0)};
+      Value last = sequenceBound(add(n, index(1)), begin);
+      SmallVector<Value> values = {endIfTaken(begin, last), slotOf(n),
+                                   index(0)};
       scf::YieldOp::create(b, loc, values);
       b.setInsertionPointToStart(sequence.elseBlock());
       SmallVector<Value> padding = {tokens, index(-1),

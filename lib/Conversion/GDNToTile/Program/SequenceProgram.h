@@ -81,6 +81,9 @@ private:
   mlir::Value clampBound(mlir::Value raw, mlir::Value low);
   /// The bounds of a sequence where sequences have a most number of tokens.
   void emitShortBounds();
+  /// The end of sequence `n` as its block sees it: one that the entry does not
+  /// take has no tokens.
+  mlir::Value endIfTaken(mlir::Value first, mlir::Value last);
 };
 
 } // namespace gdn

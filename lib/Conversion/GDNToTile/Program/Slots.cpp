@@ -37,6 +37,9 @@ static Value emitCountedSlot(OpBuilder &b, Location loc,
 
 Value gdn::emitSlot(OpBuilder &b, Location loc, const EntryViews &views,
                     Value slots, Value sequence) {
+  // What is not taken has no tokens (SequenceBounds.cpp).
+  if (auto taken = slots.getDefiningOp<TakenSlotsOp>())
+    slots = taken.getSlots();
   if (auto counted = slots.getDefiningOp<CountedSlotsOp>())
     return emitCountedSlot(b, loc, views, counted, sequence);
   auto accepted = slots.getDefiningOp<AcceptedSlotsOp>();
@@ -66,7 +69,9 @@ Value gdn::emitSlot(OpBuilder &b, Location loc, const EntryViews &views,
 Value gdn::emitSequenceCount(OpBuilder &b, Location loc,
                              const EntryViews &views, Value slots) {
   Value tensor = slots;
-  if (auto accepted = slots.getDefiningOp<AcceptedSlotsOp>())
+  if (auto taken = slots.getDefiningOp<TakenSlotsOp>())
+    tensor = taken.getFlags();
+  else if (auto accepted = slots.getDefiningOp<AcceptedSlotsOp>())
     tensor = accepted.getTokenSlots();
   else if (auto counted = slots.getDefiningOp<CountedSlotsOp>())
     tensor = counted.getSlots();

@@ -119,6 +119,13 @@ LogicalResult AcceptedSlotsOp::verify() {
   return verifyMaxTokens(*this, getCuSeqlens(), getMaxTokens());
 }
 
+LogicalResult TakenSlotsOp::verify() {
+  // taken_slots_c1
+  NamedSizes sizes(*this);
+  return failure(failed(sizes.agree("slots", getSlots().getType(), {"N"})) ||
+                 failed(sizes.agree("flags", getFlags().getType(), {"N"})));
+}
+
 LogicalResult MaskSequencesOp::verify() {
   // mask_sequences_c1
   if (failed(verifySameShape(*this, "input", getInput().getType(), "result",

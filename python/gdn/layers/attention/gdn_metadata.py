@@ -113,6 +113,7 @@ class GDNAttentionMetadataBuilder(_Handle):
             block_size=kv_cache_spec.block_size,
             pad_slot=NULL_BLOCK_ID,
             verify_states="slots",
+            mixed_batch=False,
         )
 
     @classmethod
@@ -130,9 +131,13 @@ class GDNAttentionMetadataBuilder(_Handle):
         block_size: int = 64,
         pad_slot: int = NULL_BLOCK_ID,
         verify_states: str = "slots",
+        mixed_batch: bool = False,
     ) -> "GDNAttentionMetadataBuilder":
         """Without a configuration; see gdnrt_metadata_options. `verify_states` is the kind of
-        the image's verify, "slots", "tree", "lazy" or "buffer"."""
+        the image's verify, "slots", "tree", "lazy" or "buffer". With `mixed_batch` a step is one
+        launch of verify and one of prefill over the same arrays, whatever its sequences are, for
+        an image that was compiled with --mixed-batch; with use_full_cuda_graph, too, one graph
+        takes any mix of up to so many sequences and tokens."""
         options = dict(locals())
         del options["cls"], options["runtime"], options["device"]
         builder = cls.__new__(cls)
@@ -162,6 +167,7 @@ class GDNAttentionMetadataBuilder(_Handle):
                 "use_full_cuda_graph": int(self.use_full_cuda_graph),
                 "mamba_cache_mode": _CACHE_MODES.index(mode),
                 "verify_states": VERIFY_STATES.index(states),
+                "mixed_batch": int(options["mixed_batch"]),
                 "max_cudagraph_capture_size": options["max_cudagraph_capture_size"] or 0,
             },
         )
@@ -198,7 +204,7 @@ class GDNAttentionMetadataBuilder(_Handle):
 
     def build_for_cudagraph_capture(self, common_attn_metadata) -> GDNAttentionMetadata:
         """Sequences of one token make the graph of decode, sequences of 1 + num_spec that of
-        verify."""
+        verify. With mixed_batch the graph takes as many sequences and tokens, of any kind."""
         name = "gdnrt_metadata_builder_build_for_cudagraph_capture"
         return self._build(name, common_attn_metadata, None, None, 0, None)
 
@@ -326,7 +332,7 @@ class GDNAttentionMetadataBuilder(_Handle):
 
 
 # What only the runtime library looks at.
-_INTERNAL = {"conv_nums", "non_spec_read_indices", "zeros", "run_has_initial"}
+_INTERNAL = {"conv_nums", "non_spec_read_indices", "zeros", "run_has_initial", "run_is_prefill"}
 _INTERNAL |= {"num_runs", "num_run_tokens", "num_spec_columns"}
 _INTERNAL |= {"spec_slots", "spec_parents"}
 _INTERNAL |= {"commit_slots", "commit_num_accepted", "commit_token_slots"}

@@ -220,6 +220,44 @@ def GDN_AcceptedSlotsOp : GDN_Op<"accepted_slots", [Pure]> {
   let hasVerifier = 1;
 }
 
+def GDN_TakenSlotsOp : GDN_Op<"taken_slots", [
+    Pure, AllTypesMatch<["slots", "result"]>]> {
+  let summary = "Slots of the sequences that an entry takes";
+  let description = [{
+    Element `n` of the result is `slots[n]` if `flags[n]` is true, with
+    `where_not` if it is false. The entry takes these sequences; the others are
+    another entry's, which has the same arrays. An entry leaves what it does not
+    take as it is: it reads and writes no state of such a sequence, and does not
+    write the tokens of its results. Where values are new tensors, as in the
+    reference, the element is -1 and the tokens are zeros.
+
+    **Preconditions**
+
+    - (C1) `slots`, `flags` and the result are `N`.
+
+    **Example**
+
+    ```mlir
+    func.func @short(%slots: tensor<?xi32>, %is_prefill: tensor<?xi1>)
+        -> tensor<?xi32> {
+      %own = gdn.taken_slots %slots where_not(%is_prefill)
+          : tensor<?xi32>, tensor<?xi1>
+      return %own : tensor<?xi32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<GDN_SlotsTensor, "slot of each sequence, N">:$slots,
+    Arg<GDN_FlagsTensor, "which sequences are meant, N">:$flags,
+    UnitAttr:$negated);
+  let results = (outs GDN_SlotsTensor:$result);
+  let assemblyFormat = [{
+    $slots (`where_not` $negated^):(`where`)? `(` $flags `)` attr-dict
+    `:` type($slots) `,` type($flags)
+  }];
+  let hasVerifier = 1;
+}
+
 def GDN_MaskSequencesOp : GDN_Op<"mask_sequences", [
     Pure, GDN_SequenceOpInterface]> {
   let summary = "Zeros in the tokens of skipped sequences and of padding";

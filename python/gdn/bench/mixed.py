@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A step of decodes, verified rows and prefills: replayed from one graph with an image of
+--mixed-batch, cut into launches of one kind with another image, and each kind alone.
+`python -m gdn.bench.mixed MIXED PLAIN` writes the rows."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from ..layers.attention import (
+    CommonAttentionMetadata,
+    GDNAttentionMetadataBuilder,
+    GDNLayer,
+    Workspace,
+    layer_kernels,
+)
+from ..runtime import Pool, Runtime
+from . import measure
+from .timing import time_calls
+
+HK, HV, D, WIDTH = 16, 32, 128, 4
+CHANNELS = (2 * HK + HV) * D
+_TURNS = 3
+
+
+@dataclass
+class Batch:
+    """Sequences of a step: tokens of each, and drafts, -1 where it is a prefill."""
+
+    lengths: np.ndarray
+    drafts: np.ndarray
+
+    @classmethod
+    def mixed(cls, decodes: int, verifies: int, prefills: int, columns: int, prompt: int):
+        lengths = np.repeat([1, columns, prompt], [decodes, verifies, prefills])
+        drafts = np.where(lengths > columns, -1, lengths - 1)
+        return cls(lengths.astype(np.int32), drafts.astype(np.int32))
+
+    def of(self, chosen: np.ndarray) -> Batch:
+        return Batch(self.lengths[chosen], self.drafts[chosen])
+
+    @property
+    def tokens(self) -> int:
+        return int(self.lengths.sum())
+
+
+class Model:
+    """Layers with pools of their own, as a model has them, and inputs of a step."""
+
+    def __init__(self, runtime: Runtime, image: Path, layers: int, rows: int, columns: int):
+        self.runtime, self.device = runtime, runtime.cuda()
+        self.columns = columns
+        kernels = layer_kernels(self.device, runtime.image(image))
+        self.layers = []
+        generator = torch.Generator("cuda").manual_seed(5)
+
+        def normal(*shape, scale=1.0, dtype=torch.bfloat16):
+            made = torch.randn(shape, generator=generator, device="cuda", dtype=torch.float32)
+            return (made * scale).to(dtype)
+
+        self.normal = normal
+        for _ in range(layers):
+            pools = {
+                "conv_pool": normal(rows * columns + 1, CHANNELS, WIDTH - 1),
+                "state_pool": normal(rows * columns + 1, HV, D, D, scale=0.1, dtype=torch.float32),
+            }
+            layer = GDNLayer(
+                kernels,
+                conv_weight=normal(CHANNELS, WIDTH, scale=0.5),
+                A_log=normal(HV, dtype=torch.float32),
+                dt_bias=normal(HV, dtype=torch.float32),
+                **{name: Pool(pool) for name, pool in pools.items()},
+            )
+            self.layers.append((layer, pools))
+
+    def share_workspace(self, rows: int, tokens: int) -> None:
+        layers = [layer for layer, _ in self.layers]
+        self.workspace = Workspace(layers, rows, tokens)
+
+    def inputs(self, tokens: int) -> dict[str, torch.Tensor]:
+        return {
+            "qkv": self.normal(tokens, CHANNELS),
+            "b": self.normal(tokens, HV),
+            "a": self.normal(tokens, HV),
+            "core": torch.full((tokens, HV, D), float("nan"), device="cuda", dtype=torch.bfloat16),
+        }
+
+    def builder(self, rows: int, tokens: int, **options) -> GDNAttentionMetadataBuilder:
+        return GDNAttentionMetadataBuilder.from_options(
+            self.runtime,
+            self.device,
+            max_num_seqs=rows,
+            max_num_tokens=tokens,
+            num_speculative_tokens=self.columns - 1,
+            **options,
+        )
+
+    def metadata(self, builder, batch: Batch, slots: np.ndarray):
+        starts = np.concatenate([[0], np.cumsum(batch.lengths)]).astype(np.int32)
+        common = CommonAttentionMetadata(
+            query_start_loc=starts,
+            seq_lens=batch.lengths + 9,
+            num_reqs=len(batch.lengths),
+            num_actual_tokens=batch.tokens,
+            block_table_tensor=slots,
+        )
+        accepted = np.ones(len(batch.lengths), np.int32)
+        return builder.build(0, common, accepted, batch.drafts)
+
+    def calls(self, metadata, tokens) -> list[Callable[[], object]]:
+        return [
+            lambda layer=layer: layer.forward(
+                metadata, stream=torch.cuda.current_stream(), **tokens
+            )
+            for layer, _ in self.layers
+        ]
+
+
+def eager(calls, steps: int = 30) -> dict[str, float]:
+    """Microseconds of one call in a stream of them: the GPU waits for the host where that is
+    slower."""
+    times = []
+    for _ in range(steps):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for call in calls:
+            call()
+        torch.cuda.synchronize()
+        times.append((time.perf_counter() - start) * 1e6 / len(calls))
+    times.sort()
+    return {"us": times[steps // 2], "us_min": times[0], "us_max": times[-1]}
+
+
+def difference(a: torch.Tensor, b: torch.Tensor) -> float:
+    """The norm of the difference, by that of `b`."""
+    return float((a.double() - b.double()).norm() / b.double().norm())
+
+
+def run(options, runtime: Runtime) -> list[dict]:
+    rng = np.random.default_rng(3)
+    columns = options.columns
+    batch = Batch.mixed(
+        options.decodes, options.verifies, options.prefills, columns, options.prompt
+    )
+    rows, tokens = len(batch.lengths), batch.tokens
+    order = rng.permutation(rows)
+    shuffled = batch.of(order)
+    table = 1 + rng.permutation(rows * columns).astype(np.int32).reshape(rows, columns)
+    mixed = Model(runtime, options.mixed, options.layers, rows, columns)
+    plain = Model(runtime, options.plain, options.layers, rows, columns)
+    # The same weights, states and inputs in both, and the rows of one in another order.
+    for (_, to), (_, of) in zip(plain.layers, mixed.layers, strict=True):
+        for name, pool in to.items():
+            pool.copy_(of[name])
+    mixed.share_workspace(rows, tokens)
+    plain.share_workspace(rows, tokens)
+    inputs = mixed.inputs(tokens)
+    starts = np.concatenate([[0], np.cumsum(batch.lengths)])
+    index = np.concatenate([np.arange(starts[row], starts[row + 1]) for row in order])
+    places = torch.from_numpy(index).cuda()
+    in_order = {name: array[places].clone() for name, array in inputs.items()}
+
+    graph_builder = mixed.builder(rows, tokens, mixed_batch=True, use_full_cuda_graph=True)
+    whole = mixed.metadata(graph_builder, shuffled, table[order])
+    is_prefill = batch.drafts < 0
+    alone = {}
+    for name, chosen in (("verify", ~is_prefill), ("prefill", is_prefill)):
+        part = batch.of(chosen)
+        own = mixed.builder(rows, tokens, mixed_batch=True)
+        made = mixed.metadata(own, part, table[chosen])
+        alone[name] = mixed.calls(made, mixed.inputs(part.tokens)), own
+    split = plain.metadata(plain.builder(rows, tokens), batch, table)
+    whole_calls = mixed.calls(whole, in_order)
+    split_calls = plain.calls(split, inputs)
+
+    # The first layer of both, from the same states.
+    before = {name: pool.clone() for name, pool in mixed.layers[0][1].items()}
+    whole_calls[0]()
+    split_calls[0]()
+    torch.cuda.synchronize()
+    eager_bits = in_order["core"].clone()
+    gap = difference(in_order["core"], inputs["core"][places])
+    for name, pool in mixed.layers[0][1].items():
+        pool.copy_(before[name])
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        whole_calls[0]()
+    in_order["core"].fill_(float("nan"))
+    graph.replay()
+    torch.cuda.synchronize()
+    same = bool(torch.equal(in_order["core"], eager_bits))
+
+    config = {"Hk": HK, "Hv": HV, "dk": D, "dv": D, "decodes": options.decodes}
+    config |= {"verifies": options.verifies, "columns": columns, "prefills": options.prefills}
+    config |= {"prompt": options.prompt, "io": "bfloat16", "state": "float32", "step": "mixed"}
+    found = []
+
+    def add(impl: str, times: dict, **more) -> None:
+        found.append({"suite": "step", "impl": impl, "config": config, **times, **more})
+        print(f"step mixed {impl:18} {times['us']:9.2f} us", more or "", flush=True)
+
+    measured: dict[str, list] = {}
+    for _ in range(_TURNS):
+        measured.setdefault("gdn layer", []).append(time_calls(whole_calls))
+        measured.setdefault("gdn layer split", []).append(eager(split_calls))
+        measured.setdefault("gdn layer, launches", []).append(eager(whole_calls))
+        for name, (calls, _) in alone.items():
+            measured.setdefault(f"{name} alone", []).append(time_calls(calls))
+    for impl, turns in measured.items():
+        best = sorted(turns, key=lambda t: t["us"])[_TURNS // 2]
+        more = {}
+        if impl == "gdn layer":
+            more = {"same_bits_as_launches": same, "difference_to_split": gap}
+        add(impl, best, **more)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("mixed", description=__doc__)
+    parser.add_argument("mixed", type=Path, help="--mixed-batch --verify=slots --layout=split ..")
+    parser.add_argument("plain", type=Path, help="the same without --mixed-batch")
+    parser.add_argument("--library", type=Path)
+    parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--decodes", type=int, default=64)
+    parser.add_argument("--verifies", type=int, default=16)
+    parser.add_argument("--prefills", type=int, default=4)
+    parser.add_argument("--columns", type=int, default=4, help="tokens of a verified row")
+    parser.add_argument("--prompt", type=int, default=1024)
+    parser.add_argument("--commit", help="that the images are of; that of this tree by default")
+    parser.add_argument("--output", type=Path, help="write the report as JSON")
+    options = parser.parse_args()
+    torch.zeros(1, device="cuda")
+    runtime = Runtime(options.library) if options.library else Runtime()
+    rows = run(options, runtime)
+    if options.output:
+        report = measure.describe(options.commit) | {"rows": rows}
+        options.output.write_text(json.dumps(report, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Steps of decodes, verified rows, prefills and first tokens in any order: one launch of verify
+and one of prefill over the same arrays, against the float64 model of a layer."""
+
+import numpy as np
+import pytest
+from gdn_layer_model import compile_image, relative_error
+from test_gdn_layer import FULL, ROWS, Fixture, S
+
+from gdn import GdnError, Runtime
+from gdn.layers.attention import layer_kernels
+
+
+@pytest.fixture(scope="module")
+def runtime(build_dir):
+    return Runtime(build_dir / "lib/libgdnrt.so")
+
+
+def kernels_of(runtime, tool, folder, *options):
+    path = compile_image(tool, folder, *FULL, *options)
+    return layer_kernels(runtime.device(num_workers=2), runtime.image(path))
+
+
+@pytest.fixture(scope="module")
+def kernels(runtime, tool, tmp_path_factory):
+    return kernels_of(
+        runtime, tool, tmp_path_factory.mktemp("mixed"), "--verify=slots", "--mixed-batch"
+    )
+
+
+def draw_step(layer, rng):
+    """Rows of all kinds; first tokens, too, of one token and of many."""
+    requests = rng.permutation(ROWS)[: rng.integers(1, ROWS + 1)]
+    lengths, drafts = [], []
+    for request in requests:
+        kind = rng.integers(4)
+        if layer.done[request] == 0:
+            lengths.append(int(rng.choice([1, 2, 5, 70])))
+            drafts.append(-1)
+        elif kind == 0:  # a plain decode, also behind drafts
+            lengths.append(1)
+            drafts.append(-1)
+        elif kind == 1:  # a piece of a prompt
+            lengths.append(int(rng.integers(2, 40)))
+            drafts.append(-1)
+        else:
+            drafts.append(int(rng.integers(0, S + 1)))
+            lengths.append(drafts[-1] + 1)
+    if rng.integers(3) == 0:  # a row without tokens
+        lengths[0], drafts[0] = 0, -1
+    return requests, lengths, np.array(drafts, np.int32)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_mixture(runtime, kernels, seed):
+    layer = Fixture(runtime, kernels, seed=seed, mixed_batch=True)
+    layer.layer.check_steps(layer.builder)
+    rng = np.random.default_rng(100 + seed)
+    launched = set()
+    for _ in range(12):
+        requests, lengths, drafts = draw_step(layer, rng)
+        padding = int(rng.integers(3))
+        core, expected, m = layer.step(requests, lengths, drafts, padding=padding)
+        assert relative_error(core, expected) < 1e-5
+        assert not core[sum(lengths) :].any()
+        launched.add(m.raw.num_runs)
+        layer.check_states()
+    assert launched >= {1, 2}
+
+
+def test_decodes_without_speculation(runtime, kernels):
+    layer = Fixture(runtime, kernels, seed=7, num_spec=0, mixed_batch=True)
+    for lengths in ([5, 1, 70], [1, 1, 1], [1, 9, 1]):
+        core, expected, m = layer.step([0, 1, 2], lengths)
+        assert relative_error(core, expected) < 1e-5
+    assert m.raw.num_runs == 2
+
+
+def test_a_graph_has_both_launches(runtime, kernels):
+    layer = Fixture(runtime, kernels, seed=8, mixed_batch=True, use_full_cuda_graph=True)
+    core, expected, m = layer.step([3, 1], [4, 1], None, padding=10, num_padded_reqs=6)
+    assert relative_error(core, expected) < 1e-5
+    kinds = [m.raw.runs[i].kind for i in range(m.raw.num_runs)]
+    rows = [m.raw.runs[i].num_rows for i in range(m.raw.num_runs)]
+    assert (kinds, rows) == ([2, 1], [6, 6])
+    core, expected, m = layer.step([3, 1], [1, 3], np.array([0, 2], np.int32), num_padded_reqs=4)
+    assert relative_error(core, expected) < 1e-5
+    assert [m.raw.runs[i].num_rows for i in range(m.raw.num_runs)] == [4, 4]
+
+
+def test_what_does_not_fit_is_refused(runtime, kernels, tool, tmp_path_factory):
+    plain = kernels_of(runtime, tool, tmp_path_factory.mktemp("plain"), "--verify=slots")
+    layer = Fixture(runtime, plain, seed=9, mixed_batch=True)
+    with pytest.raises(GdnError, match=r"is_prefill \(--mixed-batch\)"):
+        layer.layer.check_steps(layer.builder)
+    with pytest.raises(GdnError, match="expected a parameter is_prefill"):
+        layer.step([0], [3])
+    layer = Fixture(runtime, kernels, seed=9)
+    with pytest.raises(GdnError, match="has is_prefill"):
+        layer.layer.check_steps(layer.builder)
+    with pytest.raises(GdnError, match="a step of a builder with mixed_batch"):
+        layer.step([0], [3])
+    layer = Fixture(runtime, kernels, seed=9, mixed_batch=True)
+    with pytest.raises(GdnError, match="at most 3 tokens in row 0"):
+        layer.step([0], [4], np.array([3], np.int32))
+    assert np.isnan(layer.state).all()
+    with pytest.raises(GdnError, match="cache mode all"):
+        Fixture(runtime, kernels, seed=9, num_spec=0, mixed_batch=True, mamba_cache_mode="all")
