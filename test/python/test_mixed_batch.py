@@ -8,7 +8,11 @@ from gdn_layer_model import compile_image, relative_error
 from test_gdn_layer import FULL, ROWS, Fixture, S
 
 from gdn import GdnError, Runtime
-from gdn.layers.attention import layer_kernels
+from gdn.layers.attention import (
+    CommonAttentionMetadata,
+    GDNAttentionMetadataBuilder,
+    layer_kernels,
+)
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +90,24 @@ def test_a_graph_has_both_launches(runtime, kernels):
     core, expected, m = layer.step([3, 1], [1, 3], np.array([0, 2], np.int32), num_padded_reqs=4)
     assert relative_error(core, expected) < 1e-5
     assert [m.raw.runs[i].num_rows for i in range(m.raw.num_runs)] == [4, 4]
+
+
+def test_a_capture_needs_steps_that_are_padded(runtime):
+    common = CommonAttentionMetadata(
+        query_start_loc=np.array([0, 2, 3], np.int32),
+        seq_lens=np.array([9, 9], np.int32),
+        num_reqs=2,
+        num_actual_tokens=8,
+        block_table_tensor=np.array([[1], [2]], np.int32),
+    )
+    sizes = {"max_num_seqs": 4, "max_num_tokens": 16, "mixed_batch": True}
+    builder = GDNAttentionMetadataBuilder.from_options(runtime, **sizes)
+    with pytest.raises(GdnError, match="use_full_cuda_graph: expected 1"):
+        builder.build_for_cudagraph_capture(common)
+    builder = GDNAttentionMetadataBuilder.from_options(runtime, **sizes, use_full_cuda_graph=True)
+    raw = builder.build_for_cudagraph_capture(common).raw
+    runs = [raw.runs[i] for i in range(raw.num_runs)]
+    assert [(run.kind, run.num_rows, run.num_tokens) for run in runs] == [(2, 2, 8), (1, 2, 8)]
 
 
 def test_what_does_not_fit_is_refused(runtime, kernels, tool, tmp_path_factory):

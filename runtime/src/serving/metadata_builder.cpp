@@ -294,6 +294,9 @@ Status MetadataBuilder::build(const CommonMetadata &common,
 Status MetadataBuilder::buildForCudagraphCapture(const CommonMetadata &common,
                                                  GDNMetadata &metadata) {
   if (arrays_.options.mixed_batch) {
+    if (!arrays_.options.use_full_cuda_graph)
+      return invalid("use_full_cuda_graph: expected 1 for the capture of a "
+                     "mixed batch, whose steps are padded then, got 0");
     // Launches depend on the numbers of rows and tokens alone.
     const int32_t none = 0;
     CommonMetadata capture = {};
