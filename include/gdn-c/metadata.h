@@ -100,6 +100,12 @@ typedef struct gdnrt_metadata_options {
   int32_t mixed_batch;
   /** Reserved: 0. */
   int32_t reserved;
+  /** With mixed_batch and use_full_cuda_graph: the maximum number of sequences
+   *  of prefill in a step that a graph is replayed for, up to num_padded_reqs.
+   *  0 means that there may be as many as sequences. A graph for few of them
+   *  launches fewer blocks, of the variant of prefill for so many. A step of
+   *  more with num_padded_reqs 0 fits no graph. */
+  int64_t max_num_prefills;
 } gdnrt_metadata_options;
 GDNRT_STRUCT(gdnrt_metadata_options)
 
@@ -297,10 +303,17 @@ typedef struct gdnrt_gdn_metadata {
   /** Reserved: 0. */
   int32_t reserved;
   /** With mixed_batch: 1 for the sequences of prefill, 0 for those of verify.
-   *  All arrays of sequences then have all sequences of the step, in its order:
-   *  spec_* are those of verify and non_spec_* those of prefill, and what
-   *  belongs to the other kind is not read. Absent otherwise. */
+   *  The arrays spec_*, those of verify, then have all sequences of the step,
+   *  in its order. What belongs to prefill is not read. Absent otherwise. */
   gdnrt_bool_array run_is_prefill;
+  /** With mixed_batch: the arrays non_spec_* have the sequences of prefill in
+   *  the order of the step, and one element for all sequences of verify between
+   *  two of them: 1 for the former, 0 for the latter, of which prefill reads
+   *  nothing else. Absent otherwise. */
+  gdnrt_bool_array non_spec_is_prefill;
+  /** With mixed_batch: the number of sequences for which a layer chooses the
+   *  variant of prefill. In a graph it is max_num_prefills. */
+  int64_t num_expected_prefills;
 } gdnrt_gdn_metadata;
 GDNRT_STRUCT(gdnrt_gdn_metadata)
 

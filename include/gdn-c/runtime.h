@@ -179,6 +179,14 @@ GDNRT_API gdnrt_status gdnrt_binding_set_batch_invariant(gdnrt_binding *binding,
                                                          int32_t wanted,
                                                          gdnrt_error *error);
 
+/** For an entry with the parameter is_prefill: launches take the variant for
+ *  `sequences` sequences, those that the entry does not leave to another one.
+ *  0, the default: the variant for all. Results are right for any number.
+ *  UNSUPPORTED if the entry has no such parameter. */
+GDNRT_API gdnrt_status gdnrt_binding_expect_sequences(gdnrt_binding *binding,
+                                                      int64_t sequences,
+                                                      gdnrt_error *error);
+
 /** The index of the variant that a launch would take now. 0 if `binding` is
  *  null. */
 GDNRT_API size_t gdnrt_binding_variant(const gdnrt_binding *binding);

@@ -190,6 +190,7 @@ _FUNCTIONS = {
     "gdnrt_binding_force_variant": (c.c_int, [_P, c.c_int64, _ERR]),
     "gdnrt_binding_force_stage": (c.c_int, [_P, c.c_int64, _ERR]),
     "gdnrt_binding_set_batch_invariant": (c.c_int, [_P, c.c_int32, _ERR]),
+    "gdnrt_binding_expect_sequences": (c.c_int, [_P, c.c_int64, _ERR]),
     "gdnrt_binding_variant": (c.c_size_t, [_P]),
     "gdnrt_binding_units": (c.c_int64, [_P]),
     "gdnrt_binding_check_slots": (c.c_int, [_P, c.POINTER(SlotReport), _ERR]),

@@ -22,6 +22,7 @@ class MetadataOptions(Sized, c.Structure):
         ("verify_states", c.c_int32),
         ("mixed_batch", c.c_int32),
         ("reserved", c.c_int32),
+        ("max_num_prefills", c.c_int64),
     ]
 
 
@@ -124,6 +125,8 @@ class Metadata(Sized, c.Structure):
         ("moves_states", c.c_int32),
         ("reserved", c.c_int32),
         ("run_is_prefill", BoolArray),
+        ("non_spec_is_prefill", BoolArray),
+        ("num_expected_prefills", c.c_int64),
     ]
 
 

@@ -398,6 +398,11 @@ class Binding(_Handle):
         fastest; see gdnrt_binding_set_batch_invariant, which says what it costs."""
         self._runtime.call("gdnrt_binding_set_batch_invariant", self._handle, int(wanted))
 
+    def expect_sequences(self, sequences: int) -> None:
+        """Makes launches take the variant for so many sequences of those that `is_prefill` leaves
+        to the entry; 0: for all. See gdnrt_binding_expect_sequences."""
+        self._runtime.call("gdnrt_binding_expect_sequences", self._handle, sequences)
+
     @property
     def variant(self) -> str:
         """The variant that a launch takes as things are."""

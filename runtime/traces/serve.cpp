@@ -10,6 +10,9 @@
 using namespace gdnrt::traces;
 
 constexpr int64_t kMostRows = 64, kMostTokens = 8192;
+/// Graphs of mixed batches are for fewer sequences of prefill than some steps
+/// have.
+constexpr int64_t kMostPrefills = 2;
 
 void Engine::makeLayers() {
   gdnrt_error error;
@@ -19,6 +22,7 @@ void Engine::makeLayers() {
   options.num_speculative_tokens = verifyTokens_ - 1;
   options.use_full_cuda_graph = 1;
   options.mixed_batch = kernels_.isMixed();
+  options.max_num_prefills = kernels_.isMixed() ? kMostPrefills : 0;
   options.verify_states =
       kernels_.verifyKind() == VerifyKind::tree     ? GDNRT_VERIFY_TREE
       : kernels_.verifyKind() == VerifyKind::lazy   ? GDNRT_VERIFY_LAZY
@@ -59,6 +63,17 @@ static bool asGraph(gdnrt_gdn_metadata &metadata, std::vector<gdnrt_run> &runs,
   return true;
 }
 
+/// Whether a step of a mixed batch has more sequences of prefill than a graph.
+static bool isBeyondGraph(const std::vector<ServedRow> &rows, VerifyKind kind,
+                          bool speculates) {
+  return std::count_if(rows.begin(), rows.end(), [&](const ServedRow &row) {
+           const bool isVerified = speculates && row.drafts >= 0;
+           const bool isDecode = kind == VerifyKind::slots && row.context > 0 &&
+                                 row.tokens.size() == 1;
+           return !row.tokens.empty() && !isVerified && !isDecode;
+         }) > kMostPrefills;
+}
+
 std::vector<Outputs> Engine::serve(const std::vector<ServedRow> &rows,
                                    int64_t padding) {
   if (!builder_)
@@ -93,6 +108,9 @@ std::vector<Outputs> Engine::serve(const std::vector<ServedRow> &rows,
   // The caller may say how many rows a graph has, or leave it out.
   const bool isEven = ++numServed_ % 2 == 0;
   common.num_padded_reqs = isEven ? common.num_reqs + padding - emptyRows : 0;
+  if (kernels_.isMixed() &&
+      isBeyondGraph(rows, kernels_.verifyKind(), verifyTokens_ > 1))
+    common.num_padded_reqs = 0;
   common.token_slots = tokenSlots.data();
   common.parents = parents.data();
   common.token_slots_stride = verifyTokens_;

@@ -494,6 +494,18 @@ def test_what_is_there_is_not_compiled_again(builder, small, monkeypatch):
         builder.make(small, "x86-64-v3")
 
 
+def test_a_compiler_is_known_by_its_content(builder, tmp_path):
+    """Wherever it lies, and whenever it was copied there."""
+    identities = []
+    for place, program in (("here", b"one"), ("there", b"one"), ("here", b"two")):
+        tool = tmp_path / place / "gdn-compile"
+        tool.parent.mkdir(exist_ok=True)
+        tool.write_bytes(program)
+        made = images_wheel.Builder(tool, tmp_path, tmp_path, builder.runtime)
+        identities.append(made.identity)
+    assert identities[0] == identities[1] != identities[2]
+
+
 def test_what_is_refused_is_remembered(builder, small, monkeypatch):
     wrong = SmallItem(**{**vars(small), "name": "wrong", "io": "f64"})
     kimi = SmallItem(**{**vars(small), "name": "kimi"})

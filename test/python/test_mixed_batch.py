@@ -2,6 +2,8 @@
 """Steps of decodes, verified rows, prefills and first tokens in any order: one launch of verify
 and one of prefill over the same arrays, against the float64 model of a layer."""
 
+import ctypes
+
 import numpy as np
 import pytest
 from gdn_layer_model import compile_image, relative_error
@@ -13,6 +15,8 @@ from gdn.layers.attention import (
     GDNAttentionMetadataBuilder,
     layer_kernels,
 )
+
+INTS, BYTES = (ctypes.POINTER(kind) for kind in (ctypes.c_int32, ctypes.c_uint8))
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +94,42 @@ def test_a_graph_has_both_launches(runtime, kernels):
     core, expected, m = layer.step([3, 1], [1, 3], np.array([0, 2], np.int32), num_padded_reqs=4)
     assert relative_error(core, expected) < 1e-5
     assert [m.raw.runs[i].num_rows for i in range(m.raw.num_runs)] == [4, 4]
+
+
+def test_a_graph_for_few_prefills(runtime, kernels):
+    layer = Fixture(
+        runtime,
+        kernels,
+        seed=10,
+        mixed_batch=True,
+        use_full_cuda_graph=True,
+        max_num_prefills=1,
+    )
+    none = np.full(2, -1, np.int32)
+    core, expected, m = layer.step([3, 1], [4, 9], none)
+    # More than a graph is for, in a step that is padded for none.
+    assert relative_error(core, expected) < 1e-5
+    assert (m.raw.runs[1].num_rows, m.raw.num_expected_prefills) == (2, 2)
+    with pytest.raises(GdnError, match="at most 1 sequences of prefill .* got 2"):
+        layer.step([3, 1], [4, 9], none, num_padded_reqs=4)
+    # One prefill between tokens of verify: three elements, and one that pads.
+    requests, lengths, drafts = [3, 1, 0, 2], [3, 1, 66, 0], np.array([2, -1, -1, -1], np.int32)
+    core, expected, m = layer.step(requests, lengths, drafts, padding=3, num_padded_reqs=6)
+    assert relative_error(core, expected) < 1e-5
+    layer.check_states()
+    kinds = [(m.raw.runs[i].kind, m.raw.runs[i].num_rows) for i in range(m.raw.num_runs)]
+    assert (kinds, m.raw.num_expected_prefills) == ([(2, 6), (1, 3)], 1)
+    prefill = m.raw.runs[1]
+    starts = np.ctypeslib.as_array(ctypes.cast(prefill.query_start_loc, INTS), (4,))
+    flags = np.ctypeslib.as_array(ctypes.cast(m.raw.non_spec_is_prefill.data, BYTES), (3,))
+    assert starts.tolist() == [0, 4, 70, 70]
+    assert flags.tolist() == [0, 1, 0]
+
+
+def test_bounds_of_prefills_are_for_graphs(runtime, kernels):
+    for options in ({"mixed_batch": True}, {"use_full_cuda_graph": True}):
+        with pytest.raises(GdnError, match="max_num_prefills: expected 0 without mixed_batch"):
+            Fixture(runtime, kernels, seed=9, max_num_prefills=2, **options)
 
 
 def test_a_capture_needs_steps_that_are_padded(runtime):

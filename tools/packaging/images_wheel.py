@@ -3,7 +3,8 @@
 gdn-images-f16 of them, into build/wheels.
 
 An image that is there, made by this compiler, is not compiled again, so a run goes on where
-another was stopped; what gdn-compile refuses is remembered with the reason. --only takes a part
+another was stopped, here or on another machine; what gdn-compile refuses is remembered with the
+reason. A compiler is known by the content of gdn-compile and ptxas. --only takes a part
 of the catalogue, by words that names of images have. Each image is read, and has to say of itself
 what the catalogue says of it. Without --wheel the images stay in build/packaging/images, a folder
 that gdn.images.find takes. The same images give the same bytes.
@@ -50,10 +51,8 @@ class Builder:
     def __init__(self, tool: Path, folder: Path, cache: Path, runtime: Runtime):
         self.tool, self.folder, self.cache, self.runtime = tool, folder, cache, runtime
         self.folder.mkdir(parents=True, exist_ok=True)
-        programs = [tool, *map(Path, filter(None, [shutil.which("ptxas")]))]
-        self.identity = [
-            f"{path.resolve()} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in programs
-        ]
+        programs = [tool, *filter(None, [shutil.which("ptxas")])]
+        self.identity = [digest_of(Path(program)) for program in programs]
 
     def presets(self) -> dict[str, dict[str, object]]:
         """The facts of each preset, as the compiler has them."""
@@ -112,6 +111,11 @@ class Builder:
             if any(code.format == "ptx" for code in codes):
                 raise ValueError(f"{path.name}: expected machine code, found PTX: no ptxas?")
         return found
+
+
+def digest_of(program: Path) -> str:
+    with program.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def refusal_of(said: str) -> str | None:

@@ -168,7 +168,13 @@ def run(options, runtime: Runtime) -> list[dict]:
     places = torch.from_numpy(index).cuda()
     in_order = {name: array[places].clone() for name, array in inputs.items()}
 
-    graph_builder = mixed.builder(rows, tokens, mixed_batch=True, use_full_cuda_graph=True)
+    graph_builder = mixed.builder(
+        rows,
+        tokens,
+        mixed_batch=True,
+        use_full_cuda_graph=True,
+        max_num_prefills=options.prefills,
+    )
     whole = mixed.metadata(graph_builder, shuffled, table[order])
     is_prefill = batch.drafts < 0
     alone = {}

@@ -86,6 +86,10 @@ public:
   /// Conditions of variants may ask for that (`dependent`).
   void allowDependentLaunch(bool allowed);
   bool allowsDependentLaunch() const { return dependentLaunch_; }
+  /// Launches take the variant for `sequences` sequences, those that is_prefill
+  /// leaves to this entry; 0: the variant for all. Fails if the entry has no
+  /// is_prefill.
+  Status expectSequences(int64_t sequences);
 
   const EntrySchema &entry() const { return *entry_; }
   /// The words: all parameters, all symbols, then the address of each region of
@@ -179,6 +183,7 @@ private:
   Status mapStatus_;
   bool batchInvariant_ = false;
   bool dependentLaunch_ = false;
+  int64_t expectedSequences_ = 0;
 };
 
 } // namespace gdnrt

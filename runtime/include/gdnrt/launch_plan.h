@@ -62,6 +62,13 @@ public:
   /// launches may begin before the previous kernel has ended. It is 0 at first.
   void allowDependent(const CodeSchema &code, bool allowed);
 
+  /// Evaluates the conditions again, now and in each update, with `value`
+  /// instead of the value of symbol `symbol`, and without a value with that of
+  /// the symbol. `symbols` are the values of the last update.
+  void expect(const CodeSchema &code, size_t symbol,
+              std::optional<int64_t> value,
+              const std::vector<int64_t> &symbols);
+
   /// Reserves `bytes` bytes for counters at the start of the workspace. Regions
   /// begin after them. Takes effect with the next update.
   void reserveCounters(uint64_t bytes) { reservedBytes_ = bytes; }
@@ -95,6 +102,8 @@ private:
   uint64_t reservedBytes_ = 0;
   /// The values of the symbols, then the number of workers, then `dependent`.
   std::vector<int64_t> conditionSymbols_;
+  size_t expectedSymbol_ = 0;
+  std::optional<int64_t> expected_;
 };
 
 } // namespace gdnrt

@@ -56,7 +56,7 @@ struct StepArrays {
   int32_t *commitSlots, *commitAccepted, *commitTokenSlots;
   int32_t *zeros;
   uint8_t *hasInitial;
-  uint8_t *isPrefill; // with mixed_batch
+  uint8_t *isPrefill, *nonSpecIsPrefill; // with mixed_batch
   int32_t *checkpointStarts, *checkpointTokens, *checkpointSlots;
   // Arrays that no kernel reads.
   int32_t *specTokens, *nonSpecTokens, *chunkIndices, *chunkOffsets;

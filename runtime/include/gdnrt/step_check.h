@@ -24,6 +24,11 @@ struct SlotRange {
   }
 };
 
+/// The index in the step of element `row` of a run. In a mixed batch that is of
+/// sequences only.
+int64_t sequenceOf(const gdnrt_gdn_metadata &metadata, const gdnrt_run &run,
+                   int64_t row);
+
 /// INVALID_ARGUMENT if a sequence writes a slot that another sequence of the
 /// step, in the same run or in another one, reads or writes. Reads the metadata
 /// on the host.

@@ -193,6 +193,16 @@ gdnrt_status gdnrt_binding_set_batch_invariant(gdnrt_binding *binding,
   });
 }
 
+gdnrt_status gdnrt_binding_expect_sequences(gdnrt_binding *binding,
+                                            int64_t sequences,
+                                            gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!binding)
+      return nullPointer("binding");
+    return binding->binding->expectSequences(sequences);
+  });
+}
+
 size_t gdnrt_binding_variant(const gdnrt_binding *binding) {
   return binding ? binding->binding->variant() : 0;
 }

@@ -387,6 +387,27 @@ void Binding::allowDependentLaunch(bool allowed) {
   chooseVariant();
 }
 
+Status Binding::expectSequences(int64_t sequences) {
+  auto flags = entry_->findParam("is_prefill");
+  if (!flags || entry_->params[*flags].rank() != 1 ||
+      entry_->params[*flags].dims[0].terms.size() != 1)
+    return failure(StatusCode::unsupported, entry_->name,
+                   ": expected a parameter is_prefill (--mixed-batch) for a "
+                   "number of sequences to choose a variant by, got none");
+  if (sequences < 0)
+    return invalid("sequences: expected at least 0, got ", sequences);
+  if (std::exchange(expectedSequences_, sequences) == sequences)
+    return {};
+  const size_t symbol = entry_->params[*flags].dims[0].terms[0].symbol;
+  std::optional<int64_t> expected;
+  if (sequences > 0)
+    expected = sequences;
+  plan_.expect(code_, symbol, expected, symbols_);
+  nextPlan_.expect(code_, symbol, expected, symbols_);
+  chooseVariant();
+  return {};
+}
+
 /// Chooses again with what is bound; the launch says what went wrong.
 void Binding::chooseVariant() {
   Status status = encodeNextMaps(plan_, params_, symbols_, workspace_);

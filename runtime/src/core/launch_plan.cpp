@@ -123,6 +123,8 @@ Status LaunchPlan::update(const EntrySchema &entry, const CodeSchema &code,
                           const std::vector<int64_t> &symbols, int workers) {
   *std::copy(symbols.begin(), symbols.end(), conditionSymbols_.begin()) =
       workers;
+  if (expected_)
+    conditionSymbols_[expectedSymbol_] = *expected_;
   counterBytes_ = countCounters(code, symbols);
   for (size_t i = 0; i < variants_.size(); ++i) {
     const VariantSchema &schema = code.variants[i];
@@ -161,6 +163,15 @@ void LaunchPlan::applyConditions(const CodeSchema &code) {
 
 void LaunchPlan::allowDependent(const CodeSchema &code, bool allowed) {
   conditionSymbols_.back() = allowed;
+  applyConditions(code);
+}
+
+void LaunchPlan::expect(const CodeSchema &code, size_t symbol,
+                        std::optional<int64_t> value,
+                        const std::vector<int64_t> &symbols) {
+  expectedSymbol_ = symbol;
+  expected_ = value;
+  conditionSymbols_[symbol] = value.value_or(symbols[symbol]);
   applyConditions(code);
 }
 

@@ -274,7 +274,10 @@ Status LayerArguments::fill(const GDNMetadataView &step, const gdnrt_run &run,
                 DType::i1);
       break;
     case ParamRole::isPrefill:
-      setVector(p, step.onDevice(m.run_is_prefill.data + first),
+      setVector(p,
+                step.onDevice((verifies ? m.run_is_prefill.data
+                                        : m.non_spec_is_prefill.data) +
+                              first),
                 m.run_is_prefill.data ? rows : 0, DType::i1);
       break;
     case ParamRole::tokenSlots:

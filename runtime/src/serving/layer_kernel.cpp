@@ -163,6 +163,11 @@ Status LayerKernel::prepare(const GDNMetadataView &step, const gdnrt_run &run,
     if (Status s = bind(); !s.isOk())
       return s;
   arguments_.markBound();
+  if (run.kind == GDNRT_RUN_PREFILL && step.metadata.run_is_prefill.data)
+    if (Status s =
+            binding_->expectSequences(step.metadata.num_expected_prefills);
+        !s.isOk())
+      return s;
   binding_->allowDependentLaunch(mayOverlap(stream));
   if (!shared_ || sharesWorkspace_)
     return {};

@@ -32,6 +32,7 @@ Status gdnrt::checkOptions(const MetadataOptions &options) {
         checkRange("mamba_cache_mode", options.mamba_cache_mode,
                    GDNRT_CACHE_NONE, GDNRT_CACHE_ALL),
         checkRange("mixed_batch", options.mixed_batch, 0, 1),
+        checkRange("max_num_prefills", options.max_num_prefills, 0, kMost),
         checkRange("verify_states", options.verify_states, GDNRT_VERIFY_SLOTS,
                    GDNRT_VERIFY_BUFFER),
         checkRange("max_cudagraph_capture_size",
@@ -45,6 +46,11 @@ Status gdnrt::checkOptions(const MetadataOptions &options) {
   if (options.mamba_cache_mode != GDNRT_CACHE_NONE && options.block_size < 1)
     return invalid("block_size: expected tokens of a block, got ",
                    options.block_size);
+  if (options.max_num_prefills != 0 &&
+      (options.mixed_batch == 0 || options.use_full_cuda_graph == 0))
+    return invalid("max_num_prefills: expected 0 without mixed_batch and "
+                   "use_full_cuda_graph, got ",
+                   options.max_num_prefills);
   if (options.mamba_cache_mode == GDNRT_CACHE_ALL) {
     if (options.block_size % GDNRT_CHUNK_SIZE != 0)
       return invalid("block_size: expected a multiple of ", GDNRT_CHUNK_SIZE,

@@ -55,12 +55,46 @@ static void skipInVerify(StepArrays &arrays, int64_t row) {
     std::fill_n(arrays.specParents + row * columns, columns, -1);
 }
 
-/// Element `row` of the arrays of prefill, for a sequence of verify.
-static void skipInPrefill(StepArrays &arrays, int64_t row) {
-  arrays.readSlots[row] = arrays.writeSlots[row] = arrays.options.pad_slot;
-  arrays.nonSpecAccepted[row] = arrays.hasCommits() ? 0 : 1;
-  arrays.hasInitial[row] = 1;
-}
+/// The arrays of prefill: its sequences, and between two of them one element
+/// for all tokens of verify there.
+class PrefillRows {
+public:
+  explicit PrefillRows(StepArrays &arrays) : arrays_(arrays) {
+    arrays.nonSpecStarts[0] = 0;
+  }
+
+  void addPrefill(const CommonMetadata &common, int64_t row) {
+    const int32_t next = common.query_start_loc[row + 1];
+    fillSlots(arrays_, common, row, count_);
+    arrays_.hasInitial[count_] =
+        common.seq_lens[row] > next - common.query_start_loc[row];
+    add(/*isPrefill=*/1, next);
+  }
+  /// Tokens of verify up to `next`.
+  void addGap(int32_t next) {
+    if (next == arrays_.nonSpecStarts[count_])
+      return;
+    if (count_ > 0 && !arrays_.nonSpecIsPrefill[count_ - 1]) {
+      arrays_.nonSpecStarts[count_] = next;
+      return;
+    }
+    arrays_.readSlots[count_] = arrays_.writeSlots[count_] =
+        arrays_.options.pad_slot;
+    arrays_.nonSpecAccepted[count_] = arrays_.hasCommits() ? 0 : 1;
+    arrays_.hasInitial[count_] = 1;
+    add(/*isPrefill=*/0, next);
+  }
+  int64_t count() const { return count_; }
+
+private:
+  void add(uint8_t isPrefill, int32_t next) {
+    arrays_.nonSpecIsPrefill[count_] = isPrefill;
+    arrays_.nonSpecStarts[++count_] = next;
+  }
+
+  StepArrays &arrays_;
+  int64_t count_ = 0;
+};
 
 /// What verify needs of a sequence that it takes.
 static Status checkVerified(const StepArrays &arrays,
@@ -78,16 +112,33 @@ static Status checkVerified(const StepArrays &arrays,
   return {};
 }
 
-/// The sequences and tokens of a graph: those of the step and of its padding.
+/// The sequences of a graph, for verify and for prefill: those of the step and
+/// of its padding.
 static Status padMixed(const StepArrays &arrays, const CommonMetadata &common,
-                       int64_t &rows, int64_t &tokens) {
-  tokens = common.num_actual_tokens;
-  if (common.num_padded_reqs == 0)
-    return {};
-  if (common.num_padded_reqs < rows || common.num_padded_reqs > arrays.maxRows)
+                       int64_t &rows, int64_t &prefillRows, GDNMetadata &m) {
+  const bool isPadded = common.num_padded_reqs != 0;
+  if (isPadded && (common.num_padded_reqs < rows ||
+                   common.num_padded_reqs > arrays.maxRows))
     return invalid("num_padded_reqs: expected ", rows, " to ", arrays.maxRows,
                    ", got ", common.num_padded_reqs);
-  rows = common.num_padded_reqs;
+  if (isPadded)
+    rows = common.num_padded_reqs;
+  const int64_t most = arrays.options.max_num_prefills;
+  if (most == 0) {
+    m.num_expected_prefills = 0;
+    prefillRows = rows;
+    return {};
+  }
+  if (m.num_prefills > most && isPadded)
+    return invalid("query_start_loc: expected at most ", most,
+                   " sequences of prefill in a step that is padded for a graph "
+                   "(max_num_prefills), got ",
+                   m.num_prefills);
+  if (m.num_prefills > most)
+    return {};
+  m.num_expected_prefills = most;
+  // Before, between and behind them are tokens of verify.
+  prefillRows = std::min(rows, 2 * most + 1);
   return {};
 }
 
@@ -95,48 +146,53 @@ Status gdnrt::buildMixed(StepArrays &arrays, const CommonMetadata &common,
                          GDNMetadata &m) {
   const Kinds kinds(arrays.options, common);
   int64_t rows = common.num_reqs;
-  arrays.used.nonSpec = arrays.used.spec = rows;
+  PrefillRows prefills(arrays);
   if (Status s =
           addCommit(arrays, common,
                     /*spec=*/common.num_decode_draft_tokens != nullptr, m);
       !s.isOk())
     return s;
-  std::copy_n(common.query_start_loc, rows + 1, arrays.nonSpecStarts);
+  std::copy_n(common.query_start_loc, rows + 1, arrays.specStarts);
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t tokens = kinds.tokensOf(row);
     const bool isPrefill = !kinds.isOfVerify(row);
     arrays.isPrefill[row] = isPrefill;
     if (isPrefill) {
       skipInVerify(arrays, row);
-      fillSlots(arrays, common, row, row);
-      arrays.hasInitial[row] = common.seq_lens[row] > tokens;
+      prefills.addPrefill(common, row);
       ++m.num_prefills;
       m.num_prefill_tokens += tokens;
       continue;
     }
     if (Status s = checkVerified(arrays, common, kinds, row); !s.isOk())
       return s;
-    skipInPrefill(arrays, row);
+    prefills.addGap(common.query_start_loc[row + 1]);
     if (Status s = fillSpec(arrays, common, row, row); !s.isOk())
       return s;
     m.num_spec_decodes += tokens > 0;
     m.num_spec_decode_tokens += tokens;
   }
+  arrays.used.spec = rows;
+  arrays.used.nonSpec = prefills.count();
 
   const bool isGraph = arrays.options.use_full_cuda_graph != 0;
   int64_t tokens = common.query_start_loc[rows];
+  int64_t prefillRows = prefills.count();
+  m.num_expected_prefills = m.num_prefills;
   if (isGraph) {
-    if (Status s = padMixed(arrays, common, rows, tokens); !s.isOk())
+    if (Status s = padMixed(arrays, common, rows, prefillRows, m); !s.isOk())
       return s;
+    tokens = common.num_actual_tokens;
     // What the step has of commits, a graph has in any case.
     arrays.clearRuns(m);
     padCommit(arrays, m, rows);
   }
   m.run_is_prefill = {arrays.isPrefill, rows};
-  m.non_spec_state_indices = {arrays.writeSlots, rows};
-  m.non_spec_read_indices = {arrays.readSlots, rows};
-  m.non_spec_query_start_loc = {arrays.nonSpecStarts, rows + 1};
-  m.spec_query_start_loc = m.non_spec_query_start_loc;
+  m.non_spec_is_prefill = {arrays.nonSpecIsPrefill, prefillRows};
+  m.non_spec_state_indices = {arrays.writeSlots, prefillRows};
+  m.non_spec_read_indices = {arrays.readSlots, prefillRows};
+  m.non_spec_query_start_loc = {arrays.nonSpecStarts, prefillRows + 1};
+  m.spec_query_start_loc = {arrays.specStarts, rows + 1};
   m.num_accepted_tokens = {arrays.specAccepted, rows};
   if (arrays.options.verify_states != GDNRT_VERIFY_LAZY)
     m.spec_state_indices = {arrays.specSlots, rows * arrays.numColumns};
@@ -147,7 +203,7 @@ Status gdnrt::buildMixed(StepArrays &arrays, const CommonMetadata &common,
   if (isGraph || m.num_spec_decodes > 0)
     arrays.addRun(m, GDNRT_RUN_VERIFY, 0, tokens, 0, rows);
   if (isGraph || m.num_prefills > 0)
-    arrays.addRun(m, GDNRT_RUN_PREFILL, 0, tokens, 0, rows);
+    arrays.addRun(m, GDNRT_RUN_PREFILL, 0, tokens, 0, prefillRows);
   m.num_run_tokens = m.num_runs > 0 ? tokens : 0;
   return {};
 }

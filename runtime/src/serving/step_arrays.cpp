@@ -48,8 +48,7 @@ void StepArrays::allocate() {
   const bool mixed = options.mixed_batch != 0;
   auto takeSpec = [&](Layout &layout) {
     specSlots = layout.take(rows * numColumns);
-    // A mixed batch has one set of sequences.
-    specStarts = mixed ? nonSpecStarts : layout.take(rows + 1);
+    specStarts = layout.take(rows + 1);
     specAccepted = layout.take(rows);
     specRowSlots = layout.take(oneSlot ? rows : 0);
     specParents = layout.take(tree ? rows * numColumns : 0);
@@ -65,6 +64,7 @@ void StepArrays::allocate() {
     writeSlots = layout.take(rows);
     hasInitial = layout.takeBytes(rows);
     isPrefill = layout.takeBytes(mixed ? rows : 0);
+    nonSpecIsPrefill = layout.takeBytes(mixed ? rows : 0);
     if (mixed)
       nonSpecStarts = layout.take(rows + 1);
     if (verifies)
@@ -179,10 +179,12 @@ void StepArrays::padTails() {
   fill(nonSpecAccepted, from, to, noCount);
   fill(hasInitial, from, to, uint8_t{1});
   if (options.mixed_batch)
-    fill(isPrefill, from, to, uint8_t{0});
+    fill(nonSpecIsPrefill, from, to, uint8_t{0});
   padStarts(nonSpecStarts, from);
 
   from = used.spec, to = filled.spec;
+  if (options.mixed_batch)
+    fill(isPrefill, from, to, uint8_t{0});
   fill(specAccepted, from, to, noCount);
   fill(specSlots, from * numColumns, to * numColumns, options.pad_slot);
   if (options.verify_states != GDNRT_VERIFY_SLOTS)

@@ -10,6 +10,21 @@
 
 using namespace gdnrt;
 
+int64_t gdnrt::sequenceOf(const gdnrt_gdn_metadata &m, const gdnrt_run &run,
+                          int64_t row) {
+  row += run.first_row;
+  if (!m.run_is_prefill.data || run.kind != GDNRT_RUN_PREFILL)
+    return row;
+  // The prefills ahead of it.
+  int64_t left = 0;
+  for (int64_t i = 0; i < row; ++i)
+    left += m.non_spec_is_prefill.data[i];
+  for (int64_t i = 0; i < m.run_is_prefill.size; ++i)
+    if (m.run_is_prefill.data[i] && left-- == 0)
+      return i;
+  return row;
+}
+
 namespace {
 
 struct Row {
@@ -39,7 +54,8 @@ private:
   /// The tokens of a sequence for the kernel of the run: none if it is the
   /// other's of a mixed batch.
   int64_t tokensOf(const gdnrt_run &run, int64_t row) const {
-    const uint8_t *isPrefill = m_.run_is_prefill.data;
+    const uint8_t *isPrefill =
+        isVerify(run) ? m_.run_is_prefill.data : m_.non_spec_is_prefill.data;
     if (isPrefill && run.kind != GDNRT_RUN_COMMIT &&
         (isPrefill[run.first_row + row] != 0) == isVerify(run))
       return 0;
@@ -50,8 +66,8 @@ private:
   static bool isVerify(const gdnrt_run &run) {
     return run.kind == GDNRT_RUN_VERIFY;
   }
-  static Row name(const gdnrt_run &run, int64_t row) {
-    return {isVerify(run) ? "verified row " : "row ", run.first_row + row};
+  Row name(const gdnrt_run &run, int64_t row) const {
+    return {isVerify(run) ? "verified row " : "row ", sequenceOf(m_, run, row)};
   }
 
   Status add(int64_t slot, Row row) {
@@ -104,7 +120,7 @@ private:
         continue;
       auto writer = writers_.find(slot);
       if (writer != writers_.end() && !(writer->second == name(run, row)))
-        return invalid("slots: ", name(run, row).kind, run.first_row + row,
+        return invalid("slots: ", name(run, row).kind, name(run, row).number,
                        " of the step reads slot ", slot, ", which ",
                        writer->second.kind, writer->second.number, " writes");
     }

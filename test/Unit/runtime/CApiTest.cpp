@@ -435,6 +435,7 @@ TEST_F(CApiTest, NullNeverCrashes) {
   EXPECT_EQ(gdnrt_binding_set_workspace(nullptr, nullptr, 0, nullptr, e), bad);
   EXPECT_EQ(gdnrt_binding_force_variant(nullptr, 0, e), bad);
   EXPECT_EQ(gdnrt_binding_set_batch_invariant(nullptr, 1, e), bad);
+  EXPECT_EQ(gdnrt_binding_expect_sequences(nullptr, 1, e), bad);
   EXPECT_EQ(gdnrt_binding_force_stage(nullptr, 0, e), bad);
   EXPECT_EQ(gdnrt_binding_variant(nullptr), 0u);
   int64_t value;

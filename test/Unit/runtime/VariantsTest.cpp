@@ -291,6 +291,41 @@ TEST(Variants, DependentLaunches) {
   EXPECT_EQ(binding.variant(), 1u);
 }
 
+TEST(Variants, ExpectedSequences) {
+  auto entry = makeEntry([](EntryBuilder builder) {
+    builder.tensor("x", fb::Access::read, fb::DType::i64, {"N"})
+        .tensor("is_prefill", fb::Access::read, fb::DType::i64, {"N"})
+        .code("many", {"N"})
+        .variant("few")
+        .stage("few", {"N"})
+        .condition({"N"}, {"4"})
+        .firstVariant();
+  });
+  std::vector<Argument> args = neighbours(16);
+  auto made = Binding::make(entry, entry->codes[0], args.data(), 2, 1);
+  ASSERT_TRUE(made.isOk()) << made.status().toString();
+  Binding &binding = **made;
+  EXPECT_EQ(binding.variant(), 1u);
+  ASSERT_TRUE(binding.expectSequences(3).isOk());
+  EXPECT_EQ(binding.variant(), 0u);
+  // The launch is still of all, and what is bound later keeps the choice.
+  EXPECT_EQ(binding.units(), 16);
+  constexpr size_t params[] = {0, 1};
+  args = neighbours(40);
+  ASSERT_TRUE(binding.rebind(params, args.data(), 2).isOk());
+  EXPECT_EQ(binding.variant(), 0u);
+  EXPECT_EQ(binding.units(), 40);
+  ASSERT_TRUE(binding.expectSequences(5).isOk());
+  EXPECT_EQ(binding.variant(), 1u);
+  args = neighbours(2);
+  ASSERT_TRUE(binding.rebind(params, args.data(), 2).isOk());
+  EXPECT_EQ(binding.variant(), 1u);
+  ASSERT_TRUE(binding.expectSequences(0).isOk());
+  EXPECT_EQ(binding.variant(), 0u);
+  EXPECT_EQ(binding.expectSequences(-1).toString(),
+            "INVALID_ARGUMENT: sequences: expected at least 0, got -1");
+}
+
 TEST(Variants, OneStage) {
   auto binding = bindNeighbours(16, 2);
   ASSERT_TRUE(binding->setWorkspace(address(0x1000), 192).isOk());

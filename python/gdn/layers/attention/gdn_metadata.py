@@ -114,6 +114,7 @@ class GDNAttentionMetadataBuilder(_Handle):
             pad_slot=NULL_BLOCK_ID,
             verify_states="slots",
             mixed_batch=False,
+            max_num_prefills=0,
         )
 
     @classmethod
@@ -132,12 +133,14 @@ class GDNAttentionMetadataBuilder(_Handle):
         pad_slot: int = NULL_BLOCK_ID,
         verify_states: str = "slots",
         mixed_batch: bool = False,
+        max_num_prefills: int = 0,
     ) -> "GDNAttentionMetadataBuilder":
         """Without a configuration; see gdnrt_metadata_options. `verify_states` is the kind of
         the image's verify, "slots", "tree", "lazy" or "buffer". With `mixed_batch` a step is one
         launch of verify and one of prefill over the same arrays, whatever its sequences are, for
         an image that was compiled with --mixed-batch; with use_full_cuda_graph, too, one graph
-        takes any mix of up to so many sequences and tokens."""
+        takes any mix of up to so many sequences and tokens, of which `max_num_prefills` may be
+        sequences of prefill (0: all)."""
         options = dict(locals())
         del options["cls"], options["runtime"], options["device"]
         builder = cls.__new__(cls)
@@ -333,10 +336,15 @@ class GDNAttentionMetadataBuilder(_Handle):
 
 # What only the runtime library looks at.
 _INTERNAL = {"conv_nums", "non_spec_read_indices", "zeros", "run_has_initial", "run_is_prefill"}
+_INTERNAL |= {"non_spec_is_prefill", "num_expected_prefills"}
 _INTERNAL |= {"num_runs", "num_run_tokens", "num_spec_columns"}
 _INTERNAL |= {"spec_slots", "spec_parents"}
 _INTERNAL |= {"commit_slots", "commit_num_accepted", "commit_token_slots"}
-_COUNTS = [name for name, kind in abi.Metadata._fields_ if kind is c.c_int64 and "num_" in name]
+_COUNTS = [
+    name
+    for name, kind in abi.Metadata._fields_
+    if kind is c.c_int64 and "num_" in name and name not in _INTERNAL
+]
 _ARRAYS = {
     name: {
         "spec_state_indices": "spec_state_indices_tensor",
@@ -354,11 +362,7 @@ def _metadata(
     for name, width in (("spec_state_indices_tensor", columns), ("chunk_indices", 2)):
         if fields[name] is not None:
             fields[name] = fields[name].reshape(-1, width)
-    counts = {
-        n: getattr(raw, n)
-        for n in _COUNTS
-        if n not in ("num_runs", "num_run_tokens", "num_spec_columns")
-    }
+    counts = {n: getattr(raw, n) for n in _COUNTS}
     return GDNAttentionMetadata(
         **counts,
         **fields,
