@@ -110,7 +110,7 @@ def test_a_graph_for_few_prefills(runtime, kernels):
     # More than a graph is for, in a step that is padded for none.
     assert relative_error(core, expected) < 1e-5
     assert (m.raw.runs[1].num_rows, m.raw.num_expected_prefills) == (2, 2)
-    with pytest.raises(GdnError, match="at most 1 sequences of prefill .* got 2"):
+    with pytest.raises(GdnError, match=r"at most 1 sequences of prefill .* got 2"):
         layer.step([3, 1], [4, 9], none, num_padded_reqs=4)
     # One prefill between tokens of verify: three elements, and one that pads.
     requests, lengths, drafts = [3, 1, 0, 2], [3, 1, 66, 0], np.array([2, -1, -1, -1], np.int32)
