@@ -20,6 +20,9 @@ struct Litmus {
   uint32_t threads = 64, cluster = 1;
 };
 
+/// Part of the test's name, which must be the same in each build.
+void PrintTo(const Litmus &litmus, std::ostream *out) { *out << litmus.name; }
+
 /// %r0 is the thread, %r1 the tile, %r2 two barriers, %r3 the thread's word of
 /// the tile, %r4 that of the same lane of the other warp, %r5 that of the lane
 /// beside; %p0 holds in warp 0, %p1 in its first lane, %p2 in the first lane of

@@ -232,7 +232,8 @@ class Runner:
 
         def one(test: str) -> float:
             start = time.monotonic()
-            log = self.tree.work / "logs/each" / f"{re.sub('[^A-Za-z0-9_.-]', '-', test)}.log"
+            name = re.sub("[^A-Za-z0-9_.-]", "-", test)[:200]
+            log = self.tree.work / "logs/each" / f"{name}.log"
             chosen = PROGRAMS[suite.program].choose(command, [test])
             run(chosen, self.tree.path, log, suite.limit_s, more=more | {reach.TEST: test})
             return time.monotonic() - start
