@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Builds `prefill`, `decode` and `verify`, and `commit` where verify leaves
-// tokens pending (PoolEntries.cpp: the others): the six inputs as head-major
-// views, then convolution, unit length of q and k, gates, delta rule, gated
-// norm.
+// tokens pending (PoolEntries.cpp and PlanEntry.cpp: the others): the six
+// inputs as head-major views, then convolution, unit length of q and k, gates,
+// delta rule, gated norm.
 #include "EntryBuilder.h"
 
+#include "PlanEntry.h"
 #include "PoolEntries.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -325,6 +326,9 @@ gdn::buildEntryModule(MLIRContext &context, const ModelConfig &config,
         options.verify == VerifyStates::buffer)
       EntryBuilder(builder, config, options, Phase::commit)
           .build("commit" + suffix);
+    if (options.mixedBatch && (options.verify == VerifyStates::slots ||
+                               options.verify == VerifyStates::tree))
+      buildPlanEntry(builder, config, options, suffix);
     buildPoolEntries(builder, config, options, suffix);
   }
   return module;

@@ -53,6 +53,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   if (target.hasWgmma())
     passes.addPass(createUseWarpgroups());
   passes.addPass(createScheduleSlotMoves(decode.moves));
+  passes.addPass(createScheduleScalars());
   passes.addPass(createDropUnscheduled());
   passes.addPass(createAddAlignedVariants());
   passes.addPass(createCanonicalizerPass());

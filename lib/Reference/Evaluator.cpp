@@ -78,7 +78,8 @@ static LogicalResult evaluateBlock(Block &block, Environment &env) {
                   gdn::AcceptedSlotsOp, gdn::CountedSlotsOp, gdn::TakenSlotsOp,
                   gdn::CommitConv1dOp, gdn::CommitDeltaRuleOp,
                   gdn::MaskSequencesOp, gdn::PoolReadOp, gdn::PoolWriteOp,
-                  gdn::PoolCopyOp, gdn::PoolZeroOp, gdn::CastOp>(
+                  gdn::PoolCopyOp, gdn::PoolZeroOp, gdn::CastOp,
+                  gdn::PlanBatchOp>(
                 [&](auto known) {
                   return gdn::reference::evaluateOp(known, env);
                 })

@@ -18,6 +18,8 @@ mlir::LogicalResult evaluateOp(CastOp op, Environment &env);
 /// x, x*sigmoid(x) or sigmoid(x).
 double activate(Activation activation, double x);
 
+// BatchOps.cpp
+mlir::LogicalResult evaluateOp(PlanBatchOp op, Environment &env);
 // Conv1d.cpp
 mlir::LogicalResult evaluateOp(Conv1dOp op, Environment &env);
 mlir::LogicalResult evaluateOp(CommitConv1dOp op, Environment &env);

@@ -221,6 +221,29 @@ def ScheduleResidentTokens
   ];
 }
 
+def ScheduleScalars : Pass<"gdn-schedule-scalars", "::mlir::ModuleOp"> {
+  let summary = "Programs without tiles to GPU blocks";
+  let description = [{
+    Turns tile programs that store single elements and have no tiles into
+    programs of a block of one warp. All lanes compute the same and one stores,
+    so that the arrays of a batch, which are small, need no other schedule.
+
+    **Runs after** `convert-gdn-to-tile`; **before** `convert-gdn-gpu-to-nvvm`.
+
+    **Needs**: tile programs.
+
+    **Leaves**: programs of `gdn_gpu` for those without tiles, with
+    `gdn_gpu.kernel`. Other tile programs are left alone.
+
+    **Numerics**: integers only.
+
+    Before and after: `test/Schedule/scalars.mlir`.
+  }];
+  let statistics = [
+    Statistic<"numKernels", "kernels", "Kernels scheduled">
+  ];
+}
+
 def ScheduleSlotMoves : Pass<"gdn-schedule-slot-moves", "::mlir::ModuleOp"> {
   let summary = "Copies and fills of slots to GPU blocks";
   let description = [{

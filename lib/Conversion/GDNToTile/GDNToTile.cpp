@@ -3,6 +3,7 @@
 // convert-gdn-to-tile: every entry function becomes the tile program of its
 // kernel. See Passes.td.
 #include "Program/EntryViews.h"
+#include "Recurrence/BatchPlan.h"
 #include "Recurrence/CommitKernel.h"
 #include "Recurrence/SlotMoves.h"
 #include "Stages/KernelStage.h"
@@ -112,10 +113,11 @@ struct ConvertGDNToTile final
                            valueHeads, lanes, segments,  segmentsFrom};
     algorithm.tokenByToken = tokenByToken;
     EntryViews views = createEntryViews(entry, entry.getName());
-    if (isCommitKernel(kernel) || hasSlotMoves(kernel)) {
-      LogicalResult emitted = isCommitKernel(kernel)
-                                  ? emitCommitKernel(views, kernel)
-                                  : emitSlotMoves(views, kernel);
+    if (isCommitKernel(kernel) || hasSlotMoves(kernel) || plansBatch(kernel)) {
+      LogicalResult emitted =
+          isCommitKernel(kernel) ? emitCommitKernel(views, kernel)
+          : plansBatch(kernel)   ? emitBatchPlan(views, kernel)
+                                 : emitSlotMoves(views, kernel);
       (succeeded(emitted) ? entry : views.function).erase();
       return emitted;
     }

@@ -83,6 +83,16 @@ void KernelLowering::lower(Operation &op) {
                    memory.loadElement(b, loc, load.getMemRef(), values,
                                       get(load.getIndices())));
       })
+      .Case([&](gdn::gpu::StoreElementOp store) {
+        Value isFirst = arith::CmpIOp::create(
+            b, loc, arith::CmpIPredicate::eq,
+            arith::OrIOp::create(b, loc, threads.lane, threads.warp), a.i32(0));
+        auto branch = scf::IfOp::create(b, loc, isFirst, /*withElse=*/false);
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToStart(branch.thenBlock());
+        memory.storeElement(b, loc, get(store.getValue()), store.getView(),
+                            values, get(store.getIndices()));
+      })
       .Case<gdn::gpu::AllocOp, gdn::gpu::ChannelOp>([](auto) {})
       .Case([&](gdn::gpu::ReshapeOp reshape) {
         values.map(reshape.getResult(), get(reshape.getBuffer()));

@@ -24,12 +24,14 @@ static Value getRoot(Value view) {
 }
 
 ViewMemory::ViewMemory(func::FuncOp program) {
-  program.walk([&](gdn::gpu::StoreOp store) {
+  auto note = [&](auto store) {
     if (Value root = getRoot(store.getView()))
       written.insert(root);
     else
       writesUnknown = true;
-  });
+  };
+  program.walk([&](gdn::gpu::StoreOp store) { note(store); });
+  program.walk([&](gdn::gpu::StoreElementOp store) { note(store); });
 }
 
 /// Arguments of which one is written do not overlap others, so that what no op
@@ -119,6 +121,19 @@ TileMemory ViewMemory::getRows(OpBuilder &b, Location loc,
   tile.row = strides[copy.getDims().front()];
   tile.isGlobal = true;
   return tile;
+}
+
+void ViewMemory::storeElement(OpBuilder &b, Location loc, Value value,
+                              Value view, const IRMapping &values,
+                              ValueRange indices) {
+  SmallVector<Stride> strides;
+  Value pointer =
+      getAddress(b, loc, values.lookupOrDefault(view), indices, strides);
+  // A truth value is a byte in memory.
+  if (value.getType().isInteger(1))
+    value = arith::ExtUIOp::create(b, loc, b.getI8Type(), value);
+  LLVM::StoreOp::create(b, loc, value, pointer,
+                        value.getType().getIntOrFloatBitWidth() / 8);
 }
 
 Value ViewMemory::loadElement(OpBuilder &b, Location loc, Value view,

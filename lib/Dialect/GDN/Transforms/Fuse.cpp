@@ -30,7 +30,9 @@ static bool isCommit(Operation *op) {
   return isa<CommitConv1dOp, CommitDeltaRuleOp>(op);
 }
 /// Ops whose kernel is theirs alone.
-static bool isAlone(Operation *op) { return isa<PoolReadOp, PoolWriteOp>(op); }
+static bool isAlone(Operation *op) {
+  return isa<PoolReadOp, PoolWriteOp, PlanBatchOp>(op);
+}
 /// Ops that move whole slots and compute nothing.
 static bool isSlotMove(Operation *op) {
   return isa<PoolCopyOp, PoolZeroOp>(op);

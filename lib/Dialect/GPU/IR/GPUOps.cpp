@@ -227,6 +227,21 @@ LogicalResult LoadSharedElementOp::verify() {
   return success();
 }
 
+LogicalResult StoreElementOp::verify() {
+  // store_element_c1
+  auto view = cast<MemRefType>(getView().getType());
+  if (int64_t(getIndices().size()) != view.getRank())
+    return emitOpError("expects ")
+           << view.getRank()
+           << " indices, one per dimension of 'view', but got "
+           << getIndices().size();
+  // store_element_c2
+  if (getValue().getType() != view.getElementType())
+    return emitOpError("expects 'value' to have the element type of 'view' ")
+           << view.getElementType() << ", but got " << getValue().getType();
+  return success();
+}
+
 LogicalResult FillOp::verify() {
   // fill_c1
   Type element = getTile().getType().getElementType();

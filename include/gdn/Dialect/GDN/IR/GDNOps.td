@@ -5,6 +5,7 @@
 #define GDN_DIALECT_GDN_IR_GDNOPS_TD
 
 include "gdn/Dialect/GDN/IR/GDNAttrs.td"
+include "gdn/Dialect/GDN/IR/GDNBatchOps.td"
 include "gdn/Dialect/GDN/IR/GDNDialect.td"
 include "gdn/Dialect/GDN/IR/GDNInterfaces.td"
 include "gdn/Dialect/GDN/IR/GDNKernelOps.td"

@@ -192,6 +192,37 @@ def GPU_StoreOp : GPU_Op<"store", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
+def GPU_StoreElementOp : GPU_Op<"store_element"> {
+  let summary = "One element to global memory, by one thread";
+  let description = [{
+    Writes `value`, which all threads that run the op have, to the element at
+    `indices`. A truth value takes a byte.
+
+    **Preconditions**
+
+    - (C1) one index per dimension of the view.
+    - (C2) `value` has the element type of the view.
+    - (C3) the element lies inside the view. Not checked.
+
+    **Example**
+
+    ```mlir
+    func.func @put(%slot: i32, %slots: memref<?xi32>, %n: index)
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
+      gdn_gpu.store_element %slot, %slots[%n] : i32, memref<?xi32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    AnyTypeOf<[I1, I32, I64]>:$value, Arg<AnyMemRef, "view", [MemWrite]>:$view,
+    Variadic<Index>:$indices);
+  let assemblyFormat = [{
+    $value `,` $view `[` $indices `]` attr-dict `:` type($value) `,` type($view)
+  }];
+  let hasVerifier = 1;
+}
+
 def GPU_AllocOp : GPU_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
   let summary = "A tile of shared memory";
   let description = [{
