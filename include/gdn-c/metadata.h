@@ -314,6 +314,12 @@ typedef struct gdnrt_gdn_metadata {
   /** With mixed_batch: the number of sequences for which a layer chooses the
    *  variant of prefill. In a graph it is max_num_prefills. */
   int64_t num_expected_prefills;
+  /** The distance between rows of spec_state_indices and spec_parents, in
+   *  elements. 0 means num_spec_columns. */
+  int64_t spec_stride;
+  /** 1: the arrays, query_start_loc of the runs included, are in memory of the
+   *  device, and not in an arena; see batch_planner.h. */
+  int64_t on_device;
 } gdnrt_gdn_metadata;
 GDNRT_STRUCT(gdnrt_gdn_metadata)
 

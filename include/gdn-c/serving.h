@@ -14,6 +14,7 @@
 #ifndef GDN_C_SERVING_H
 #define GDN_C_SERVING_H
 
+#include "gdn-c/batch_planner.h"
 #include "gdn-c/metadata.h"
 #include "gdn-c/runtime.h"
 

@@ -127,6 +127,8 @@ class Metadata(Sized, c.Structure):
         ("run_is_prefill", BoolArray),
         ("non_spec_is_prefill", BoolArray),
         ("num_expected_prefills", c.c_int64),
+        ("spec_stride", c.c_int64),
+        ("on_device", c.c_int64),
     ]
 
 
@@ -151,6 +153,35 @@ class Kernels(Sized, c.Structure):
         ("prefill", c.c_void_p),
         ("verify", c.c_void_p),
         ("commit", c.c_void_p),
+    ]
+
+
+class BatchPlannerOptions(Sized, c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("max_num_seqs", c.c_int64),
+        ("num_speculative_tokens", c.c_int64),
+        ("verify_states", c.c_int32),
+        ("reserved", c.c_int32),
+    ]
+
+
+class DeviceBatch(Sized, c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("num_seqs", c.c_int64),
+        ("num_tokens", c.c_int64),
+        ("max_num_prefills", c.c_int64),
+        ("query_start_loc", c.c_void_p),
+        ("seq_lens", c.c_void_p),
+        ("block_table", c.c_void_p),
+        ("block_table_columns", c.c_int64),
+        ("block_table_stride", c.c_int64),
+        ("num_accepted_tokens", c.c_void_p),
+        ("num_decode_draft_tokens", c.c_void_p),
+        ("token_slots", c.c_void_p),
+        ("parents", c.c_void_p),
+        ("token_slots_stride", c.c_int64),
     ]
 
 
@@ -193,6 +224,15 @@ FUNCTIONS = {
     "gdnrt_gdn_layer_create": (
         c.c_int,
         [c.POINTER(Kernels), c.POINTER(NamedArg), c.c_size_t, _OUT, _ERR],
+    ),
+    "gdnrt_batch_planner_create": (
+        c.c_int,
+        [_P, c.POINTER(BatchPlannerOptions), _OUT, _ERR],
+    ),
+    "gdnrt_batch_planner_destroy": (None, [_P]),
+    "gdnrt_batch_planner_plan": (
+        c.c_int,
+        [_P, c.POINTER(DeviceBatch), _P, c.POINTER(Metadata), _ERR],
     ),
     "gdnrt_gdn_layer_check_steps": (c.c_int, [_P, _P, _ERR]),
     "gdnrt_gdn_layer_destroy": (None, [_P]),

@@ -15,14 +15,15 @@
 namespace gdnrt {
 
 /// The metadata of a step, and the address of its arena on the device. Null:
-/// kernels read the arena on the host.
+/// kernels read the arena on the host. Without meaning for metadata whose
+/// arrays are on the device.
 struct GDNMetadataView {
   const gdnrt_gdn_metadata &metadata;
   const void *deviceArena;
 
   /// The address at which kernels read an array of the arena.
   const void *onDevice(const void *host) const {
-    if (!deviceArena || !host)
+    if (metadata.on_device || !deviceArena || !host)
       return host;
     return static_cast<const char *>(deviceArena) +
            (static_cast<const char *>(host) -
@@ -93,7 +94,7 @@ private:
   const EntrySchema &entry() const { return *entry_; }
   void setVector(size_t param, const void *data, int64_t size, DType dtype);
   void setTable(size_t param, const int32_t *data, int64_t rows,
-                int64_t columns);
+                int64_t columns, int64_t stride);
   Status setTokens(size_t param, const gdnrt_named_arg *tokens, size_t count);
   Status checkStates(const gdnrt_gdn_metadata &m, const gdnrt_run &run) const;
   static HeldArgument hold(const gdnrt_arg &arg);

@@ -35,6 +35,8 @@ gdnrt_status gdnrt_metadata_upload(gdnrt_device *device,
     gdnrt_gdn_metadata known;
     if (Status s = readStruct("metadata", metadata, known); !s.isOk())
       return s;
+    if (known.on_device)
+      return {};
     if (!device_arena)
       return nullPointer("device_arena");
     const Range range(device->device->ranges(), "gdn.upload");

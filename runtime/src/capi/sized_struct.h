@@ -9,6 +9,7 @@
 #define GDNRT_SRC_CAPI_SIZED_STRUCT_H
 
 #include "gdn-c/attention.h"
+#include "gdn-c/batch_planner.h"
 #include "gdn-c/layer_shape.h"
 #include "gdn-c/runtime.h"
 #include "gdn-c/serving.h"
@@ -31,6 +32,8 @@
   X(gdnrt_metadata_options)                                                    \
   X(gdnrt_common_metadata)                                                     \
   X(gdnrt_gdn_metadata)                                                        \
+  X(gdnrt_batch_planner_options)                                               \
+  X(gdnrt_device_batch)                                                        \
   X(gdnrt_gdn_kernels)                                                         \
   X(gdnrt_workspace_size)                                                      \
   X(gdnrt_layer_heads)                                                         \

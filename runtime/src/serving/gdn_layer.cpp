@@ -143,7 +143,7 @@ Status GDNLayer::checkRuns(const gdnrt_gdn_metadata &metadata) const {
                      nameOfVerifyStates(metadata.verify_states));
     // The kernel skips longer sequences.
     const int64_t most = kernelFor(run.kind)->entry().maxRowTokens;
-    if (run.kind != GDNRT_RUN_VERIFY || most == 0)
+    if (run.kind != GDNRT_RUN_VERIFY || most == 0 || metadata.on_device)
       continue;
     const uint8_t *isPrefill = metadata.run_is_prefill.data;
     for (int64_t row = 0; row < run.num_rows; ++row)
@@ -218,7 +218,10 @@ Status GDNLayer::checkLaunches(const GDNMetadataView &step,
     wantsSlots |= kernel.hasDebugChecks();
     range = kernel.slotRange();
   }
-  return wantsSlots ? checkStepSlots(step.metadata, range) : Status();
+  // Arrays on the device have been looked at launch by launch.
+  return wantsSlots && !step.metadata.on_device
+             ? checkStepSlots(step.metadata, range)
+             : Status();
 }
 
 /// Whether a kernel of the layer writes the array.
@@ -238,7 +241,8 @@ Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
   int64_t needed = metadata ? metadata->num_run_tokens : 0;
   if (Status s = checkTokens(tokens, count, needed); !s.isOk())
     return s;
-  if (!device_->properties().hostReadable && !deviceArena && needed > 0)
+  if (!device_->properties().hostReadable && !deviceArena && needed > 0 &&
+      !metadata->on_device)
     return invalid("device_arena: expected the metadata in memory of the "
                    "device, got null");
   if (metadata)

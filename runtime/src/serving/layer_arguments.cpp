@@ -163,13 +163,14 @@ void LayerArguments::setVector(size_t param, const void *data, int64_t size,
 }
 
 void LayerArguments::setTable(size_t param, const int32_t *data, int64_t rows,
-                              int64_t columns) {
+                              int64_t columns, int64_t stride) {
   HeldArgument next;
   next.data = const_cast<int32_t *>(data);
   next.dtype = static_cast<int32_t>(DType::i32);
   next.rank = 2;
   next.sizes[0] = rows;
-  next.sizes[1] = next.strides[0] = columns;
+  next.sizes[1] = columns;
+  next.strides[0] = stride;
   next.strides[1] = 1;
   changed_ |= !(next == held_[param]);
   held_[param] = next;
@@ -209,6 +210,18 @@ Status LayerArguments::checkStates(const gdnrt_gdn_metadata &m,
                    ", got none");
   if (run.kind == GDNRT_RUN_VERIFY || run.kind == GDNRT_RUN_COMMIT)
     return {};
+  if (m.on_device) {
+    // What the sequences are is not known here.
+    for (auto [role, name, option] :
+         {std::tuple(ParamRole::hasInitial, "has_initial", "--has-initial"),
+          {ParamRole::writeSlots, "write_slots", "--write-slots"}})
+      if (!has(role) && (role == ParamRole::hasInitial || m.moves_states))
+        return failure(StatusCode::unsupported, entry().name,
+                       ": expected a parameter ", name, " (", option,
+                       "), for the arrays of the step are on the device, got "
+                       "none");
+    return {};
+  }
   for (int64_t row = first; row < first + rows && !has(ParamRole::writeSlots);
        ++row)
     // A sequence that reads nothing writes nothing.
@@ -246,7 +259,8 @@ Status LayerArguments::fill(const GDNMetadataView &step, const gdnrt_run &run,
       setTable(p,
                static_cast<const int32_t *>(
                    step.onDevice(array.data + first * m.num_spec_columns)),
-               rows, m.num_spec_columns);
+               rows, m.num_spec_columns,
+               m.spec_stride ? m.spec_stride : m.num_spec_columns);
     };
     const bool verifies = run.kind == GDNRT_RUN_VERIFY;
     const bool commits = run.kind == GDNRT_RUN_COMMIT;

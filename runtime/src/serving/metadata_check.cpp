@@ -3,23 +3,13 @@
 // What a builder checks: its options once, and every step before anything is
 // filled.
 
+#include "batch_limits.h"
 #include "step_fields.h"
-
-#include <limits>
 
 using namespace gdnrt;
 
-constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 256;
-constexpr int64_t kMostColumns = 64;
 // Tokens of a sequence that can stay pending: verify skips sequences of more.
 constexpr int64_t kMostPending = 8;
-
-static Status checkRange(const char *name, int64_t value, int64_t from,
-                         int64_t to) {
-  if (value < from || value > to)
-    return invalid(name, ": expected ", from, " to ", to, ", got ", value);
-  return {};
-}
 
 Status gdnrt::checkOptions(const MetadataOptions &options) {
   for (const Status &s :

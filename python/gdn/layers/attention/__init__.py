@@ -3,6 +3,7 @@
 the runtime library; see docs/design/20261121-serving.md."""
 
 from .attention_backend import AttentionBackend
+from .batch_planner import BatchPlanner, PlannedBatch
 from .forward_batch import ForwardBatch, ForwardMode
 from .gated_delta_net import GatedDeltaNetAttention, order_of, rms_norm_gated
 from .gdn_backend import GDNAttnBackend, GDNForwardMetadata
@@ -31,6 +32,7 @@ __all__ = [
     "NULL_BLOCK_ID",
     "PAD_SLOT_ID",
     "AttentionBackend",
+    "BatchPlanner",
     "CommonAttentionMetadata",
     "ForwardBatch",
     "ForwardMode",
@@ -43,6 +45,7 @@ __all__ = [
     "HybridAttnBackend",
     "LayerHeads",
     "PagedAttnBackend",
+    "PlannedBatch",
     "RadixLinearAttention",
     "Workspace",
     "gated_delta_net_state_dtype",
