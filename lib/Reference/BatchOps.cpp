@@ -60,19 +60,17 @@ LogicalResult gdn::reference::evaluateOp(gdn::PlanBatchOp op,
     const bool hasInitial = lens.data[i] > tokens;
     const double count = accepted && hasInitial ? accepted->data[i] : 1;
     list.hasInitial.data[e] = hasInitial;
-    list.writeSlots.data[e] = table.row(i)[0];
+    if (columns > 0)
+      list.writeSlots.data[e] = table.row(i)[0];
     if (lens.data[i] >= tokens && count >= 1 && count <= double(columns))
       list.slots.data[e] = table.row(i)[int64_t(count) - 1];
   }
   for (int64_t e = list.count; e <= n; ++e)
     list.cuSeqlens.data[e] = end;
-  return failure(
-      failed(env.defineResult(op.getIsPrefill(), std::move(isPrefill))) ||
-      failed(env.defineResult(op.getCuSeqlens(), std::move(list.cuSeqlens))) ||
-      failed(env.defineResult(op.getSlots(), std::move(list.slots))) ||
-      failed(
-          env.defineResult(op.getWriteSlots(), std::move(list.writeSlots))) ||
-      failed(
-          env.defineResult(op.getHasInitial(), std::move(list.hasInitial))) ||
-      failed(env.defineResult(op.getTaken(), std::move(list.taken))));
+  Tensor *results[] = {&isPrefill,       &list.cuSeqlens,  &list.slots,
+                       &list.writeSlots, &list.hasInitial, &list.taken};
+  for (auto [result, tensor] : llvm::zip_equal(op->getResults(), results))
+    if (failed(env.defineResult(result, std::move(*tensor))))
+      return failure();
+  return success();
 }

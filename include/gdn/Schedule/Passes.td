@@ -237,8 +237,11 @@ def ScheduleScalars : Pass<"gdn-schedule-scalars", "::mlir::ModuleOp"> {
 
     **Numerics**: integers only.
 
+    **Fails**: never.
+
     Before and after: `test/Schedule/scalars.mlir`.
   }];
+  let dependentDialects = ["::gdn::gpu::GPUDialect"];
   let statistics = [
     Statistic<"numKernels", "kernels", "Kernels scheduled">
   ];

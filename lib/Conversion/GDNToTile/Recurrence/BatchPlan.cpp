@@ -11,7 +11,6 @@
 // So every element of every list is stored by one block, and no block waits for
 // another one.
 #include "Recurrence/BatchPlan.h"
-#include "Program/CheckOperands.h"
 #include "Program/Slots.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -52,7 +51,8 @@ private:
   Totals countElements();
   void storeElement(const Sequence &own, Value at);
   void storePadding(const Totals &totals);
-  Value readSlot(const Sequence &own, Value hasInitial);
+  Value readSlot(Value column, Value isAllowed);
+  Value readLastSlot(const Sequence &own, Value hasInitial);
 
   Value index(int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value);
@@ -74,8 +74,8 @@ private:
   Value element(Value tensor, ValueRange at) {
     return emitElement(b, loc, views, tensor, at);
   }
-  /// Stores an index or a flag as element `at` of the result, if the entry
-  /// gives it.
+  /// Stores an index or a flag as element `at` of the result, wherever the
+  /// entry gives it.
   void store(Value value, Value result, Value at);
   scf::IfOp enterIf(Value condition) {
     auto branch = scf::IfOp::create(b, loc, condition, /*withElse=*/false);
@@ -93,27 +93,27 @@ private:
 
 } // namespace
 
-/// The view that receives a result of the kernel's op; null if nothing does.
-static Value getResultView(const EntryViews &views, KernelOp kernel,
-                           Value result) {
+/// The views that receive a result of the kernel's op.
+static SmallVector<Value> getResultViews(const EntryViews &views,
+                                         KernelOp kernel, Value result) {
   Operation *yield = kernel.getBody().front().getTerminator();
   Operation *end = kernel->getBlock()->getTerminator();
+  SmallVector<Value> found;
   for (auto [yielded, given] :
        llvm::zip(yield->getOperands(), kernel.getResults()))
     for (auto [returned, view] : llvm::zip(end->getOperands(), views.results))
       if (yielded == result && returned == given)
-        return view;
-  return Value();
+        found.push_back(view);
+  return found;
 }
 
 void BatchPlan::store(Value value, Value result, Value at) {
-  Value view = getResultView(views, kernel, result);
-  if (!view)
-    return;
-  Type element = cast<MemRefType>(view.getType()).getElementType();
-  if (value.getType().isIndex())
+  Type element = getElementTypeOrSelf(result);
+  SmallVector<Value> found = getResultViews(views, kernel, result);
+  if (!found.empty() && value.getType().isIndex())
     value = arith::IndexCastOp::create(b, loc, element, value);
-  memref::StoreOp::create(b, loc, value, view, at);
+  for (Value view : found)
+    memref::StoreOp::create(b, loc, value, view, at);
 }
 
 BatchPlan::Sequence BatchPlan::read(Value n, Value first) {
@@ -157,26 +157,32 @@ BatchPlan::Totals BatchPlan::countElements() {
           loop.getResult(5)};
 }
 
-/// The slot of the state after the last accepted token; -1 if there is none.
-Value BatchPlan::readSlot(const Sequence &own, Value hasInitial) {
-  Value column = index(0);
-  if (op.getAccepted()) {
-    Value last = sub(element(op.getAccepted(), n), index(1));
-    column = select(hasInitial, last, column);
-  }
+/// The slot in that column of the block's sequence; -1 if the table has no such
+/// column or it may not be read.
+Value BatchPlan::readSlot(Value column, Value isAllowed) {
   Value columns = memref::DimOp::create(
       b, loc, views.tensors.lookup(op.getBlockTable()), 1);
-  // Unsigned: a count below 1 is past every end.
+  // Unsigned: a negative column is past every end.
   Value isColumn = compare(P::ult, column, columns);
-  Value isWhole = compare(P::sge, element(op.getSeqLens(), n), own.tokens);
   auto id = scf::IfOp::create(b, loc, {b.getIndexType()},
-                              both(isColumn, isWhole), true);
+                              both(isColumn, isAllowed), true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(id.thenBlock());
   scf::YieldOp::create(b, loc, element(op.getBlockTable(), {n, column}));
   b.setInsertionPointToStart(id.elseBlock());
   scf::YieldOp::create(b, loc, index(-1));
   return id.getResult(0);
+}
+
+/// The slot of the state after the last accepted token; -1 if there is none.
+Value BatchPlan::readLastSlot(const Sequence &own, Value hasInitial) {
+  Value column = index(0);
+  if (op.getAccepted()) {
+    Value last = sub(element(op.getAccepted(), n), index(1));
+    column = select(hasInitial, last, column);
+  }
+  return readSlot(column,
+                  compare(P::sge, element(op.getSeqLens(), n), own.tokens));
 }
 
 /// The element `at`, which begins with the block's sequence.
@@ -188,8 +194,8 @@ void BatchPlan::storeElement(const Sequence &own, Value at) {
   b.setInsertionPointToStart(branch.thenBlock());
   Value hasInitial = compare(P::sgt, element(op.getSeqLens(), n), own.tokens);
   store(hasInitial, op.getHasInitial(), at);
-  store(element(op.getBlockTable(), {n, index(0)}), op.getWriteSlots(), at);
-  store(readSlot(own, hasInitial), op.getSlots(), at);
+  store(readSlot(index(0), flag(true)), op.getWriteSlots(), at);
+  store(readLastSlot(own, hasInitial), op.getSlots(), at);
   b.setInsertionPointToStart(branch.elseBlock());
   store(flag(true), op.getHasInitial(), at);
   store(index(-1), op.getWriteSlots(), at);
@@ -235,9 +241,15 @@ bool gdn::plansBatch(KernelOp kernel) {
 }
 
 LogicalResult gdn::emitBatchPlan(EntryViews &views, KernelOp kernel) {
-  if (failed(checkKernelOperands(kernel)))
-    return failure();
-  BatchPlan(views, kernel, cast<PlanBatchOp>(kernel.getBody().front().front()))
-      .emit();
+  Block &body = kernel.getBody().front();
+  auto op = cast<PlanBatchOp>(body.front());
+  if (op->getNextNode() != body.getTerminator())
+    return op.emitOpError("expects to be the only op of its kernel");
+  for (OpOperand &use : op->getOpOperands())
+    if (!views.tensors.contains(use.get()))
+      return op.emitOpError("expects operand ")
+             << use.getOperandNumber()
+             << " to be an argument of the entry on the way to tiles";
+  BatchPlan(views, kernel, op).emit();
   return success();
 }

@@ -12,7 +12,8 @@ namespace gdn {
 bool plansBatch(KernelOp kernel);
 
 /// Fills `views.function` with the program of such a kernel. Fails with an
-/// error on the op if an operand is no argument of the entry.
+/// error on the op if an operand is no argument of the entry, or if the kernel
+/// has other ops.
 mlir::LogicalResult emitBatchPlan(EntryViews &views, KernelOp kernel);
 
 } // namespace gdn

@@ -231,10 +231,8 @@ LogicalResult StoreElementOp::verify() {
   // store_element_c1
   auto view = cast<MemRefType>(getView().getType());
   if (int64_t(getIndices().size()) != view.getRank())
-    return emitOpError("expects ")
-           << view.getRank()
-           << " indices, one per dimension of 'view', but got "
-           << getIndices().size();
+    return emitOpError("expects one index per dimension of 'view', which is ")
+           << view.getRank() << ", but got " << getIndices().size();
   // store_element_c2
   if (getValue().getType() != view.getElementType())
     return emitOpError("expects 'value' to have the element type of 'view' ")

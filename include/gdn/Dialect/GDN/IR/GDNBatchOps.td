@@ -33,9 +33,10 @@ def GDN_PlanBatchOp : GDN_Op<"plan_batch", [Pure]> {
                                                 or if not has_initial[e]
 
     `slots[e]` is -1, which every op skips, if `seq_lens[n] < L_n` or if `a` is
-    not from 1 to `B`. Elements that are no sequence, and those behind the last
-    one, have the slots -1 and `has_initial`; the latter have no tokens.
-    `cu_seqlens` ends with the end of the last sequence that has tokens.
+    not from 1 to `B`; `write_slots[e]` is -1 if `B` is 0. Elements that are no
+    sequence, and those behind the last one, have the slots -1 and
+    `has_initial`; the latter have no tokens. `cu_seqlens` ends with the end of
+    the last sequence that has tokens.
 
     **Preconditions**
 
