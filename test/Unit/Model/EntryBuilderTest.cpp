@@ -131,6 +131,63 @@ TEST_F(EntryBuilderTest, VerifyHasSlotsForEveryToken) {
                   "parents", "conv_pool", "state_pool", "out"));
 }
 
+// A plan is made of batches whose verify takes an engine's arrays as they are.
+TEST_F(EntryBuilderTest, PlanOfMixedBatches) {
+  EntryOptions options;
+  options.mixedBatch = true;
+  EXPECT_EQ(errorOf(preset("qwen3.5-4b"), options),
+            "qwen3.5-4b: a mixed batch expects verify slots, tree, buffer or "
+            "lazy, but got none");
+  for (VerifyStates verify : {VerifyStates::lazy, VerifyStates::buffer}) {
+    options.verify = verify;
+    build(preset("qwen3.5-4b"), options);
+    EXPECT_FALSE(names("prefill").empty());
+    EXPECT_TRUE(names("plan").empty());
+  }
+  const auto results = {"is_prefill",          "prefill_cu_seqlens",
+                        "prefill_slots",       "prefill_write_slots",
+                        "prefill_has_initial", "prefill_taken"};
+  std::vector<std::string> expected = {"query_start_loc", "seq_lens",
+                                       "block_table", "num_drafts"};
+  expected.insert(expected.end(), results.begin(), results.end());
+  options.verify = VerifyStates::tree;
+  build(preset("qwen3.5-4b"), options);
+  EXPECT_EQ(names("plan"), expected);
+  expected.insert(expected.begin() + 4, "num_accepted");
+  options.verify = VerifyStates::slots;
+  build(preset("qwen3.5-4b"), options);
+  EXPECT_EQ(names("plan"), expected);
+  options.mixedBatch = false;
+  build(preset("qwen3.5-4b"), options);
+  EXPECT_TRUE(names("plan").empty());
+}
+
+// The table and the slots made of it have the type of slots; every element type
+// of entries has a plan.
+TEST_F(EntryBuilderTest, PlansHaveTheTypesOfSlots) {
+  EntryOptions narrow, wide;
+  narrow.mixedBatch = wide.mixedBatch = true;
+  narrow.verify = wide.verify = VerifyStates::slots;
+  wide.slots64 = true;
+  wide.io = FloatKind::f16;
+  build(preset("qwen3.5-4b"), {narrow, wide});
+  for (auto [entry, bits] :
+       {std::pair("plan_bf16_f32", 32u), std::pair("plan_f16_f32", 64u)}) {
+    auto plan = module->lookupSymbol<func::FuncOp>(entry);
+    ASSERT_TRUE(plan) << entry;
+    auto bitsOf = [](Type type) {
+      return getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+    };
+    FunctionType type = plan.getFunctionType();
+    EXPECT_EQ(bitsOf(type.getInput(2)), bits);
+    EXPECT_EQ(bitsOf(type.getResult(2)), bits);
+    EXPECT_EQ(bitsOf(type.getResult(3)), bits);
+    EXPECT_EQ(bitsOf(type.getResult(1)), 32u);
+    for (unsigned flags : {0, 4, 5})
+      EXPECT_EQ(bitsOf(type.getResult(flags)), 1u);
+  }
+}
+
 TEST_F(EntryBuilderTest, CoreAloneNeedsNoGate) {
   EntryOptions options;
   options.outputs = EntryOutputs::core;

@@ -361,6 +361,26 @@ func.func @moves(
   return
 }
 
+// A plan is a kernel of its own.
+// CHECK-LABEL: func.func @plan(
+//       CHECK:   gdn.kernel "plan_0" {
+//  CHECK-NEXT:     gdn.plan_batch
+//  CHECK-NEXT:     gdn.yield
+//       CHECK:   gdn.kernel "plan_1" {
+//  CHECK-NEXT:     gdn.pool_zero
+func.func @plan(
+    %starts: tensor<?xi32> {gdn.name = "starts", gdn.dims = ["N + 1"]},
+    %n: tensor<?xi32> {gdn.name = "n", gdn.dims = ["N"]},
+    %table: tensor<?x?xi32> {gdn.name = "table", gdn.dims = ["N", "B"]},
+    %p: !gdn.pool<?x?x3xf32> {gdn.name = "p", gdn.dims = ["P", "D", "3"]})
+    -> (tensor<?xi1> {gdn.name = "own", gdn.dims = ["N"]}) attributes {gdn.entry} {
+  %plan:6 = gdn.plan_batch sequences(%starts, %n) table(%table) drafts(%n)
+      : tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32>, tensor<?xi32>
+        -> tensor<?xi1>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi1>, tensor<?xi1>
+  gdn.pool_zero %p[%n] : !gdn.pool<?x?x3xf32>, tensor<?xi32>
+  return %plan#0 : tensor<?xi1>
+}
+
 // Fusion asks interfaces: a rule without the delta term goes with the convolution of
 // the same sequences, but not where the two write other checkpoints.
 // CHECK-LABEL: func.func @linear(
