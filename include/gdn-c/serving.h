@@ -179,11 +179,20 @@ GDNRT_API gdnrt_status gdnrt_gdn_layer_allow_dependent_launch(
 
 /** Makes the layer use `workspace`, which is of the layer's device, from its
  *  next launch on. All layers that share a workspace must run in the order of
- *  one stream. Null: the layer uses workspaces of its own again. A graph uses
- *  the workspace that it was captured with, and keeps it alive if the workspace
- *  allocated its memory; see gdnrt_device_create_cuda. */
+ *  one stream. Null: the layer uses workspaces of its own again, one for each
+ *  stream. A graph uses the workspace that it was captured with, and keeps it
+ *  alive if the workspace allocated its memory; see gdnrt_device_create_cuda.
+ */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_share_workspace(
     gdnrt_gdn_layer *layer, const gdnrt_workspace *workspace,
+    gdnrt_error *error);
+
+/** The same for launches on `stream`, so that batches on several streams may
+ *  overlap: layers that share it run in the order of that stream. Null:
+ * launches on `stream` use what those on other streams use. A stream that is
+ * captured is the stream of the capture. */
+GDNRT_API gdnrt_status gdnrt_gdn_layer_share_workspace_on_stream(
+    gdnrt_gdn_layer *layer, const gdnrt_workspace *workspace, void *stream,
     gdnrt_error *error);
 
 #ifdef __cplusplus

@@ -253,6 +253,7 @@ FUNCTIONS = {
     "gdnrt_gdn_layer_set_batch_invariant": (c.c_int, [_P, c.c_int32, _ERR]),
     "gdnrt_gdn_layer_allow_dependent_launch": (c.c_int, [_P, c.c_int32, _ERR]),
     "gdnrt_gdn_layer_share_workspace": (c.c_int, [_P, _P, _ERR]),
+    "gdnrt_gdn_layer_share_workspace_on_stream": (c.c_int, [_P, _P, _P, _ERR]),
     "gdnrt_layer_state_shape": (
         c.c_int,
         [

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,9 @@ public:
   /// See gdnrt_gdn_layer_check_steps.
   Status checkSteps(const MetadataBuilder &builder) const;
   Device &device() const { return *device_; }
-  Status shareWorkspace(const std::shared_ptr<const Workspace> &workspace);
+  /// Of all streams, or of one.
+  Status shareWorkspace(const std::shared_ptr<const Workspace> &workspace,
+                        const std::optional<void *> &stream = std::nullopt);
   void setBatchInvariant(bool wanted);
   /// See gdnrt_gdn_layer_allow_dependent_launch.
   void allowDependentLaunch(bool allowed);

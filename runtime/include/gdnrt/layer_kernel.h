@@ -6,25 +6,13 @@
 #define GDNRT_LAYER_KERNEL_H
 
 #include "gdnrt/layer_arguments.h"
+#include "gdnrt/layer_workspaces.h"
 #include "gdnrt/loaded_kernel.h"
 #include "gdnrt/workspace.h"
 
 #include <memory>
 
 namespace gdnrt {
-
-/// The stream of a launch, and whether it is being captured into a graph: a
-/// graph begins when all that is ahead of it has ended, so its launches are
-/// ordered on their own.
-struct LaunchStream {
-  void *stream;
-  bool capturing;
-  /// What launches are ordered on. Streams are aligned, so the two differ.
-  void *order() const {
-    return reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(stream) |
-                                    uintptr_t{capturing});
-  }
-};
 
 /// A kernel of a layer with its arguments. It is bound at its first launch, and
 /// rebound when an argument has changed.
@@ -51,9 +39,9 @@ public:
   Status checkCapture(const GDNMetadataView &step, const gdnrt_run &run,
                       const gdnrt_named_arg *tokens, size_t count,
                       const LaunchStream &stream);
-  /// Makes the kernel use `workspace`. Null: the kernel uses a workspace of its
-  /// own, if it cannot run without one.
-  Status shareWorkspace(std::shared_ptr<const Workspace> workspace);
+  /// Where the kernel works. Without a workspace it takes memory of its own, if
+  /// it cannot run without.
+  LayerWorkspaces &workspaces() { return workspaces_; }
   /// See Binding::setBatchInvariant.
   void setBatchInvariant(bool wanted);
   /// Whether a launch may begin before the kernel ahead of it has ended, unless
@@ -81,19 +69,12 @@ private:
                  const LaunchStream &stream);
   Status bind();
   bool mayOverlap(const LaunchStream &stream) const;
-  Status giveWorkspace(void *stream);
-  Status keepForGraph(void *stream);
   std::vector<int64_t> symbolsOf(int64_t rows, int64_t tokens) const;
 
   std::shared_ptr<LoadedKernel> kernel_;
   LayerArguments arguments_;
   std::unique_ptr<Binding> binding_;
-  /// Workspaces that the kernel allocated. Earlier ones are kept, because
-  /// graphs may use them.
-  std::vector<std::shared_ptr<void>> workspaces_;
-  /// The workspace that layers share, and whether the binding uses it.
-  std::shared_ptr<const Workspace> shared_;
-  bool sharesWorkspace_ = false;
+  LayerWorkspaces workspaces_;
   /// The run whose arguments are bound. The pointer is only compared.
   const gdnrt_run *prepared_ = nullptr;
   bool batchInvariant_ = false;

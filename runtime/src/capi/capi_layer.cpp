@@ -185,6 +185,18 @@ gdnrt_status gdnrt_gdn_layer_allow_dependent_launch(gdnrt_gdn_layer *layer,
   });
 }
 
+gdnrt_status
+gdnrt_gdn_layer_share_workspace_on_stream(gdnrt_gdn_layer *layer,
+                                          const gdnrt_workspace *workspace,
+                                          void *stream, gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!layer)
+      return nullPointer("layer");
+    return layer->layer->shareWorkspace(
+        workspace ? workspace->workspace : nullptr, stream);
+  });
+}
+
 gdnrt_status gdnrt_gdn_layer_share_workspace(gdnrt_gdn_layer *layer,
                                              const gdnrt_workspace *workspace,
                                              gdnrt_error *error) {

@@ -282,13 +282,18 @@ Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
 }
 
 Status
-GDNLayer::shareWorkspace(const std::shared_ptr<const Workspace> &workspace) {
+GDNLayer::shareWorkspace(const std::shared_ptr<const Workspace> &workspace,
+                         const std::optional<void *> &stream) {
   if (workspace && &workspace->device() != device_.get())
     return invalid("workspace: expected one of the layer's device");
-  for (const auto *kernel : {&decode_, &prefill_, &verify_, &commit_})
-    if (*kernel)
-      if (Status s = (*kernel)->shareWorkspace(workspace); !s.isOk())
-        return s;
+  for (const auto *kernel : {&decode_, &prefill_, &verify_, &commit_}) {
+    if (!*kernel)
+      continue;
+    if (stream)
+      (*kernel)->workspaces().shareOn(*stream, workspace);
+    else
+      (*kernel)->workspaces().share(workspace);
+  }
   return {};
 }
 

@@ -45,15 +45,6 @@ void LayerKernel::setBatchInvariant(bool wanted) {
     binding_->setBatchInvariant(wanted);
 }
 
-Status LayerKernel::shareWorkspace(std::shared_ptr<const Workspace> workspace) {
-  shared_ = std::move(workspace);
-  if (sharesWorkspace_ && binding_)
-    if (Status s = binding_->setWorkspace(nullptr, 0); !s.isOk())
-      return s;
-  sharesWorkspace_ = false;
-  return {};
-}
-
 /// Symbols by what a layer knows: sizes of the arrays that it has, and what it
 /// is told of a step. Any other is what steps have most of.
 std::vector<int64_t> LayerKernel::symbolsOf(int64_t rows,
@@ -117,27 +108,6 @@ Status LayerKernel::addWorkspace(int64_t rows, int64_t tokens,
   return {};
 }
 
-/// Takes memory for a kernel that has no way to work in place, for more
-/// sequences than it is asked for now.
-Status LayerKernel::giveWorkspace(void *stream) {
-  auto needed = binding_->workspaceBytes();
-  if (!needed.isOk())
-    return needed.status();
-  uint64_t bytes = 4096;
-  while (bytes < *needed)
-    bytes *= 2;
-  auto memory = device().allocate(bytes);
-  if (!memory.isOk())
-    return memory.status();
-  std::shared_ptr<void> owner(*memory, [device = kernel_->device](void *data) {
-    (void)device->free(data);
-  });
-  if (Status s = binding_->setWorkspace(*memory, bytes); !s.isOk())
-    return s;
-  workspaces_.push_back(std::move(owner));
-  return device().fill(*memory, 0, binding_->bytesToZero(bytes), stream);
-}
-
 /// Whether the kernel ahead on the stream is not one that writes slots which
 /// this kernel reads before it waits: copies, zeros and commits come between
 /// steps. One launch that waits for all before it is enough for all layers on
@@ -169,15 +139,7 @@ Status LayerKernel::prepare(const GDNMetadataView &step, const gdnrt_run &run,
         !s.isOk())
       return s;
   binding_->allowDependentLaunch(mayOverlap(stream));
-  if (!shared_ || sharesWorkspace_)
-    return {};
-  const gdnrt_workspace_size &size = shared_->size();
-  if (Status s = binding_->shareWorkspace(shared_->data(), size.total_bytes,
-                                          size.counter_bytes);
-      !s.isOk())
-    return s;
-  sharesWorkspace_ = true;
-  return {};
+  return workspaces_.give(device(), *binding_, stream);
 }
 
 Status LayerKernel::checkCapture(const GDNMetadataView &step,
@@ -218,9 +180,11 @@ Status LayerKernel::check(const GDNMetadataView &step, const gdnrt_run &run,
   if (Status s = prepare(step, run, tokens, count, stream); !s.isOk())
     return s;
   if (Status s = binding_->checkVariant(); !s.isOk()) {
-    if (shared_ || binding_->hasPlace())
+    if (workspaces_.isShared(stream) || binding_->hasPlace())
       return s;
-    if (Status taken = giveWorkspace(stream.stream); !taken.isOk())
+    if (Status taken =
+            workspaces_.take(kernel_->device, *binding_, stream.stream);
+        !taken.isOk())
       return taken;
   }
   if (kernel_->debugChecks) {
@@ -236,15 +200,6 @@ Status LayerKernel::check(const GDNMetadataView &step, const gdnrt_run &run,
   return {};
 }
 
-/// A graph keeps the workspace that it was captured with.
-Status LayerKernel::keepForGraph(void *stream) {
-  if (sharesWorkspace_)
-    return device().keepForGraph(stream, shared_);
-  if (!workspaces_.empty())
-    return device().keepForGraph(stream, workspaces_.back());
-  return {};
-}
-
 Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
                            const gdnrt_named_arg *tokens, size_t count,
                            const LaunchStream &stream) {
@@ -254,9 +209,11 @@ Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
     if (Status s = prepare(step, run, tokens, count, stream); !s.isOk())
       return s;
   prepared_ = nullptr;
+  // A graph keeps the workspace that it was captured with.
   if (stream.capturing)
-    if (Status s = keepForGraph(stream.stream); !s.isOk())
-      return s;
+    if (auto kept = workspaces_.kept(stream))
+      if (Status s = device().keepForGraph(stream.stream, kept); !s.isOk())
+        return s;
   // Read first: what is noted from here on is not behind this launch.
   const uint64_t writes = device().poolWrites();
   const bool waits = !binding_->allowsDependentLaunch();

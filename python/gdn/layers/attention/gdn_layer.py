@@ -52,7 +52,8 @@ class Workspace(_Handle):
     """Memory in which all of `layers` work, one after another on one stream: as much as the
     one that needs most has to have for steps of up to `rows` sequences and `tokens` tokens. Taken
     once, or `memory`: bytes of the device, 64-byte aligned, which it keeps; work on `stream`
-    follows. See gdnrt_workspace_create and gdnrt_workspace_wrap."""
+    follows. With `only` it is for launches on `stream` alone, so that batches on several streams
+    may overlap. See gdnrt_workspace_create and gdnrt_workspace_wrap."""
 
     def __init__(
         self,
@@ -61,6 +62,8 @@ class Workspace(_Handle):
         tokens: int,
         memory: object = None,
         stream: object = None,
+        *,
+        only: bool = False,
     ):
         if not layers:
             raise ValueError("layers: expected at least one")
@@ -83,7 +86,10 @@ class Workspace(_Handle):
         super().__init__(runtime, handle, "gdnrt_workspace_destroy")
         self.nbytes = size.total_bytes
         for layer in layers:
-            layer.share_workspace(self)
+            if only:
+                layer.share_workspace_on(stream, self)
+            else:
+                layer.share_workspace(self)
 
 
 class GDNLayer(_Handle):
@@ -117,6 +123,7 @@ class GDNLayer(_Handle):
         raw = _serving_abi.Kernels(**{kind: k._handle for kind, k in kernels.items()})
         handle = runtime.create("gdnrt_gdn_layer_create", c.byref(raw), named, len(fixed))
         super().__init__(runtime, handle, "gdnrt_gdn_layer_destroy")
+        self._workspaces: dict[int | None, Workspace | None] = {}
         if any(kernel.batch_invariant for kernel in kernels.values()):
             self.set_batch_invariant()
         logger.info("a layer with %s", self.serves)
@@ -159,6 +166,13 @@ class GDNLayer(_Handle):
         handle = None if workspace is None else workspace._handle
         self._runtime.call("gdnrt_gdn_layer_share_workspace", self._handle, handle)
         self._workspace = workspace
+
+    def share_workspace_on(self, stream: object, workspace: Workspace | None) -> None:
+        """See gdnrt_gdn_layer_share_workspace_on_stream."""
+        handle = None if workspace is None else workspace._handle
+        name = "gdnrt_gdn_layer_share_workspace_on_stream"
+        self._runtime.call(name, self._handle, handle, _stream(stream))
+        self._workspaces[_stream(stream)] = workspace
 
     def forward(
         self,
