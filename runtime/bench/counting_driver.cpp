@@ -38,6 +38,10 @@ Counter counters[numCalls] = {
 };
 bool isCounting = false;
 int64_t mallocsInside = 0;
+using SetMemory = Result (*)(Address, unsigned char, size_t, Stream);
+SetMemory setMemory = nullptr;
+Address room = 0;
+constexpr size_t roomBytes = size_t{1} << 30;
 double launchUs = 0;
 
 template <Call call, typename Function> struct Counted;
@@ -153,5 +157,17 @@ void *makeStream(const char *library) {
     return &standIn;
   Stream stream = nullptr;
   constexpr unsigned isNonBlocking = 1;
-  return create(&stream, isNonBlocking) == kSuccess ? stream : nullptr;
+  if (create(&stream, isNonBlocking) != kSuccess)
+    return nullptr;
+  auto allocate =
+      reinterpret_cast<Result (*)(Address *, size_t)>(find("cuMemAlloc_v2"));
+  setMemory = reinterpret_cast<SetMemory>(find("cuMemsetD8Async"));
+  if (!allocate || allocate(&room, roomBytes) != kSuccess)
+    setMemory = nullptr;
+  return stream;
+}
+
+void occupy(void *stream) {
+  if (setMemory)
+    setMemory(room, 0, roomBytes, static_cast<Stream>(stream));
 }

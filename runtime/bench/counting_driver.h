@@ -32,5 +32,8 @@ DriverCalls stopCounting();
 /// Makes the primary context of GPU 0 current on this thread, as it is in an
 /// engine, and a stream in it: null if the driver, a library, gives none.
 void *makeStream(const char *library);
+/// Gives the stream work for some hundred microseconds. Stand-ins of the driver
+/// have none.
+void occupy(void *stream);
 
 #endif // GDNRT_BENCH_COUNTING_DRIVER_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Samples of the host are taken step by step. The GPU has nothing to do when a
-// step begins, or it still has the steps before, up to eight of them. What the
-// driver is asked, and what is allocated, is counted in steps of their own.
+// Times of the host are taken step by step. The GPU has nothing to do when a
+// step begins, or it is busy for longer than eight steps take the host. What
+// the driver is asked, and what is allocated, is counted in steps of their own.
 
 #include "device_step_time.h"
 #include "counting_driver.h"
@@ -21,7 +21,8 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 constexpr int kCounted = 50, kWarmUp = 50;
-/// Steps ahead of one: few enough that no queue of the driver is full.
+/// Steps behind one piece of work of the GPU: few enough that no queue of the
+/// driver is full.
 constexpr int kInFlight = 8;
 
 struct DeviceCase {
@@ -66,6 +67,8 @@ static void repeat(ServedStep &step, bool isIdle, int rounds,
   for (int round = 0; round < rounds; ++round) {
     if (isIdle || round % kInFlight == 0)
       step.synchronize();
+    if (!isIdle && round % kInFlight == 0)
+      occupy(step.stream());
     once();
   }
   step.synchronize();

@@ -51,6 +51,7 @@ public:
   /// bindings, which are made by the first call, of the step built last.
   void launch();
   void synchronize();
+  void *stream() const { return stream_; }
   /// A request leaves, and another takes its place.
   void exchangeRequest();
 

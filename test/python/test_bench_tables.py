@@ -417,7 +417,7 @@ HOST_ROW = {
 def test_what_a_step_costs_the_host():
     report = REPORT | {"rows": [HOST_ROW]}
     text = step_tables.markdown(report)
-    assert "| decode | 256 | idle | 1.50 | 1.00 | 0.25 | 2.25 | 2.00 | 1 | 3 | 0 | 0 |" in text
+    assert "| decode | idle | 256 | 1.50 | 1.00 | 0.25 | 2.25 | 2.00 | 1 | 3 | 0 | 0 |" in text
     assert tables.host(report) == ""  # which has rows without parts
 
 

@@ -23,9 +23,9 @@ _MIXED = (
 )
 _HOST = (
     'Time of the host through the C ABI, medians. "Beside launches" is a step less `gdnrt_launch` '
-    "of the same kernels, bound by hand. A step begins when the GPU has nothing to do (idle) or "
-    "up to eight steps. Calls of the driver are those that are no launch and do not ask for the "
-    "context of the thread; allocations are ours, not the driver's."
+    "of the same kernels, bound by hand. The GPU has nothing to do when a step begins (idle), or "
+    "is busy. Calls of the driver are those that are no launch and do not ask for the context of "
+    "the thread; allocations are ours, not the driver's."
 )
 
 
@@ -130,16 +130,16 @@ def is_of_host(row: dict) -> bool:
 
 
 def _host(report: dict) -> list[str]:
-    header = ["step", "sequences", "GPU", "beside launches, us", *(f"{p}, us" for p in _PARTS)]
+    header = ["step", "GPU", "sequences", "beside launches, us", *(f"{p}, us" for p in _PARTS)]
     header += ["launches", "calls of the driver", "allocations", "waits"]
     table = []
     for row in filter(is_of_host, report["rows"]):
         config = row["config"]
         times = [f"{row[name]:.2f}" for name in ("us", *(f"{part}_us" for part in _PARTS))]
         counts = ("launches", "driver_calls", "allocations", "synchronisations")
-        where = [config["step"], str(config["N"]), config["variant"]]
+        where = [config["step"], config["variant"], str(config["N"])]
         table.append([*where, *times, *(f"{row[name]:g}" for name in counts)])
-    return ["## The host", "", _HOST, "", *lines_of(header, table)] if table else []
+    return ["## The host", "", _HOST, "", *lines_of(header, table, left=2)] if table else []
 
 
 def markdown(report: dict) -> str:
