@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The host's time for a decode step, and what it allocates: nothing.
+// The host's time for a step, and what it allocates: nothing.
 //
 //   gdnrt_step_time IMAGE [--check] [--json]
+//   gdnrt_step_time IMAGE --device=cuda [--check] [--json]
 //
-// IMAGE has an entry decode. Times are the median, least and most of many
-// rounds, per step. --check exits with 1 if one layer with a batch of 1 takes
-// more than 5 us at its best, or of 256 more than 20 us, or anything allocates.
+// IMAGE has an entry decode, the first of which is taken. Times are the median,
+// least and most of many rounds, per step, on a device that runs nothing.
+// --check exits with 1 if one layer with a batch of 1 takes more than 5 us at
+// its best, or of 256 more than 20 us, or anything allocates.
+//
+// On a GPU the time is what a step takes beside its bare launches, and --check
+// is of allocations, waits and calls of the driver. An image of gdn-compile
+// --mixed-batch --verify=slots has a step of all kinds of sequences there.
 
 #include "counting_malloc.h"
-#include "decode_step.h"
+#include "device_step_time.h"
+#include "served_step.h"
 
 #include <CLI/CLI.hpp>
 
@@ -70,17 +77,32 @@ static Times measure(const std::function<void()> &step) {
 }
 
 int main(int argc, char **argv) {
-  std::string image;
-  bool checks = false, isJson = false;
-  CLI::App app("The host's time for a decode step");
+  DeviceStepOptions options;
+  std::string &image = options.image, device = "null";
+  bool checks = false;
+  bool &isJson = options.isJson;
+  CLI::App app("The host's time for a step");
   app.add_option("image", image, "an image with an entry decode")->required();
   app.add_flag("--check", checks, "fail where a step is slow or allocates");
   app.add_flag("--json", isJson, "print JSON");
+  app.add_option("--device", device, "null, or cuda: GPU 0")
+      ->check(CLI::IsMember({"null", "cuda"}));
+  app.add_option("--driver", options.driver, "the library of the driver");
+  app.add_option("--rounds", options.rounds, "steps of each part, on a GPU")
+      ->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
+  if (device == "cuda")
+    return measureOnDevice(options) || !checks ? 0 : 1;
+  gdnrt_device *null = nullptr;
+  if (gdnrt_device_create_null(&null, nullptr) != GDNRT_OK)
+    return 1;
   bool isGood = true;
   const char *separator = "[";
   for (const Case &each : kCases) {
-    DecodeStep step(image, each.batch, each.layers);
+    StepShape shape;
+    shape.decodes = each.batch;
+    shape.layers = each.layers;
+    ServedStep step(null, image, shape);
     Times times = measure([&] {
       if (each.requestsChange)
         step.exchangeRequest();
@@ -111,5 +133,6 @@ int main(int argc, char **argv) {
   }
   if (isJson)
     std::printf("]\n");
+  gdnrt_device_destroy(null);
   return checks && !isGood ? 1 : 0;
 }

@@ -303,6 +303,22 @@ ROW_FIELDS = {
     "floor_us",
     "mallocs",
     "state_TBps",
+    # Of a step of all kinds of sequences, and of the host's part of a step.
+    "same_bits_as_launches",
+    "difference_to_split",
+    "step_us",
+    "build_us",
+    "upload_us",
+    "forward_us",
+    "launch_us",
+    "driver_launch_us",
+    "launches",
+    "driver_calls",
+    "context_queries",
+    "allocations",
+    "driver_allocations",
+    "synchronisations",
+    "calls",
 }
 ALL_SUITES = ("decode", "verify", "prefill", "packed", "prologue", "norm")
 ALL_SUITES += ("cpu", "host", "compile", "first call", "step")
@@ -334,9 +350,100 @@ def test_a_step_through_a_layer_is_as_fast_as_its_kernel():
     for key in kernels:
         assert times["gdn layer", *key] <= 1.03 * times["gdn kernel", *key]
     assert times["gdn layer", "float32", 1] <= 3.5
+    # In the mean of all sizes, where peers were measured.
+    for peer, values in step_tables.ratios(report).items():
+        assert peer != "vLLM rule alone" or step_tables.mean(values) >= 1.15
     table = step_tables.markdown(report)
     assert "| 16, 32 | float32 | 1 |" in table
     assert step_tables.markdown(report | {"rows": []}) == ""
+
+
+def step_row(impl: str, variant: str, us: float, state: str = "float32", **more) -> dict:
+    config = {"Hk": 16, "Hv": 32, "state": state, "N": 1, "step": "decode", "variant": variant}
+    return {"suite": "step", "impl": impl, "config": config, "us": us, "error_o": 1e-3} | more
+
+
+def test_steps_beside_the_rule_alone_of_others():
+    rows = [step_row("gdn layer", "dependent", 4.0), step_row("gdn layer", "waits", 5.0)]
+    rows += [step_row("vLLM rule alone", name, us) for name, us in (("a", 9.0), ("b", 6.0))]
+    rows += [step_row("gdn layer", "dependent", 2.0, "bfloat16")]
+    rows += [step_row("vLLM rule alone", "a", 4.0, "bfloat16", error_o=2e-3)]
+    report = REPORT | {"rows": rows}
+    (values,) = step_tables.ratios(report).values()
+    assert list(values.values()) == [1.5, 2.0]
+    text = step_tables.markdown(report)
+    assert "| 16, 32 | float32 | 1 | 4.00 | 6.00 | 1.50 | 1.0e-03 | 1.0e-03 |" in text
+    assert "| 16, 32 | bfloat16 | 1 | 2.00 | 4.00 | 2.00 | 1.0e-03 | 2.0e-03 |" in text
+    assert "Means: vLLM rule alone 1.75." in text
+    assert "layer to kernel" not in text  # the kernel was not measured
+
+
+def test_a_step_of_all_kinds_of_sequences():
+    config = {"Hk": 16, "Hv": 32, "state": "float32", "step": "mixed", "decodes": 64}
+    config |= {"verifies": 16, "columns": 4, "prefills": 4, "prompt": 1024}
+    times = {
+        ("gdn layer", "graph"): 300.0,
+        ("gdn layer", "launches"): 310.0,
+        ("gdn layer split", "launches"): 400.0,
+        ("gdn kernel", "verify alone"): 150.0,
+        ("gdn kernel", "prefill alone"): 130.0,
+    }
+    rows = [
+        step_row(impl, variant, us) | {"config": config | {"variant": variant}}
+        for (impl, variant), us in times.items()
+    ]
+    text = step_tables.markdown(REPORT | {"rows": rows})
+    what = "64 of 1 token, 16 verified of 4, 4 of 1024"
+    assert f"| {what} | 300.0 | 310.0 | 400.0 | 150.0 | 130.0 | 1.07 | 0.75 | 1.0e-03 |" in text
+    assert step_tables.markdown(REPORT | {"rows": rows[1:]}) == ""
+
+
+HOST_ROW = {
+    "suite": "host",
+    "impl": "gdn layer",
+    "config": {"variant": "idle", "step": "decode", "N": 256, "layers": 1},
+    "us": 1.5,
+    "build_us": 1.0,
+    "upload_us": 0.25,
+    "forward_us": 2.25,
+    "launch_us": 2.0,
+    "launches": 1,
+    "driver_calls": 3,
+    "allocations": 0,
+    "synchronisations": 0,
+}
+
+
+def test_what_a_step_costs_the_host():
+    report = REPORT | {"rows": [HOST_ROW]}
+    text = step_tables.markdown(report)
+    assert "| decode | idle | 256 | 1.50 | 1.00 | 0.25 | 2.25 | 2.00 | 1 | 3 | 0 | 0 |" in text
+    assert tables.host(report) == ""  # which has rows without parts
+
+
+def test_reports_are_joined(tmp_path, capsys):
+    one = REPORT | {"commit": "1", "versions": {"torch": "2"}, "rows": REPORT["rows"][:1]}
+    two = one | {"versions": {"vllm": "3"}, "rows": REPORT["rows"][1:2]}
+    parts = {"one": one, "two": two, "rows": [HOST_ROW], "other": one | {"device": "GPU 2"}}
+    for name, part in parts.items():
+        (tmp_path / name).write_text(json.dumps(part))
+    output = tmp_path / "joined.json"
+
+    def join(*names):
+        paths = [str(tmp_path / name) for name in names]
+        return bench.main(["join", *paths, f"--output={output}"])
+
+    assert join("one", "two", "rows") == 0
+    joined = json.loads(output.read_text())
+    assert joined["rows"] == [*REPORT["rows"][:2], HOST_ROW]
+    assert joined["versions"] == {"torch": "2", "vllm": "3"}
+    for names, message in (
+        (["one", "other"], "device: expected GPU <1>, got GPU 2"),
+        (["rows"], "parts: expected a report"),
+    ):
+        with pytest.raises(SystemExit):
+            join(*names)
+        assert message in capsys.readouterr().err
 
 
 def test_table_command(tmp_path, capsys):

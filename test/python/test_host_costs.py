@@ -5,6 +5,7 @@ on a GPU."""
 
 import ctypes as c
 import json
+import subprocess
 
 import pytest
 
@@ -60,6 +61,26 @@ def test_launches_are_counted_in_c():
     assert calls == [(1, None, 2)] * 2
     assert loop(c.cast(count, c.c_void_p), 1, None, 2, 5) == 1
     assert len(calls) == 3
+
+
+def test_a_step_asks_little_of_the_driver(build_dir, tool, tmp_path):
+    """The metadata's copy, and whether the stream is captured, twice; over the stand-in."""
+    image = tmp_path / "image.gdnk"
+    options = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--only=decode", "--target=sm_90a"]
+    done = tool("gdn-compile", *options, "-o", image)
+    assert done.returncode == 0, done.stderr
+    program = build_dir / "bin/gdnrt_step_time"
+    driver = build_dir / "lib/libgdnrt_fake_cuda.so"
+    options = ["--device=cuda", f"--driver={driver}", "--rounds=20", "--json", "--check"]
+    done = subprocess.run([program, image, *options], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(done.stdout)
+    assert [row["config"]["N"] for row in rows] == [1, 1, 256, 256]
+    for row in rows:
+        assert row["calls"]["cuMemcpyHtoDAsync_v2"] == row["launches"] == 1
+        assert row["calls"]["cuStreamIsCapturing"] == 2
+        assert (row["driver_calls"], row["synchronisations"]) == (3, 0)
+        assert row["allocations"] == 0
 
 
 def test_what_takes_too_long_fails():

@@ -6,7 +6,16 @@ import json
 import sys
 from pathlib import Path
 
-from . import grid, packed_compile, packed_tables, prefill_tables, prologue_tables, tables
+from . import (
+    grid,
+    packed_compile,
+    packed_tables,
+    prefill_tables,
+    prologue_tables,
+    step_tables,
+    tables,
+)
+from .report import join, save
 
 _BUILD = Path(__file__).resolve().parents[3] / "build/release"
 _LIBRARY, _COMPILER = _BUILD / "lib/libgdnrt.so", _BUILD / "bin/gdn-compile"
@@ -126,6 +135,9 @@ def main(arguments: list[str] | None = None) -> int:
         "--peers", nargs="+", default=[], help="these alone; else all that are there"
     )
     packed.add_argument("--no-peers", action="store_true")
+    joined = commands.add_parser("join", help="make one report of several of one device")
+    joined.add_argument("parts", type=Path, nargs="+", help="reports, and rows alone")
+    joined.add_argument("--output", type=Path, required=True, help="write the report as JSON")
     table = commands.add_parser("table", help="print a report as tables")
     table.add_argument("report", type=Path)
     plot = commands.add_parser("plot", help="draw reports in one picture")
@@ -151,7 +163,7 @@ def main(arguments: list[str] | None = None) -> int:
 
         report = prologue.measure(options)
         if options.output:
-            options.output.write_text(json.dumps(report, indent=1) + "\n")
+            save(options.output, report)
         print(prologue_tables.markdown(report))
         return 0
     if options.command == "packed":
@@ -166,11 +178,17 @@ def main(arguments: list[str] | None = None) -> int:
 
         report = costs.measure(options)
         if options.output:
-            options.output.write_text(json.dumps(report, indent=1) + "\n")
+            save(options.output, report)
         print(tables.host(report))
         late = costs.failures(report)
         print("\n".join(late))
         return 1 if late else 0
+    if options.command == "join":
+        try:
+            save(options.output, join([json.loads(path.read_text()) for path in options.parts]))
+        except ValueError as error:
+            parser.error(str(error))
+        return 0
     if options.command == "plot":
         from . import drawing, pictures
 
@@ -184,6 +202,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(prefill_tables.markdown(report))
     print(packed_tables.markdown(report))
     print(prologue_tables.markdown(report))
+    print(step_tables.markdown(report))
     print(tables.host(report))
     return 0
 

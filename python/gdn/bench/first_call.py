@@ -20,6 +20,8 @@ import time
 from importlib import metadata
 from pathlib import Path
 
+from .report import save
+
 # One sequence, with the heads of Qwen3.5-4B.
 SET, KEYS, VALUES = "1x256", 16, 32
 PEERS = {"fla": "fla", "flashqla": "flash_qla", "flashinfer": "flashinfer"}
@@ -166,7 +168,7 @@ def main() -> int:
         else:
             report["not_measured"].append({"impl": run[0], "reason": reason})
     if options.output:
-        options.output.write_text(json.dumps(report, indent=1) + "\n")
+        save(options.output, report)
     return 0
 
 

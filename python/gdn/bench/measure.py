@@ -2,9 +2,9 @@
 """Measures decode steps of an image's entries beside the yardstick and the peers.
 All implementations of a configuration take turns on the same sets of states."""
 
+import argparse
 import datetime
 import importlib
-import json
 import subprocess
 import time
 import traceback
@@ -21,6 +21,7 @@ from ..runtime import Kernel, Runtime
 from . import decode, host, limits, prototype, stream, verify, verify_ours
 from .inputs import Inputs, make_step
 from .peers import PEERS
+from .report import save
 from .timing import first_call_ms, host_times, time_calls
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -69,6 +70,22 @@ def describe(of: str | None = None) -> dict:
     }
     torch.cuda.empty_cache()
     return report
+
+
+def parse(parser: argparse.ArgumentParser):
+    """The arguments of a program that measures and writes a report. The context is there then."""
+    parser.add_argument("--library", type=Path, help="libgdnrt.so, else the installed one")
+    parser.add_argument("--commit", help="that images are of; that of this tree by default")
+    parser.add_argument("--output", type=Path, help="write the report as JSON")
+    options = parser.parse_args()
+    torch.zeros(1, device="cuda")
+    return options
+
+
+def write(options, rows: list[dict]) -> None:
+    """The rows as a report, to `options.output` if there is one."""
+    if options.output:
+        save(options.output, describe(options.commit) | {"rows": rows})
 
 
 class Report:
@@ -240,5 +257,5 @@ def measure(options) -> dict:
     report |= {"failed": failed} if failed else {}
     report["rows"] = rows
     if options.output:
-        options.output.write_text(json.dumps(report, indent=1) + "\n")
+        save(options.output, report)
     return report

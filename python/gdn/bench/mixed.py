@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from .. import reference
+from ..checks import relative_error
 from ..layers.attention import (
     CommonAttentionMetadata,
     GDNAttentionMetadataBuilder,
@@ -24,6 +25,7 @@ from ..layers.attention import (
 )
 from ..runtime import Pool, Runtime
 from . import measure
+from .inputs import to_host
 from .timing import time_calls
 
 HK, HV, D, WIDTH = 16, 32, 128, 4
@@ -58,8 +60,11 @@ class Model:
     def __init__(self, runtime: Runtime, image: Path, layers: int, rows: int, columns: int):
         self.runtime, self.device = runtime, runtime.cuda()
         self.columns = columns
-        kernels = layer_kernels(self.device, runtime.image(image))
-        self.layers = []
+        loaded = runtime.image(image)
+        kernels = layer_kernels(self.device, loaded)
+        entry = next(name for name in loaded.entries if name.startswith("verify"))
+        self.rule = reference.Layer.of(loaded.attributes(entry))
+        self.layers, self.weights = [], []
         generator = torch.Generator("cuda").manual_seed(5)
 
         def normal(*shape, scale=1.0, dtype=torch.bfloat16):
@@ -72,14 +77,14 @@ class Model:
                 "conv_pool": normal(rows * columns + 1, CHANNELS, WIDTH - 1),
                 "state_pool": normal(rows * columns + 1, HV, D, D, scale=0.1, dtype=torch.float32),
             }
-            layer = GDNLayer(
-                kernels,
-                conv_weight=normal(CHANNELS, WIDTH, scale=0.5),
-                A_log=normal(HV, dtype=torch.float32),
-                dt_bias=normal(HV, dtype=torch.float32),
-                **{name: Pool(pool) for name, pool in pools.items()},
-            )
-            self.layers.append((layer, pools))
+            weights = {
+                "conv_weight": normal(CHANNELS, WIDTH, scale=0.5),
+                "A_log": normal(HV, dtype=torch.float32),
+                "dt_bias": normal(HV, dtype=torch.float32),
+            }
+            shared = {name: Pool(pool) for name, pool in pools.items()}
+            self.layers.append((GDNLayer(kernels, **weights, **shared), pools))
+            self.weights.append(weights)
 
     def share_workspace(self, rows: int, tokens: int) -> None:
         layers = [layer for layer, _ in self.layers]
@@ -122,6 +127,50 @@ class Model:
             )
             for layer, _ in self.layers
         ]
+
+
+@dataclass
+class Sequence:
+    """What a sequence of a step should leave, in float64, and where."""
+
+    tokens: slice
+    slot: int  # with the state after the last token
+    core: np.ndarray
+    state: np.ndarray
+
+    def errors(self, core: torch.Tensor, states: torch.Tensor) -> tuple[float, float]:
+        return (
+            relative_error(to_host(core[self.tokens]), self.core),
+            relative_error(to_host(states[self.slot]), self.state),
+        )
+
+
+def references(model: Model, batch: Batch, inputs, slots: np.ndarray) -> list[Sequence]:
+    """Of the first sequence of each kind, from the states that the first layer has now."""
+    starts = np.concatenate([[0], np.cumsum(batch.lengths)])
+    weights = {name: to_host(value) for name, value in model.weights[0].items()}
+    gates = (weights["A_log"], weights["dt_bias"])
+    pools = model.layers[0][1]
+    kinds = [batch.drafts < 0, batch.drafts == 0, batch.drafts > 0]
+    found = []
+    for row in (int(np.flatnonzero(kind)[0]) for kind in kinds if kind.any()):
+        part = slice(int(starts[row]), int(starts[row + 1]))
+        qkv, a, b = (to_host(inputs[name][part]) for name in ("qkv", "a", "b"))
+        window, state = (
+            to_host(pools[name][slots[row, 0]]) for name in ("conv_pool", "state_pool")
+        )
+        mixed, _ = reference.convolve(qkv, window, weights["conv_weight"])
+        core, state = reference.delta_rule(model.rule, mixed, state, *gates, a, b)
+        # Verified tokens leave a state each, all others the last one.
+        last = slots[row, max(int(batch.drafts[row]), 0)]
+        found.append(Sequence(part, int(last), core, state))
+    return found
+
+
+def errors_of(expected: list[Sequence], core: torch.Tensor, states: torch.Tensor) -> dict:
+    """The largest of the sequences."""
+    pairs = zip(*(each.errors(core, states) for each in expected), strict=True)
+    return dict(zip(("error_o", "error_state"), map(max, pairs), strict=True))
 
 
 def eager(calls, steps: int = 30) -> dict[str, float]:
@@ -188,12 +237,19 @@ def run(options, runtime: Runtime) -> list[dict]:
     split_calls = plain.calls(split, inputs)
 
     # The first layer of both, from the same states.
+    states, split_states = (model.layers[0][1]["state_pool"] for model in (mixed, plain))
     before = {name: pool.clone() for name, pool in mixed.layers[0][1].items()}
+    expected = references(mixed, shuffled, in_order, table[order])
+    expected_split = references(plain, batch, inputs, table)
     whole_calls[0]()
     split_calls[0]()
     torch.cuda.synchronize()
     eager_bits = in_order["core"].clone()
     gap = difference(in_order["core"], inputs["core"][places])
+    errors = {
+        ("gdn layer", "launches"): errors_of(expected, in_order["core"], states),
+        ("gdn layer split", "launches"): errors_of(expected_split, inputs["core"], split_states),
+    }
     for name, pool in mixed.layers[0][1].items():
         pool.copy_(before[name])
     graph = torch.cuda.CUDAGraph()
@@ -202,30 +258,29 @@ def run(options, runtime: Runtime) -> list[dict]:
     in_order["core"].fill_(float("nan"))
     graph.replay()
     torch.cuda.synchronize()
-    same = bool(torch.equal(in_order["core"], eager_bits))
+    errors["gdn layer", "graph"] = errors_of(expected, in_order["core"], states) | {
+        "same_bits_as_launches": bool(torch.equal(in_order["core"], eager_bits)),
+        "difference_to_split": gap,
+    }
 
-    config = {"Hk": HK, "Hv": HV, "dk": D, "dv": D, "decodes": options.decodes}
+    config = {"Hk": HK, "Hv": HV, "dk": D, "dv": D, "N": rows, "decodes": options.decodes}
     config |= {"verifies": options.verifies, "columns": columns, "prefills": options.prefills}
     config |= {"prompt": options.prompt, "io": "bfloat16", "state": "float32", "step": "mixed"}
-    found = []
-
-    def add(impl: str, times: dict, **more) -> None:
-        found.append({"suite": "step", "impl": impl, "config": config, **times, **more})
-        print(f"step mixed {impl:18} {times['us']:9.2f} us", more or "", flush=True)
-
-    measured: dict[str, list] = {}
+    measured: dict[tuple[str, str], list] = {}
     for _ in range(_TURNS):
-        measured.setdefault("gdn layer", []).append(time_calls(whole_calls))
-        measured.setdefault("gdn layer split", []).append(eager(split_calls))
-        measured.setdefault("gdn layer, launches", []).append(eager(whole_calls))
+        measured.setdefault(("gdn layer", "graph"), []).append(time_calls(whole_calls))
+        measured.setdefault(("gdn layer", "launches"), []).append(eager(whole_calls))
+        measured.setdefault(("gdn layer split", "launches"), []).append(eager(split_calls))
         for name, (calls, _) in alone.items():
-            measured.setdefault(f"{name} alone", []).append(time_calls(calls))
-    for impl, turns in measured.items():
+            form = ("gdn kernel", f"{name} alone")
+            measured.setdefault(form, []).append(time_calls(calls))
+    found = []
+    for (impl, variant), turns in measured.items():
         best = sorted(turns, key=lambda t: t["us"])[_TURNS // 2]
-        more = {}
-        if impl == "gdn layer":
-            more = {"same_bits_as_launches": same, "difference_to_split": gap}
-        add(impl, best, **more)
+        more = errors.get((impl, variant), {})
+        own = config | {"variant": variant}
+        found.append({"suite": "step", "impl": impl, "config": own, **best, **more})
+        print(f"step mixed {impl:16} {variant:14} {best['us']:9.2f} us", more or "", flush=True)
     return found
 
 
@@ -233,22 +288,14 @@ def main() -> int:
     parser = argparse.ArgumentParser("mixed", description=__doc__)
     parser.add_argument("mixed", type=Path, help="--mixed-batch --verify=slots --layout=split ..")
     parser.add_argument("plain", type=Path, help="the same without --mixed-batch")
-    parser.add_argument("--library", type=Path)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--decodes", type=int, default=64)
     parser.add_argument("--verifies", type=int, default=16)
     parser.add_argument("--prefills", type=int, default=4)
     parser.add_argument("--columns", type=int, default=4, help="tokens of a verified row")
     parser.add_argument("--prompt", type=int, default=1024)
-    parser.add_argument("--commit", help="that the images are of; that of this tree by default")
-    parser.add_argument("--output", type=Path, help="write the report as JSON")
-    options = parser.parse_args()
-    torch.zeros(1, device="cuda")
-    runtime = Runtime(options.library) if options.library else Runtime()
-    rows = run(options, runtime)
-    if options.output:
-        report = measure.describe(options.commit) | {"rows": rows}
-        options.output.write_text(json.dumps(report, indent=1) + "\n")
+    options = measure.parse(parser)
+    measure.write(options, run(options, Runtime(options.library)))
     return 0
 
 

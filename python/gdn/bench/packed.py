@@ -3,7 +3,6 @@
 all in this process, in turn on the same inputs. What peers compile, others compile before, in
 processes beside each other; Triton then chooses here, alone, among what is compiled."""
 
-import json
 import time
 import traceback
 
@@ -17,6 +16,7 @@ from .packed_inputs import Problem, exact, make_problem
 from .peers.packed import PEERS, flashinfer_ready
 from .peers.prefill import PrefillPeer
 from .prefill import Measurement, bind_each
+from .report import save
 
 # The set whose results are compared with float64, with the fewest heads. Its times are not
 # those of sets that no cache holds.
@@ -109,7 +109,7 @@ class Run:
         limits.add_packed_limits(rows, self.report["ceilings"])
         self.report |= {"not_measured": self.measurement.not_measured, "rows": rows}
         if self.options.output:
-            self.options.output.write_text(json.dumps(self.report, indent=1) + "\n")
+            save(self.options.output, self.report)
 
 
 def compile_flashinfer(options) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from . import limits, prefill_prototype
 from .grid import Case, plan
+from .report import save
 
 Pair = tuple[int, int]
 # Runs one process with these arguments of gdn.bench.prefill, on this GPU, which may be "" for
@@ -101,7 +102,7 @@ class Run:
             add_part(self.report, heads, part, code)
             part.unlink(missing_ok=True)
             limits.add_prefill_limits(self.report["rows"], self.report["ceilings"])
-            self.options.output.write_text(json.dumps(self.report, indent=1) + "\n")
+            save(self.options.output, self.report)
 
     def one_after_the_other(self, device: str, all_cases: list[list[Case]]) -> None:
         for cases in all_cases:

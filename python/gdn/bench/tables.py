@@ -5,6 +5,7 @@ from collections import defaultdict
 
 from . import limits
 from .markdown_table import lines_of
+from .step_tables import is_of_host
 
 # What one table or plot has in common; its lines are the numbers of rows, N.
 _KEYS = {
@@ -109,7 +110,7 @@ def _ways(found: dict) -> list[str]:
 
 def host(report: dict) -> str:
     """What launches, loads and compiles cost the host, and what they may."""
-    found = [row for row in report["rows"] if row["suite"] == "host"]
+    found = [row for row in report["rows"] if row["suite"] == "host" and not is_of_host(row)]
     rows = []
     for row in found:
         config, limit = row["config"], row.get("limit_us")

@@ -73,6 +73,38 @@ def rule(step: Step, x: Inputs) -> Peer:
     return Peer(calls, lambda: output[:, 0], step.states_in_slots)
 
 
+def rule_of_gates(step: Step, x: Inputs) -> Peer:
+    """The other kernel of its layer: queries, keys and values apart, gates in the kernel."""
+    from vllm.third_party.flash_linear_attention.ops.fused_sigmoid_gating import (
+        fused_sigmoid_gating_delta_rule_update,
+    )
+
+    q, k, v = (part.transpose(0, 1) for part in x.heads_of(x.convolved))
+    starts = torch.arange(step.sizes.rows + 1, dtype=torch.int32, device="cuda")
+    left: dict = {}
+
+    def call(index: int, pools: dict[str, torch.Tensor]):
+        def run():
+            left[index] = fused_sigmoid_gating_delta_rule_update(
+                A_log=step.shared["A_log"],
+                a=x.a,
+                b=x.b,
+                dt_bias=step.shared["dt_bias"],
+                q=q,
+                k=k,
+                v=v,
+                initial_state=pools["state_pool"],
+                cu_seqlens=starts,
+                ssm_state_indices=pools["slots"],
+                use_qk_l2norm_in_kernel=True,
+            )[0]
+
+        return run
+
+    calls = [call(index, pools) for index, pools in enumerate(step.sets)]
+    return Peer(calls, lambda: left[0][0], step.states_in_slots)
+
+
 def decode_step(step: Step, x: Inputs) -> Peer:
     """Convolution, packed decode, norm."""
     core, output, mixed = x.new_output(), x.new_output(), torch.empty_like(x.mixed)
