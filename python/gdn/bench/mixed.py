@@ -17,6 +17,7 @@ import torch
 from .. import reference
 from ..checks import relative_error
 from ..layers.attention import (
+    BatchPlanner,
     CommonAttentionMetadata,
     GDNAttentionMetadataBuilder,
     GDNLayer,
@@ -193,6 +194,25 @@ def difference(a: torch.Tensor, b: torch.Tensor) -> float:
     return float((a.double() - b.double()).norm() / b.double().norm())
 
 
+def plan_call(options, model: Model, batch: Batch, slots: np.ndarray) -> Callable[[], object]:
+    """A call that plans the batch from arrays on the device, on the stream that is current."""
+    kernel = model.device.kernel(model.runtime.image(options.plan), "plan")
+    planner = BatchPlanner(
+        kernel, max_num_seqs=len(batch.lengths), num_speculative_tokens=model.columns - 1
+    )
+    arrays = [
+        torch.from_numpy(np.ascontiguousarray(array, dtype=np.int32)).cuda()
+        for array in (
+            np.concatenate([[0], np.cumsum(batch.lengths)]),
+            batch.lengths + 9,
+            slots,
+            batch.drafts,
+            np.ones(len(batch.lengths)),
+        )
+    ]
+    return lambda: planner.plan(*arrays, num_tokens=batch.tokens, max_num_prefills=options.prefills)
+
+
 def run(options, runtime: Runtime) -> list[dict]:
     rng = np.random.default_rng(3)
     columns = options.columns
@@ -263,6 +283,25 @@ def run(options, runtime: Runtime) -> list[dict]:
         "difference_to_split": gap,
     }
 
+    plan = plan_call(options, mixed, shuffled, table[order]) if options.plan else None
+    if plan:
+        for name, pool in mixed.layers[0][1].items():
+            pool.copy_(before[name])
+        planned_graph = torch.cuda.CUDAGraph()
+        plan()
+        with torch.cuda.graph(planned_graph):
+            mixed.calls(plan(), in_order)[0]()
+        in_order["core"].fill_(float("nan"))
+        planned_graph.replay()
+        torch.cuda.synchronize()
+        errors["gdn layer", "graph with plan"] = errors_of(expected, in_order["core"], states) | {
+            "same_bits_as_launches": bool(torch.equal(in_order["core"], eager_bits))
+        }
+
+    def planned_step():
+        for call in mixed.calls(plan(), in_order):
+            call()
+
     config = {"Hk": HK, "Hv": HV, "dk": D, "dv": D, "N": rows, "decodes": options.decodes}
     config |= {"verifies": options.verifies, "columns": columns, "prefills": options.prefills}
     config |= {"prompt": options.prompt, "io": "bfloat16", "state": "float32", "step": "mixed"}
@@ -271,6 +310,12 @@ def run(options, runtime: Runtime) -> list[dict]:
         measured.setdefault(("gdn layer", "graph"), []).append(time_calls(whole_calls))
         measured.setdefault(("gdn layer", "launches"), []).append(eager(whole_calls))
         measured.setdefault(("gdn layer split", "launches"), []).append(eager(split_calls))
+        if plan:
+            step = time_calls([planned_step])
+            of_layer = {name: us / len(mixed.layers) for name, us in step.items()}
+            measured.setdefault(("gdn layer", "graph with plan"), []).append(of_layer)
+            alone_plan = time_calls([plan] * 8)
+            measured.setdefault(("gdn kernel", "plan alone"), []).append(alone_plan)
         for name, (calls, _) in alone.items():
             form = ("gdn kernel", f"{name} alone")
             measured.setdefault(form, []).append(time_calls(calls))
@@ -288,6 +333,7 @@ def main() -> int:
     parser = argparse.ArgumentParser("mixed", description=__doc__)
     parser.add_argument("mixed", type=Path, help="--mixed-batch --verify=slots --layout=split ..")
     parser.add_argument("plain", type=Path, help="the same without --mixed-batch")
+    parser.add_argument("--plan", type=Path, help="an image with the entry plan of --mixed-batch")
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--decodes", type=int, default=64)
     parser.add_argument("--verifies", type=int, default=16)
