@@ -320,6 +320,8 @@ typedef struct gdnrt_gdn_metadata {
   /** 1: the arrays, query_start_loc of the runs included, are in memory of the
    *  device, and not in an arena; see batch_planner.h. */
   int64_t on_device;
+  /** What the builder knows of uploads; see gdnrt_metadata_upload_changed. */
+  void *uploaded;
 } gdnrt_gdn_metadata;
 GDNRT_STRUCT(gdnrt_gdn_metadata)
 
@@ -398,6 +400,16 @@ GDNRT_API gdnrt_status gdnrt_metadata_upload(gdnrt_device *device,
                                              const gdnrt_gdn_metadata *metadata,
                                              void *device_arena, void *stream,
                                              gdnrt_error *error);
+
+/** As gdnrt_metadata_upload, but copies nothing if `device_arena` has the
+ * arrays of the step already: if the last upload of the builder by this
+ * function was of the same bytes, to the same arena, on the same stream. Most
+ * steps that decode without speculation are like the step before. Nobody else
+ * may write the arena, and it must not be freed before the builder is
+ * destroyed. */
+GDNRT_API gdnrt_status gdnrt_metadata_upload_changed(
+    gdnrt_device *device, const gdnrt_gdn_metadata *metadata,
+    void *device_arena, void *stream, gdnrt_error *error);
 
 #ifdef __cplusplus
 }

@@ -129,6 +129,7 @@ class Metadata(Sized, c.Structure):
         ("num_expected_prefills", c.c_int64),
         ("spec_stride", c.c_int64),
         ("on_device", c.c_int64),
+        ("uploaded", c.c_void_p),
     ]
 
 
@@ -225,6 +226,7 @@ FUNCTIONS = {
         c.c_int,
         [c.POINTER(Kernels), c.POINTER(NamedArg), c.c_size_t, _OUT, _ERR],
     ),
+    "gdnrt_metadata_upload_changed": (c.c_int, [_P, c.POINTER(Metadata), _P, _P, _ERR]),
     "gdnrt_batch_planner_create": (
         c.c_int,
         [_P, c.POINTER(BatchPlannerOptions), _OUT, _ERR],

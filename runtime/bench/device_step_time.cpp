@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <string>
 #include <vector>
 
 using Clock = std::chrono::steady_clock;
@@ -28,6 +29,8 @@ constexpr int kInFlight = 8;
 struct DeviceCase {
   const char *what;
   StepShape shape;
+  /// Whether each step has another slot than the one before.
+  bool changes;
 };
 
 std::vector<DeviceCase> casesOf(bool isMixed) {
@@ -40,8 +43,11 @@ std::vector<DeviceCase> casesOf(bool isMixed) {
   mixed.verifies = 16;
   mixed.prefills = 4;
   if (isMixed)
-    return {{"mixed", mixed}};
-  return {{"decode", one}, {"decode", many}};
+    return {{"mixed", mixed, false}, {"mixed", mixed, true}};
+  return {{"decode", one, false},
+          {"decode", one, true},
+          {"decode", many, false},
+          {"decode", many, true}};
 }
 
 /// Sorted microseconds.
@@ -62,30 +68,33 @@ double since(Clock::time_point start) {
 } // namespace
 
 /// Calls `once` with the GPU as busy as is asked.
-static void repeat(ServedStep &step, bool isIdle, int rounds,
+static void repeat(ServedStep &step, bool isIdle, bool changes, int rounds,
                    const std::function<void()> &once) {
   for (int round = 0; round < rounds; ++round) {
     if (isIdle || round % kInFlight == 0)
       step.synchronize();
     if (!isIdle && round % kInFlight == 0)
       occupy(step.stream());
+    if (changes)
+      step.changeSlot();
     once();
   }
   step.synchronize();
 }
 
-static Parts measureParts(ServedStep &step, bool isIdle, int rounds) {
+static Parts measureParts(ServedStep &step, bool isIdle, bool changes,
+                          int rounds) {
   Parts parts;
   for (Samples *times : {&parts.step, &parts.build, &parts.upload,
                          &parts.forward, &parts.launch})
     times->us.reserve(static_cast<size_t>(rounds));
-  repeat(step, isIdle, kWarmUp, [&] { step.run(false); });
-  repeat(step, isIdle, rounds, [&] {
+  repeat(step, isIdle, changes, kWarmUp, [&] { step.run(false); });
+  repeat(step, isIdle, changes, rounds, [&] {
     const auto start = Clock::now();
     step.run(false);
     parts.step.us.push_back(since(start));
   });
-  repeat(step, isIdle, rounds, [&] {
+  repeat(step, isIdle, changes, rounds, [&] {
     const auto start = Clock::now();
     step.build();
     parts.build.us.push_back(since(start));
@@ -97,7 +106,7 @@ static Parts measureParts(ServedStep &step, bool isIdle, int rounds) {
     parts.forward.us.push_back(since(uploaded));
   });
   step.launch();
-  repeat(step, isIdle, rounds, [&] {
+  repeat(step, isIdle, changes, rounds, [&] {
     const auto start = Clock::now();
     step.launch();
     parts.launch.us.push_back(since(start));
@@ -190,16 +199,22 @@ bool measureOnDevice(const DeviceStepOptions &options) {
   for (const DeviceCase &each : casesOf(isOfMixedSteps(options.image))) {
     ServedStep step(device, options.image, each.shape, stream);
     for (bool isIdle : {true, false}) {
-      const Parts parts = measureParts(step, isIdle, options.rounds);
+      const Parts parts =
+          measureParts(step, isIdle, each.changes, options.rounds);
       const int64_t before = numMallocs();
       startCounting();
-      for (int round = 0; round < kCounted; ++round)
+      for (int round = 0; round < kCounted; ++round) {
+        if (each.changes)
+          step.changeSlot();
         step.run(false);
+      }
       const int64_t all = numMallocs() - before;
       const DriverCalls calls = stopCounting();
       const int64_t mallocs = all - calls.mallocs;
-      print(each, isIdle ? "idle" : "behind work", parts, calls, mallocs,
-            options.isJson, separator);
+      const std::string where = std::string(isIdle ? "idle" : "behind work") +
+                                (each.changes ? ", a slot changes" : "");
+      print(each, where.c_str(), parts, calls, mallocs, options.isJson,
+            separator);
       separator = ",\n ";
       isGood &= mallocs <= 0 && calls.count("cuStreamSynchronize") == 0 &&
                 calls.all() - calls.count("cuLaunchKernelEx") -

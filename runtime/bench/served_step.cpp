@@ -308,7 +308,8 @@ void ServedStep::upload() {
   gdnrt_error error;
   if (!arena_)
     arena_ = allocate(static_cast<int64_t>(metadata_.arena_bytes));
-  check(gdnrt_metadata_upload(device_, &metadata_, arena_, stream_, &error),
+  check(gdnrt_metadata_upload_changed(device_, &metadata_, arena_, stream_,
+                                      &error),
         error);
 }
 

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// The sequences of a step: decodes alone, or with others, in turns, for an
@@ -54,6 +55,9 @@ public:
   void *stream() const { return stream_; }
   /// A request leaves, and another takes its place.
   void exchangeRequest();
+  /// The first sequence gets the null slot, or its own again: what has to be
+  /// copied to the device differs from the step before.
+  void changeSlot() { std::swap(slots_[0], otherSlot_); }
 
 private:
   struct Kernel {
@@ -86,6 +90,7 @@ private:
 
   /// By rows of the step; slots by rows and columns.
   std::vector<int32_t> slots_, seqLens_, queryStartLoc_, accepted_, drafts_;
+  int32_t otherSlot_ = 0;
   int64_t slotColumns_ = 1;
   /// Activations, twice, by turns if they move.
   std::vector<std::vector<int64_t>> sizes_;

@@ -20,6 +20,13 @@ using MetadataOptions = gdnrt_metadata_options;
 using CommonMetadata = gdnrt_common_metadata;
 using GDNMetadata = gdnrt_gdn_metadata;
 
+/// The last upload of a builder's arrays, by gdnrt_metadata_upload_changed.
+struct Uploaded {
+  const void *arena = nullptr, *stream = nullptr;
+  size_t bytes = 0;
+  std::vector<int32_t> copy;
+};
+
 struct StepArrays {
   explicit StepArrays(const MetadataOptions &options);
   StepArrays(const StepArrays &) = delete;
@@ -70,6 +77,7 @@ struct StepArrays {
   };
   RowCounts used, filled;
 
+  Uploaded uploaded;
   std::vector<gdnrt_run> runs;
   int64_t numRunStarts = 0;
   /// For each sequence in the order of the non_spec arrays: its index in the

@@ -25,26 +25,6 @@ Status gdnrt::checkNamedArgs(const char *what, const gdnrt_named_arg *args,
   return {};
 }
 
-gdnrt_status gdnrt_metadata_upload(gdnrt_device *device,
-                                   const gdnrt_gdn_metadata *metadata,
-                                   void *device_arena, void *stream,
-                                   gdnrt_error *error) {
-  return guarded(error, [&]() -> Status {
-    if (!device)
-      return nullPointer("device");
-    gdnrt_gdn_metadata known;
-    if (Status s = readStruct("metadata", metadata, known); !s.isOk())
-      return s;
-    if (known.on_device)
-      return {};
-    if (!device_arena)
-      return nullPointer("device_arena");
-    const Range range(device->device->ranges(), "gdn.upload");
-    return device->device->upload(device_arena, known.arena, known.device_bytes,
-                                  stream);
-  });
-}
-
 gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
                                     const gdnrt_named_arg *fixed, size_t count,
                                     gdnrt_gdn_layer **layer,

@@ -265,6 +265,7 @@ Status MetadataBuilder::build(const CommonMetadata &common,
   m.zeros = {arrays_.zeros, arrays_.maxRows + 1};
 
   m.moves_states = movesStates();
+  m.uploaded = &arrays_.uploaded;
 
   const bool mixed = arrays_.options.mixed_batch != 0;
   Status built = mixed              ? buildMixed(arrays_, common, m)

@@ -96,6 +96,7 @@ void StepArrays::allocate() {
   constexpr size_t kLine = 16;
   arenaInts = layOut({nullptr});
   arena.assign(arenaInts + kLine, 0);
+  uploaded.copy.assign(deviceInts, 0);
   uintptr_t address = reinterpret_cast<uintptr_t>(arena.data());
   const size_t before = (64 - address % 64) % 64 / sizeof(int32_t);
   layOut({arena.data() + before});

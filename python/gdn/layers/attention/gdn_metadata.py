@@ -326,7 +326,7 @@ class GDNAttentionMetadataBuilder(_Handle):
         if self.device_arena is None:
             self.device_arena = self.device.empty((raw.arena_bytes,), np.uint8)
         self._runtime.call(
-            "gdnrt_metadata_upload",
+            "gdnrt_metadata_upload_changed",
             self.device._handle,
             c.byref(raw),
             self.device_arena.data,

@@ -3,6 +3,7 @@
 // Launches of layers over the stand-in of the driver: which of them may begin
 // before the kernel ahead of them has ended.
 
+#include "../../../../runtime/src/capi/handles.h"
 #include "../arrays.h"
 #include "../metadata_test.h"
 #include "cuda_test.h"
@@ -207,6 +208,40 @@ TEST_F(CudaLayer, CallsOfAStep) {
                                               "cuMemcpyHtoDAsync",
                                               "cuStreamIsCapturing"}));
   EXPECT_EQ(fakeCuda().count("cuCtxGetCurrent"), 3);
+}
+
+TEST_F(CudaLayer, UploadsWhatHasChanged) {
+  gdnrt_device handle;
+  handle.device = device;
+  alignas(16) char streams[2][16];
+  alignas(64) static char other[65536];
+  gdnrt_error error = {};
+  auto copies = [&](void *to, void *stream) {
+    fakeCuda().calls.clear();
+    step.struct_size = sizeof(step);
+    EXPECT_EQ(gdnrt_metadata_upload_changed(&handle, &step, to, stream, &error),
+              GDNRT_OK)
+        << error.message;
+    return fakeCuda().count("cuMemcpyHtoDAsync");
+  };
+  EXPECT_EQ(copies(arena, streams[0]), 1);
+  EXPECT_EQ(copies(arena, streams[0]), 0);
+  EXPECT_EQ(copies(arena, streams[1]), 1);
+  EXPECT_EQ(copies(other, streams[1]), 1);
+  EXPECT_EQ(copies(other, streams[1]), 0);
+  step = build(*builder, {{5, 7}, {1, 1}, {}, {}});
+  EXPECT_EQ(copies(other, streams[1]), 0);
+  step = build(*builder, {{5, 7, 3}, {1, 1, 1}, {}, {}});
+  EXPECT_EQ(copies(other, streams[1]), 1);
+  EXPECT_EQ(std::memcmp(other, step.arena, step.device_bytes), 0);
+  // A step that is refused may have written the arrays; the next one counts.
+  step = build(*builder, {{5, 7}, {1, 1}, {}, {}});
+  EXPECT_EQ(copies(other, streams[1]), 1);
+  EXPECT_EQ(std::memcmp(other, step.arena, step.device_bytes), 0);
+  // Without the builder's memory, as from a caller of an older header.
+  step.uploaded = nullptr;
+  EXPECT_EQ(copies(other, streams[1]), 1);
+  EXPECT_EQ(copies(other, streams[1]), 1);
 }
 
 TEST_F(CudaLayer, DebugChecksWait) {
