@@ -109,17 +109,19 @@ class Model:
             **options,
         )
 
-    def metadata(self, builder, batch: Batch, slots: np.ndarray):
+    def metadata(self, builder, batch: Batch, slots: np.ndarray, graph: Batch | None = None):
+        """Of the batch, in a graph of another one."""
         starts = np.concatenate([[0], np.cumsum(batch.lengths)]).astype(np.int32)
         common = CommonAttentionMetadata(
             query_start_loc=starts,
             seq_lens=batch.lengths + 9,
             num_reqs=len(batch.lengths),
-            num_actual_tokens=batch.tokens,
+            num_actual_tokens=(graph or batch).tokens,
             block_table_tensor=slots,
         )
         accepted = np.ones(len(batch.lengths), np.int32)
-        return builder.build(0, common, accepted, batch.drafts)
+        rows = len(graph.lengths) if graph else 0
+        return builder.build(0, common, accepted, batch.drafts, num_padded_reqs=rows)
 
     def calls(self, metadata, tokens) -> list[Callable[[], object]]:
         return [
@@ -302,6 +304,17 @@ def run(options, runtime: Runtime) -> list[dict]:
         for call in mixed.calls(plan(), in_order):
             call()
 
+    # The same graph for a step of four decodes.
+    few = batch.of(np.flatnonzero(batch.drafts == 0)[:4])
+    few_builder = mixed.builder(
+        rows,
+        tokens,
+        mixed_batch=True,
+        use_full_cuda_graph=True,
+        max_num_prefills=options.prefills,
+    )
+    few_calls = mixed.calls(mixed.metadata(few_builder, few, table[:4], graph=batch), in_order)
+
     config = {"Hk": HK, "Hv": HV, "dk": D, "dv": D, "N": rows, "decodes": options.decodes}
     config |= {"verifies": options.verifies, "columns": columns, "prefills": options.prefills}
     config |= {"prompt": options.prompt, "io": "bfloat16", "state": "float32", "step": "mixed"}
@@ -316,6 +329,8 @@ def run(options, runtime: Runtime) -> list[dict]:
             measured.setdefault(("gdn layer", "graph with plan"), []).append(of_layer)
             alone_plan = time_calls([plan] * 8)
             measured.setdefault(("gdn kernel", "plan alone"), []).append(alone_plan)
+        form = ("gdn layer", "graph, 4 decodes")
+        measured.setdefault(form, []).append(time_calls(few_calls))
         for name, (calls, _) in alone.items():
             form = ("gdn kernel", f"{name} alone")
             measured.setdefault(form, []).append(time_calls(calls))
