@@ -16,6 +16,8 @@ from gdn.layers.attention import (
     layer_kernels,
 )
 
+# Rows of verify that share the zeros of padding.
+MORE = 16
 INTS, BYTES = (ctypes.POINTER(kind) for kind in (ctypes.c_int32, ctypes.c_uint8))
 
 
@@ -118,12 +120,32 @@ def test_a_graph_for_few_prefills(runtime, kernels):
     assert relative_error(core, expected) < 1e-5
     layer.check_states()
     kinds = [(m.raw.runs[i].kind, m.raw.runs[i].num_rows) for i in range(m.raw.num_runs)]
-    assert (kinds, m.raw.num_expected_prefills) == ([(2, 6), (1, 3)], 1)
+    # More padding than six rows verify: some rows more share its zeros.
+    assert (kinds, m.raw.num_expected_prefills) == ([(2, 6 + MORE), (1, 3)], 1)
+    verify = np.ctypeslib.as_array(
+        ctypes.cast(m.raw.spec_query_start_loc.data, INTS), (6 + MORE + 1,)
+    )
+    assert verify[:5].tolist() == [0, 3, 4, 70, 70]
+    assert (verify[5:8].tolist(), verify[-1]) == ([71, 72, 73], 73)
     prefill = m.raw.runs[1]
     starts = np.ctypeslib.as_array(ctypes.cast(prefill.query_start_loc, INTS), (4,))
     flags = np.ctypeslib.as_array(ctypes.cast(m.raw.non_spec_is_prefill.data, BYTES), (3,))
-    assert starts.tolist() == [0, 4, 70, 70]
+    assert starts.tolist() == [0, 4, 70, 73]
     assert flags.tolist() == [0, 1, 0]
+
+
+def test_a_large_graph_for_few_tokens(runtime, kernels):
+    layer = Fixture(
+        runtime, kernels, seed=11, mixed_batch=True, use_full_cuda_graph=True, max_num_prefills=1
+    )
+    layer.step([0, 1], [5, 70])
+    core, expected, m = layer.step([0, 1], [1, 1], padding=250, num_padded_reqs=2)
+    assert relative_error(core[:2], expected[:2]) < 1e-5
+    assert not core[2:].any()
+    layer.check_states()
+    rows = m.raw.runs[0].num_rows
+    starts = np.ctypeslib.as_array(ctypes.cast(m.raw.runs[0].query_start_loc, INTS), (rows + 1,))
+    assert (rows, np.diff(starts)[2:].max()) == (2 + MORE, 16)
 
 
 def test_bounds_of_prefills_are_for_graphs(runtime, kernels):
@@ -147,7 +169,10 @@ def test_a_capture_needs_steps_that_are_padded(runtime):
     builder = GDNAttentionMetadataBuilder.from_options(runtime, **sizes, use_full_cuda_graph=True)
     raw = builder.build_for_cudagraph_capture(common).raw
     runs = [raw.runs[i] for i in range(raw.num_runs)]
-    assert [(run.kind, run.num_rows, run.num_tokens) for run in runs] == [(2, 2, 8), (1, 2, 8)]
+    assert [(run.kind, run.num_rows, run.num_tokens) for run in runs] == [
+        (2, 2 + MORE, 8),
+        (1, 2, 8),
+    ]
 
 
 def test_what_does_not_fit_is_refused(runtime, kernels, tool, tmp_path_factory):

@@ -20,6 +20,10 @@ using MetadataOptions = gdnrt_metadata_options;
 using CommonMetadata = gdnrt_common_metadata;
 using GDNMetadata = gdnrt_gdn_metadata;
 
+/// Sequences of verify that a graph of a mixed batch has besides, so that not
+/// one block of a kernel has to write the zeros of all tokens of padding.
+constexpr int64_t kPaddingRows = 16;
+
 /// The last upload of a builder's arrays, by gdnrt_metadata_upload_changed.
 struct Uploaded {
   const void *arena = nullptr, *stream = nullptr;
@@ -49,7 +53,8 @@ struct StepArrays {
   MetadataOptions options;
   int64_t numColumns;
   int64_t maxGraphRows;
-  int64_t maxRows;
+  /// The rows of a graph, and those of the arrays.
+  int64_t maxPaddedRows, maxRows;
 
   std::vector<int32_t> arena;
   size_t arenaInts = 0;

@@ -146,10 +146,18 @@ Status GDNLayer::checkRuns(const gdnrt_gdn_metadata &metadata) const {
     if (run.kind != GDNRT_RUN_VERIFY || most == 0 || metadata.on_device)
       continue;
     const uint8_t *isPrefill = metadata.run_is_prefill.data;
+    const bool hasTable = metadata.verify_states == GDNRT_VERIFY_SLOTS;
+    auto isSkipped = [&](int64_t row) {
+      row += run.first_row;
+      return (isPrefill && isPrefill[row]) ||
+             (hasTable ? metadata.spec_state_indices
+                             .data[row * metadata.num_spec_columns]
+                       : metadata.spec_slots.data[row]) < 0;
+    };
     for (int64_t row = 0; row < run.num_rows; ++row)
       if (int64_t tokens =
               run.query_start_loc[row + 1] - run.query_start_loc[row];
-          tokens > most && !(isPrefill && isPrefill[row]))
+          tokens > most && !isSkipped(row))
         return invalid("verify: expected at most ", most,
                        " tokens in a row, which ", verify_->entry().name,
                        " is compiled for, got ", tokens, " in row ",

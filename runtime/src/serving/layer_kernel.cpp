@@ -6,6 +6,7 @@
 
 #include "gdnrt/launch_plan.h"
 #include "gdnrt/slot_check.h"
+#include "gdnrt/step_arrays.h"
 
 #include <algorithm>
 #include <utility>
@@ -86,6 +87,8 @@ Status LayerKernel::addWorkspace(int64_t rows, int64_t tokens,
                                  gdnrt_workspace_size &size) const {
   const EntrySchema &schema = entry();
   const CodeSchema &code = kernel_->code->schema();
+  if (schema.findParam("is_prefill"))
+    rows += kPaddingRows;
   LaunchPlan plan(schema, code);
   if (Status s = plan.update(schema, code, symbolsOf(rows, tokens),
                              device().properties().numWorkers);

@@ -118,9 +118,9 @@ static Status padMixed(const StepArrays &arrays, const CommonMetadata &common,
                        int64_t &rows, int64_t &prefillRows, GDNMetadata &m) {
   const bool isPadded = common.num_padded_reqs != 0;
   if (isPadded && (common.num_padded_reqs < rows ||
-                   common.num_padded_reqs > arrays.maxRows))
-    return invalid("num_padded_reqs: expected ", rows, " to ", arrays.maxRows,
-                   ", got ", common.num_padded_reqs);
+                   common.num_padded_reqs > arrays.maxPaddedRows))
+    return invalid("num_padded_reqs: expected ", rows, " to ",
+                   arrays.maxPaddedRows, ", got ", common.num_padded_reqs);
   if (isPadded)
     rows = common.num_padded_reqs;
   const int64_t most = arrays.options.max_num_prefills;
@@ -140,6 +140,30 @@ static Status padMixed(const StepArrays &arrays, const CommonMetadata &common,
   // Before, between and behind them are tokens of verify.
   prefillRows = std::min(rows, 2 * most + 1);
   return {};
+}
+
+/// Shares the tokens of padding among the rows of verify behind those of the
+/// step, which are skipped and so give zeros. Returns the number of rows.
+static int64_t spreadPadding(StepArrays &arrays, int64_t stepRows, int64_t rows,
+                             int64_t tokens) {
+  // Where padding is no more than its rows could have, it is short.
+  if (tokens > rows * arrays.numColumns)
+    rows += kPaddingRows;
+  const int64_t columns = arrays.numColumns;
+  const int64_t end = arrays.specStarts[stepRows], count = rows - stepRows;
+  const int64_t share = count ? (tokens - end + count - 1) / count : 0;
+  for (int64_t row = stepRows; row < rows; ++row) {
+    arrays.isPrefill[row] = 0;
+    skipInVerify(arrays, row);
+    // Whatever the pool's null slot is.
+    std::fill_n(arrays.specSlots + row * columns, columns, GDNRT_PAD_SLOT_ID);
+    if (arrays.options.verify_states != GDNRT_VERIFY_SLOTS)
+      arrays.specRowSlots[row] = GDNRT_PAD_SLOT_ID;
+    arrays.specStarts[row + 1] = static_cast<int32_t>(
+        std::min(tokens, end + (row - stepRows + 1) * share));
+  }
+  arrays.used.spec = rows;
+  return rows;
 }
 
 Status gdnrt::buildMixed(StepArrays &arrays, const CommonMetadata &common,
@@ -186,6 +210,10 @@ Status gdnrt::buildMixed(StepArrays &arrays, const CommonMetadata &common,
     // What the step has of commits, a graph has in any case.
     arrays.clearRuns(m);
     padCommit(arrays, m, rows);
+    rows = spreadPadding(arrays, common.num_reqs, rows, tokens);
+    // The zeros are verify's.
+    prefills.addGap(static_cast<int32_t>(tokens));
+    arrays.used.nonSpec = prefills.count();
   }
   m.run_is_prefill = {arrays.isPrefill, rows};
   m.non_spec_is_prefill = {arrays.nonSpecIsPrefill, prefillRows};

@@ -14,7 +14,8 @@ StepArrays::StepArrays(const MetadataOptions &options)
   maxGraphRows = options.max_num_seqs * numColumns;
   if (options.max_cudagraph_capture_size > 0)
     maxGraphRows = std::min(maxGraphRows, options.max_cudagraph_capture_size);
-  maxRows = std::max(options.max_num_seqs, maxGraphRows);
+  maxPaddedRows = std::max(options.max_num_seqs, maxGraphRows);
+  maxRows = maxPaddedRows + (options.mixed_batch ? kPaddingRows : 0);
   allocate();
 }
 
