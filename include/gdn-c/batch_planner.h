@@ -40,7 +40,9 @@ typedef struct gdnrt_device_batch {
   size_t struct_size;
   /** The number of sequences, padding included. */
   int64_t num_seqs;
-  /** The number of tokens, padding included. */
+  /** The number of tokens, padding included. The outputs of padding are zeros,
+   *  which one block of a kernel writes for each head, so a graph should not be
+   *  for many more tokens than its steps have. */
   int64_t num_tokens;
   /** The maximum number of sequences of prefill among them: those without
    *  drafts that have more than one token or none before this step, and with

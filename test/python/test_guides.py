@@ -28,6 +28,7 @@ def test_what_is_run_is_found():
     assert programs == [
         "block-tables",
         "compile-for-an-engine",
+        "mixed-batches",
         "prebuilt-images",
         "speculative-decoding",
         "state-pools",
