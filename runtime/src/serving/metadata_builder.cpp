@@ -70,29 +70,23 @@ void gdnrt::fillSlots(StepArrays &arrays, const CommonMetadata &common,
     arrays.readSlots[to] = columns[0];
 }
 
-/// Whether a sequence goes on from a state by one token at most. The first
-/// token of a request has no state before it.
-static bool isDecode(const CommonMetadata &common, int64_t row) {
-  int64_t tokens = queryLength(common, row);
-  return tokens == 0 || (tokens == 1 && common.seq_lens[row] > 1);
-}
-
 /// No sequence is verified: sequences up to the first that does not decode do.
 Status MetadataBuilder::buildPlain(const CommonMetadata &common,
                                    GDNMetadata &m) {
-  int64_t rows = common.num_reqs, decodes = 0;
-  while (decodes < rows && isDecode(common, decodes))
-    ++decodes;
-  int64_t shortRows = decodes;
-  while (shortRows < rows && queryLength(common, shortRows) <= 1)
-    ++shortRows;
-  for (int64_t row = 0; row < rows; ++row)
+  const int64_t rows = common.num_reqs;
+  // So many in front decode, and so many have one token at most.
+  int64_t decodes = 0, shortRows = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t length = queryLength(common, row);
+    const bool hasInitial = common.seq_lens[row] > length;
+    decodes += decodes == row && (length == 0 || (length == 1 && hasInitial));
+    shortRows += shortRows == row && length <= 1;
     fillSlots(arrays_, common, row, row);
+    arrays_.hasInitial[row] = hasInitial;
+  }
   arrays_.used.nonSpec = rows;
   arrays_.specStarts[0] = 0;
   std::copy_n(common.query_start_loc, rows + 1, arrays_.nonSpecStarts);
-  for (int64_t row = 0; row < rows; ++row)
-    arrays_.hasInitial[row] = common.seq_lens[row] > queryLength(common, row);
 
   int64_t tokens = common.query_start_loc[rows];
   if (Status s = addCommit(arrays_, common, /*spec=*/false, m); !s.isOk())
@@ -117,13 +111,11 @@ Status MetadataBuilder::buildPlain(const CommonMetadata &common,
   // behind. Among sequences of one token, those without a state are launches of
   // their own.
   int64_t shortTokens = common.query_start_loc[shortRows];
-  bool dense = true;
-  for (int64_t row = 0; row < shortTokens && dense; ++row)
-    dense = queryLength(common, row) == 1;
+  const bool dense = common.query_start_loc[shortTokens] == shortTokens;
   if (shortTokens > 0 && !dense)
     arrays_.addRun(m, GDNRT_RUN_PREFILL, 0, shortTokens, 0, shortRows);
   for (int64_t row = 0; dense && row < shortTokens;) {
-    int64_t end = row + 1;
+    int64_t end = std::max(row + 1, std::min(decodes, shortTokens));
     while (end < shortTokens &&
            arrays_.hasInitial[end] == arrays_.hasInitial[row])
       ++end;
