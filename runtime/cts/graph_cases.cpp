@@ -12,6 +12,7 @@
 #include <memory>
 
 using namespace gdnrt::cts;
+using gdnrt::DeviceGraph;
 
 namespace {
 
@@ -19,11 +20,11 @@ class GraphCases : public LayerTest {
 protected:
   GraphCases() : LayerTest(/*debugChecks=*/false) {}
   void SetUp() override {
-    if (!DeviceGraph::exist())
+    if (!hasGraphs())
       GTEST_SKIP() << "the device has no graphs";
     LayerTest::SetUp();
     if (!IsSkipped())
-      graph = std::make_unique<DeviceGraph>();
+      graph = std::make_unique<DeviceGraph>(ordinal());
   }
   void TearDown() override {
     gdnrt_attention_backend_destroy(backend);

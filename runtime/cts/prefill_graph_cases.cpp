@@ -11,6 +11,7 @@
 #include <cstring>
 
 using namespace gdnrt::cts;
+using gdnrt::DeviceGraph;
 
 namespace {
 
@@ -18,7 +19,7 @@ class PrefillGraphCases : public EntryTest {
 protected:
   PrefillGraphCases() : EntryTest(/*debugChecks=*/false) {}
   void SetUp() override {
-    if (!DeviceGraph::exist())
+    if (!hasGraphs())
       GTEST_SKIP() << "the device has no graphs";
     EntryTest::SetUp();
   }
@@ -45,7 +46,7 @@ TEST_P(PrefillGraphCases, ReplaysTakeTheLengthsOfTheirTime) {
       withPadding({63, 0, 65}, {3, 0, 1}), // the null slot in the middle
   };
   Problem graphed(kernel.entry(), batches[0]), eager = graphed;
-  DeviceGraph graph;
+  DeviceGraph graph(ordinal());
   gdnrt_error error;
   kernel.onDevice(graphed, [&](const auto &args) {
     gdnrt_binding *binding = nullptr;

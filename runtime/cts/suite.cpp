@@ -34,18 +34,23 @@ static void check(gdnrt_status status, const gdnrt_error &error) {
   std::exit(2);
 }
 
+int gdnrt::cts::ordinal() {
+  const std::string &name = suiteOptions.device;
+  return name == "cuda" ? 0 : int(std::strtol(name.c_str() + 5, nullptr, 10));
+}
+
+bool gdnrt::cts::hasGraphs() { return suiteOptions.device != "cpu"; }
+
 static gdnrt_status createDevice(int workers, bool debugChecks,
                                  gdnrt_device **device, gdnrt_error *error) {
-  const std::string &name = suiteOptions.device;
-  if (name == "cpu") {
+  if (suiteOptions.device == "cpu") {
     gdnrt_cpu_options options = gdnrt_cpu_options_default();
     options.num_workers = workers;
     options.debug_checks = debugChecks;
     return gdnrt_device_create_cpu(&options, device, error);
   }
   gdnrt_cuda_options options = gdnrt_cuda_options_default();
-  options.ordinal =
-      name == "cuda" ? 0 : int(std::strtol(name.c_str() + 5, nullptr, 10));
+  options.ordinal = ordinal();
   options.debug_checks = debugChecks;
   return gdnrt_device_create_cuda(&options, device, error);
 }

@@ -38,6 +38,10 @@ struct SuiteOptions {
 };
 extern SuiteOptions suiteOptions;
 
+/// The number of the GPU under test, and whether the device has graphs.
+int ordinal();
+bool hasGraphs();
+
 /// A new device of the kind under test, with debug checks; a failure ends the
 /// program.
 gdnrt_device *makeDevice(int workers);

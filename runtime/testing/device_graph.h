@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A stream of the device under test and a graph of what is launched on it, as
-// engines make them: with the driver's calls, past the runtime.
+// A stream of a GPU and a graph of what is launched on it, as engines make
+// them: with the driver's calls, past the runtime. A call that fails throws a
+// std::runtime_error with its name and its result.
 
-#ifndef GDNRT_CTS_DEVICE_GRAPH_H
-#define GDNRT_CTS_DEVICE_GRAPH_H
+#ifndef GDNRT_TESTING_DEVICE_GRAPH_H
+#define GDNRT_TESTING_DEVICE_GRAPH_H
 
-namespace gdnrt::cts {
+namespace gdnrt {
 
 class DeviceGraph {
 public:
+  /// How the stream and the default stream wait for each other.
+  enum class Order { independent, withDefaultStream };
+
   /// Of the GPU's primary context, which becomes current on this thread.
-  DeviceGraph();
+  explicit DeviceGraph(int ordinal, Order order = Order::independent);
   ~DeviceGraph();
   DeviceGraph(const DeviceGraph &) = delete;
   DeviceGraph &operator=(const DeviceGraph &) = delete;
-
-  /// Whether the device under test has graphs.
-  static bool exist();
 
   void *stream() const { return stream_; }
   void beginCapture();
@@ -30,6 +31,6 @@ private:
   void *stream_ = nullptr, *graph_ = nullptr;
 };
 
-} // namespace gdnrt::cts
+} // namespace gdnrt
 
-#endif // GDNRT_CTS_DEVICE_GRAPH_H
+#endif // GDNRT_TESTING_DEVICE_GRAPH_H
