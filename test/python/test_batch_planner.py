@@ -274,10 +274,17 @@ def test_kernels_without_the_parameters_are_refused(runtime, tool, tmp_path_fact
     assert np.isnan(layer.state).all()
 
 
+def test_padding_without_sequences_is_zeros(runtime, loaded):
+    layer = PlannedFixture(runtime, loaded, seed=9)
+    layer.builder.rows = 0
+    core, _, _ = layer.step([], [], padding=3)
+    assert core.shape[0] == 3 and not core.any()
+
+
 def test_a_batch_without_sequences(loaded):
     planner = BatchPlanner(loaded.plan, max_num_seqs=2, num_speculative_tokens=S)
     none = np.zeros(0, np.int32)
     table = np.zeros((0, S + 1), np.int32)
-    assert (
-        planner.plan(np.zeros(1, np.int32), none, table, none, none, num_tokens=0).raw.num_runs == 0
-    )
+    for tokens in (0, 3):
+        planned = planner.plan(np.zeros(1, np.int32), none, table, none, none, num_tokens=tokens)
+        assert (planned.raw.num_runs, planned.raw.num_run_tokens) == (0, 0)

@@ -8,7 +8,8 @@
 // none. A checkpoint that writes has a slot that nothing else reads or writes.
 // With token_slots a row writes one slot after each of its tokens, and reads
 // the one after its last accepted token; with parents it may not write the slot
-// that it reads.
+// that it reads. A row without tokens, or of another entry in a mixed batch,
+// has no slots: what its elements say may be stale.
 
 #include "gdnrt/slot_check.h"
 
@@ -70,7 +71,9 @@ std::vector<int64_t> readIds(const ParamSchema &schema, const BoundParam &bound,
     int64_t offset = 0;
     for (int d = 0; d < schema.rank(); ++d)
       offset += index[d] * bound.strides[d];
-    if (schema.dtype == DType::i32)
+    if (schema.dtype == DType::i1)
+      ids.push_back(static_cast<const uint8_t *>(data)[offset]);
+    else if (schema.dtype == DType::i32)
       ids.push_back(static_cast<const int32_t *>(data)[offset]);
     else
       ids.push_back(static_cast<const int64_t *>(data)[offset]);
@@ -82,9 +85,11 @@ std::vector<int64_t> readIds(const ParamSchema &schema, const BoundParam &bound,
   }
 }
 
+/// Of ids, counts or flags.
 bool isIntegerTensor(const ParamSchema &schema) {
   return schema.kind == ParamKind::tensor &&
-         (schema.dtype == DType::i32 || schema.dtype == DType::i64);
+         (schema.dtype == DType::i32 || schema.dtype == DType::i64 ||
+          schema.dtype == DType::i1);
 }
 
 Status checkWrites(const char *name, const std::vector<int64_t> &ids,
@@ -226,6 +231,16 @@ void skipUncounted(std::vector<int64_t> &slots,
       slots[row] = -1;
 }
 
+/// Rows of verify that have no tokens, or that prefill takes, have no slot.
+void skipUntaken(std::vector<int64_t> &slots,
+                 const std::vector<int64_t> &lengths,
+                 const std::vector<int64_t> &isPrefill) {
+  for (size_t row = 0; row < slots.size(); ++row)
+    if ((row < lengths.size() && lengths[row] <= 0) ||
+        (row < isPrefill.size() && isPrefill[row] != 0))
+      slots[row] = -1;
+}
+
 } // namespace
 
 Result<SlotReport> gdnrt::checkSlots(const Binding &binding, Device *device) {
@@ -277,6 +292,8 @@ Result<SlotReport> gdnrt::checkSlots(const Binding &binding, Device *device) {
   }
   if (auto accepted = idsOf("num_accepted"); accepted && slots && !table)
     skipUncounted(*slots, *accepted, stepsOf(binding, "pending_keys"));
+  if (table && slots)
+    skipUntaken(*slots, tokenSlots.lengths, orNone("is_prefill"));
   if (!failed.isOk())
     return failed;
   if (pools.empty() || !slots)

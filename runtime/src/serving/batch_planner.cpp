@@ -193,8 +193,11 @@ gdnrt_gdn_metadata BatchPlanner::describe(const gdnrt_device_batch &batch) {
   m.non_spec_state_indices = {writeSlots_, lists};
   m.run_has_initial = {hasInitial_, lists};
   m.zeros = {zeros_, options_.max_num_seqs + 1};
-  if (rows == 0 || tokens == 0)
+  if (rows == 0 || tokens == 0) {
+    // Nothing is launched, so that all tokens are zeroed as padding is.
+    m.num_run_tokens = 0;
     return m;
+  }
   runs_[0] = runs_[1] = {};
   runs_[0].kind = GDNRT_RUN_VERIFY;
   runs_[0].num_rows = rows;

@@ -173,6 +173,8 @@ namespace {
 struct TokenSlotsCall {
   Ids cu = {0, 3, 5}, table = {1, 2, 3, 4, 5, 6}, accepted = {2, 1};
   Ids slots = {}; ///< with parents, in place of counts
+  /// Of a mixed batch, if there are any.
+  std::vector<uint8_t> isPrefill = {};
 
   std::string check(SlotReport *report = nullptr) {
     auto entry = makeEntry([&](EntryBuilder builder) {
@@ -185,6 +187,8 @@ struct TokenSlotsCall {
         builder.tensor("slots", fb::Access::read, fb::DType::i32, {"N"});
         builder.tensor("parents", fb::Access::read, fb::DType::i32, {"N", "S"});
       }
+      if (!isPrefill.empty())
+        builder.tensor("is_prefill", fb::Access::read, fb::DType::i1, {"N"});
       builder.pool("state_pool", fb::DType::f32, {"P", "2"}).code("code", {});
     });
     Ids &rows = slots.empty() ? accepted : slots;
@@ -193,6 +197,8 @@ struct TokenSlotsCall {
                                  Array(rows.data(), DType::i32, {2})};
     if (!slots.empty())
       arrays.push_back(Array(table.data(), DType::i32, {2, 3}));
+    if (!isPrefill.empty())
+      arrays.push_back(Array(isPrefill.data(), DType::i1, {2}));
     arrays.push_back(Array(address(0x1000), DType::f32, {9, 2}));
     std::vector<Argument> args = toArguments(arrays);
     auto binding = Binding::make(entry, {}, args.data(), args.size());
@@ -230,6 +236,26 @@ TEST(SlotCheck, TokenSlots) {
   EXPECT_EQ(call.check(),
             error +
                 "token_slots: rows 0 and 0 both write slot 1 of state_pool");
+}
+
+// Padding and sequences of prefill, as an engine leaves them in its arrays.
+TEST(SlotCheck, RowsThatVerifyDoesNotTake) {
+  SlotReport report;
+  TokenSlotsCall call;
+  call.table = {1, 2, 3, 3, 5, 6};
+  call.cu = {0, 3, 3}; // row 1 would read what row 0 writes
+  EXPECT_EQ(call.check(&report), "OK");
+  EXPECT_EQ(report.live, 1);
+  call.cu = {0, 3, 2};
+  EXPECT_EQ(call.check(), "OK");
+  call.cu = {0, 3, 5};
+  call.isPrefill = {0, 1};
+  EXPECT_EQ(call.check(), "OK");
+  call.isPrefill = {1, 0};
+  EXPECT_EQ(call.check(), "OK");
+  call.isPrefill = {0, 0};
+  EXPECT_EQ(call.check(), "INVALID_ARGUMENT: token_slots: rows 0 and 1 both "
+                          "write slot 3 of state_pool");
 }
 
 TEST(SlotCheck, SlotsOfTrees) {
