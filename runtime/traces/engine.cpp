@@ -6,6 +6,8 @@
 #include "engine.h"
 #include "arguments.h"
 
+#include "device_graph.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -13,18 +15,19 @@
 
 using namespace gdnrt::traces;
 
-Kernels::Kernels(const std::string &image, const std::string &device)
-    : isHost_(device == "cpu") {
+Kernels::Kernels(const std::string &image, const std::string &device,
+                 bool debugChecks)
+    : isHost_(device == "cpu"), debugChecks_(debugChecks) {
   gdnrt_error error;
   check(gdnrt_image_load_file(image.c_str(), &image_, &error), error);
   if (device == "cpu") {
     gdnrt_cpu_options options = gdnrt_cpu_options_default();
     options.num_workers = 1;
-    options.debug_checks = 1;
+    options.debug_checks = debugChecks;
     check(gdnrt_device_create_cpu(&options, &device_, &error), error);
   } else {
     gdnrt_cuda_options options = gdnrt_cuda_options_default();
-    options.debug_checks = 1;
+    options.debug_checks = debugChecks;
     check(gdnrt_device_create_cuda(&options, &device_, &error), error);
   }
   prefill = find("prefill");
@@ -33,6 +36,7 @@ Kernels::Kernels(const std::string &image, const std::string &device)
   commit = find("commit");
   copySlots = find("copy_slots");
   zeroSlots = find("zero_slots");
+  plan = find("plan");
   if (!decode || (isHost_ && !prefill))
     throw RuntimeError(image + ": expected entries prefill and decode");
   auto verifyHas = [&](const char *name) {
@@ -53,7 +57,7 @@ Kernels::Kernels(const std::string &image, const std::string &device)
 
 Kernels::~Kernels() {
   for (gdnrt_kernel *kernel :
-       {prefill, decode, verify, commit, copySlots, zeroSlots})
+       {prefill, decode, verify, commit, copySlots, zeroSlots, plan})
     gdnrt_kernel_destroy(kernel);
   gdnrt_device_destroy(device_);
   gdnrt_image_destroy(image_);
@@ -91,7 +95,9 @@ void Kernels::readSizes() {
 
 Engine::Engine(const Kernels &kernels, const Trace &trace)
     : kernels_(kernels), sizes_(kernels.sizes()),
-      verifyTokens_(trace.verifyTokens) {
+      verifyTokens_(trace.verifyTokens),
+      usesGraphs_(trace.usesGraphs && kernels.haveGraphs()),
+      usesPlanner_(trace.usesPlanner && kernels.plan) {
   sizes_.keyHeads = trace.keyHeads;
   sizes_.valueHeads = trace.valueHeads;
   for (int64_t layer = 0; layer < kNumLayers; ++layer)
@@ -138,6 +144,8 @@ Engine::~Engine() {
   for (gdnrt_gdn_layer *layer : layers_)
     gdnrt_gdn_layer_destroy(layer);
   gdnrt_metadata_builder_destroy(builder_);
+  gdnrt_batch_planner_destroy(planner_);
+  gdnrt_workspace_destroy(workspace_);
   gdnrt_state_pool_destroy(pool_);
   gdnrt_state_pool_destroy(tokenPool_);
 }
@@ -176,10 +184,9 @@ void Engine::addPools(Arguments &args, int64_t layer, bool withTokens) const {
 }
 
 void Engine::addTokens(Arguments &args, const std::vector<uint64_t> &tokens,
-                       int64_t layer, Outputs &core) {
-  const auto numTokens = static_cast<int64_t>(tokens.size());
+                       int64_t layer, Outputs &core,
+                       const std::string &prefix) {
   const int64_t keys = sizes_.keyHeads * sizes_.keyDim;
-  const int64_t hk = sizes_.keyHeads, hv = sizes_.valueHeads;
   std::vector<float> q, k, v, b, a;
   for (uint64_t token : tokens) {
     TokenInputs inputs(sizes_, token, layer);
@@ -191,14 +198,29 @@ void Engine::addTokens(Arguments &args, const std::vector<uint64_t> &tokens,
     a.insert(a.end(), inputs.a.begin(), inputs.a.end());
   }
   // What is not written is seen.
-  core.assign(static_cast<size_t>(numTokens * sizes_.outputs()), NAN);
-  args.add("q", array("q"), GDNRT_F32, q, {numTokens, hk, sizes_.keyDim});
-  args.add("k", array("k"), GDNRT_F32, k, {numTokens, hk, sizes_.keyDim});
-  args.add("v", array("v"), GDNRT_F32, v, {numTokens, hv, sizes_.valueDim});
-  args.add("b", array("b"), GDNRT_F32, b, {numTokens, hv});
-  args.add("a", array("a"), GDNRT_F32, a, {numTokens, hv});
-  args.add("core", array("core"), GDNRT_F32, core,
-           {numTokens, hv, sizes_.valueDim});
+  core.assign(tokens.size() * static_cast<size_t>(sizes_.outputs()), NAN);
+  for (const auto &[name, values] : {std::pair("q", &q),
+                                     {"k", &k},
+                                     {"v", &v},
+                                     {"b", &b},
+                                     {"a", &a},
+                                     {"core", &core}})
+    array(prefix + name).write(values->data(), values->size() * sizeof(float));
+  nameTokens(args, static_cast<int64_t>(tokens.size()), prefix);
+}
+
+void Engine::nameTokens(Arguments &args, int64_t numTokens,
+                        const std::string &prefix) {
+  const int64_t hk = sizes_.keyHeads, hv = sizes_.valueHeads;
+  auto add = [&](const char *name, std::vector<int64_t> sizes) {
+    args.addArg(name, array(prefix + name).data(), GDNRT_F32, std::move(sizes));
+  };
+  add("q", {numTokens, hk, sizes_.keyDim});
+  add("k", {numTokens, hk, sizes_.keyDim});
+  add("v", {numTokens, hv, sizes_.valueDim});
+  add("b", {numTokens, hv});
+  add("a", {numTokens, hv});
+  add("core", {numTokens, hv, sizes_.valueDim});
 }
 
 void Engine::addWeights(Arguments &args, int64_t layer) {

@@ -13,11 +13,20 @@
 #include "model.h"
 #include "trace.h"
 
+#include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+namespace gdnrt {
+class DeviceGraph;
+}
+
 namespace gdnrt::traces {
+
+struct StepArrays;
 
 /// Layers of every pool; two, so that mixing them up is seen.
 constexpr int64_t kNumLayers = 2;
@@ -38,13 +47,17 @@ enum class VerifyKind {
 /// An image on a device: what all traces share.
 class Kernels {
 public:
-  Kernels(const std::string &image, const std::string &device);
+  /// `debugChecks` false is for graphs, which launches with checks refuse.
+  Kernels(const std::string &image, const std::string &device,
+          bool debugChecks);
   ~Kernels();
   Kernels(const Kernels &) = delete;
   Kernels &operator=(const Kernels &) = delete;
 
   gdnrt_device *device() const { return device_; }
   bool isHost() const { return isHost_; }
+  /// Whether launches may be captured.
+  bool haveGraphs() const { return !isHost_ && !debugChecks_; }
   /// How far numbers may be from float64, in parts of the largest: by default
   /// far above what f32 rounds off in a few hundred tokens, far below what a
   /// wrong state does.
@@ -63,13 +76,15 @@ public:
                *commit = nullptr;
   /// Those that move slots, for the pool; both or none.
   gdnrt_kernel *copySlots = nullptr, *zeroSlots = nullptr;
+  /// Makes metadata on the device; of some images with mixed batches.
+  gdnrt_kernel *plan = nullptr;
 
 private:
   void readSizes();
   gdnrt_kernel *find(const char *name);
   gdnrt_image *image_ = nullptr;
   gdnrt_device *device_ = nullptr;
-  bool isHost_ = false;
+  bool isHost_ = false, debugChecks_ = true;
   VerifyKind verifyKind_ = VerifyKind::none;
   bool isMixed_ = false;
   LayerSizes sizes_;
@@ -125,9 +140,16 @@ public:
 
   /// Runs a step of rows of all kinds as an engine does: metadata, then layers.
   /// `padding` tokens follow those of the rows, one for each row without
-  /// tokens, and one for each that a graph has besides; outputs have them too.
+  /// tokens, and one for each that a graph has besides; outputs have them too,
+  /// and all others of a graph.
   std::vector<Outputs> serve(const std::vector<ServedRow> &rows,
                              int64_t padding);
+
+  /// Whether steps are replayed from graphs where they can be.
+  bool usesGraphs() const { return usesGraphs_; }
+  /// Steps that were replayed from a graph, and steps that were planned.
+  size_t numReplayed() const { return numReplayed_; }
+  size_t numPlanned() const { return numPlanned_; }
 
   /// State and window of a slot as the model has them.
   LayerState read(int64_t layer, int32_t slot) const;
@@ -138,13 +160,43 @@ public:
 private:
   class Arguments;
   void makeLayers();
+  /// The arrays of tokens, with `prefix` before their names in `array`.
   void addTokens(Arguments &args, const std::vector<uint64_t> &tokens,
-                 int64_t layer, Outputs &core);
+                 int64_t layer, Outputs &core, const std::string &prefix = "");
+  /// The same for arrays that were written before.
+  void nameTokens(Arguments &args, int64_t numTokens,
+                  const std::string &prefix);
   void addWeights(Arguments &args, int64_t layer);
   /// The pools of a layer; `withTokens` those of tokens that may be refused.
   void addPools(Arguments &args, int64_t layer, bool withTokens) const;
   std::vector<Outputs> prefillByDecode(const std::vector<Row> &rows,
                                        int64_t padding);
+  // serve.cpp
+  std::vector<Outputs> serveBuilt(const StepArrays &step, bool isBeyond);
+  /// Where the metadata is on the device then; null on a CPU.
+  void *upload(const gdnrt_gdn_metadata &metadata, void *stream);
+  void *arenaOf(const gdnrt_gdn_metadata &metadata);
+  std::vector<Outputs> runLayers(const gdnrt_gdn_metadata &metadata,
+                                 const void *arena,
+                                 const std::vector<uint64_t> &tokens);
+  // serve_planned.cpp
+  std::vector<Outputs> servePlanned(StepArrays step, bool fits, bool isBeyond);
+  gdnrt_device_batch writeBatch(StepArrays step, int64_t numSeqs);
+  // serve_graph.cpp
+  void shareWorkspace();
+  /// The graph whose last run is of a kind, which `record` records.
+  DeviceGraph &graphOf(int32_t kind,
+                       const std::function<void(void *stream)> &record);
+  gdnrt_gdn_metadata captured(int32_t kind);
+  void recordLayers(const gdnrt_gdn_metadata &metadata, const void *arena,
+                    void *stream);
+  static std::string graphPrefix(int64_t layer);
+  std::vector<Outputs> writeGraphTokens(std::vector<uint64_t> tokens);
+  std::vector<Outputs> replay(DeviceGraph &graph,
+                              const std::vector<uint64_t> &tokens);
+  /// Nothing for a step that there are no graphs of.
+  std::optional<std::vector<Outputs>> replay(const StepArrays &step);
+
   DeviceArray &array(const std::string &name);
   std::vector<Outputs> run(gdnrt_kernel *kernel, const std::vector<Row> &rows,
                            int64_t padding);
@@ -162,8 +214,13 @@ private:
   gdnrt_state_pool *tokenPool_ = nullptr;
   /// Made when they are first needed.
   gdnrt_metadata_builder *builder_ = nullptr;
-  int64_t numServed_ = 0;
+  gdnrt_batch_planner *planner_ = nullptr;
+  gdnrt_workspace *workspace_ = nullptr;
   std::vector<gdnrt_gdn_layer *> layers_;
+  std::map<int32_t, std::unique_ptr<DeviceGraph>> graphs_;
+  bool usesGraphs_, usesPlanner_;
+  int64_t numServed_ = 0;
+  size_t numReplayed_ = 0, numPlanned_ = 0;
   std::map<std::string, DeviceArray> arrays_;
 };
 

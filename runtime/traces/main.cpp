@@ -5,12 +5,17 @@
 //
 //   gdnrt_traces --image=FILE [--device=cpu|cuda] [--traces=200] [--seed=1]
 //                [--plant=BUG] [--tolerance=1e-4] [--verbose]
+//                [--expect-replays] [--expect-plans]
 //
 // Plays traces number seed, seed + 1, ... and stops at the first that fails,
 // which it shrinks and prints. --traces=1 --seed=N plays one again. --plant
 // makes the scheduler err: keeps-state, leaks, shares-slots, uses-freed or
 // wrong-rollback. Exits with 0, with 1 after a failure, with 77 if there is no
-// such device.
+// such device. --expect-replays and --expect-plans make it a failure if no step
+// was replayed from a graph, or planned on the device.
+//
+// Traces with graphs run on a device without debug checks, the others on one
+// with them.
 
 #include "scheduler.h"
 #include "shrink.h"
@@ -20,6 +25,8 @@
 #include <chrono>
 #include <iostream>
 #include <map>
+#include <optional>
+#include <tuple>
 
 using namespace gdnrt::traces;
 
@@ -30,7 +37,28 @@ struct Options {
   uint64_t traces = 200, seed = 1;
   double tolerance = 1e-4;
   Bug bug = Bug::none;
-  bool isVerbose = false;
+  bool isVerbose = false, expectsReplays = false, expectsPlans = false;
+};
+
+/// The kernels of the image, on a device with debug checks and on one without
+/// them, if that has graphs.
+class Devices {
+public:
+  explicit Devices(const Options &options)
+      : checked_(options.image, options.device, /*debugChecks=*/true) {
+    checked_.tolerance = options.tolerance;
+    if (checked_.isHost())
+      return;
+    unchecked_.emplace(options.image, options.device, /*debugChecks=*/false);
+    unchecked_->tolerance = options.tolerance;
+  }
+  const Kernels &of(const Trace &trace) const {
+    return unchecked_ && trace.usesGraphs ? *unchecked_ : checked_;
+  }
+
+private:
+  Kernels checked_;
+  std::optional<Kernels> unchecked_;
 };
 
 const std::map<std::string, Bug> kBugs = {
@@ -41,10 +69,12 @@ const std::map<std::string, Bug> kBugs = {
 
 } // namespace
 
-static void report(const Kernels &kernels, const Trace &trace, Bug bug,
+static void report(const Devices &devices, const Trace &trace, Bug bug,
                    uint64_t number) {
   auto fails = [&](const Trace &candidate) {
-    return Scheduler(kernels, candidate, bug, nullptr).play().has_value();
+    return Scheduler(devices.of(candidate), candidate, bug, nullptr)
+        .play()
+        .has_value();
   };
   Trace smallest = shrink(trace, fails);
   std::cout << "trace " << number << " fails (--traces=1 --seed=" << number
@@ -54,7 +84,8 @@ static void report(const Kernels &kernels, const Trace &trace, Bug bug,
   for (const Step &step : smallest.steps)
     std::cout << "  " << toString(step) << "\n";
   std::cout << "  what happens:\n";
-  auto failure = Scheduler(kernels, smallest, bug, &std::cout).play();
+  auto failure =
+      Scheduler(devices.of(smallest), smallest, bug, &std::cout).play();
   if (failure)
     std::cout << "  step " << failure->step + 1 << ": " << failure->what
               << "\n";
@@ -71,11 +102,14 @@ int main(int argc, char **argv) {
   app.add_option("--tolerance", options.tolerance, "the error of a value");
   app.add_option("--plant", options.bug, "an error of the scheduler")
       ->transform(CLI::CheckedTransformer(kBugs));
+  app.add_flag("--expect-replays", options.expectsReplays,
+               "fail if no step is replayed from a graph");
+  app.add_flag("--expect-plans", options.expectsPlans,
+               "fail if no step is planned");
   app.add_flag("--verbose", options.isVerbose, "print what happens");
   CLI11_PARSE(app, argc, argv);
   try {
-    Kernels kernels(options.image, options.device);
-    kernels.tolerance = options.tolerance;
+    const Devices devices(options);
     const auto start = std::chrono::steady_clock::now();
     Coverage all;
     for (uint64_t i = 0; i < options.traces; ++i) {
@@ -83,10 +117,10 @@ int main(int argc, char **argv) {
       if (options.isVerbose)
         std::cout << "trace " << options.seed + i << ": " << toString(trace)
                   << "\n";
-      Scheduler scheduler(kernels, trace, options.bug,
+      Scheduler scheduler(devices.of(trace), trace, options.bug,
                           options.isVerbose ? &std::cout : nullptr);
       if (scheduler.play()) {
-        report(kernels, trace, options.bug, options.seed + i);
+        report(devices, trace, options.bug, options.seed + i);
         return 1;
       }
       all.add(scheduler.ran());
@@ -99,9 +133,18 @@ int main(int argc, char **argv) {
               << " guessed tokens, " << all.rolledBack << " rows rolled back, "
               << all.skippedRows << " rows skipped, " << all.firstTokens
               << " requests of one token, " << all.idleSteps << " idle steps, "
-              << all.forks << " forks, " << all.resumed << " resumed, "
-              << all.evicted << " evicted, " << all.full << " times full\n";
-  } catch (const RuntimeError &error) {
+              << all.replayed << " steps replayed from graphs, " << all.planned
+              << " steps planned, " << all.forks << " forks, " << all.resumed
+              << " resumed, " << all.evicted << " evicted, " << all.full
+              << " times full\n";
+    for (auto [expected, count, what] :
+         {std::tuple(options.expectsReplays, all.replayed, "replayed"),
+          {options.expectsPlans, all.planned, "planned"}})
+      if (expected && count == 0) {
+        std::cout << "no step was " << what << "\n";
+        return 1;
+      }
+  } catch (const std::runtime_error &error) {
     std::cout << error.what() << "\n";
     constexpr int skipped = 77;
     return std::string(error.what()).rfind("UNSUPPORTED: cuda", 0) == 0

@@ -53,7 +53,7 @@ std::optional<Failure> Scheduler::play() {
       throw Failed("the null slot was written");
   } catch (const Failed &failed) {
     return Failure{index, failed.what()};
-  } catch (const RuntimeError &error) {
+  } catch (const std::runtime_error &error) {
     return Failure{index, std::string("refused: ") + error.what()};
   }
   return std::nullopt;
@@ -67,6 +67,8 @@ void Coverage::add(const Coverage &other) {
   skippedRows += other.skippedRows;
   firstTokens += other.firstTokens;
   idleSteps += other.idleSteps;
+  replayed += other.replayed;
+  planned += other.planned;
   forks += other.forks;
   resumed += other.resumed;
   evicted += other.evicted;
@@ -86,15 +88,17 @@ static std::string list(const std::vector<int32_t> &slots) {
 }
 
 void Scheduler::perform(const Step &step) {
+  // With graphs all batches go through layers.
+  const bool isServed = engine.usesGraphs();
   switch (step.kind) {
   case StepKind::admit:
     return admit(step);
   case StepKind::extend:
-    return extend(*this, step);
+    return isServed ? serve(*this, step) : extend(*this, step);
   case StepKind::decode:
-    return decode(*this, step);
+    return isServed ? serve(*this, step) : decode(*this, step);
   case StepKind::verify:
-    return verify(*this, step);
+    return isServed ? serve(*this, step) : verify(*this, step);
   case StepKind::serve:
     return serve(*this, step);
   case StepKind::fork:

@@ -1,34 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A step through the metadata builder and the layers, as an engine runs it.
+// A step through metadata and the layers, as an engine runs it. Graphs are in
+// serve_graph.cpp, plans in serve_planned.cpp.
 
 #include "arguments.h"
-#include "engine.h"
+#include "step_arrays.h"
 
 #include <algorithm>
 
 using namespace gdnrt::traces;
 
-constexpr int64_t kMostRows = 64, kMostTokens = 8192;
-/// Graphs of mixed batches are for fewer sequences of prefill than some steps
-/// have.
-constexpr int64_t kMostPrefills = 2;
+static int32_t statesOf(VerifyKind kind) {
+  return kind == VerifyKind::tree     ? GDNRT_VERIFY_TREE
+         : kind == VerifyKind::lazy   ? GDNRT_VERIFY_LAZY
+         : kind == VerifyKind::buffer ? GDNRT_VERIFY_BUFFER
+                                      : GDNRT_VERIFY_SLOTS;
+}
 
 void Engine::makeLayers() {
   gdnrt_error error;
-  gdnrt_metadata_options options = gdnrt_metadata_options_default();
-  options.max_num_seqs = kMostRows;
-  options.max_num_tokens = kMostTokens;
-  options.num_speculative_tokens = verifyTokens_ - 1;
-  options.use_full_cuda_graph = 1;
-  options.mixed_batch = kernels_.isMixed();
-  options.max_num_prefills = kernels_.isMixed() ? kMostPrefills : 0;
-  options.verify_states =
-      kernels_.verifyKind() == VerifyKind::tree     ? GDNRT_VERIFY_TREE
-      : kernels_.verifyKind() == VerifyKind::lazy   ? GDNRT_VERIFY_LAZY
-      : kernels_.verifyKind() == VerifyKind::buffer ? GDNRT_VERIFY_BUFFER
-                                                    : GDNRT_VERIFY_SLOTS;
-  check(gdnrt_metadata_builder_create(&options, &builder_, &error), error);
+  if (usesPlanner_) {
+    gdnrt_batch_planner_options options = gdnrt_batch_planner_options_default();
+    options.max_num_seqs = kMostRows;
+    options.num_speculative_tokens = verifyTokens_ - 1;
+    options.verify_states = statesOf(kernels_.verifyKind());
+    check(
+        gdnrt_batch_planner_create(kernels_.plan, &options, &planner_, &error),
+        error);
+  } else {
+    gdnrt_metadata_options options = gdnrt_metadata_options_default();
+    options.max_num_seqs = kMostRows;
+    options.max_num_tokens = kMostTokens;
+    options.num_speculative_tokens = verifyTokens_ - 1;
+    options.use_full_cuda_graph = 1;
+    options.mixed_batch = kernels_.isMixed();
+    options.max_num_prefills = kernels_.isMixed() ? kMostPrefills : 0;
+    options.verify_states = statesOf(kernels_.verifyKind());
+    check(gdnrt_metadata_builder_create(&options, &builder_, &error), error);
+  }
   gdnrt_gdn_kernels kernels = gdnrt_gdn_kernels_default();
   kernels.decode = kernels_.decode;
   kernels.prefill = kernels_.prefill;
@@ -43,6 +52,8 @@ void Engine::makeLayers() {
                                  args.named().size(), &layers_.back(), &error),
           error);
   }
+  if (usesGraphs_)
+    shareWorkspace();
 }
 
 /// Gives the runs of a step the rows that a graph was captured with: more than
@@ -76,46 +87,29 @@ static bool isBeyondGraph(const std::vector<ServedRow> &rows, VerifyKind kind,
 
 std::vector<Outputs> Engine::serve(const std::vector<ServedRow> &rows,
                                    int64_t padding) {
-  if (!builder_)
+  if (layers_.empty())
     makeLayers();
-  std::vector<int32_t> queryStartLoc = {0}, seqLens, blockTable, accepted,
-                       drafts, tokenSlots, parents;
-  std::vector<uint64_t> tokens;
-  int64_t emptyRows = 0;
-  for (const ServedRow &row : rows) {
-    tokens.insert(tokens.end(), row.tokens.begin(), row.tokens.end());
-    queryStartLoc.push_back(static_cast<int32_t>(tokens.size()));
-    emptyRows += row.tokens.empty();
-    seqLens.push_back(static_cast<int32_t>(row.context + row.tokens.size()));
-    for (auto t = size_t{0}; t < static_cast<size_t>(verifyTokens_); ++t) {
-      // One slot is enough where tokens have none in the table.
-      blockTable.push_back(row.slots[std::min(t, row.slots.size() - 1)]);
-      tokenSlots.push_back(t < row.tokenSlots.size() ? row.tokenSlots[t] : -1);
-      parents.push_back(t < row.parents.size() ? row.parents[t] : -1);
-    }
-    accepted.push_back(row.accepted);
-    drafts.push_back(row.drafts);
-  }
-  gdnrt_common_metadata common = gdnrt_common_metadata_default();
-  common.num_reqs = static_cast<int64_t>(rows.size());
-  common.num_actual_tokens = static_cast<int64_t>(tokens.size()) + padding;
-  common.query_start_loc = queryStartLoc.data();
-  common.seq_lens = seqLens.data();
-  common.block_table = blockTable.data();
-  common.block_table_columns = common.block_table_stride = verifyTokens_;
-  common.num_accepted_tokens = accepted.data();
-  common.num_decode_draft_tokens = drafts.data();
+  ++numServed_;
+  const StepArrays step(rows, padding, verifyTokens_);
+  const bool isBeyond =
+      kernels_.isMixed() &&
+      isBeyondGraph(rows, kernels_.verifyKind(), verifyTokens_ > 1);
+  const bool fits = usesGraphs_ && !isBeyond && step.numRows() <= kGraphRows &&
+                    step.numTokens() <= kGraphTokens;
+  if (usesPlanner_)
+    return servePlanned(step, fits, isBeyond);
+  if (fits)
+    if (auto outputs = replay(step))
+      return *outputs;
+  return serveBuilt(step, isBeyond);
+}
+
+std::vector<Outputs> Engine::serveBuilt(const StepArrays &step, bool isBeyond) {
+  gdnrt_common_metadata common = step.common();
   // The caller may say how many rows a graph has, or leave it out.
-  const bool isEven = ++numServed_ % 2 == 0;
-  common.num_padded_reqs = isEven ? common.num_reqs + padding - emptyRows : 0;
-  if (kernels_.isMixed() &&
-      isBeyondGraph(rows, kernels_.verifyKind(), verifyTokens_ > 1))
-    common.num_padded_reqs = 0;
-  common.token_slots = tokenSlots.data();
-  common.parents = parents.data();
-  common.token_slots_stride = verifyTokens_;
-  for (int64_t t = 0; t < padding; ++t)
-    tokens.push_back(mix(98, static_cast<uint64_t>(t)));
+  const bool isEven = numServed_ % 2 == 0;
+  if (isEven && !isBeyond)
+    common.num_padded_reqs = step.numRows() + step.padding - step.emptyRows;
   gdnrt_error error;
   gdnrt_gdn_metadata metadata = gdnrt_gdn_metadata_default();
   // Counts that are left out are either not needed or an error.
@@ -127,22 +121,43 @@ std::vector<Outputs> Engine::serve(const std::vector<ServedRow> &rows,
     check(gdnrt_metadata_builder_build(builder_, &common, &metadata, &error),
           error);
   std::vector<gdnrt_run> runs;
+  std::vector<uint64_t> tokens = step.tokens;
   if (numServed_ % 4 < 2 && asGraph(metadata, runs, kMostRows))
     while (static_cast<int64_t>(tokens.size()) < metadata.num_run_tokens)
       tokens.push_back(mix(97, tokens.size()));
-  void *arena = nullptr;
-  if (!kernels_.isHost()) {
-    // Nobody else may write the arena where only changes are copied.
-    const bool changes = verifyTokens_ % 2 == 0;
-    if (!changes || numServed_ == 1) {
-      std::vector<uint8_t> room(metadata.arena_bytes);
-      array("arena").write(room.data(), room.size());
-    }
-    arena = array("arena").data();
-    check((changes ? gdnrt_metadata_upload_changed : gdnrt_metadata_upload)(
-              kernels_.device(), &metadata, arena, nullptr, &error),
-          error);
+  return runLayers(metadata, upload(metadata, nullptr), tokens);
+}
+
+void *Engine::upload(const gdnrt_gdn_metadata &metadata, void *stream) {
+  if (kernels_.isHost())
+    return nullptr;
+  // Nobody else may write the arena where only changes are copied.
+  const bool changes = verifyTokens_ % 2 == 0;
+  void *arena = arenaOf(metadata);
+  if (!changes) {
+    std::vector<uint8_t> nothing(metadata.arena_bytes);
+    array("arena").write(nothing.data(), nothing.size());
   }
+  gdnrt_error error;
+  check((changes ? gdnrt_metadata_upload_changed : gdnrt_metadata_upload)(
+            kernels_.device(), &metadata, arena, stream, &error),
+        error);
+  return arena;
+}
+
+void *Engine::arenaOf(const gdnrt_gdn_metadata &metadata) {
+  DeviceArray &arena = array("arena");
+  if (!arena.data()) {
+    std::vector<uint8_t> nothing(metadata.arena_bytes);
+    arena.write(nothing.data(), nothing.size());
+  }
+  return arena.data();
+}
+
+std::vector<Outputs> Engine::runLayers(const gdnrt_gdn_metadata &metadata,
+                                       const void *arena,
+                                       const std::vector<uint64_t> &tokens) {
+  gdnrt_error error;
   std::vector<Outputs> outputs;
   for (int64_t layer = 0; layer < kNumLayers; ++layer) {
     Arguments args;

@@ -99,6 +99,8 @@ void gdnrt::traces::serve(State &state, const Step &step) {
   // A graph has a token for each of its rows.
   const auto padding = static_cast<int64_t>(staleRows + draw(step, -1, 40, 4));
   std::vector<Outputs> outputs = state.engine.serve(rows, padding);
+  state.coverage.replayed = state.engine.numReplayed();
+  state.coverage.planned = state.engine.numPlanned();
   // A row without drafts is verified like others; with slots it is decoded if
   // no row of the step has any.
   const bool verifies =
@@ -129,6 +131,8 @@ void gdnrt::traces::serve(State &state, const Step &step) {
     }
     token += count;
   }
-  for (int64_t t = 0; t < padding; ++t)
-    expectZeros(state, outputs, token + static_cast<size_t>(t));
+  const size_t numTokens =
+      outputs[0].size() / static_cast<size_t>(state.engine.sizes().outputs());
+  for (; token < numTokens; ++token)
+    expectZeros(state, outputs, token);
 }

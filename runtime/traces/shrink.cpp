@@ -121,6 +121,12 @@ private:
     helped |= lower([](Trace &t) -> auto & { return t.verifyTokens; }, 1);
     helped |= lower([](Trace &t) -> auto & { return t.padding; }, 0);
     helped |= lower([](Trace &t) -> auto & { return t.convExtra; }, 0);
+    for (bool Trace::*way : {&Trace::usesGraphs, &Trace::usesPlanner}) {
+      Trace without = best_;
+      without.*way = false;
+      if (best_.*way)
+        helped |= keepIfFails(without);
+    }
     Trace plain = best_;
     plain.isSD = plain.usesBuffer = plain.movesByKernels = false;
     plain.keyHeads = plain.valueHeads = 1;

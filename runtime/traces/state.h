@@ -32,7 +32,7 @@ enum class Bug {
 /// What ran, so that it can be seen that much did.
 struct Coverage {
   size_t steps = 0, tokens = 0, guesses = 0, rolledBack = 0, skippedRows = 0;
-  size_t firstTokens = 0, idleSteps = 0;
+  size_t firstTokens = 0, idleSteps = 0, replayed = 0, planned = 0;
   size_t forks = 0, resumed = 0, evicted = 0, full = 0;
   void add(const Coverage &other);
 };

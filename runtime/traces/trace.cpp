@@ -62,6 +62,8 @@ Trace gdnrt::traces::makeTrace(uint64_t seed) {
   trace.padding = random.below(2) * random.below(40);
   trace.convExtra = random.below(2) * random.below(4);
   trace.movesByKernels = random.below(2) != 0;
+  trace.usesGraphs = seed % 2 == 0;
+  trace.usesPlanner = seed % 3 == 0;
   const uint32_t steps = 5 + random.below(60);
   for (uint32_t i = 0; i < steps; ++i) {
     Step step;
@@ -123,5 +125,7 @@ std::string gdnrt::traces::toString(const Trace &trace) {
          std::to_string(trace.valueHeads) + " heads; rows of up to " +
          std::to_string(trace.verifyTokens) + " guessed tokens" +
          (trace.usesBuffer ? " in a buffer" : "") +
-         (trace.movesByKernels ? "; slots moved by kernels" : "");
+         (trace.movesByKernels ? "; slots moved by kernels" : "") +
+         (trace.usesGraphs ? "; graphs" : "") +
+         (trace.usesPlanner ? "; plans" : "");
 }

@@ -62,6 +62,9 @@ struct Trace {
   bool usesBuffer = false;
   /// Slots are copied and zeroed by entries of the image.
   bool movesByKernels = false;
+  /// Steps through layers are replayed from graphs, where there are any, and
+  /// take their metadata from a plan of the batch, if the image has one.
+  bool usesGraphs = false, usesPlanner = false;
   /// Elements between slots, and beyond the window.
   int64_t padding = 0, convExtra = 0;
   std::vector<Step> steps;

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Steps whose arrays are on the device, with the plan of a batch ahead of the
+// layers, and in their graph.
+
+#include "arguments.h"
+#include "step_arrays.h"
+
+#include "device_graph.h"
+
+#include <algorithm>
+
+using namespace gdnrt::traces;
+using gdnrt::DeviceGraph;
+
+/// A sequence with tokens of the padding, which has to be skipped: it has no
+/// slot, or a count out of range.
+static void addSkipped(StepArrays &step, VerifyKind kind, uint64_t seed) {
+  const int64_t count = std::min(step.padding, step.columns);
+  if (count == 0 || seed % 3 == 0)
+    return;
+  const bool takesCounts = kind == VerifyKind::slots && step.numRows() > 0;
+  const bool hasSlots = takesCounts && seed % 3 == 1;
+  const int32_t ids[] = {-1, 0, 1 << 20, -7};
+  step.queryStartLoc.push_back(
+      static_cast<int32_t>(step.numRowTokens() + count));
+  step.seqLens.push_back(static_cast<int32_t>(count) + 5);
+  for (int64_t t = 0; t < step.columns; ++t) {
+    step.blockTable.push_back(hasSlots ? step.blockTable[static_cast<size_t>(t)]
+                                       : ids[seed / 3 % 4]);
+    step.tokenSlots.push_back(-1);
+    step.parents.push_back(-1);
+  }
+  step.accepted.push_back(!hasSlots  ? 1
+                          : seed % 2 ? 0
+                                     : static_cast<int32_t>(step.columns) + 1);
+  step.drafts.push_back(static_cast<int32_t>(count) - 1);
+}
+
+/// Rows without tokens up to the most there can be, with what others left.
+static void pad(std::vector<int32_t> &values, int64_t count, int32_t value) {
+  values.resize(static_cast<size_t>(count), value);
+}
+
+/// The step in memory of the device, at the same addresses for all steps.
+gdnrt_device_batch Engine::writeBatch(StepArrays step, int64_t numSeqs) {
+  const bool isTree = kernels_.verifyKind() == VerifyKind::tree;
+  const int64_t table = kMostRows * step.columns;
+  const int32_t stale = step.numRows() > 0 ? step.blockTable[0] : 1;
+  // A tree has one slot for each sequence.
+  if (isTree)
+    for (auto i = size_t{0}; i < step.seqLens.size(); ++i)
+      step.blockTable[i] =
+          step.blockTable[i * static_cast<size_t>(step.columns)];
+  // Without guesses nothing is verified.
+  if (verifyTokens_ == 1)
+    step.drafts.assign(step.drafts.size(), -1);
+  if (isTree)
+    step.blockTable.resize(step.seqLens.size());
+  pad(step.queryStartLoc, kMostRows + 1, step.queryStartLoc.back());
+  pad(step.seqLens, kMostRows, 9);
+  pad(step.blockTable, isTree ? kMostRows : table, stale);
+  pad(step.accepted, kMostRows, 2);
+  pad(step.drafts, kMostRows, numServed_ % 2 ? 1 : -1);
+  pad(step.tokenSlots, table, stale);
+  pad(step.parents, table, 0);
+  auto write = [&](const char *name, const std::vector<int32_t> &values) {
+    DeviceArray &to = array(std::string("planned_") + name);
+    to.write(values.data(), values.size() * sizeof(int32_t));
+    return static_cast<const int32_t *>(to.data());
+  };
+  gdnrt_device_batch batch = gdnrt_device_batch_default();
+  batch.num_seqs = numSeqs;
+  batch.query_start_loc = write("query_start_loc", step.queryStartLoc);
+  batch.seq_lens = write("seq_lens", step.seqLens);
+  batch.block_table = write("block_table", step.blockTable);
+  batch.block_table_columns = batch.block_table_stride =
+      isTree ? 1 : step.columns;
+  batch.num_decode_draft_tokens = write("num_drafts", step.drafts);
+  if (isTree) {
+    batch.token_slots = write("token_slots", step.tokenSlots);
+    batch.parents = write("parents", step.parents);
+    batch.token_slots_stride = step.columns;
+  } else {
+    batch.num_accepted_tokens = write("num_accepted", step.accepted);
+  }
+  return batch;
+}
+
+std::vector<Outputs> Engine::servePlanned(StepArrays step, bool fits,
+                                          bool isBeyond) {
+  if (step.numRows() < kGraphRows)
+    addSkipped(step, kernels_.verifyKind(),
+               mix(95, static_cast<uint64_t>(numServed_)));
+  const int64_t padded = numServed_ % 2 ? kGraphRows : 0;
+  const int64_t numSeqs = fits ? kGraphRows : std::max(step.numRows(), padded);
+  gdnrt_device_batch batch = writeBatch(step, numSeqs);
+  batch.num_tokens = fits ? kGraphTokens : step.numTokens();
+  // Not to say how many sequences of prefill there are is right for any step.
+  if (fits || (!isBeyond && numServed_ % 4 < 2 && numSeqs >= kMostPrefills))
+    batch.max_num_prefills = kMostPrefills;
+  ++numPlanned_;
+  gdnrt_error error;
+  gdnrt_gdn_metadata metadata = gdnrt_gdn_metadata_default();
+  auto plan = [&](void *stream) {
+    check(gdnrt_batch_planner_plan(planner_, &batch, stream, &metadata, &error),
+          error);
+  };
+  if (!fits) {
+    plan(nullptr);
+    return runLayers(metadata, nullptr, step.tokens);
+  }
+  return replay(graphOf(GDNRT_RUN_PREFILL,
+                        [&](void *stream) {
+                          plan(stream);
+                          recordLayers(metadata, nullptr, stream);
+                        }),
+                step.tokens);
+}
