@@ -49,13 +49,13 @@ typedef struct gdnrt_device_batch {
    *  TREE all without drafts. 0 means num_seqs. If there are more, the tokens
    * of the last ones are not written. */
   int64_t max_num_prefills;
-  /** [num_seqs + 1]: the first token of each sequence. A sequence whose tokens
-   *  would end before they begin has none. Tokens past num_tokens are ignored.
-   */
+  /** [num_seqs + 1]: the first token of each sequence. Never decreases: a
+   *  sequence of padding begins where the last sequence ends. Tokens past
+   *  num_tokens are ignored. */
   const int32_t *query_start_loc;
   /** [num_seqs]: all tokens of each request, those of this step included. A
-   *  sequence with less than the tokens of this step is skipped: its output is
-   *  zeros and no state changes. */
+   *  sequence of prefill with less than the tokens of this step is skipped: its
+   *  output is zeros and no state changes. Verify does not look at lengths. */
   const int32_t *seq_lens;
   /** [num_seqs, block_table_columns]: slots, of which a sequence has those in
    *  columns 0 to S with SLOTS, and the one in column 0 with TREE. Rows are
