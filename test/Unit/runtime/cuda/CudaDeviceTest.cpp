@@ -122,6 +122,29 @@ TEST_F(CudaDevice, Memory) {
   EXPECT_EQ(fakeCurrentContext(), nullptr);
 }
 
+TEST_F(CudaDevice, CopiesOfToolsHaveEndedWhenTheyReturn) {
+  auto device = makeDevice();
+  auto memory = device->allocate(64);
+  ASSERT_TRUE(memory.isOk()) << memory.status().toString();
+  char bytes[64] = {};
+  auto last = [&] {
+    const auto &calls = fakeCuda().calls;
+    for (size_t i = calls.size(); i-- > 0;)
+      if (calls[i].rfind("cuCtx", 0) != 0)
+        return calls[i];
+    return std::string();
+  };
+  ASSERT_TRUE(device->write(*memory, bytes, 64).isOk());
+  EXPECT_EQ(last(), "cuStreamSynchronize");
+  ASSERT_TRUE(device->read(bytes, *memory, 64).isOk());
+  EXPECT_EQ(last(), "cuStreamSynchronize");
+  fakeCuda().failures = {{"cuStreamSynchronize", 700}};
+  EXPECT_EQ(device->write(*memory, bytes, 64).code(), StatusCode::deviceError);
+  EXPECT_EQ(device->read(bytes, *memory, 64).code(), StatusCode::deviceError);
+  fakeCuda().failures.clear();
+  EXPECT_TRUE(device->free(*memory).isOk());
+}
+
 TEST_F(CudaDevice, CAbi) {
   gdnrt_device *device = nullptr;
   gdnrt_error error;
