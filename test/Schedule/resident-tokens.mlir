@@ -14,6 +14,7 @@
 // RUN: gdn-opt %S/../Conversion/GDNToTile/parents.mlir -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-tokens -canonicalize -cse -o %t.tree
 // RUN: FileCheck %s --check-prefix=TREE < %t.tree
 // RUN: gdn-gpu-opt %t.tree -gdn-gpu-check -o /dev/null
+// RUN: sed 's/64x16xbf16/64x16xf32/g' %S/../Conversion/GDNToTile/parents.mlir | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-tokens -canonicalize -cse | FileCheck %s --check-prefix=EXACT
 // Windows of one input.
 // RUN: sed 's/x4xf16>/x2xf16>/; s/"4"\]/"2"]/; s/x3xf16>/x1xf16>/; s/"3"\]/"1"]/' %S/../Conversion/GDNToTile/parents.mlir | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-tokens -canonicalize -cse -o %t.two
 // RUN: gdn-gpu-opt %t.two -gdn-gpu-check -o /dev/null
@@ -74,6 +75,7 @@
 // A tree: tokens one by one, each with a window of its own; the state is read
 // back inside the loop.
 // TREE-LABEL: func.func @verify(
+//  TREE-SAME:   gdn_gpu.allow = "spills up to 36 bytes: {{[^"]+}}"
 //       TREE:   gdn_gpu.each_warp 0 for 1 {
 //       TREE:     scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c1 {
 // TREE-COUNT-4:     gdn_gpu.conv1d
@@ -82,6 +84,10 @@
 //       TREE:   scf.for %{{.+}} = %c0 to %{{.+}} step %c1 {
 //       TREE:     gdn_gpu.load {{.+}} aligned 16
 //       TREE:     gdn_gpu.store {{.+}} aligned 16
+
+// With states of f32 there is room for all.
+//  EXACT-NOT: gdn_gpu.allow
+//      EXACT: gdn_gpu.map_rows
 
 // Pending tokens: folded into the state of the row's first tokens, which is
 // stored; the state after this step's tokens is not. So these are taken at once:

@@ -53,6 +53,9 @@ func.func @large(%T: index, %k: memref<?x32x256xbf16>, %y: memref<?x32x256xf16>)
 //   CHECK-NOT:   finish_products
 //   CHECK-NOT:   single_warps
 //       CHECK:   gdn_gpu.matmul
+// ALONE-LABEL: func.func @good(
+//   ALONE-NOT:   gdn_gpu.allow
+//       ALONE:   gdn_gpu.matmul
 func.func @good(%T: index, %y: memref<?x64x128xf16>, %w: memref<?x64x64xf16>)
     attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
@@ -86,6 +89,31 @@ func.func @two_warps(%T: index, %y: memref<?x64x64xf16>, %w: memref<?x32x64xf16>
     %to = gdn_tile.load %y[%t, %c0, %c0] dims [1, 2] : memref<?x64x64xf16>, vector<64x64xf16>
     %next = gdn_tile.matmul %left, %to acc(%m : vector<32x64xf32>) : vector<32x64xf16>, vector<64x64xf16> -> vector<32x64xf32>
     scf.yield %next : vector<32x64xf32>
+  }
+  return
+}
+
+// A recurrence that stops inside of sequences may spill some scalars.
+// CHECK-LABEL: func.func @states_inside(
+//  CHECK-SAME:   gdn_gpu.allow = "spills up to 256 bytes: {{[^"]+}}"
+// ALONE-LABEL: func.func @states_inside(
+//  ALONE-SAME:   gdn_gpu.allow = "spills up to 84 bytes: {{[^"]+}}"
+func.func @states_inside(%T: index, %y: memref<?x64x128xf16>, %w: memref<?x64x64xf16>, %states: memref<?x64x128xf32>)
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0.0 : f32
+  %start = gdn_tile.fill %zero : f32 -> vector<64x128xf32>
+  %end = scf.for %s = %c0 to %c4 step %c1 iter_args(%before = %start) -> (vector<64x128xf32>) {
+    %after = scf.for %t = %c0 to %T step %c1 iter_args(%m = %before) -> (vector<64x128xf32>) {
+      %left = gdn_tile.load %w[%t, %c0, %c0] dims [1, 2] : memref<?x64x64xf16>, vector<64x64xf16>
+      %to = gdn_tile.load %y[%t, %c0, %c0] dims [1, 2] : memref<?x64x128xf16>, vector<64x128xf16>
+      %next = gdn_tile.matmul %left, %to acc(%m : vector<64x128xf32>) : vector<64x64xf16>, vector<64x128xf16> -> vector<64x128xf32>
+      scf.yield %next : vector<64x128xf32>
+    }
+    gdn_tile.store %after, %states[%s, %c0, %c0] dims [1, 2] : vector<64x128xf32>, memref<?x64x128xf32>
+    scf.yield %after : vector<64x128xf32>
   }
   return
 }

@@ -47,16 +47,42 @@ constexpr StringLiteral allowedProductSpills =
     "sequences; one with 144 bytes of loads took 2,877 us where parts without "
     "took 3,363";
 
-/// Elements of the largest matrix that a loop of `func` carries, whose rows
-/// take registers of their own beside those of the products; 0 if none does.
+/// Where each warp makes its own products fewer scalars find no register, in
+/// the same entries, which have no other variant. What sm_86 loads for each
+/// chunk is half of a stride.
+constexpr StringLiteral allowedTurnSpills =
+    "spills up to 84 bytes: scalars of recurrences with states inside "
+    "sequences, on sm_86, sm_100a and sm_103a; stored once and loaded between "
+    "states, but for one word for each chunk on sm_86; not measured there";
+
+/// Elements of the largest matrix that `loop` carries, whose rows take
+/// registers of their own beside those of the products; 0 if it carries none.
+static int64_t countCarried(scf::ForOp loop) {
+  int64_t elements = 0;
+  for (Type type : loop.getResultTypes())
+    if (auto tile = dyn_cast<VectorType>(type); tile && tile.getRank() == 2)
+      elements = std::max(elements, tile.getNumElements());
+  return elements;
+}
+
+/// The same of all loops of `func`.
 static int64_t countCarried(func::FuncOp func) {
   int64_t elements = 0;
   func.walk([&](scf::ForOp loop) {
-    for (Type type : loop.getResultTypes())
-      if (auto tile = dyn_cast<VectorType>(type); tile && tile.getRank() == 2)
-        elements = std::max(elements, tile.getNumElements());
+    elements = std::max(elements, countCarried(loop));
   });
   return elements;
+}
+
+/// Whether a recurrence stops inside of sequences: its loop stands in another
+/// that carries the state.
+static bool hasStatesInside(func::FuncOp func) {
+  bool found = false;
+  func.walk([&](scf::ForOp loop) {
+    auto around = loop->getParentOfType<scf::ForOp>();
+    found |= around && countCarried(loop) != 0 && countCarried(around) != 0;
+  });
+  return found;
 }
 
 /// The kernel of `source`, ahead of it, without roles.
@@ -176,9 +202,14 @@ void ScheduleTileProducts::runOnOperation() {
       return signalPassFailure();
     if (warpgroups && !together)
       gpu::KernelFields(*kernel).setSingleWarps();
-    if (warpgroups && countCarried(func) != 0)
+    auto allow = [&](StringRef spills) {
       (*kernel)->setAttr("gdn_gpu.allow",
-                         StringAttr::get(&getContext(), allowedProductSpills));
+                         StringAttr::get(&getContext(), spills));
+    };
+    if (warpgroups && countCarried(func) != 0)
+      allow(allowedProductSpills);
+    else if (hasStatesInside(func))
+      allow(allowedTurnSpills);
     if ((!warpgroups || numWarps < gpu::groupWarps) &&
         finishesProducts(func, numWarps))
       gpu::KernelFields(*kernel).setFinishProducts();

@@ -41,6 +41,20 @@ constexpr llvm::StringLiteral allowedFewSpills =
     "spills up to 16 bytes: on sm_120a where a row has up to eight tokens and "
     "arrays are aligned, on other chips none; not measured there";
 
+/// ptxas uses up the uniform registers there, and what it moves from them finds
+/// no other beside states that are widened and rounded for each token. Eight
+/// warps of 255 registers spill nothing; they were not measured.
+constexpr llvm::StringLiteral allowedTreeSpills =
+    "spills up to 36 bytes: on sm_90a with projections in the flat layout, "
+    "four numbers of the block, loaded for each eight tokens, one of them for "
+    "each token, which reads and writes a state; on other chips none";
+
+/// Here, too, eight warps of 255 registers spill nothing; but a schedule knows
+/// no chip, and all others would get them.
+constexpr llvm::StringLiteral allowedChannelSpills =
+    "spills up to 8 bytes: on sm_80 with inputs of f16 the number of tokens, "
+    "stored and loaded once; on other chips none";
+
 /// The program, of one block of tokens after another.
 class TokenBlocks : TokenPart {
 public:
@@ -76,6 +90,7 @@ private:
                                         : std::nullopt;
   }
   void chooseWarps(int64_t &minBlocks) override;
+  static std::optional<StringRef> findAllowance(TokenPlan &plan);
 
   scf::ForOp loop;
 };
@@ -131,16 +146,27 @@ void TokensKernel::chooseWarps(int64_t &minBlocks) {
   }
 }
 
+/// The spills that the kernel may have; see `gdn_gpu.allow`.
+std::optional<StringRef> TokensKernel::findAllowance(TokenPlan &plan) {
+  if (plan.preparesByHistory())
+    return plan.blockTokens == 4 ? allowedTokenSpills : allowedFewSpills;
+  if (plan.numWarps != 4)
+    return std::nullopt;
+  if (plan.fold && plan.scan.isPerChannel())
+    return allowedChannelSpills;
+  if (plan.readsNarrowStates())
+    return allowedTreeSpills;
+  return std::nullopt;
+}
+
 void TokensKernel::emitRootBlock(Block &block) {
   TokenPlan plan = getPlan();
   Operation *kernel = entry->getParentOp();
   gpu::KernelFields(kernel).setKeepLoops();
-  if (plan.preparesByHistory()) {
+  if (plan.preparesByHistory())
     gpu::KernelFields(kernel).setAlignedVariant();
-    kernel->setAttr("gdn_gpu.allow",
-                    b.getStringAttr(plan.blockTokens == 4 ? allowedTokenSpills
-                                                          : allowedFewSpills));
-  }
+  if (std::optional<StringRef> allowance = findAllowance(plan))
+    kernel->setAttr("gdn_gpu.allow", b.getStringAttr(*allowance));
   emitTokenScalars(b, block, scalars);
 
   // The state is asked for before the wait for the launch ahead; what is done

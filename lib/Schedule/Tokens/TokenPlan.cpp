@@ -40,13 +40,22 @@ bool TokenPlan::scansNumbers() {
          !scan.isPerChannel();
 }
 
+/// Whether `ops` load a tile of this shape of which an element has 16 bits.
+static bool loadNarrow(ArrayRef<Operation *> ops, ArrayRef<int64_t> shape) {
+  return llvm::any_of(getLoads(ops), [&](tile::LoadOp load) {
+    VectorType type = load.getTile().getType();
+    return type.getShape() == shape && !type.getElementType().isF32();
+  });
+}
+
 bool TokenPlan::isStateNarrow() {
-  ArrayRef<int64_t> shape = scan.getState().getType().getShape();
-  return llvm::any_of(
-      getLoads(roles[ScanRole::state].before), [&](tile::LoadOp load) {
-        VectorType type = load.getTile().getType();
-        return type.getShape() == shape && !type.getElementType().isF32();
-      });
+  return loadNarrow(roles[ScanRole::state].before,
+                    scan.getState().getType().getShape());
+}
+
+bool TokenPlan::readsNarrowStates() {
+  return loadNarrow(roles[ScanRole::state].tiles,
+                    scan.getState().getType().getShape());
 }
 
 bool TokenPlan::preparesByHistory() {
