@@ -5,8 +5,8 @@
 
 #include "engine.h"
 #include "arguments.h"
-
-#include "device_graph.h"
+#include "layer_graphs.h"
+#include "planned_steps.h"
 
 #include <algorithm>
 #include <cmath>
@@ -95,9 +95,11 @@ void Kernels::readSizes() {
 
 Engine::Engine(const Kernels &kernels, const Trace &trace)
     : kernels_(kernels), sizes_(kernels.sizes()),
-      verifyTokens_(trace.verifyTokens),
-      usesGraphs_(trace.usesGraphs && kernels.haveGraphs()),
-      usesPlanner_(trace.usesPlanner && kernels.plan) {
+      verifyTokens_(trace.verifyTokens) {
+  if (trace.usesGraphs && kernels.haveGraphs())
+    graphs_ = std::make_unique<LayerGraphs>(*this);
+  if (trace.usesPlanner && kernels.plan)
+    planned_ = std::make_unique<PlannedSteps>(*this);
   sizes_.keyHeads = trace.keyHeads;
   sizes_.valueHeads = trace.valueHeads;
   for (int64_t layer = 0; layer < kNumLayers; ++layer)
@@ -144,8 +146,9 @@ Engine::~Engine() {
   for (gdnrt_gdn_layer *layer : layers_)
     gdnrt_gdn_layer_destroy(layer);
   gdnrt_metadata_builder_destroy(builder_);
-  gdnrt_batch_planner_destroy(planner_);
-  gdnrt_workspace_destroy(workspace_);
+  // What was captured goes before what it runs on.
+  graphs_.reset();
+  planned_.reset();
   gdnrt_state_pool_destroy(pool_);
   gdnrt_state_pool_destroy(tokenPool_);
 }

@@ -13,20 +13,16 @@
 #include "model.h"
 #include "trace.h"
 
-#include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
-
-namespace gdnrt {
-class DeviceGraph;
-}
 
 namespace gdnrt::traces {
 
 struct StepArrays;
+class LayerGraphs;
+class PlannedSteps;
 
 /// Layers of every pool; two, so that mixing them up is seen.
 constexpr int64_t kNumLayers = 2;
@@ -146,10 +142,10 @@ public:
                              int64_t padding);
 
   /// Whether steps are replayed from graphs where they can be.
-  bool usesGraphs() const { return usesGraphs_; }
+  bool usesGraphs() const { return graphs_ != nullptr; }
   /// Steps that were replayed from a graph, and steps that were planned.
-  size_t numReplayed() const { return numReplayed_; }
-  size_t numPlanned() const { return numPlanned_; }
+  size_t numReplayed() const;
+  size_t numPlanned() const;
 
   /// State and window of a slot as the model has them.
   LayerState read(int64_t layer, int32_t slot) const;
@@ -158,6 +154,8 @@ public:
   bool nullSlotIsIntact() const;
 
 private:
+  friend class LayerGraphs;
+  friend class PlannedSteps;
   class Arguments;
   void makeLayers();
   /// The arrays of tokens, with `prefix` before their names in `array`.
@@ -171,7 +169,6 @@ private:
   void addPools(Arguments &args, int64_t layer, bool withTokens) const;
   std::vector<Outputs> prefillByDecode(const std::vector<Row> &rows,
                                        int64_t padding);
-  // serve.cpp
   std::vector<Outputs> serveBuilt(const StepArrays &step, bool isBeyond);
   /// Where the metadata is on the device then; null on a CPU.
   void *upload(const gdnrt_gdn_metadata &metadata, void *stream);
@@ -179,24 +176,6 @@ private:
   std::vector<Outputs> runLayers(const gdnrt_gdn_metadata &metadata,
                                  const void *arena,
                                  const std::vector<uint64_t> &tokens);
-  // serve_planned.cpp
-  std::vector<Outputs> servePlanned(StepArrays step, bool fits, bool isBeyond);
-  gdnrt_device_batch writeBatch(StepArrays step, int64_t numSeqs);
-  // serve_graph.cpp
-  void shareWorkspace();
-  /// The graph whose last run is of a kind, which `record` records.
-  DeviceGraph &graphOf(int32_t kind,
-                       const std::function<void(void *stream)> &record);
-  gdnrt_gdn_metadata captured(int32_t kind);
-  void recordLayers(const gdnrt_gdn_metadata &metadata, const void *arena,
-                    void *stream);
-  static std::string graphPrefix(int64_t layer);
-  std::vector<Outputs> writeGraphTokens(std::vector<uint64_t> tokens);
-  std::vector<Outputs> replay(DeviceGraph &graph,
-                              const std::vector<uint64_t> &tokens);
-  /// Nothing for a step that there are no graphs of.
-  std::optional<std::vector<Outputs>> replay(const StepArrays &step);
-
   DeviceArray &array(const std::string &name);
   std::vector<Outputs> run(gdnrt_kernel *kernel, const std::vector<Row> &rows,
                            int64_t padding);
@@ -214,13 +193,11 @@ private:
   gdnrt_state_pool *tokenPool_ = nullptr;
   /// Made when they are first needed.
   gdnrt_metadata_builder *builder_ = nullptr;
-  gdnrt_batch_planner *planner_ = nullptr;
-  gdnrt_workspace *workspace_ = nullptr;
   std::vector<gdnrt_gdn_layer *> layers_;
-  std::map<int32_t, std::unique_ptr<DeviceGraph>> graphs_;
-  bool usesGraphs_, usesPlanner_;
+  /// Null where steps are not replayed, or not planned.
+  std::unique_ptr<LayerGraphs> graphs_;
+  std::unique_ptr<PlannedSteps> planned_;
   int64_t numServed_ = 0;
-  size_t numReplayed_ = 0, numPlanned_ = 0;
   std::map<std::string, DeviceArray> arrays_;
 };
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A step through metadata and the layers, as an engine runs it. Graphs are in
-// serve_graph.cpp, plans in serve_planned.cpp.
+// layer_graphs.cpp, plans in planned_steps.cpp.
 
 #include "arguments.h"
+#include "layer_graphs.h"
+#include "planned_steps.h"
 #include "step_arrays.h"
 
 #include <algorithm>
@@ -19,14 +21,8 @@ static int32_t statesOf(VerifyKind kind) {
 
 void Engine::makeLayers() {
   gdnrt_error error;
-  if (usesPlanner_) {
-    gdnrt_batch_planner_options options = gdnrt_batch_planner_options_default();
-    options.max_num_seqs = kMostRows;
-    options.num_speculative_tokens = verifyTokens_ - 1;
-    options.verify_states = statesOf(kernels_.verifyKind());
-    check(
-        gdnrt_batch_planner_create(kernels_.plan, &options, &planner_, &error),
-        error);
+  if (planned_) {
+    planned_->makePlanner(statesOf(kernels_.verifyKind()));
   } else {
     gdnrt_metadata_options options = gdnrt_metadata_options_default();
     options.max_num_seqs = kMostRows;
@@ -52,8 +48,8 @@ void Engine::makeLayers() {
                                  args.named().size(), &layers_.back(), &error),
           error);
   }
-  if (usesGraphs_)
-    shareWorkspace();
+  if (graphs_)
+    graphs_->shareWorkspace();
 }
 
 /// Gives the runs of a step the rows that a graph was captured with: more than
@@ -94,12 +90,12 @@ std::vector<Outputs> Engine::serve(const std::vector<ServedRow> &rows,
   const bool isBeyond =
       kernels_.isMixed() &&
       isBeyondGraph(rows, kernels_.verifyKind(), verifyTokens_ > 1);
-  const bool fits = usesGraphs_ && !isBeyond && step.numRows() <= kGraphRows &&
+  const bool fits = graphs_ && !isBeyond && step.numRows() <= kGraphRows &&
                     step.numTokens() <= kGraphTokens;
-  if (usesPlanner_)
-    return servePlanned(step, fits, isBeyond);
+  if (planned_)
+    return planned_->serve(step, fits, isBeyond);
   if (fits)
-    if (auto outputs = replay(step))
+    if (auto outputs = graphs_->replay(step))
       return *outputs;
   return serveBuilt(step, isBeyond);
 }
@@ -171,4 +167,12 @@ std::vector<Outputs> Engine::runLayers(const gdnrt_gdn_metadata &metadata,
     outputs.push_back(std::move(core));
   }
   return outputs;
+}
+
+size_t Engine::numReplayed() const {
+  return graphs_ ? graphs_->numReplayed() : 0;
+}
+
+size_t Engine::numPlanned() const {
+  return planned_ ? planned_->numPlanned() : 0;
 }

@@ -3,15 +3,29 @@
 // Steps whose arrays are on the device, with the plan of a batch ahead of the
 // layers, and in their graph.
 
-#include "arguments.h"
-#include "step_arrays.h"
+#include "planned_steps.h"
 
-#include "device_graph.h"
+#include "arguments.h"
+#include "layer_graphs.h"
+#include "step_arrays.h"
 
 #include <algorithm>
 
 using namespace gdnrt::traces;
 using gdnrt::DeviceGraph;
+
+PlannedSteps::~PlannedSteps() { gdnrt_batch_planner_destroy(planner_); }
+
+void PlannedSteps::makePlanner(int32_t verifyStates) {
+  gdnrt_batch_planner_options options = gdnrt_batch_planner_options_default();
+  options.max_num_seqs = kMostRows;
+  options.num_speculative_tokens = engine_.verifyTokens_ - 1;
+  options.verify_states = verifyStates;
+  gdnrt_error error;
+  check(gdnrt_batch_planner_create(engine_.kernels_.plan, &options, &planner_,
+                                   &error),
+        error);
+}
 
 /// A sequence with tokens of the padding, which has to be skipped: it has no
 /// slot, or a count out of range.
@@ -43,8 +57,8 @@ static void pad(std::vector<int32_t> &values, int64_t count, int32_t value) {
 }
 
 /// The step in memory of the device, at the same addresses for all steps.
-gdnrt_device_batch Engine::writeBatch(StepArrays step, int64_t numSeqs) {
-  const bool isTree = kernels_.verifyKind() == VerifyKind::tree;
+gdnrt_device_batch PlannedSteps::writeBatch(StepArrays step, int64_t numSeqs) {
+  const bool isTree = engine_.kernels_.verifyKind() == VerifyKind::tree;
   const int64_t table = kMostRows * step.columns;
   const int32_t stale = step.numRows() > 0 ? step.blockTable[0] : 1;
   // A tree has one slot for each sequence.
@@ -53,7 +67,7 @@ gdnrt_device_batch Engine::writeBatch(StepArrays step, int64_t numSeqs) {
       step.blockTable[i] =
           step.blockTable[i * static_cast<size_t>(step.columns)];
   // Without guesses nothing is verified.
-  if (verifyTokens_ == 1)
+  if (engine_.verifyTokens_ == 1)
     step.drafts.assign(step.drafts.size(), -1);
   if (isTree)
     step.blockTable.resize(step.seqLens.size());
@@ -61,11 +75,11 @@ gdnrt_device_batch Engine::writeBatch(StepArrays step, int64_t numSeqs) {
   pad(step.seqLens, kMostRows, 9);
   pad(step.blockTable, isTree ? kMostRows : table, stale);
   pad(step.accepted, kMostRows, 2);
-  pad(step.drafts, kMostRows, numServed_ % 2 ? 1 : -1);
+  pad(step.drafts, kMostRows, engine_.numServed_ % 2 ? 1 : -1);
   pad(step.tokenSlots, table, stale);
   pad(step.parents, table, 0);
   auto write = [&](const char *name, const std::vector<int32_t> &values) {
-    DeviceArray &to = array(std::string("planned_") + name);
+    DeviceArray &to = engine_.array(std::string("planned_") + name);
     to.write(values.data(), values.size() * sizeof(int32_t));
     return static_cast<const int32_t *>(to.data());
   };
@@ -87,17 +101,18 @@ gdnrt_device_batch Engine::writeBatch(StepArrays step, int64_t numSeqs) {
   return batch;
 }
 
-std::vector<Outputs> Engine::servePlanned(StepArrays step, bool fits,
-                                          bool isBeyond) {
+std::vector<Outputs> PlannedSteps::serve(StepArrays step, bool fits,
+                                         bool isBeyond) {
   if (step.numRows() < kGraphRows)
-    addSkipped(step, kernels_.verifyKind(),
-               mix(95, static_cast<uint64_t>(numServed_)));
-  const int64_t padded = numServed_ % 2 ? kGraphRows : 0;
+    addSkipped(step, engine_.kernels_.verifyKind(),
+               mix(95, static_cast<uint64_t>(engine_.numServed_)));
+  const int64_t padded = engine_.numServed_ % 2 ? kGraphRows : 0;
   const int64_t numSeqs = fits ? kGraphRows : std::max(step.numRows(), padded);
   gdnrt_device_batch batch = writeBatch(step, numSeqs);
   batch.num_tokens = fits ? kGraphTokens : step.numTokens();
   // Not to say how many sequences of prefill there are is right for any step.
-  if (fits || (!isBeyond && numServed_ % 4 < 2 && numSeqs >= kMostPrefills))
+  if (fits ||
+      (!isBeyond && engine_.numServed_ % 4 < 2 && numSeqs >= kMostPrefills))
     batch.max_num_prefills = kMostPrefills;
   ++numPlanned_;
   gdnrt_error error;
@@ -108,12 +123,14 @@ std::vector<Outputs> Engine::servePlanned(StepArrays step, bool fits,
   };
   if (!fits) {
     plan(nullptr);
-    return runLayers(metadata, nullptr, step.tokens);
+    return engine_.runLayers(metadata, nullptr, step.tokens);
   }
-  return replay(graphOf(GDNRT_RUN_PREFILL,
-                        [&](void *stream) {
-                          plan(stream);
-                          recordLayers(metadata, nullptr, stream);
-                        }),
-                step.tokens);
+  return engine_.graphs_->replay(
+      engine_.graphs_->of(GDNRT_RUN_PREFILL,
+                          [&](void *stream) {
+                            plan(stream);
+                            engine_.graphs_->recordLayers(metadata, nullptr,
+                                                          stream);
+                          }),
+      step.tokens);
 }
