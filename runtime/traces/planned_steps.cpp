@@ -12,7 +12,6 @@
 #include <algorithm>
 
 using namespace gdnrt::traces;
-using gdnrt::DeviceGraph;
 
 PlannedSteps::~PlannedSteps() { gdnrt_batch_planner_destroy(planner_); }
 
