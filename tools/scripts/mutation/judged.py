@@ -74,4 +74,12 @@ class Equivalent:
     why: str
 
 
-EQUIVALENT: list[Equivalent] = []
+EQUIVALENT: list[Equivalent] = [
+    Equivalent(
+        "runtime/src/serving/align_states.cpp",
+        "if (int64_t last = std::max(source, target);",
+        "if (int64_t last = source;",
+        "the target is the column of a token of the step or one ahead of it, which checkStep has "
+        "found in the table by then; only the source can be behind it",
+    ),
+]

@@ -6,6 +6,8 @@
 #include "cuda_test.h"
 #include "gdnrt/state_pool.h"
 
+#include <algorithm>
+
 using namespace gdnrt;
 using namespace gdnrt::test;
 
@@ -52,6 +54,21 @@ TEST_F(CudaPool, WorksInTheOrderOfAStream) {
   EXPECT_EQ(state[slots[0] * view.strides[0]], 5);
   pool.reset();
   EXPECT_EQ(fakeCuda().allocations, allocations);
+}
+
+TEST_F(CudaPool, IsZeroedWhenItIsThere) {
+  fakeCuda().calls.clear();
+  auto pool = make();
+  // Whatever stream uses it first.
+  const auto &calls = fakeCuda().calls;
+  auto last = [&](const char *name) {
+    return std::find(calls.rbegin(), calls.rend(), name) - calls.rbegin();
+  };
+  EXPECT_EQ(fakeCuda().count("cuMemsetD8Async"), 1);
+  EXPECT_LT(last("cuStreamSynchronize"), last("cuMemsetD8Async"));
+  fakeCuda().failures = {{"cuStreamSynchronize", 700}};
+  EXPECT_EQ(StatePool::make(makeDevice(), shape, {}).status().code(),
+            StatusCode::deviceError);
 }
 
 TEST_F(CudaPool, FailuresAreTheDriver) {
