@@ -4,6 +4,8 @@
 // for each sequence; prefill takes lists of its own. The entry makes both.
 #include "PlanEntry.h"
 
+#include "PoolEntries.h"
+
 using namespace mlir;
 using namespace gdn;
 
@@ -27,13 +29,7 @@ void gdn::buildPlanEntry(OpBuilder &builder, const ModelConfig &config,
   signature.addResult("prefill_has_initial", flag, {"N"});
   signature.addResult("prefill_taken", flag, {"N"});
   func::FuncOp func = signature.createEntry(("plan" + suffix).str());
-  auto fact = [&](StringRef key, StringRef value) {
-    return builder.getNamedAttr(key, builder.getStringAttr(value));
-  };
-  func->setAttr("gdn.facts", builder.getDictionaryAttr(
-                                 {fact("model_type", config.modelType),
-                                  fact("io", stringify(options.io)),
-                                  fact("state", stringify(options.state))}));
+  addTypeFacts(func, config, options);
   Location loc = NameLoc::get(builder.getStringAttr("plan"));
   auto plan = PlanBatchOp::create(
       builder, loc, func.getResultTypes(), signature["query_start_loc"],

@@ -23,6 +23,18 @@ void gdn::addPools(Signature &signature, OpBuilder &builder,
                      std::to_string(config.keyDim)});
 }
 
+void gdn::addTypeFacts(func::FuncOp func, const ModelConfig &config,
+                       const EntryOptions &options) {
+  Builder builder(func.getContext());
+  auto fact = [&](StringRef key, StringRef value) {
+    return builder.getNamedAttr(key, builder.getStringAttr(value));
+  };
+  func->setAttr("gdn.facts", builder.getDictionaryAttr(
+                                 {fact("model_type", config.modelType),
+                                  fact("io", stringify(options.io)),
+                                  fact("state", stringify(options.state))}));
+}
+
 /// An entry over sequences of `slots`, and of `write_slots` if it copies.
 static void buildEntry(OpBuilder &builder, const ModelConfig &config,
                        const EntryOptions &options, const Twine &name,
@@ -36,13 +48,7 @@ static void buildEntry(OpBuilder &builder, const ModelConfig &config,
     signature.addTensor("write_slots", ids, {"N"});
   addPools(signature, builder, config, options);
   func::FuncOp func = signature.createEntry(name.str());
-  auto fact = [&](StringRef key, StringRef value) {
-    return builder.getNamedAttr(key, builder.getStringAttr(value));
-  };
-  func->setAttr("gdn.facts", builder.getDictionaryAttr(
-                                 {fact("model_type", config.modelType),
-                                  fact("io", stringify(options.io)),
-                                  fact("state", stringify(options.state))}));
+  addTypeFacts(func, config, options);
   for (StringRef pool : {"conv_pool", "state_pool"}) {
     if (!signature[pool])
       continue;

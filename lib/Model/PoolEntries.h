@@ -15,6 +15,11 @@ void addPools(Signature &signature, mlir::OpBuilder &builder,
               const ModelConfig &config, const EntryOptions &options,
               llvm::StringRef prefix = "", llvm::StringRef slots = "P");
 
+/// Says of an entry of which model and types it is: the facts of entries that
+/// compute nothing of a layer.
+void addTypeFacts(mlir::func::FuncOp func, const ModelConfig &config,
+                  const EntryOptions &options);
+
 /// Builds `copy_slots`, from `slots` to `write_slots` of both pools, and
 /// `zero_slots`.
 void buildPoolEntries(mlir::OpBuilder &builder, const ModelConfig &config,

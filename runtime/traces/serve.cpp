@@ -62,7 +62,7 @@ static bool asGraph(gdnrt_gdn_metadata &metadata, std::vector<gdnrt_run> &runs,
     return false;
   runs.assign(metadata.runs, metadata.runs + metadata.num_runs);
   for (gdnrt_run &run : runs) {
-    run.num_rows = rows;
+    run.num_rows = std::max(run.num_rows, rows);
     if (run.kind == GDNRT_RUN_DECODE)
       metadata.num_run_tokens = run.num_tokens = rows;
   }

@@ -177,14 +177,7 @@ Status MetadataBuilder::buildSpec(const CommonMetadata &common,
   m.spec_sequence_masks = {arrays_.specMasks, common.num_reqs};
   m.spec_token_indx = {arrays_.specTokens, specTokens};
   m.non_spec_token_indx = {arrays_.nonSpecTokens, nonSpecTokens};
-  if (arrays_.options.verify_states != GDNRT_VERIFY_LAZY)
-    m.spec_state_indices = {arrays_.specSlots, spec * arrays_.numColumns};
-  if (arrays_.options.verify_states != GDNRT_VERIFY_SLOTS)
-    m.spec_slots = {arrays_.specRowSlots, spec};
-  if (arrays_.options.verify_states == GDNRT_VERIFY_TREE)
-    m.spec_parents = {arrays_.specParents, spec * arrays_.numColumns};
-  m.spec_query_start_loc = {arrays_.specStarts, spec + 1};
-  m.num_accepted_tokens = {arrays_.specAccepted, spec};
+  describeSpec(arrays_, spec, m);
   if (nonSpecTokens == 0) {
     arrays_.addRun(m, GDNRT_RUN_VERIFY, 0, specTokens, 0, spec);
     return {};

@@ -220,14 +220,7 @@ Status gdnrt::buildMixed(StepArrays &arrays, const CommonMetadata &common,
   m.non_spec_state_indices = {arrays.writeSlots, prefillRows};
   m.non_spec_read_indices = {arrays.readSlots, prefillRows};
   m.non_spec_query_start_loc = {arrays.nonSpecStarts, prefillRows + 1};
-  m.spec_query_start_loc = {arrays.specStarts, rows + 1};
-  m.num_accepted_tokens = {arrays.specAccepted, rows};
-  if (arrays.options.verify_states != GDNRT_VERIFY_LAZY)
-    m.spec_state_indices = {arrays.specSlots, rows * arrays.numColumns};
-  if (arrays.options.verify_states != GDNRT_VERIFY_SLOTS)
-    m.spec_slots = {arrays.specRowSlots, rows};
-  if (arrays.options.verify_states == GDNRT_VERIFY_TREE)
-    m.spec_parents = {arrays.specParents, rows * arrays.numColumns};
+  describeSpec(arrays, rows, m);
   if (isGraph || m.num_spec_decodes > 0)
     arrays.addRun(m, GDNRT_RUN_VERIFY, 0, tokens, 0, rows);
   if (isGraph || m.num_prefills > 0)

@@ -57,6 +57,18 @@ Status gdnrt::fillSpec(StepArrays &arrays, const CommonMetadata &common,
   return {};
 }
 
+void gdnrt::describeSpec(const StepArrays &arrays, int64_t rows,
+                         GDNMetadata &m) {
+  if (arrays.options.verify_states != GDNRT_VERIFY_LAZY)
+    m.spec_state_indices = {arrays.specSlots, rows * arrays.numColumns};
+  if (arrays.options.verify_states != GDNRT_VERIFY_SLOTS)
+    m.spec_slots = {arrays.specRowSlots, rows};
+  if (arrays.options.verify_states == GDNRT_VERIFY_TREE)
+    m.spec_parents = {arrays.specParents, rows * arrays.numColumns};
+  m.spec_query_start_loc = {arrays.specStarts, rows + 1};
+  m.num_accepted_tokens = {arrays.specAccepted, rows};
+}
+
 /// The sequences of the step whose tokens of the step before have to be
 /// committed; no run where there is none. Pending tokens of verified sequences
 /// are not among them: verify takes them in. `spec` says whether the step

@@ -27,6 +27,8 @@ void addPrefillFields(StepArrays &arrays, const CommonMetadata &common,
 // commit that a step begins with. `spec`: the step verifies sequences.
 Status fillSpec(StepArrays &arrays, const CommonMetadata &common, int64_t row,
                 int64_t to);
+/// The arrays of `rows` verified sequences.
+void describeSpec(const StepArrays &arrays, int64_t rows, GDNMetadata &m);
 Status addCommit(StepArrays &arrays, const CommonMetadata &common, bool spec,
                  GDNMetadata &m);
 
