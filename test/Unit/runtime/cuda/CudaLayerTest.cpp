@@ -57,14 +57,7 @@ protected:
     CudaTest::TearDown();
   }
   std::shared_ptr<LoadedKernel> kernel(size_t entry) {
-    auto made = std::make_shared<LoadedKernel>();
-    made->device = device;
-    made->entry = image->entries()[entry];
-    auto code = device->load(*image, entry);
-    EXPECT_TRUE(code.isOk()) << code.status().toString();
-    made->code = std::move(*code);
-    made->debugChecks = debugChecks;
-    return made;
+    return loadKernel(device, *image, entry, debugChecks);
   }
   GDNLayer &makeLayer() {
     Array pool(states, DType::f32, {64});

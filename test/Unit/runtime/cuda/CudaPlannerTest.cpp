@@ -90,13 +90,7 @@ protected:
     CudaTest::TearDown();
   }
   std::shared_ptr<LoadedKernel> kernel(size_t entry) {
-    auto made = std::make_shared<LoadedKernel>();
-    made->device = device;
-    made->entry = image->entries()[entry];
-    auto code = device->load(*image, entry);
-    EXPECT_TRUE(code.isOk()) << code.status().toString();
-    made->code = std::move(*code);
-    return made;
+    return loadKernel(device, *image, entry);
   }
   gdnrt_device_batch batch(int64_t rows) {
     gdnrt_device_batch made = gdnrt_device_batch_default();

@@ -72,6 +72,19 @@ std::unique_ptr<LoadedCode> CudaTest::load(const ImageBuilder &builder,
   return loaded.isOk() ? std::move(*loaded) : nullptr;
 }
 
+std::shared_ptr<LoadedKernel>
+CudaTest::loadKernel(const std::shared_ptr<Device> &device, const Image &image,
+                     size_t entry, bool debugChecks) {
+  auto made = std::make_shared<LoadedKernel>();
+  made->device = device;
+  made->entry = image.entries()[entry];
+  auto code = device->load(image, entry);
+  EXPECT_TRUE(code.isOk()) << code.status().toString();
+  made->code = std::move(*code);
+  made->debugChecks = debugChecks;
+  return made;
+}
+
 gdnrt_device *CudaTest::makeHandle(bool debugChecks) {
   gdnrt_cuda_options options = gdnrt_cuda_options_default();
   options.debug_checks = debugChecks;

@@ -9,6 +9,7 @@
 #include "fake_cuda.h"
 #include "gdn-c/runtime.h"
 #include "gdnrt/cuda_device.h"
+#include "gdnrt/loaded_kernel.h"
 
 #include <gtest/gtest.h>
 
@@ -46,6 +47,11 @@ protected:
   /// Loads the first entry; the message in `message`.
   std::unique_ptr<LoadedCode> load(const ImageBuilder &builder,
                                    std::string *message = nullptr);
+
+  /// Entry `entry` of the image on the device; failures are test failures.
+  static std::shared_ptr<LoadedKernel>
+  loadKernel(const std::shared_ptr<Device> &device, const Image &image,
+             size_t entry, bool debugChecks = false);
 
   /// A C handle of a device of the stand-in.
   gdnrt_device *makeHandle(bool debugChecks = false);
