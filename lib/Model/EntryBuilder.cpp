@@ -326,8 +326,7 @@ gdn::buildEntryModule(MLIRContext &context, const ModelConfig &config,
         options.verify == VerifyStates::buffer)
       EntryBuilder(builder, config, options, Phase::commit)
           .build("commit" + suffix);
-    if (options.mixedBatch && (options.verify == VerifyStates::slots ||
-                               options.verify == VerifyStates::tree))
+    if (options.mixedBatch)
       buildPlanEntry(builder, config, options, suffix);
     buildPoolEntries(builder, config, options, suffix);
   }

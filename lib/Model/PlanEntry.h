@@ -10,8 +10,8 @@
 
 namespace gdn {
 
-/// Builds `plan`, which makes what verify and prefill of a mixed batch need
-/// from the arrays of an engine. With slots it takes accepted counts.
+/// Builds `plan`, which makes what the launches of a mixed batch read from the
+/// arrays of an engine. All kinds of verify but trees take accepted counts.
 void buildPlanEntry(mlir::OpBuilder &builder, const ModelConfig &config,
                     const EntryOptions &options, llvm::StringRef suffix);
 

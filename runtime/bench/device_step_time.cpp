@@ -33,7 +33,7 @@ struct DeviceCase {
   bool changes;
 };
 
-std::vector<DeviceCase> casesOf(bool isMixed) {
+std::vector<DeviceCase> casesOf(bool isMixed, bool hasPlan) {
   StepShape one;
   one.keyHeads = 16;
   one.valueHeads = 32;
@@ -42,8 +42,14 @@ std::vector<DeviceCase> casesOf(bool isMixed) {
   mixed.decodes = 64;
   mixed.verifies = 16;
   mixed.prefills = 4;
-  if (isMixed)
-    return {{"mixed", mixed, false}, {"mixed", mixed, true}};
+  if (isMixed) {
+    std::vector<DeviceCase> cases = {{"mixed", mixed, false},
+                                     {"mixed", mixed, true}};
+    mixed.isPlanned = true;
+    if (hasPlan)
+      cases.push_back({"planned", mixed, false});
+    return cases;
+  }
   return {{"decode", one, false},
           {"decode", one, true},
           {"decode", many, false},
@@ -166,8 +172,8 @@ static void print(const DeviceCase &each, const char *where, const Parts &parts,
   std::printf("}}");
 }
 
-/// Whether the image has an entry for a mixed step.
-static bool isOfMixedSteps(const std::string &path) {
+/// Whether an entry of the image has a parameter of that name.
+static bool hasParam(const std::string &path, const char *name) {
   gdnrt_error error;
   gdnrt_image *image = nullptr;
   if (gdnrt_image_load_file(path.c_str(), &image, &error) != GDNRT_OK) {
@@ -177,8 +183,8 @@ static bool isOfMixedSteps(const std::string &path) {
   bool found = false;
   for (size_t entry = 0; entry < gdnrt_image_entry_count(image); ++entry) {
     size_t param = 0;
-    found |= gdnrt_entry_find_param(gdnrt_image_entry(image, entry),
-                                    "is_prefill", &param, nullptr) == GDNRT_OK;
+    found |= gdnrt_entry_find_param(gdnrt_image_entry(image, entry), name,
+                                    &param, nullptr) == GDNRT_OK;
   }
   gdnrt_image_destroy(image);
   return found;
@@ -196,7 +202,8 @@ bool measureOnDevice(const DeviceStepOptions &options) {
   }
   bool isGood = true;
   const char *separator = "[";
-  for (const DeviceCase &each : casesOf(isOfMixedSteps(options.image))) {
+  for (const DeviceCase &each : casesOf(hasParam(options.image, "is_prefill"),
+                                        hasParam(options.image, "limits"))) {
     ServedStep step(device, options.image, each.shape, stream);
     for (bool isIdle : {true, false}) {
       const Parts parts =

@@ -49,6 +49,8 @@ int64_t ServedStep::evaluate(const char *form) const {
             : symbol == "T"  ? shape_.tokens()
             : symbol == "Hk" ? shape_.keyHeads
             : symbol == "Hv" ? shape_.valueHeads
+            : symbol == "S"  ? shape_.columns
+            : symbol == "B"  ? slotColumns_
                              : 1;
     sum += sign * term;
     sign = 1;
@@ -62,7 +64,10 @@ ServedStep::ServedStep(gdnrt_device *device, const std::string &image,
   makeKernels(image);
   makePool();
   makeRows();
-  makeBuilder();
+  if (shape_.isPlanned)
+    makePlanner();
+  else
+    makeBuilder();
   makeTokens();
   makeLayers();
   synchronize();
@@ -76,6 +81,8 @@ ServedStep::~ServedStep() {
     gdnrt_gdn_layer_destroy(layer);
   gdnrt_workspace_destroy(workspace_);
   gdnrt_metadata_builder_destroy(builder_);
+  gdnrt_batch_planner_destroy(planner_);
+  gdnrt_kernel_destroy(plan_);
   gdnrt_state_pool_destroy(pool_);
   for (void *memory : memory_)
     gdnrt_device_free(device_, memory, nullptr);
@@ -206,6 +213,56 @@ void *ServedStep::allocate(int64_t bytes) {
   return data;
 }
 
+void ServedStep::makePlanner() {
+  gdnrt_error error;
+  check(gdnrt_kernel_create(device_, image_, "plan", &plan_, &error), error);
+  gdnrt_batch_planner_options options = gdnrt_batch_planner_options_default();
+  options.max_num_seqs = shape_.rows();
+  options.num_speculative_tokens = shape_.columns - 1;
+  check(gdnrt_batch_planner_create(plan_, &options, &planner_, &error), error);
+  const std::pair<const char *, const std::vector<int32_t> *> inputs[] = {
+      {"query_start_loc", &queryStartLoc_},
+      {"seq_lens", &seqLens_},
+      {"block_table", &slots_},
+      {"num_drafts", &drafts_},
+      {"num_accepted", &accepted_}};
+  const gdnrt_entry *entry = gdnrt_kernel_entry(plan_);
+  const size_t params = gdnrt_entry_param_count(entry);
+  planSizes_.reserve(params);
+  for (size_t p = 0; p < params; ++p) {
+    gdnrt_param_info info = gdnrt_param_info_default();
+    check(gdnrt_entry_param(entry, p, &info, &error), error);
+    int64_t count = 1;
+    planSizes_.emplace_back();
+    for (int32_t d = 0; d < info.rank; ++d)
+      count *= planSizes_.back().emplace_back(evaluate(info.dims[d]));
+    void *data = allocate(4 * count);
+    for (auto [name, values] : inputs)
+      if (std::strcmp(name, info.name) == 0)
+        check(gdnrt_device_write(device_, data, values->data(),
+                                 values->size() * sizeof(int32_t), &error),
+              error);
+    planArgs_.push_back(
+        {info.name,
+         {data, info.dtype, info.rank, planSizes_.back().data(), nullptr, 0}});
+  }
+  auto arrayOf = [&](const char *name) {
+    for (const gdnrt_named_arg &arg : planArgs_)
+      if (std::strcmp(arg.name, name) == 0)
+        return static_cast<const int32_t *>(arg.arg.data);
+    return static_cast<const int32_t *>(nullptr);
+  };
+  batch_.num_seqs = shape_.rows();
+  batch_.num_tokens = shape_.tokens();
+  batch_.max_num_prefills = shape_.prefills;
+  batch_.query_start_loc = arrayOf("query_start_loc");
+  batch_.seq_lens = arrayOf("seq_lens");
+  batch_.block_table = arrayOf("block_table");
+  batch_.block_table_columns = batch_.block_table_stride = slotColumns_;
+  batch_.num_accepted_tokens = arrayOf("num_accepted");
+  batch_.num_decode_draft_tokens = arrayOf("num_drafts");
+}
+
 void ServedStep::makeTokens() {
   gdnrt_error error;
   size_t params = 0;
@@ -287,6 +344,12 @@ void ServedStep::makeLayers() {
 
 void ServedStep::build() {
   gdnrt_error error;
+  if (planner_) {
+    check(gdnrt_batch_planner_plan(planner_, &batch_, stream_, &metadata_,
+                                   &error),
+          error);
+    return;
+  }
   for (int32_t &length : seqLens_)
     ++length;
   gdnrt_common_metadata common = gdnrt_common_metadata_default();
@@ -306,6 +369,8 @@ void ServedStep::build() {
 
 void ServedStep::upload() {
   gdnrt_error error;
+  if (planner_)
+    return;
   if (!arena_)
     arena_ = allocate(static_cast<int64_t>(metadata_.arena_bytes));
   check(gdnrt_metadata_upload_changed(device_, &metadata_, arena_, stream_,
@@ -336,6 +401,8 @@ void ServedStep::bind(const gdnrt_run &run) {
                 none[] = {0};
   const int64_t table[] = {run.num_rows, m.num_spec_columns};
   auto at = [&](const void *host) -> void * {
+    if (m.on_device)
+      return const_cast<void *>(host);
     return host ? static_cast<char *>(arena_) +
                       (static_cast<const char *>(host) -
                        static_cast<const char *>(m.arena))
@@ -390,9 +457,20 @@ void ServedStep::bind(const gdnrt_run &run) {
           error);
 }
 
+void ServedStep::bindPlan() {
+  gdnrt_error error;
+  gdnrt_binding *binding = nullptr;
+  check(gdnrt_kernel_bind_named(plan_, planArgs_.data(), planArgs_.size(),
+                                &binding, &error),
+        error);
+  bindings_.push_back(binding);
+}
+
 void ServedStep::launch() {
   gdnrt_error error;
-  if (bindings_.empty())
+  if (bindings_.empty() && plan_)
+    bindPlan();
+  if (bindings_.size() <= (plan_ ? 1 : 0))
     for (int64_t run = 0; run < metadata_.num_runs; ++run)
       bind(metadata_.runs[run]);
   for (gdnrt_binding *binding : bindings_)

@@ -6,6 +6,7 @@
 #ifndef GDNRT_BENCH_SERVED_STEP_H
 #define GDNRT_BENCH_SERVED_STEP_H
 
+#include "gdn-c/batch_planner.h"
 #include "gdn-c/serving.h"
 #include "gdn-c/state_pool.h"
 
@@ -21,6 +22,8 @@ struct StepShape {
   /// The tokens of a verified sequence, and of a prefill.
   int64_t columns = 4, prompt = 1024;
   int64_t layers = 1, keyHeads = 1, valueHeads = 2;
+  /// The arrays are on the device, and metadata comes from the entry plan.
+  bool isPlanned = false;
 
   bool isMixed() const { return verifies + prefills > 0; }
   int64_t rows() const { return decodes + verifies + prefills; }
@@ -38,7 +41,7 @@ public:
   ServedStep(const ServedStep &) = delete;
   ServedStep &operator=(const ServedStep &) = delete;
 
-  /// Makes the metadata.
+  /// Makes the metadata, or launches its plan.
   void build();
   void upload();
   /// Runs all layers. Arrays of activations that move make each bind anew.
@@ -68,12 +71,14 @@ private:
   void makePool();
   void makeRows();
   void makeBuilder();
+  void makePlanner();
   void *allocate(int64_t bytes);
   void makeTokens();
   void makeLayers();
   int64_t evaluate(const char *form) const;
   std::vector<gdnrt_named_arg> fixedOf(int64_t layer) const;
   void bind(const gdnrt_run &run);
+  void bindPlan();
 
   gdnrt_device *device_;
   StepShape shape_;
@@ -82,6 +87,12 @@ private:
   std::vector<Kernel> kernels_;
   gdnrt_state_pool *pool_ = nullptr;
   gdnrt_metadata_builder *builder_ = nullptr;
+  /// Of a planned step: the kernel, its arguments, and the step that they are.
+  gdnrt_kernel *plan_ = nullptr;
+  gdnrt_batch_planner *planner_ = nullptr;
+  std::vector<std::vector<int64_t>> planSizes_;
+  std::vector<gdnrt_named_arg> planArgs_;
+  gdnrt_device_batch batch_ = gdnrt_device_batch_default();
   gdnrt_gdn_metadata metadata_ = gdnrt_gdn_metadata_default();
   gdnrt_workspace *workspace_ = nullptr;
   std::vector<gdnrt_gdn_layer *> layers_;

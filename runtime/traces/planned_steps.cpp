@@ -27,26 +27,30 @@ void PlannedSteps::makePlanner(int32_t verifyStates) {
 }
 
 /// A sequence with tokens of the padding, which has to be skipped: it has no
-/// slot, or a count out of range.
+/// slot, a count out of range, or more tokens than it can have.
 static void addSkipped(StepArrays &step, VerifyKind kind, uint64_t seed) {
   const int64_t count = std::min(step.padding, step.columns);
-  if (count == 0 || seed % 3 == 0)
+  if (count == 0 || seed % 4 == 0)
     return;
-  const bool takesCounts = kind == VerifyKind::slots && step.numRows() > 0;
-  const bool hasSlots = takesCounts && seed % 3 == 1;
+  const bool takesCounts = kind != VerifyKind::tree;
+  const bool hasSlots = step.numRows() > 0 && seed % 4 > 1;
+  const bool hasCount = hasSlots && (!takesCounts || seed % 4 == 2);
   const int32_t ids[] = {-1, 0, 1 << 20, -7};
   step.queryStartLoc.push_back(
       static_cast<int32_t>(step.numRowTokens() + count));
-  step.seqLens.push_back(static_cast<int32_t>(count) + 5);
+  const int32_t all = hasSlots && hasCount ? -1 : 5;
+  step.seqLens.push_back(static_cast<int32_t>(count) + all);
   for (int64_t t = 0; t < step.columns; ++t) {
     step.blockTable.push_back(hasSlots ? step.blockTable[static_cast<size_t>(t)]
-                                       : ids[seed / 3 % 4]);
+                                       : ids[seed / 4 % 4]);
     step.tokenSlots.push_back(-1);
     step.parents.push_back(-1);
   }
-  step.accepted.push_back(!hasSlots  ? 1
-                          : seed % 2 ? 0
-                                     : static_cast<int32_t>(step.columns) + 1);
+  const int32_t below = kind == VerifyKind::slots ? 0 : -1;
+  step.accepted.push_back(!hasSlots || hasCount ? 1
+                          : seed % 8 > 3
+                              ? below
+                              : static_cast<int32_t>(step.columns) + 1);
   step.drafts.push_back(static_cast<int32_t>(count) - 1);
 }
 
@@ -57,22 +61,26 @@ static void pad(std::vector<int32_t> &values, int64_t count, int32_t value) {
 
 /// The step in memory of the device, at the same addresses for all steps.
 gdnrt_device_batch PlannedSteps::writeBatch(StepArrays step, int64_t numSeqs) {
-  const bool isTree = engine_.kernels_.verifyKind() == VerifyKind::tree;
+  const VerifyKind kind = engine_.kernels_.verifyKind();
+  const bool isTree = kind == VerifyKind::tree;
+  const bool hasTokenSlots = isTree || kind == VerifyKind::buffer;
   const int64_t table = kMostRows * step.columns;
   const int32_t stale = step.numRows() > 0 ? step.blockTable[0] : 1;
-  // A tree has one slot for each sequence.
-  if (isTree)
-    for (auto i = size_t{0}; i < step.seqLens.size(); ++i)
-      step.blockTable[i] =
-          step.blockTable[i * static_cast<size_t>(step.columns)];
+  // A table of one slot for each sequence, or part of a wider one.
+  const bool isNarrow = isTree || kind == VerifyKind::lazy;
+  const int64_t width = isNarrow ? 1 : step.columns;
+  for (auto i = size_t{0}; isNarrow && i < step.seqLens.size(); ++i)
+    step.blockTable[i] = step.blockTable[i * static_cast<size_t>(step.columns)];
+  if (isNarrow)
+    step.blockTable.resize(step.seqLens.size());
   // Without guesses nothing is verified.
   if (engine_.verifyTokens_ == 1)
     step.drafts.assign(step.drafts.size(), -1);
-  if (isTree)
-    step.blockTable.resize(step.seqLens.size());
-  pad(step.queryStartLoc, kMostRows + 1, step.queryStartLoc.back());
+  // Starts of rows that are not there may be left at zero.
+  pad(step.queryStartLoc, kMostRows + 1,
+      engine_.numServed_ % 4 < 2 ? step.queryStartLoc.back() : 0);
   pad(step.seqLens, kMostRows, 9);
-  pad(step.blockTable, isTree ? kMostRows : table, stale);
+  pad(step.blockTable, kMostRows * width, stale);
   pad(step.accepted, kMostRows, 2);
   pad(step.drafts, kMostRows, engine_.numServed_ % 2 ? 1 : -1);
   pad(step.tokenSlots, table, stale);
@@ -87,16 +95,17 @@ gdnrt_device_batch PlannedSteps::writeBatch(StepArrays step, int64_t numSeqs) {
   batch.query_start_loc = write("query_start_loc", step.queryStartLoc);
   batch.seq_lens = write("seq_lens", step.seqLens);
   batch.block_table = write("block_table", step.blockTable);
-  batch.block_table_columns = batch.block_table_stride =
-      isTree ? 1 : step.columns;
+  batch.block_table_columns = kind == VerifyKind::slots ? width : 1;
+  batch.block_table_stride = width;
   batch.num_decode_draft_tokens = write("num_drafts", step.drafts);
-  if (isTree) {
+  if (hasTokenSlots) {
     batch.token_slots = write("token_slots", step.tokenSlots);
-    batch.parents = write("parents", step.parents);
     batch.token_slots_stride = step.columns;
-  } else {
-    batch.num_accepted_tokens = write("num_accepted", step.accepted);
   }
+  if (isTree)
+    batch.parents = write("parents", step.parents);
+  else
+    batch.num_accepted_tokens = write("num_accepted", step.accepted);
   return batch;
 }
 

@@ -36,38 +36,59 @@ def loaded(runtime, tool, tmp_path_factory):
     )
 
 
+@pytest.fixture(scope="module")
+def plans(runtime, tool, tmp_path_factory):
+    """The entry `plan` of each kind of verify."""
+    device, folder = runtime.device(num_workers=2), tmp_path_factory.mktemp("plans")
+    made = {}
+    for kind in ("slots", "tree", "lazy", "buffer"):
+        options = [*FULL, f"--verify={kind}", "--mixed-batch", "--only=plan"]
+        (folder / kind).mkdir()
+        path = compile_image(tool, folder / kind, *options)
+        made[kind] = device.kernel(runtime.image(path), "plan")
+    return made
+
+
 class Planned:
     """Builds metadata by a plan: arrays of `rows` sequences, of which the last have no tokens."""
 
-    def __init__(self, plan, rows=ROWS, most=0):
-        self.planner = BatchPlanner(plan, max_num_seqs=rows, num_speculative_tokens=S)
+    def __init__(self, plan, rows=ROWS, most=0, kind="slots"):
+        self.planner = BatchPlanner(
+            plan, max_num_seqs=rows, num_speculative_tokens=S, verify_states=kind
+        )
         self.rows, self.most = rows, most
 
     def build(self, _, common, accepted, drafts, **options):
         self.arrays = arrays_of(common, accepted, drafts, self.rows)
+        tables = {}
+        for name in ("token_slots", "parents"):
+            if (table := getattr(common, name)) is not None:
+                tables[name] = padded(table, 3, self.rows)
         return self.planner.plan(
-            *self.arrays, num_tokens=common.num_actual_tokens, max_num_prefills=self.most
+            *self.arrays,
+            num_tokens=common.num_actual_tokens,
+            max_num_prefills=self.most,
+            **tables,
         )
+
+
+def padded(values, fill, size):
+    made = np.full((size, *values.shape[1:]), fill, np.int32)
+    made[: len(values)] = values
+    return made
 
 
 def arrays_of(common, accepted, drafts, rows):
     """Padded with what an engine may leave there."""
-    n = common.num_reqs
-
-    def padded(values, fill, size=rows):
-        made = np.full((size, *values.shape[1:]), fill, np.int32)
-        made[: len(values)] = values
-        return made
-
     if drafts is None:
-        drafts = np.full(n, -1, np.int32)
+        drafts = np.full(common.num_reqs, -1, np.int32)
     last = common.query_start_loc[-1]
     return (
         padded(common.query_start_loc, last, rows + 1),
-        padded(common.seq_lens, 7),
-        padded(common.block_table_tensor, 3),
-        padded(drafts, 1),
-        padded(accepted, 2),
+        padded(common.seq_lens, 7, rows),
+        padded(common.block_table_tensor, 3, rows),
+        padded(drafts, 1, rows),
+        padded(accepted, 2, rows),
     )
 
 
@@ -76,29 +97,57 @@ def array_of(field, kind):
     return np.ctypeslib.as_array(pointer, (field.size,)).copy()
 
 
-def lists_of(raw):
-    """What prefill reads, element by element, without elements that pad."""
-    ints, flags = ctypes.c_int32, ctypes.c_uint8
-    taken = array_of(raw.non_spec_is_prefill, flags)
-    starts = array_of(raw.non_spec_query_start_loc, ints)
-    read = array_of(raw.non_spec_read_indices, ints)
-    write = array_of(raw.non_spec_state_indices, ints)
-    initial = array_of(raw.run_has_initial, flags)
+INTS, FLAGS = ctypes.c_int32, ctypes.c_uint8
+
+
+def lists_of(raw, tokens):
+    """What prefill reads of the first `tokens`, element by element."""
+    taken = array_of(raw.non_spec_is_prefill, FLAGS)
+    starts = array_of(raw.non_spec_query_start_loc, INTS)
+    read = array_of(raw.non_spec_read_indices, INTS)
+    write = array_of(raw.non_spec_state_indices, INTS)
+    initial = array_of(raw.run_has_initial, FLAGS)
     return [
         (
             starts[e],
-            starts[e + 1],
+            min(starts[e + 1], tokens),
             bool(taken[e]),
             bool(initial[e]),
             *((read[e], write[e]) if taken[e] else ()),
         )
         for e in range(len(taken))
-        if starts[e] < starts[e + 1]
+        if starts[e] < min(starts[e + 1], tokens)
     ]
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_the_plan_is_that_of_the_builder(runtime, loaded, seed):
+def verified_of(raw, rows, kind):
+    """What verify reads of sequences that it takes."""
+    takes = array_of(raw.run_is_prefill, FLAGS)[:rows] == 0
+    starts = array_of(raw.spec_query_start_loc, INTS)[: rows + 1]
+    takes &= np.diff(starts) > 0
+    found = {"starts": starts.tolist(), "takes": takes.tolist()}
+    if kind in ("slots", "lazy"):
+        found["accepted"] = array_of(raw.num_accepted_tokens, INTS)[:rows][takes].tolist()
+    if kind != "slots":
+        found["slots"] = array_of(raw.spec_slots, INTS)[:rows][takes].tolist()
+    return found
+
+
+def commits_of(raw):
+    """Slots and counts of what commits, and the first slot of its tokens."""
+    slots, counts = array_of(raw.commit_slots, INTS), array_of(raw.commit_num_accepted, INTS)
+    commits = np.flatnonzero(counts)
+    assert (slots[commits] >= 0).all()
+    found = list(zip(slots[commits].tolist(), counts[commits].tolist(), strict=True))
+    if raw.commit_token_slots.data:
+        table = array_of(raw.commit_token_slots, INTS).reshape(-1, S + 1)
+        found = [(*each, *table[i]) for each, i in zip(found, commits, strict=True)]
+    return found
+
+
+@pytest.mark.parametrize("kind", ["slots", "tree", "lazy", "buffer"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_plan_is_that_of_the_builder(runtime, plans, seed, kind):
     rng = np.random.default_rng(seed)
     rows = int(rng.integers(1, 40))
     builder = GDNAttentionMetadataBuilder.from_options(
@@ -107,8 +156,10 @@ def test_the_plan_is_that_of_the_builder(runtime, loaded, seed):
         max_num_tokens=4096,
         num_speculative_tokens=S,
         mixed_batch=True,
+        verify_states=kind,
     )
-    planned = Planned(loaded.plan, rows)
+    planned = Planned(plans[kind], rows, kind=kind)
+    waits = kind in ("lazy", "buffer")
     for _ in range(20):
         n = int(rng.integers(0, rows + 1))
         kinds = rng.integers(0, 4, n)  # empty, decode, verified, prefill
@@ -116,21 +167,34 @@ def test_the_plan_is_that_of_the_builder(runtime, loaded, seed):
         lengths = np.select([kinds == 1, kinds == 2, kinds == 3], [1, drafts + 1, 30], 0)
         lengths = np.where(kinds == 3, rng.integers(1, 60, n), lengths)
         before = np.where((kinds == 3) & (rng.random(n) < 0.5), 0, rng.integers(1, 50, n))
+        table = rng.integers(0, 99, (n, S + 1)).astype(np.int32)
         common = CommonAttentionMetadata(
             query_start_loc=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
             seq_lens=(before + lengths).astype(np.int32),
             num_reqs=n,
             num_actual_tokens=int(lengths.sum()) + 3,
-            block_table_tensor=rng.integers(0, 99, (n, S + 1)).astype(np.int32),
+            block_table_tensor=table,
+            token_slots=table + 100 if kind in ("tree", "buffer") else None,
+            parents=np.full((n, S + 1), -1, np.int32) if kind == "tree" else None,
         )
-        accepted = rng.integers(1, S + 2, n).astype(np.int32)
+        accepted = rng.integers(0 if waits else 1, S + 2, n).astype(np.int32)
         expected = builder.build(0, common, accepted, drafts).raw
         found = planned.build(0, common, accepted, drafts).raw
         assert found.on_device == 1
-        assert lists_of(found) == lists_of(expected)
-        flags = array_of(found.run_is_prefill, ctypes.c_uint8)
-        assert flags[:n].tolist() == array_of(expected.run_is_prefill, ctypes.c_uint8).tolist()
+        tokens = int(lengths.sum())
+        assert lists_of(found, tokens) == lists_of(expected, tokens)
+        live = int(np.flatnonzero(lengths)[-1]) + 1 if lengths.any() else 0
+        assert verified_of(found, live, kind) == verified_of(expected, live, kind)
+        if waits:
+            assert commits_of(found) == commits_of(expected)
+        flags = array_of(found.run_is_prefill, FLAGS)
+        assert flags[:n].tolist() == array_of(expected.run_is_prefill, FLAGS).tolist()
         assert not flags[n:].any()
+        # Sequences behind the last one with tokens share the padding.
+        starts = array_of(found.spec_query_start_loc, INTS)
+        assert starts[-1] == tokens + (3 if live < rows else 0)
+        shared = np.diff(starts)[live:]
+        assert shared.max(initial=0) <= -(-3 // max(1, rows - live)) and shared.min(initial=0) >= 0
 
 
 class PlannedFixture(Fixture):
@@ -180,17 +244,11 @@ def corrupted(arrays, what):
     return starts, lens, table, drafts, accepted
 
 
-# Verify does not ask for lengths.
-WRONG = ["slot", "negative slot", "count", "no count"]
+WRONG = ["slot", "negative slot", "count", "no count", "seq_lens"]
 
 
-@pytest.mark.parametrize(
-    "kind, what",
-    [
-        *((kind, what) for kind in ("prefill", "verified") for what in WRONG),
-        ("prefill", "seq_lens"),
-    ],
-)
+@pytest.mark.parametrize("kind", ["prefill", "verified"])
+@pytest.mark.parametrize("what", WRONG)
 def test_out_of_range_is_skipped(runtime, loaded, kind, what):
     layer = PlannedFixture(runtime, loaded, seed=6, rows=3)
     layer.step([0, 1, 2], [5, 6, 7])
@@ -212,6 +270,28 @@ def test_out_of_range_is_skipped(runtime, loaded, kind, what):
     own = layer.table[1]
     np.testing.assert_array_equal(layer.state[own], before[0][own])
     np.testing.assert_array_equal(layer.conv[own], before[1][own])
+
+
+def test_what_ends_past_the_tokens_is_skipped(runtime, loaded):
+    layer = PlannedFixture(runtime, loaded, seed=10, rows=4)
+    layer.step([0, 1, 2], [5, 6, 7])
+    planned = layer.builder
+    original = planned.build
+
+    def build(*arguments, **options):
+        original(*arguments, **options)
+        planned.arrays[0][2:] = 1 << 20
+        return planned.planner.plan(*planned.arrays, num_tokens=arguments[1].num_actual_tokens)
+
+    planned.build = build
+    before = layer.state.copy()
+    core, expected, _ = layer.step([0, 1, 2], [2, 3, 1])
+    assert not core[2:].any()
+    expected[2:] = 0
+    assert relative_error(core, expected) < 1e-5
+    for request in (1, 2):
+        own = layer.table[request]
+        np.testing.assert_array_equal(layer.state[own], before[own])
 
 
 def test_starts_that_decrease_have_no_tokens(runtime, loaded):
@@ -249,7 +329,7 @@ def test_what_does_not_fit_is_refused(runtime, loaded, tool, tmp_path_factory):
         BatchPlanner(loaded.kernels["prefill"], max_num_seqs=4)
     with pytest.raises(GdnError, match="verify_states: expected slots for plan, got tree"):
         BatchPlanner(loaded.plan, max_num_seqs=4, verify_states="tree")
-    with pytest.raises(GdnError, match="verify_states: expected 0 to 1, got 2"):
+    with pytest.raises(GdnError, match="verify_states: expected slots for plan, got lazy"):
         BatchPlanner(loaded.plan, max_num_seqs=4, verify_states="lazy")
     planner = BatchPlanner(loaded.plan, max_num_seqs=2, num_speculative_tokens=S)
     assert plan_of(planner).raw.num_runs == 2

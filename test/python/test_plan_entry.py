@@ -7,43 +7,105 @@ import random
 import struct
 import subprocess
 from itertools import pairwise
+from typing import NamedTuple
 
 import pytest
 import tensorfile
 
 FORMATS = {"BOOL": "?", "I32": "i", "I64": "q"}
-RESULTS = ("cu_seqlens", "slots", "write_slots", "has_initial", "taken")
+PREFILL = ("cu_seqlens", "slots", "write_slots", "has_initial", "taken")
+SKIPPED = (-1, -1, True, False)  # all of an element of prefill but its start
 
 
-def plan(starts, lens, table, drafts, accepted):
-    """The results by name; `accepted` may be None."""
-    elements, is_prefill, end, in_gap = [], [], 0, False
-    for n, (first, behind) in enumerate(pairwise(starts)):
-        tokens = max(0, behind - first)
-        goes_on = accepted is not None and tokens == 1 < lens[n]
-        is_prefill.append(tokens > 0 and drafts[n] < 0 and not goes_on)
-        if tokens == 0:
+class Batch(NamedTuple):
+    """The arrays of an engine, and what its step may have."""
+
+    starts: list[int]
+    lens: list[int]
+    table: list[list[int]]
+    drafts: list[int]
+    accepted: list[int]
+    tokens: int
+    columns: int
+
+
+class Sequence(NamedTuple):
+    """What is said of a sequence with tokens."""
+
+    is_prefill: bool
+    is_valid: bool
+    goes_on: bool
+
+
+def describe(batch, n, length, behind, kind):
+    all_tokens, a = batch.lens[n], batch.accepted[n]
+    goes_on = all_tokens > length
+    is_prefill = batch.drafts[n] < 0 and not (kind == "slots" and length == 1 and goes_on)
+    least = 1 if kind == "slots" else 0
+    counted = kind == "tree" or least <= a <= batch.columns or (is_prefill and not goes_on)
+    fits = length <= min(all_tokens, length if is_prefill else batch.columns)
+    return Sequence(is_prefill, counted and fits and behind <= batch.tokens, goes_on)
+
+
+def padded_starts(firsts, live, tokens):
+    """Starts for verify: sequences from `live` on share what is behind the others."""
+    sharers, end = len(firsts) - 1 - live, min(firsts[-1], tokens)
+    share = -(-(tokens - end) // max(sharers, 1))
+    starts = firsts[:live] + [end + i * share for i in range(sharers)]
+    return [min(start, tokens) for start in starts] + [tokens if sharers else end]
+
+
+def plan(batch, kind):
+    """The results of the entry by name."""
+    count = len(batch.lens)
+    firsts = [max(0, *batch.starts[: n + 1]) for n in range(count + 1)]
+    is_prefill, verify, commit, elements = [False] * count, [], [], []
+    live, in_gap = 0, False
+    for n, (first, behind) in enumerate(pairwise(firsts)):
+        verify.append((-1, 0))
+        commit.append((-1, 0))
+        if first == behind:
             continue
-        end = behind
-        if is_prefill[n]:
-            initial = lens[n] > tokens
-            a = accepted[n] if accepted is not None and initial else 1
-            fits = lens[n] >= tokens and 1 <= a <= len(table[n])
-            slot = table[n][a - 1] if fits else -1
-            elements.append((first, slot, table[n][0], initial, True))
+        live = n + 1
+        s = describe(batch, n, behind - first, behind, kind)
+        row, a = batch.table[n], batch.accepted[n]
+        is_prefill[n] = s.is_prefill
+        if s.is_prefill:
+            column = a - 1 if kind == "slots" and s.goes_on else 0
+            slot = row[column] if s.is_valid and column < len(row) else -1
+            write = row[0] if s.is_valid else -1
+            elements.append((first, slot, write, s.goes_on, True))
         elif not in_gap:
-            elements.append((first, -1, -1, True, False))
-        in_gap = not is_prefill[n]
-    elements += [(end, -1, -1, True, False)] * (len(lens) - len(elements))
-    lists = dict(zip(RESULTS, map(list, zip(*elements, strict=True)), strict=True))
-    lists["cu_seqlens"].append(end)
-    return {"is_prefill": is_prefill} | {f"prefill_{name}": lists[name] for name in RESULTS}
+            elements.append((first, *SKIPPED))
+        in_gap = not s.is_prefill
+        if s.is_valid and not s.is_prefill:
+            verify[n] = (row[0], a)
+        commits = kind == "buffer" or (kind == "lazy" and s.is_prefill)
+        if commits and s.is_valid and s.goes_on and a > 0:
+            commit[n] = (row[0], a)
+    starts = padded_starts(firsts, live, batch.tokens)
+    if not in_gap and starts[-1] > firsts[-1]:
+        elements.append((firsts[-1], *SKIPPED))
+    elements += [(starts[-1], *SKIPPED)] * (count - len(elements))
+    lists = dict(zip(PREFILL, map(list, zip(*elements, strict=True)), strict=True))
+    lists["cu_seqlens"] = [min(start, batch.tokens) for start in lists["cu_seqlens"]] + starts[-1:]
+    results = {"is_prefill": is_prefill, "verify_cu_seqlens": starts}
+    results |= {f"prefill_{name}": values for name, values in lists.items()}
+    if kind != "slots":
+        results["verify_slots"] = [slot for slot, _ in verify]
+    if kind in ("slots", "lazy"):
+        results["verify_accepted"] = [a for _, a in verify]
+    if kind in ("lazy", "buffer"):
+        results["commit_slots"] = [slot for slot, _ in commit]
+        results["commit_accepted"] = [a for _, a in commit]
+    return results
 
 
-def draw(rng, n, columns, wide):
+def draw(rng, n, wide):
     """Sequences of every kind, at times what no engine would say."""
     starts, lens, drafts = [rng.choice([0, 0, 5])], [], []
-    padding = rng.choice([n, n, rng.randint(0, n)])
+    width, columns = rng.randint(1, 4), rng.randint(1, 5)
+    padding = rng.choice([n, rng.randint(0, n)])
     garbage = rng.random() < 0.25
     for i in range(n):
         few = rng.randint(1, 4)
@@ -57,48 +119,61 @@ def draw(rng, n, columns, wide):
         lens.append(total)
         drafts.append(asked)
     largest = 1 << 40 if wide else 5000
-    table = [[rng.choice([-1, rng.randint(0, largest)]) for _ in range(columns)] for _ in range(n)]
-    accepted = [rng.choice([rng.randint(-2, columns + 2), -(1 << 31)]) for _ in range(n)]
-    return starts, lens, table, drafts, accepted
+    table = [[rng.choice([-1, rng.randint(0, largest)]) for _ in range(width)] for _ in range(n)]
+    counts = [*range(columns + 1), rng.randint(-2, columns + 2), -(1 << 31)]
+    accepted = [rng.choice(counts) for _ in range(n)]
+    end = max(starts)
+    tokens = rng.choice([end, end + rng.randint(1, 40), max(1, end - rng.randint(1, 9))])
+    return Batch(starts, lens, table, drafts, accepted, max(1, tokens), columns)
 
 
 def tensor(dtype, shape, values):
     return dtype, shape, struct.pack(f"<{len(values)}{FORMATS[dtype]}", *values)
 
 
-KINDS = [("slots", False), ("slots", True), ("tree", False), ("tree", True)]
+def tensors_of(batch, kind, wide):
+    n = len(batch.lens)
+    ids = [slot for row in batch.table for slot in row]
+    tensors = {
+        "query_start_loc": tensor("I32", [n + 1], batch.starts),
+        "seq_lens": tensor("I32", [n], batch.lens),
+        "block_table": tensor("I64" if wide else "I32", [n, len(batch.table[0])], ids),
+        "num_drafts": tensor("I32", [n], batch.drafts),
+        # Its sizes alone are used.
+        "limits": tensor(
+            "BOOL", [batch.tokens, batch.columns], [True] * (batch.tokens * batch.columns)
+        ),
+    }
+    if kind != "tree":
+        tensors["num_accepted"] = tensor("I32", [n], batch.accepted)
+    return tensors
+
+
+KINDS = [(kind, wide) for kind in ("slots", "tree", "lazy", "buffer") for wide in (False, True)]
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=lambda kind: kind[0] + "_i64" * kind[1])
 def image(request, tool, tmp_path_factory):
-    verify, wide = request.param
+    kind, wide = request.param
     path = tmp_path_factory.mktemp("plan") / "plan.gdnk"
-    options = ["--preset=qwen3.5-0.8b", "--mixed-batch", f"--verify={verify}", "--only=plan"]
+    options = ["--preset=qwen3.5-0.8b", "--mixed-batch", f"--verify={kind}", "--only=plan"]
     options += ["--slots64"] if wide else []
     done = tool("gdn-compile", *options, "--ptxas=none", "--target=x86-64-v3,sm_80", "-o", path)
     assert done.returncode == 0, done.stderr
-    return path, verify == "slots", wide
+    return path, kind, wide
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_results(build_dir, image, ptx_driver, tmp_path, device):
-    path, has_counts, wide = image
-    rng = random.Random(0)
+    path, kind, wide = image
+    rng = random.Random(kind)
     environment = os.environ | {"LD_LIBRARY_PATH": str(ptx_driver)}
     given, written = tmp_path / "in.safetensors", tmp_path / "out.safetensors"
-    for n in (1, 2, 5, 9, 31, 32, 33, 70):
-        columns = rng.randint(1, 4)
-        starts, lens, table, drafts, accepted = draw(rng, n, columns, wide)
-        ids = [slot for row in table for slot in row]
-        tensors = {
-            "query_start_loc": tensor("I32", [n + 1], starts),
-            "seq_lens": tensor("I32", [n], lens),
-            "block_table": tensor("I64" if wide else "I32", [n, columns], ids),
-            "num_drafts": tensor("I32", [n], drafts),
-        }
-        if has_counts:
-            tensors["num_accepted"] = tensor("I32", [n], accepted)
-        tensorfile.write(given, tensors)
+    for n in (1, 2, 2, 3, 3, 5, 5, 9, 9, 14, 31, 32, 33, 70):
+        batch = draw(rng, n, wide)
+        if kind == "tree":  # counts are not given
+            batch = batch._replace(accepted=[1] * n)
+        tensorfile.write(given, tensors_of(batch, kind, wide))
         command = [build_dir / "bin/gdn-run", path, "--entry=plan", f"--device={device}"]
         command += ["--input", given, "--output", written, "--check"]
         done = subprocess.run(command, env=environment, text=True, capture_output=True)
@@ -107,4 +182,4 @@ def test_results(build_dir, image, ptx_driver, tmp_path, device):
             name: list(struct.unpack(f"<{shape[0]}{FORMATS[dtype]}", content))
             for name, (dtype, shape, content) in tensorfile.read(written).items()
         }
-        assert got == plan(starts, lens, table, drafts, accepted if has_counts else None), n
+        assert got == plan(batch, kind), batch

@@ -31,11 +31,22 @@ private:
         args_(plan_->entry->params.size()), params_(args_.size()) {}
   Device &device() const { return *plan_->device; }
   int64_t columns() const { return options_.num_speculative_tokens + 1; }
+  bool isKind(int32_t kind) const { return options_.verify_states == kind; }
+  bool hasCounts() const { return !isKind(GDNRT_VERIFY_TREE); }
+  bool hasCommits() const {
+    return isKind(GDNRT_VERIFY_LAZY) || isKind(GDNRT_VERIFY_BUFFER);
+  }
+  /// Whether states after tokens have slots that the table does not name.
+  bool hasTokenSlots() const {
+    return isKind(GDNRT_VERIFY_TREE) || isKind(GDNRT_VERIFY_BUFFER);
+  }
 
   Status takeMemory();
   Status check(const gdnrt_device_batch &batch) const;
   Status bind(const gdnrt_device_batch &batch);
   gdnrt_gdn_metadata describe(const gdnrt_device_batch &batch);
+  void describeVerify(const gdnrt_device_batch &batch, gdnrt_gdn_metadata &m);
+  void describeRuns(int64_t rows, int64_t elements, gdnrt_gdn_metadata &m);
 
   std::shared_ptr<LoadedKernel> plan_;
   gdnrt_batch_planner_options options_;
@@ -48,9 +59,12 @@ private:
   /// Memory of the device, and the arrays in it.
   std::shared_ptr<void> memory_;
   uint8_t *isPrefill_ = nullptr, *hasInitial_ = nullptr, *taken_ = nullptr;
+  int32_t *verifyCuSeqlens_ = nullptr, *verifySlots_ = nullptr,
+          *verifyAccepted_ = nullptr;
   int32_t *cuSeqlens_ = nullptr, *slots_ = nullptr, *writeSlots_ = nullptr;
+  int32_t *commitSlots_ = nullptr, *commitAccepted_ = nullptr;
   int32_t *zeros_ = nullptr;
-  std::array<gdnrt_run, 2> runs_ = {};
+  std::array<gdnrt_run, 3> runs_ = {};
 };
 
 } // namespace gdnrt

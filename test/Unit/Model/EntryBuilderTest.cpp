@@ -131,32 +131,38 @@ TEST_F(EntryBuilderTest, VerifyHasSlotsForEveryToken) {
                   "parents", "conv_pool", "state_pool", "out"));
 }
 
-// A plan is made of batches whose verify takes an engine's arrays as they are.
+// Counts are given where verify has them, and results are those that launches
+// of the kind of verify read.
 TEST_F(EntryBuilderTest, PlanOfMixedBatches) {
   EntryOptions options;
   options.mixedBatch = true;
   EXPECT_EQ(errorOf(preset("qwen3.5-4b"), options),
             "qwen3.5-4b: a mixed batch expects verify slots, tree, buffer or "
             "lazy, but got none");
-  for (VerifyStates verify : {VerifyStates::lazy, VerifyStates::buffer}) {
+  using Names = std::vector<std::string>;
+  auto expectPlan = [&](VerifyStates verify, const Names &counts,
+                        const Names &verified, const Names &committed) {
+    SCOPED_TRACE(int(verify));
+    Names expected = {"T",        "S",           "query_start_loc",
+                      "seq_lens", "block_table", "num_drafts"};
+    for (const Names &more :
+         {counts, Names{"limits", "is_prefill", "verify_cu_seqlens"}, verified,
+          Names{"prefill_cu_seqlens", "prefill_slots", "prefill_write_slots",
+                "prefill_has_initial", "prefill_taken"},
+          committed})
+      expected.insert(expected.end(), more.begin(), more.end());
     options.verify = verify;
     build(preset("qwen3.5-4b"), options);
+    EXPECT_EQ(names("plan"), expected);
     EXPECT_FALSE(names("prefill").empty());
-    EXPECT_TRUE(names("plan").empty());
-  }
-  const auto results = {"is_prefill",          "prefill_cu_seqlens",
-                        "prefill_slots",       "prefill_write_slots",
-                        "prefill_has_initial", "prefill_taken"};
-  std::vector<std::string> expected = {"query_start_loc", "seq_lens",
-                                       "block_table", "num_drafts"};
-  expected.insert(expected.end(), results.begin(), results.end());
-  options.verify = VerifyStates::tree;
-  build(preset("qwen3.5-4b"), options);
-  EXPECT_EQ(names("plan"), expected);
-  expected.insert(expected.begin() + 4, "num_accepted");
-  options.verify = VerifyStates::slots;
-  build(preset("qwen3.5-4b"), options);
-  EXPECT_EQ(names("plan"), expected);
+  };
+  const Names counts = {"num_accepted"};
+  const Names commits = {"commit_slots", "commit_accepted"};
+  expectPlan(VerifyStates::slots, counts, {"verify_accepted"}, {});
+  expectPlan(VerifyStates::tree, {}, {"verify_slots"}, {});
+  expectPlan(VerifyStates::lazy, counts, {"verify_slots", "verify_accepted"},
+             commits);
+  expectPlan(VerifyStates::buffer, counts, {"verify_slots"}, commits);
   options.mixedBatch = false;
   build(preset("qwen3.5-4b"), options);
   EXPECT_TRUE(names("plan").empty());
@@ -167,7 +173,7 @@ TEST_F(EntryBuilderTest, PlanOfMixedBatches) {
 TEST_F(EntryBuilderTest, PlansHaveTheTypesOfSlots) {
   EntryOptions narrow, wide;
   narrow.mixedBatch = wide.mixedBatch = true;
-  narrow.verify = wide.verify = VerifyStates::slots;
+  narrow.verify = wide.verify = VerifyStates::lazy;
   wide.slots64 = true;
   wide.io = FloatKind::f16;
   build(preset("qwen3.5-4b"), {narrow, wide});
@@ -175,16 +181,23 @@ TEST_F(EntryBuilderTest, PlansHaveTheTypesOfSlots) {
        {std::pair("plan_bf16_f32", 32u), std::pair("plan_f16_f32", 64u)}) {
     auto plan = module->lookupSymbol<func::FuncOp>(entry);
     ASSERT_TRUE(plan) << entry;
-    auto bitsOf = [](Type type) {
-      return getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+    auto expectBits = [&, bits = bits](StringAttr name, Type type) {
+      SCOPED_TRACE(name.str());
+      const bool isSlots =
+          name == "block_table" || name.strref().ends_with("slots");
+      const bool isFlag = llvm::is_contained(
+          {"limits", "is_prefill", "prefill_has_initial", "prefill_taken"},
+          name.strref());
+      EXPECT_EQ(getElementTypeOrSelf(type).getIntOrFloatBitWidth(),
+                isSlots  ? bits
+                : isFlag ? 1u
+                         : 32u);
     };
-    FunctionType type = plan.getFunctionType();
-    EXPECT_EQ(bitsOf(type.getInput(2)), bits);
-    EXPECT_EQ(bitsOf(type.getResult(2)), bits);
-    EXPECT_EQ(bitsOf(type.getResult(3)), bits);
-    EXPECT_EQ(bitsOf(type.getResult(1)), 32u);
-    for (unsigned flags : {0, 4, 5})
-      EXPECT_EQ(bitsOf(type.getResult(flags)), 1u);
+    for (auto [i, type] : llvm::enumerate(plan.getArgumentTypes()))
+      if (!type.isIndex())
+        expectBits(plan.getArgAttrOfType<StringAttr>(i, "gdn.name"), type);
+    for (auto [i, type] : llvm::enumerate(plan.getResultTypes()))
+      expectBits(plan.getResultAttrOfType<StringAttr>(i, "gdn.name"), type);
   }
 }
 

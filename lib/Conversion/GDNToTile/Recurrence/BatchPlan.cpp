@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A block serves one sequence. It goes through all sequences, since where an
-// element of the lists lies depends on the sequences ahead of it, and how many
-// there are on all:
+// element of prefill's lists lies depends on the sequences ahead of it, and how
+// many there are on all:
 //
 //   for each sequence:  count elements, those ahead of the block's sequence too
-//   store the flag of the sequence, and the element that begins with it
+//   store what verify and a commit read of the sequence
+//   store the element that begins with it
 //   if the block's number is that of an element behind the last: store it
 //
-// So every element of every list is stored by one block, and no block waits for
-// another one.
+// So every element of every result is stored by one block, and no block waits
+// for another one.
 #include "Recurrence/BatchPlan.h"
 #include "Program/Slots.h"
 
@@ -35,24 +36,35 @@ public:
   void emit();
 
 private:
-  /// What a sequence is, from its tokens, which end at `next`.
+  /// What a sequence is, from where it begins and what is said of it.
   struct Sequence {
-    Value first, next, tokens, hasTokens, isPrefill;
+    Value first, next, length, hasTokens, isPrefill;
   };
   /// What the loop over all sequences finds.
   struct Totals {
+    Value end;    // of all tokens of sequences
+    Value count;  // of elements
+    Value isOpen; // whether the last element is a gap
+    Value live;   // of the last sequence with tokens the number, plus 1
+    Value first;  // of the block's sequence
     Value before; // elements that begin ahead of the block's sequence
     Value begins; // whether one begins with it
-    Value count;  // of all elements
-    Value end;    // of the last tokens
+  };
+  /// More of the block's sequence: whether it begins and is valid.
+  struct Facts {
+    Value goesOn, count, isValid;
   };
 
-  Sequence read(Value n, Value first);
-  Totals countElements();
-  void storeElement(const Sequence &own, Value at);
-  void storePadding(const Totals &totals);
+  Sequence read(Value i, Value first);
+  Totals readAll();
+  Facts check(const Sequence &own);
+  void findPadding(const Totals &totals);
+  void storeVerified(const Sequence &own, const Facts &facts,
+                     const Totals &totals);
+  void storeCommit(const Sequence &own, const Facts &facts);
+  void storeElement(const Sequence &own, const Facts &facts, Value at);
+  void storeElementsBehind(const Totals &totals);
   Value readSlot(Value column, Value isAllowed);
-  Value readLastSlot(const Sequence &own, Value hasInitial);
 
   Value index(int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value);
@@ -62,6 +74,8 @@ private:
   }
   Value add(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
   Value sub(Value x, Value y) { return arith::SubIOp::create(b, loc, x, y); }
+  Value least(Value x, Value y) { return arith::MinSIOp::create(b, loc, x, y); }
+  Value most(Value x, Value y) { return arith::MaxSIOp::create(b, loc, x, y); }
   Value both(Value x, Value y) { return arith::AndIOp::create(b, loc, x, y); }
   Value either(Value x, Value y) { return arith::OrIOp::create(b, loc, x, y); }
   Value no(Value x) { return arith::XOrIOp::create(b, loc, x, flag(true)); }
@@ -88,7 +102,10 @@ private:
   PlanBatchOp op;
   Location loc;
   OpBuilder b;
-  Value n, numSequences;
+  Value n, numSequences, tokens, columns;
+  /// Where the tokens of all sequences end, and those that sequences behind
+  /// them share; how many tokens each of these has.
+  Value end, last, share;
 };
 
 } // namespace
@@ -116,54 +133,84 @@ void BatchPlan::store(Value value, Value result, Value at) {
     memref::StoreOp::create(b, loc, value, view, at);
 }
 
-BatchPlan::Sequence BatchPlan::read(Value n, Value first) {
+BatchPlan::Sequence BatchPlan::read(Value i, Value first) {
   Value zero = index(0), one = index(1);
   Sequence s;
   s.first = first;
-  s.next = element(op.getQueryStartLoc(), add(n, one));
-  s.tokens = sub(s.next, first);
-  s.hasTokens = compare(P::sgt, s.tokens, zero);
-  Value isVerified = compare(P::sge, element(op.getDrafts(), n), zero);
-  if (op.getAccepted()) {
-    Value goesOn = compare(P::sgt, element(op.getSeqLens(), n), one);
+  s.next = most(first, element(op.getQueryStartLoc(), add(i, one)));
+  s.length = sub(s.next, first);
+  s.hasTokens = compare(P::sgt, s.length, zero);
+  Value isVerified = compare(P::sge, element(op.getDrafts(), i), zero);
+  if (op.countsSlots()) {
+    Value goesOn = compare(P::sgt, element(op.getSeqLens(), i), one);
     isVerified =
-        either(isVerified, both(compare(P::eq, s.tokens, one), goesOn));
+        either(isVerified, both(compare(P::eq, s.length, one), goesOn));
   }
   s.isPrefill = both(s.hasTokens, no(isVerified));
   return s;
 }
 
-BatchPlan::Totals BatchPlan::countElements() {
+BatchPlan::Totals BatchPlan::readAll() {
   Value zero = index(0), none = flag(false);
-  Value start = element(op.getQueryStartLoc(), zero);
-  // Whether the last element is one of verified sequences, which grows.
+  Value start = most(zero, element(op.getQueryStartLoc(), zero));
   auto loop =
       scf::ForOp::create(b, loc, zero, numSequences, index(1),
-                         ValueRange{start, zero, zero, none, none, zero});
+                         ValueRange{start, zero, none, zero, zero, zero, none});
+  auto ends = loop.getResults();
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  auto state = loop.getRegionIterArgs();
-  Value i = loop.getInductionVar(), count = state[1], isOpen = state[3];
-  Sequence s = read(i, state[0]);
-  Value begins = both(s.hasTokens, either(s.isPrefill, no(isOpen)));
-  Value next = add(count, select(begins, index(1), zero));
-  scf::YieldOp::create(
-      b, loc,
-      ValueRange{s.next, next, select(compare(P::ult, i, n), next, state[2]),
-                 select(s.hasTokens, no(s.isPrefill), isOpen),
-                 select(compare(P::eq, i, n), begins, state[4]),
-                 select(s.hasTokens, s.next, state[5])});
-  return {loop.getResult(2), loop.getResult(4), loop.getResult(1),
-          loop.getResult(5)};
+  auto so = loop.getRegionIterArgs();
+  Value i = loop.getInductionVar(), isOwn = compare(P::eq, i, n);
+  Sequence s = read(i, so[0]);
+  Value begins = both(s.hasTokens, either(s.isPrefill, no(so[2])));
+  Value count = add(so[1], select(begins, index(1), zero));
+  scf::YieldOp::create(b, loc,
+                       ValueRange{s.next, count,
+                                  select(s.hasTokens, no(s.isPrefill), so[2]),
+                                  select(s.hasTokens, add(i, index(1)), so[3]),
+                                  select(isOwn, s.first, so[4]),
+                                  select(compare(P::ult, i, n), count, so[5]),
+                                  select(isOwn, begins, so[6])});
+  return {ends[0], ends[1], ends[2], ends[3], ends[4], ends[5], ends[6]};
+}
+
+BatchPlan::Facts BatchPlan::check(const Sequence &own) {
+  Value all = element(op.getSeqLens(), n);
+  Facts facts;
+  facts.goesOn = compare(P::sgt, all, own.length);
+  facts.count = op.getAccepted() ? element(op.getAccepted(), n) : index(1);
+  facts.isValid = both(own.hasTokens, both(compare(P::sle, own.length, all),
+                                           compare(P::sle, own.next, tokens)));
+  Value isShort = compare(P::sle, own.length, columns);
+  facts.isValid = both(facts.isValid, either(own.isPrefill, isShort));
+  if (!op.getAccepted())
+    return facts;
+  // Unsigned: a count below its range is above all.
+  Value isCount = op.countsSlots()
+                      ? compare(P::ult, sub(facts.count, index(1)), columns)
+                      : compare(P::ule, facts.count, columns);
+  Value needsNone = both(own.isPrefill, no(facts.goesOn));
+  facts.isValid = both(facts.isValid, either(isCount, needsNone));
+  return facts;
+}
+
+/// What sequences behind the last one with tokens have of the padding.
+void BatchPlan::findPadding(const Totals &totals) {
+  Value sharers = sub(numSequences, totals.live);
+  Value some = most(sharers, index(1));
+  end = least(tokens, totals.end);
+  share = arith::DivUIOp::create(
+      b, loc, add(sub(tokens, end), sub(some, index(1))), some);
+  last = select(compare(P::sgt, sharers, index(0)), tokens, end);
 }
 
 /// The slot in that column of the block's sequence; -1 if the table has no such
 /// column or it may not be read.
 Value BatchPlan::readSlot(Value column, Value isAllowed) {
-  Value columns = memref::DimOp::create(
+  Value width = memref::DimOp::create(
       b, loc, views.tensors.lookup(op.getBlockTable()), 1);
   // Unsigned: a negative column is past every end.
-  Value isColumn = compare(P::ult, column, columns);
+  Value isColumn = compare(P::ult, column, width);
   auto id = scf::IfOp::create(b, loc, {b.getIndexType()},
                               both(isColumn, isAllowed), true);
   OpBuilder::InsertionGuard guard(b);
@@ -174,48 +221,62 @@ Value BatchPlan::readSlot(Value column, Value isAllowed) {
   return id.getResult(0);
 }
 
-/// The slot of the state after the last accepted token; -1 if there is none.
-Value BatchPlan::readLastSlot(const Sequence &own, Value hasInitial) {
-  Value column = index(0);
-  if (op.getAccepted()) {
-    Value last = sub(element(op.getAccepted(), n), index(1));
-    column = select(hasInitial, last, column);
+void BatchPlan::storeVerified(const Sequence &own, const Facts &facts,
+                              const Totals &totals) {
+  Value isOwn = both(facts.isValid, no(own.isPrefill));
+  store(own.isPrefill, op.getIsPrefill(), n);
+  Value behind = sub(n, totals.live);
+  Value shared = add(end, arith::MulIOp::create(b, loc, behind, share));
+  Value start = select(compare(P::ult, n, totals.live), own.first, shared);
+  store(least(tokens, start), op.getVerifyCuSeqlens(), n);
+  store(readSlot(index(0), isOwn), op.getVerifySlots(), n);
+  store(select(isOwn, facts.count, index(0)), op.getVerifyAccepted(), n);
+}
+
+void BatchPlan::storeCommit(const Sequence &own, const Facts &facts) {
+  Value commits = flag(false);
+  if (op.getCommits() != Commits::none) {
+    Value waits = compare(P::sgt, facts.count, index(0));
+    commits = both(facts.isValid, both(facts.goesOn, waits));
+    if (op.getCommits() == Commits::prefill)
+      commits = both(commits, own.isPrefill);
   }
-  return readSlot(column,
-                  compare(P::sge, element(op.getSeqLens(), n), own.tokens));
+  store(readSlot(index(0), commits), op.getCommitSlots(), n);
+  store(select(commits, facts.count, index(0)), op.getCommitAccepted(), n);
 }
 
 /// The element `at`, which begins with the block's sequence.
-void BatchPlan::storeElement(const Sequence &own, Value at) {
-  store(own.first, op.getCuSeqlens(), at);
-  store(own.isPrefill, op.getTaken(), at);
-  auto branch = scf::IfOp::create(b, loc, own.isPrefill, /*withElse=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  Value hasInitial = compare(P::sgt, element(op.getSeqLens(), n), own.tokens);
-  store(hasInitial, op.getHasInitial(), at);
-  store(readSlot(index(0), flag(true)), op.getWriteSlots(), at);
-  store(readLastSlot(own, hasInitial), op.getSlots(), at);
-  b.setInsertionPointToStart(branch.elseBlock());
-  store(flag(true), op.getHasInitial(), at);
-  store(index(-1), op.getWriteSlots(), at);
-  store(index(-1), op.getSlots(), at);
+void BatchPlan::storeElement(const Sequence &own, const Facts &facts,
+                             Value at) {
+  Value isOwn = both(facts.isValid, own.isPrefill);
+  store(least(tokens, own.first), op.getPrefillCuSeqlens(), at);
+  store(own.isPrefill, op.getPrefillTaken(), at);
+  store(either(no(own.isPrefill), facts.goesOn), op.getPrefillHasInitial(), at);
+  store(readSlot(index(0), isOwn), op.getPrefillWriteSlots(), at);
+  Value column = index(0);
+  if (op.countsSlots())
+    column = select(facts.goesOn, sub(facts.count, index(1)), column);
+  store(readSlot(column, isOwn), op.getPrefillSlots(), at);
 }
 
-/// The element with the block's number, if it is behind the last one.
-void BatchPlan::storePadding(const Totals &totals) {
+/// The element with the block's number, if it is behind those of sequences: the
+/// first one has what is padding, unless that belongs to a gap.
+void BatchPlan::storeElementsBehind(const Totals &totals) {
   {
     OpBuilder::InsertionGuard guard(b);
     enterIf(compare(P::uge, n, totals.count));
-    store(totals.end, op.getCuSeqlens(), n);
-    store(flag(false), op.getTaken(), n);
-    store(flag(true), op.getHasInitial(), n);
-    store(index(-1), op.getWriteSlots(), n);
-    store(index(-1), op.getSlots(), n);
+    Value isNext = compare(P::eq, n, totals.count);
+    store(select(both(isNext, no(totals.isOpen)), end, last),
+          op.getPrefillCuSeqlens(), n);
+    store(flag(false), op.getPrefillTaken(), n);
+    store(flag(true), op.getPrefillHasInitial(), n);
+    store(index(-1), op.getPrefillWriteSlots(), n);
+    store(index(-1), op.getPrefillSlots(), n);
   }
   OpBuilder::InsertionGuard guard(b);
   enterIf(compare(P::eq, n, index(0)));
-  store(totals.end, op.getCuSeqlens(), numSequences);
+  store(last, op.getPrefillCuSeqlens(), numSequences);
+  store(last, op.getVerifyCuSeqlens(), numSequences);
 }
 
 void BatchPlan::emit() {
@@ -224,15 +285,20 @@ void BatchPlan::emit() {
   views.stage().setGrid({StringRef(form)});
   n = tile::BlockIdOp::create(b, loc, b.getIndexType(), 0);
   numSequences = views.size(b, loc, op.getSeqLens(), 0);
-  Totals totals = countElements();
-  Sequence own = read(n, element(op.getQueryStartLoc(), n));
-  store(own.isPrefill, op.getIsPrefill(), n);
+  tokens = views.index(b, op.getTokens());
+  columns = views.index(b, op.getColumns());
+  Totals totals = readAll();
+  findPadding(totals);
+  Sequence own = read(n, totals.first);
+  Facts facts = check(own);
+  storeVerified(own, facts, totals);
+  storeCommit(own, facts);
   {
     OpBuilder::InsertionGuard guard(b);
     enterIf(totals.begins);
-    storeElement(own, totals.before);
+    storeElement(own, facts, totals.before);
   }
-  storePadding(totals);
+  storeElementsBehind(totals);
   func::ReturnOp::create(b, loc);
 }
 
@@ -245,8 +311,10 @@ LogicalResult gdn::emitBatchPlan(EntryViews &views, KernelOp kernel) {
   auto op = cast<PlanBatchOp>(body.front());
   if (op->getNextNode() != body.getTerminator())
     return op.emitOpError("expects to be the only op of its kernel");
+  // An index is a symbol or a constant: nothing else stands outside of kernels.
   for (OpOperand &use : op->getOpOperands())
-    if (!views.tensors.contains(use.get()))
+    if (isa<RankedTensorType>(use.get().getType()) &&
+        !views.tensors.contains(use.get()))
       return op.emitOpError("expects operand ")
              << use.getOperandNumber()
              << " to be an argument of the entry on the way to tiles";

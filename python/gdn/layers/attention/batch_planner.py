@@ -22,7 +22,7 @@ class PlannedBatch:
 
 class BatchPlanner(_Handle):
     """See gdnrt_batch_planner_create. `plan` is the kernel of that name of an image of
-    gdn-compile --mixed-batch, and `verify_states` is "slots" or "tree", as the image has it."""
+    gdn-compile --mixed-batch, and `verify_states` is that of the image."""
 
     def __init__(
         self,

@@ -361,22 +361,25 @@ func.func @moves(
   return
 }
 
-// A plan is a kernel of its own.
+// A plan is a kernel of its own. Limits that are constants stay outside.
 // CHECK-LABEL: func.func @plan(
+//  CHECK-SAME:     %[[TOKENS:[a-z0-9]+]]: index {gdn.name = "B"}
+//       CHECK:   %[[COLUMNS:.+]] = arith.constant 4 : index
 //       CHECK:   gdn.kernel "plan_0" {
-//  CHECK-NEXT:     gdn.plan_batch
+//  CHECK-NEXT:     gdn.plan_batch {{.+}} limits(%[[TOKENS]], %[[COLUMNS]])
 //  CHECK-NEXT:     gdn.yield
 //       CHECK:   gdn.kernel "plan_1" {
 //  CHECK-NEXT:     gdn.pool_zero
 func.func @plan(
+    %t: index {gdn.name = "B"},
     %starts: tensor<?xi32> {gdn.name = "starts", gdn.dims = ["N + 1"]},
     %n: tensor<?xi32> {gdn.name = "n", gdn.dims = ["N"]},
     %table: tensor<?x?xi32> {gdn.name = "table", gdn.dims = ["N", "B"]},
     %p: !gdn.pool<?x?x3xf32> {gdn.name = "p", gdn.dims = ["P", "D", "3"]})
     -> (tensor<?xi1> {gdn.name = "own", gdn.dims = ["N"]}) attributes {gdn.entry} {
-  %plan:6 = gdn.plan_batch sequences(%starts, %n) table(%table) drafts(%n)
+  %s = arith.constant 4 : index
+  %plan:11 = gdn.plan_batch sequences(%starts, %n) table(%table) drafts(%n) limits(%t, %s)
       : tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32>, tensor<?xi32>
-        -> tensor<?xi1>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi1>, tensor<?xi1>
   gdn.pool_zero %p[%n] : !gdn.pool<?x?x3xf32>, tensor<?xi32>
   return %plan#0 : tensor<?xi1>
 }

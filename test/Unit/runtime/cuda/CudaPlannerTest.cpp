@@ -18,34 +18,50 @@ namespace {
 constexpr fb::Access kRead = fb::Access::read, kWrite = fb::Access::write;
 constexpr fb::DType kIds = fb::DType::i32, kFlags = fb::DType::i1;
 
-EntryBuilder addEntry(ImageBuilder &builder, const char *name) {
+/// The entries of an image of `states`: slots or lazy.
+EntryBuilder addEntry(ImageBuilder &builder, const char *name, int32_t states) {
   EntryBuilder entry = builder.entry(name);
   const std::string is = name;
+  const bool isLazy = states == GDNRT_VERIFY_LAZY;
   if (is == "plan") {
     entry.tensor("query_start_loc", kRead, kIds, {"N + 1"})
         .tensor("seq_lens", kRead, kIds, {"N"})
         .tensor("block_table", kRead, kIds, {"N", "B"})
         .tensor("num_drafts", kRead, kIds, {"N"})
         .tensor("num_accepted", kRead, kIds, {"N"})
+        .tensor("limits", kRead, kFlags, {"T", "S"})
         .tensor("is_prefill", kWrite, kFlags, {"N"})
+        .tensor("verify_cu_seqlens", kWrite, kIds, {"N + 1"})
+        .tensor("verify_accepted", kWrite, kIds, {"N"})
         .tensor("prefill_cu_seqlens", kWrite, kIds, {"N + 1"})
         .tensor("prefill_slots", kWrite, kIds, {"N"})
         .tensor("prefill_write_slots", kWrite, kIds, {"N"})
         .tensor("prefill_has_initial", kWrite, kFlags, {"N"})
         .tensor("prefill_taken", kWrite, kFlags, {"N"});
+    if (isLazy)
+      entry.tensor("verify_slots", kWrite, kIds, {"N"})
+          .tensor("commit_slots", kWrite, kIds, {"N"})
+          .tensor("commit_accepted", kWrite, kIds, {"N"});
     return entry;
   }
-  entry.tensor("is_prefill", kRead, kFlags, {"N"})
-      .tensor("cu_seqlens", kRead, kIds, {"N + 1"});
-  if (is == "verify")
-    entry.tensor("token_slots", kRead, kIds, {"N", "S"})
-        .tensor("num_accepted", kRead, kIds, {"N"});
+  const bool isPrefill = is == "prefill", isCommit = is == "commit";
+  if (!isCommit)
+    entry.tensor("is_prefill", kRead, kFlags, {"N"})
+        .tensor("cu_seqlens", kRead, kIds, {"N + 1"});
+  if (isPrefill || isLazy)
+    entry.tensor("slots", kRead, kIds, {"N"});
   else
-    entry.tensor("slots", kRead, kIds, {"N"})
-        .tensor("write_slots", kRead, kIds, {"N"})
+    entry.tensor("token_slots", kRead, kIds, {"N", "S"});
+  if (!isPrefill)
+    entry.tensor("num_accepted", kRead, kIds, {"N"});
+  if (isPrefill)
+    entry.tensor("write_slots", kRead, kIds, {"N"})
         .tensor("has_initial", kRead, kFlags, {"N"});
-  entry.pool("state_pool", fb::DType::f32, {"P"})
-      .tensor("core", kWrite, fb::DType::f32, {"T"});
+  entry.pool("state_pool", fb::DType::f32, {"P"});
+  if (isLazy && !isPrefill)
+    entry.pool("pending_keys", fb::DType::f32, {"P"});
+  if (!isCommit)
+    entry.tensor("core", kWrite, fb::DType::f32, {"T"});
   return entry;
 }
 
@@ -53,10 +69,18 @@ class CudaPlanner : public CudaTest {
 protected:
   void SetUp() override {
     CudaTest::SetUp();
+    load(GDNRT_VERIFY_SLOTS);
+  }
+  void load(int32_t states) {
+    layer.reset();
+    planner.reset();
     device = makeDevice();
     ImageBuilder builder;
-    for (const char *name : {"plan", "verify", "prefill"}) {
-      EntryBuilder entry = addEntry(builder, name);
+    std::vector<const char *> names = {"plan", "verify", "prefill"};
+    if (states == GDNRT_VERIFY_LAZY)
+      names.push_back("commit");
+    for (const char *name : names) {
+      EntryBuilder entry = addEntry(builder, name, states);
       builder.blob({1});
       launchOf(addGpuCode(entry, *builder.image.entries.back(), name, "sm_90a",
                           fb::CodeFormat::cubin, 0))
@@ -73,13 +97,17 @@ protected:
     gdnrt_batch_planner_options options = gdnrt_batch_planner_options_default();
     options.max_num_seqs = 4;
     options.num_speculative_tokens = 1;
+    options.verify_states = states;
     auto made = BatchPlanner::make(kernel(0), options);
     ASSERT_TRUE(made.isOk()) << made.status().toString();
     planner = std::move(*made);
-    Array pool(states, DType::f32, {64});
-    const gdnrt_named_arg fixed = {"state_pool", pool};
+    Array pool(pools, DType::f32, {32}), keys(pools + 32, DType::f32, {32});
+    const gdnrt_named_arg fixed[] = {{"state_pool", pool},
+                                     {"pending_keys", keys}};
+    const bool isLazy = names.size() == 4;
     auto layers =
-        GDNLayer::make(nullptr, kernel(2), kernel(1), nullptr, &fixed, 1);
+        GDNLayer::make(nullptr, kernel(2), kernel(1),
+                       isLazy ? kernel(3) : nullptr, fixed, isLazy ? 2 : 1);
     ASSERT_TRUE(layers.isOk()) << layers.status().toString();
     layer = std::move(*layers);
   }
@@ -117,7 +145,7 @@ protected:
   }
 
   std::array<int32_t, 64> ids = {};
-  float states[64] = {}, outputs[8] = {};
+  float pools[64] = {}, outputs[8] = {};
   std::shared_ptr<Device> device;
   Bytes bytes;
   std::shared_ptr<const Image> image;
@@ -158,6 +186,25 @@ TEST_F(CudaPlanner, TheFirstLayerBehindAPlanWaits) {
   for (const auto &launch : fakeCuda().launches)
     waits.push_back(launch.attributes.empty());
   EXPECT_EQ(waits, (std::vector<bool>{true, true, true, false, false}));
+}
+
+TEST_F(CudaPlanner, ACommitIsLaunchedAheadOfVerify) {
+  load(GDNRT_VERIFY_LAZY);
+  alignas(16) char stream[16];
+  step(4, stream); // binds
+  setFakeCurrentContext(fakeCuda().launches.front().context);
+  fakeCuda().calls.clear();
+  fakeCuda().launches.clear();
+  step(4, stream, /*layers=*/1);
+  std::vector<std::string> kernels;
+  for (const auto &launch : fakeCuda().launches)
+    kernels.push_back(launch.kernel);
+  EXPECT_EQ(kernels,
+            (std::vector<std::string>{"plan", "commit", "verify", "prefill"}));
+  for (const std::string &call : fakeCuda().calls)
+    EXPECT_TRUE(call == "cuCtxGetCurrent" || call == "cuStreamIsCapturing" ||
+                call == "cuLaunchKernelEx")
+        << call;
 }
 
 TEST_F(CudaPlanner, NothingIsLaunchedForWhatIsRefused) {

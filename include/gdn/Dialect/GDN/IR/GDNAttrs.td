@@ -22,4 +22,14 @@ def GDN_Activation : I32EnumAttr<"Activation", "elementwise activation", [
   let cppNamespace = "::gdn";
 }
 
+// Which sequences of a step put tokens of the step before into their state
+// before anything else is launched.
+def GDN_Commits : I32EnumAttr<"Commits", "sequences that commit tokens", [
+    I32EnumAttrCase<"none", 0>,
+    I32EnumAttrCase<"prefill", 1>, // verify takes in its own (--verify=lazy)
+    I32EnumAttrCase<"all", 2>      // (--verify=buffer)
+  ]> {
+  let cppNamespace = "::gdn";
+}
+
 #endif // GDN_DIALECT_GDN_IR_GDNATTRS_TD

@@ -4,61 +4,73 @@
 #ifndef GDN_DIALECT_GDN_IR_GDNBATCHOPS_TD
 #define GDN_DIALECT_GDN_IR_GDNBATCHOPS_TD
 
+include "gdn/Dialect/GDN/IR/GDNAttrs.td"
 include "gdn/Dialect/GDN/IR/GDNTypes.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def GDN_PlanBatchOp : GDN_Op<"plan_batch", [Pure]> {
-  let summary = "Which sequences of a batch are prefill's, and a list of them";
+def GDN_PlanBatchOp : GDN_Op<"plan_batch", [
+    Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "What verify, prefill and commit of a mixed batch read";
   let description = [{
-    The arrays are those of a serving engine. With
-    `L_n = max(0, query_start_loc[n+1] - query_start_loc[n])`, the tokens of
-    sequence `n` in this step:
+    The arrays are those of a serving engine, of a batch of `T = tokens` tokens
+    in which verify takes up to `S = columns` of a sequence. Sequence `n` has the
+    tokens from `first[n]` to `first[n+1]`, `L[n]` of them:
 
-        is_prefill[n] = L_n > 0 and drafts[n] < 0
-                        and not (accepted is given and L_n = 1 < seq_lens[n])
+        first[n]      = max(0, query_start_loc[0], .., query_start_loc[n])
+        is_prefill[n] = L[n] > 0 and drafts[n] < 0
+                        and not (counts are of slots and L[n] = 1 < seq_lens[n])
 
-    A sequence that goes on by one token is a verify of one token where the
-    states after tokens have slots of their own, which is what `accepted` says.
+    `accepted` are counts of slots with `commits none`, from 1 to `S`: a sequence
+    goes on from column `accepted[n] - 1` of its row of the table, and by one
+    token it is a verify of one token. Otherwise they are counts of pending
+    tokens, from 0 to `S`. A sequence is valid if it has tokens,
+    `L[n] <= seq_lens[n]`, `first[n+1] <= T`, its count is in range or it is a
+    prompt that begins, and, of verify, `L[n] <= S`. Kernels skip the others.
 
-    The other results are lists of the same `N` elements. Each sequence of
-    prefill is an element. All sequences with tokens between two of them, before
-    the first or behind the last are one element together. The elements are in
-    the order of the sequences:
+    Verify reads an element for each sequence:
 
-        cu_seqlens[e]  = query_start_loc of the first sequence of element e
-        taken[e]       = the element is a sequence of prefill
-        has_initial[e] = seq_lens[n] > L_n
-        write_slots[e] = block_table[n, 0]
-        slots[e]       = block_table[n, a-1]    a = accepted[n], 1 if not given
-                                                or if not has_initial[e]
+        verify_slots[n]    = block_table[n, 0]   valid and verify's, else -1
+        verify_accepted[n] = accepted[n]         likewise, else 0
 
-    `slots[e]` is -1, which every op skips, if `seq_lens[n] < L_n` or if `a` is
-    not from 1 to `B`; `write_slots[e]` is -1 if `B` is 0. Elements that are no
-    sequence, and those behind the last one, have the slots -1 and
-    `has_initial`; the latter have no tokens. `cu_seqlens` ends with the end of
-    the last sequence that has tokens.
+    `verify_cu_seqlens` has the starts, up to `T`. Sequences behind the last one
+    with tokens share the tokens from its end to `T`, the padding.
+
+    Prefill reads lists of `N` elements, in the order of the tokens. Each of its
+    sequences is an element. All other tokens between two of them are one:
+
+        prefill_cu_seqlens[e]  = first[n]               of its first sequence n
+        prefill_taken[e]       = is_prefill[n]
+        prefill_has_initial[e] = seq_lens[n] > L[n]     of a sequence of prefill
+        prefill_write_slots[e] = block_table[n, 0]      valid, else -1
+        prefill_slots[e]       = the slot that a sequence goes on from, likewise
+
+    A commit reads an element for each sequence:
+
+        commit_slots[n]    = block_table[n, 0]   if it commits, else -1
+        commit_accepted[n] = accepted[n]         if it commits, else 0
+
+    A valid sequence commits if it goes on, `accepted[n] > 0`, and `commits` is
+    `all`, or `prefill` and the sequence is prefill's.
 
     **Preconditions**
 
-    - (C1) `query_start_loc` and `cu_seqlens` are `N + 1`, `block_table` is
-      `N x B`, everything else is `N`.
-    - (C2) `cu_seqlens` has the element type of `query_start_loc`; `slots` and
-      `write_slots` have that of `block_table`.
+    - (C1) `query_start_loc` is `N + 1`, `block_table` is `N x B`, everything else
+      is `N`.
+    - (C2) `commits` is `none` if `accepted` is not given.
 
     **Example**
 
     ```mlir
     func.func @plan(%starts: tensor<?xi32>, %lens: tensor<?xi32>,
-        %table: tensor<?x?xi32>, %drafts: tensor<?xi32>, %accepted: tensor<?xi32>)
-        -> (tensor<?xi1>, tensor<?xi32>) {
-      %is_prefill, %cu, %slots, %write, %initial, %taken =
+        %table: tensor<?x?xi32>, %drafts: tensor<?xi32>, %tokens: index,
+        %columns: index, %accepted: tensor<?xi32>) -> tensor<?xi1> {
+      %is_prefill, %verify:3, %prefill:5, %commit:2 =
           gdn.plan_batch sequences(%starts, %lens) table(%table) drafts(%drafts)
-          accepted(%accepted)
+          limits(%tokens, %columns) accepted(%accepted) commits all
           : tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32>, tensor<?xi32>,
             accepted tensor<?xi32>
-            -> tensor<?xi1>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>,
-               tensor<?xi1>, tensor<?xi1>
-      return %is_prefill, %cu : tensor<?xi1>, tensor<?xi32>
+      return %is_prefill : tensor<?xi1>
     }
     ```
   }];
@@ -67,21 +79,32 @@ def GDN_PlanBatchOp : GDN_Op<"plan_batch", [Pure]> {
     Arg<GDN_SequencesTensor, "all tokens of each sequence, N">:$seq_lens,
     Arg<GDN_SlotsTable, "slots of each sequence, N x B">:$block_table,
     Arg<GDN_SequencesTensor, "drafts of each sequence, N">:$drafts,
+    Arg<Index, "tokens of the batch, T">:$tokens,
+    Arg<Index, "maximum of tokens of a verified sequence, S">:$columns,
     Arg<Optional<GDN_SequencesTensor>,
-        "accepted tokens of the previous step, N">:$accepted);
+        "accepted tokens of the previous step, N">:$accepted,
+    DefaultValuedAttr<GDN_Commits, "::gdn::Commits::none">:$commits);
   let results = (outs
-    GDN_FlagsTensor:$is_prefill, GDN_SequencesTensor:$cu_seqlens,
-    GDN_SlotsTensor:$slots, GDN_SlotsTensor:$write_slots,
-    GDN_FlagsTensor:$has_initial, GDN_FlagsTensor:$taken);
+    GDN_FlagsTensor:$is_prefill, GDN_SequencesTensor:$verify_cu_seqlens,
+    GDN_SlotsTensor:$verify_slots, GDN_SequencesTensor:$verify_accepted,
+    GDN_SequencesTensor:$prefill_cu_seqlens, GDN_SlotsTensor:$prefill_slots,
+    GDN_SlotsTensor:$prefill_write_slots, GDN_FlagsTensor:$prefill_has_initial,
+    GDN_FlagsTensor:$prefill_taken, GDN_SlotsTensor:$commit_slots,
+    GDN_SequencesTensor:$commit_accepted);
   let assemblyFormat = [{
     `sequences` `(` $query_start_loc `,` $seq_lens `)` `table` `(` $block_table `)`
-    `drafts` `(` $drafts `)` (`accepted` `(` $accepted^ `)`)? attr-dict
+    `drafts` `(` $drafts `)` `limits` `(` $tokens `,` $columns `)`
+    (`accepted` `(` $accepted^ `)`)? (`commits` $commits^)? attr-dict
     `:` type($query_start_loc) `,` type($seq_lens) `,` type($block_table) `,`
     type($drafts) (`,` `accepted` type($accepted)^)?
-    `->` type($is_prefill) `,` type($cu_seqlens) `,` type($slots) `,`
-    type($write_slots) `,` type($has_initial) `,` type($taken)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether a sequence goes on from the column of its count.
+    bool countsSlots() {
+      return getAccepted() && getCommits() == ::gdn::Commits::none;
+    }
+  }];
 }
 
 #endif // GDN_DIALECT_GDN_IR_GDNBATCHOPS_TD
