@@ -74,11 +74,15 @@ typedef struct gdnrt_forward_batch {
 } gdnrt_forward_batch;
 GDNRT_STRUCT(gdnrt_forward_batch)
 
-/** A decode batch for a CUDA graph. The graph has `bs` rows; rows after the
- *  requests are padding. */
+/** A batch for a CUDA graph of DECODE, or of EXTEND, whose batches may have any
+ *  requests within its bounds. The graph has `bs` rows; rows after the requests
+ *  are padding. MIXED is handled as EXTEND. */
 typedef struct gdnrt_graph_batch {
   size_t struct_size;
   int64_t bs;
+  /** The tokens of the graph: bs for DECODE. For EXTEND the maximum of a batch;
+   *  the tokens after those of the requests are padding, and their outputs are
+   *  zeros. */
   int64_t num_tokens;
   /** [bs]: the slot of each request. Elements of padding rows are ignored. */
   const int64_t *req_pool_indices;
@@ -91,6 +95,9 @@ typedef struct gdnrt_graph_batch {
    *  after them are padding and get the null slot, whatever the arrays hold
    *  there. */
   int64_t num_reqs;
+  /** [bs], for EXTEND: the tokens of each request in the step, num_tokens
+   *  together at most. Elements of padding rows are ignored. */
+  const int32_t *extend_seq_lens;
 } gdnrt_graph_batch;
 GDNRT_STRUCT(gdnrt_graph_batch)
 
@@ -265,14 +272,18 @@ GDNRT_API gdnrt_status gdnrt_attention_get_cuda_graph_seq_len_fill_value(
 
 /** Allocates the arrays that graphs of up to max_bs rows read. Called before
  *  the first graph is captured. For linear attention a later call must not ask
- *  for more rows than the first (INVALID_ARGUMENT). */
+ *  for more rows than the first (INVALID_ARGUMENT). max_num_tokens is the
+ *  maximum of graphs of EXTEND. */
 GDNRT_API gdnrt_status gdnrt_attention_init_cuda_graph_state(
     gdnrt_attention_backend *backend, int64_t max_bs, int64_t max_num_tokens,
     gdnrt_error *error);
 
-/** Called before a decode graph is captured, and before each replay. For linear
- *  attention `batch->bs` is at most the max_bs of init_cuda_graph_state
- *  (INVALID_ARGUMENT), and the mode is DECODE (UNSUPPORTED). */
+/** Called before a graph is captured, and before each replay. For linear
+ *  attention `batch->bs` is at most the max_bs of init_cuda_graph_state, and
+ *  `batch->num_tokens` of EXTEND at most its max_num_tokens (INVALID_ARGUMENT).
+ *  A graph is captured by gdnrt_attention_forward_gdn with the mode of the
+ *  batch. The kernel that it records for EXTEND is chosen for bs rows, so a
+ *  graph for few requests is faster than one for many. */
 GDNRT_API gdnrt_status gdnrt_attention_init_forward_metadata_capture_cuda_graph(
     gdnrt_attention_backend *backend, const gdnrt_graph_batch *batch,
     gdnrt_error *error);

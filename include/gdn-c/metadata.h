@@ -300,8 +300,10 @@ typedef struct gdnrt_gdn_metadata {
    *  than it writes (SLOTS with speculation, and mode ALL). A graph then needs
    *  a decode kernel with the parameter write_slots. */
   int32_t moves_states;
-  /** Reserved: 0. */
-  int32_t reserved;
+  /** 1 if launches of prefill have the bounds of a graph, so that they may be
+   *  captured: they are right for all batches within them, in which every
+   *  sequence has a state. Those of mixed batches always may. */
+  int32_t prefill_is_bounded;
   /** With mixed_batch: 1 for the sequences of prefill, 0 for those of verify.
    *  The arrays spec_*, those of verify, then have all sequences of the step,
    *  in its order. What belongs to prefill is not read. Absent otherwise. */

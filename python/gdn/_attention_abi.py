@@ -38,6 +38,7 @@ class GraphBatch(Sized, c.Structure):
         ("forward_mode", c.c_int32),
         ("stream", c.c_void_p),
         ("num_reqs", c.c_int64),
+        ("extend_seq_lens", c.c_void_p),
     ]
 
 

@@ -123,7 +123,7 @@ class Metadata(Sized, c.Structure):
         ("arena_bytes", c.c_size_t),
         ("device_bytes", c.c_size_t),
         ("moves_states", c.c_int32),
-        ("reserved", c.c_int32),
+        ("prefill_is_bounded", c.c_int32),
         ("run_is_prefill", BoolArray),
         ("non_spec_is_prefill", BoolArray),
         ("num_expected_prefills", c.c_int64),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks the classes of gdn.layers.attention with PyTorch on a GPU: the layer from hidden
 states to output against float64, graphs against eager, padding, refusals, and, where
-torchrun started several ranks, tensor parallel against one rank.
+torchrun started several ranks, tensor parallel against one rank. Of an image of --mixed-batch
+with --verify=slots, steps of all kinds of sequences in a graph.
 
     python3 -m gdn.layer_check layer.gdnk --library libgdnrt.so
     torchrun --nproc-per-node=2 -m gdn.layer_check layer.gdnk --library libgdnrt.so
@@ -23,6 +24,7 @@ import torch
 from . import GdnError, Runtime, StatePool, StatePoolShape, layer_problem
 from .layer_problem import CHANNELS, HK, HV, SIZES, SLOTS, D, part_of_states, step_of
 from .layers.attention import (
+    CommonAttentionMetadata,
     ForwardBatch,
     ForwardMode,
     GDNAttentionMetadataBuilder,
@@ -194,6 +196,135 @@ def check_backend(check: Check, runtime, device, kernels) -> None:
     check.that("idle", bool((layer(idle, qkv, a, b) == 0).all()))
 
 
+def check_extend_graph(check: Check, device, kernels) -> None:
+    """A graph of extend, replayed for fewer prompts and tokens than it has room for, against
+    eager batches of as many, in which those that pad are in the null slot. Each goes on from
+    the states of the one before."""
+
+    def put(array: np.ndarray, dtype: str) -> torch.Tensor:
+        return torch.from_numpy(array).to("cuda", getattr(torch, dtype))
+
+    rows, tokens = 3, 150
+    outputs = []
+    for replays in (False, True):
+        backend, layer, dtypes = layer_problem.make_backend(device, kernels, put)
+        slots = backend.gdn_pool.allocate(rows)
+        generator = torch.Generator().manual_seed(6)
+        inputs = [
+            torch.randn(tokens, n, generator=generator).to("cuda", getattr(torch, dtypes["qkv"]))
+            for n in (CHANNELS, HV, HV)
+        ]
+        extend = {"forward_mode": ForwardMode.EXTEND, "num_tokens": tokens}
+        batch = ForwardBatch(ForwardMode.EXTEND, rows, attn_backend=backend)
+        graph = torch.cuda.CUDAGraph()
+        if replays:
+            backend.init_cuda_graph_state(rows, tokens)
+            none = np.zeros(rows, np.int64)
+            backend.init_forward_metadata_capture_cuda_graph(rows, none, None, **extend)
+            layer(batch, *inputs)
+            torch.cuda.synchronize()
+            with torch.cuda.graph(graph):
+                output = layer(batch, *inputs)
+        for lengths in ([70, 9], [1, 0, 149], [], [64, 1], [5]):
+            count = len(lengths)
+            ids = np.array([*slots[:count], *[0] * (rows - count)], np.int64)
+            sizes = np.array([*lengths, *[0] * (rows - count)], np.int32)
+            if replays:
+                backend.init_forward_metadata_replay_cuda_graph(
+                    rows, ids, None, num_reqs=count, extend_seq_lens=sizes, **extend
+                )
+                graph.replay()
+            else:
+                sizes[-1] += tokens - sizes.sum()
+                batch.req_pool_indices, batch.extend_seq_lens = ids, sizes
+                backend.init_forward_metadata(batch)
+                output = layer(batch, *inputs)
+            torch.cuda.synchronize()
+            outputs.append(output.clone())
+    half = len(outputs) // 2
+    pairs = zip(outputs[:half], outputs[half:], strict=True)
+    check.that("backend's graph of extend", all(torch.equal(a, b) for a, b in pairs))
+
+
+def draw_mixed_step(rng, rows: int, drafts_most: int, tokens: int):
+    """A step of decodes, verified sequences and at most two prompts, in any order: what the
+    scheduler says of it, accepted counts and drafts."""
+    count = int(rng.integers(0, rows + 1))
+    kinds = rng.permutation(["prompt", "prompt", *rng.choice(["decode", "verify"], rows)])[:count]
+    drafts = np.where(kinds == "verify", rng.integers(0, drafts_most + 1, count), -1)
+    lengths = np.where(kinds == "prompt", rng.integers(1, 80, count), np.maximum(drafts, 0) + 1)
+    before = np.where(kinds == "prompt", rng.choice([0, 7], count), rng.integers(1, 50, count))
+    columns = drafts_most + 1
+    table = 1 + np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
+    step = CommonAttentionMetadata(
+        query_start_loc=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
+        seq_lens=(before + lengths).astype(np.int32),
+        num_reqs=count,
+        num_actual_tokens=tokens,
+        block_table_tensor=table[:count],
+    )
+    accepted = rng.integers(1, columns + 1, count).astype(np.int32)
+    return step, accepted, drafts.astype(np.int32)
+
+
+def check_mixed(check: Check, runtime, device, kernels) -> None:
+    """One graph of the layer for steps of all kinds of sequences, against eager steps."""
+    rows, drafts, tokens = 5, 1, 192
+    layer, history, states = make_layer(kernels)
+    builder = GDNAttentionMetadataBuilder.from_options(
+        runtime,
+        device,
+        max_num_seqs=rows,
+        max_num_tokens=tokens,
+        num_speculative_tokens=drafts,
+        mixed_batch=True,
+        use_full_cuda_graph=True,
+        max_num_prefills=2,
+    )
+    pools = history, states
+    first = [pool.clone() for pool in pools]
+    inputs = torch.zeros(tokens, SIZES.hidden_size, device="cuda", dtype=torch.bfloat16)
+    output = torch.full_like(inputs, torch.nan)
+    rng = np.random.default_rng(1)
+    bounds = CommonAttentionMetadata(
+        query_start_loc=np.zeros(rows + 1, np.int32),
+        seq_lens=np.zeros(rows, np.int32),
+        num_reqs=rows,
+        num_actual_tokens=tokens,
+        block_table_tensor=np.zeros((rows, drafts + 1), np.int32),
+    )
+    metadata = builder.build_for_cudagraph_capture(bounds)
+    layer(inputs, output, metadata)
+    torch.cuda.synchronize()
+    untouched = all(torch.equal(pool, was) for pool, was in zip(pools, first, strict=True))
+    check.that("what is captured writes no slot", untouched)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        layer(inputs, output, metadata)
+    same = changed = finite = True
+    for seed in range(20):
+        step, accepted, counts = draw_mixed_step(rng, rows, drafts, tokens)
+        inputs.copy_(hidden_states(tokens, seed))
+        before = [pool.clone() for pool in pools]
+        found = []
+        for replays in (True, False):
+            for pool, was in zip(pools, before, strict=True):
+                pool.copy_(was)
+            output.fill_(torch.nan)
+            metadata = builder.build(0, step, accepted, counts, num_padded_reqs=rows)
+            if replays:
+                graph.replay()
+            else:
+                layer(inputs, output, metadata)
+            torch.cuda.synchronize()
+            found.append([x.clone() for x in (output, *pools)])
+        same &= all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+        finite &= bool(output.isfinite().all())
+        changed &= step.num_reqs == 0 or not torch.equal(states, before[1])
+    check.that("graph of mixed steps has the bits of eager", same)
+    check.that("mixed steps are computed", changed and finite)
+
+
 def check_extend(check: Check, device, kernels) -> None:
     """Prompts, pieces of prompts and a step of the backend against float64."""
 
@@ -252,6 +383,10 @@ def check_ranks(check: Check, runtime, device, kernels, rank: int) -> None:
     torch.distributed.destroy_process_group()
 
 
+def takes(kernel, name: str) -> bool:
+    return any(param.name == name for param in kernel.params)
+
+
 def report(device, ranks: int, check: Check) -> dict:
     """What was checked on which device with how many ranks, and what came of it."""
     return {
@@ -283,11 +418,15 @@ def main() -> int:
         check_ranks(check, runtime, device, kernels, rank)
     else:
         check_layer(check, runtime, device, kernels)
-        check_steps(check, runtime, device, kernels)
-        if any(param.name == "qkv" for param in kernels["decode"].params):
-            check_backend(check, runtime, device, kernels)
-            if "prefill" in kernels:
-                check_extend(check, device, kernels)
+        if "prefill" in kernels and takes(kernels["prefill"], "is_prefill"):
+            check_mixed(check, runtime, device, kernels)
+        else:
+            check_steps(check, runtime, device, kernels)
+            if takes(kernels["decode"], "qkv"):
+                check_backend(check, runtime, device, kernels)
+                if "prefill" in kernels:
+                    check_extend(check, device, kernels)
+                    check_extend_graph(check, device, kernels)
     print(f"{device.name}: {check.failed} failed")
     if arguments.output and rank == 0:
         arguments.output.write_text(json.dumps(report(device, ranks, check), indent=1) + "\n")

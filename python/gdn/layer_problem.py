@@ -161,13 +161,12 @@ def backend_inputs(batch: int) -> dict[str, np.ndarray]:
     return {name: rounded(rng.standard_normal((tokens, n))) for name, n in sizes.items()}
 
 
-def run_backend(device, kernels, put) -> list:
-    """What GDNAttnBackend gives for BATCHES on a pool of zeros. `put` makes an array of the
-    device of a NumPy array, in a type by its name."""
+def make_backend(device, kernels, put):
+    """GDNAttnBackend on a pool of zeros, a layer, and its types by the names of parameters. `put`
+    makes an array of the device of a NumPy array, in a type by its name."""
     dtypes = {param.name: param.dtype for param in kernels["decode"].params}
     shape = StatePoolShape(1, SLOTS - 1, HK, HV, D, D, conv_dtype=dtypes["conv_pool"])
     pool = StatePool(device, shape)
-    slots = np.array(pool.allocate(len(BATCHES[0])), np.int64)
     backend = GDNAttnBackend(pool, device, kernels=kernels)
     weights = checkpoint("interleaved")
     given = {
@@ -176,7 +175,13 @@ def run_backend(device, kernels, put) -> list:
         "dt_bias": weights["dt_bias"],
     }
     given = {name: put(array, dtypes[name]) for name, array in given.items()}
-    layer = RadixLinearAttention(0, 0, HK, HV, D, D, **given)
+    return backend, RadixLinearAttention(0, 0, HK, HV, D, D, **given), dtypes
+
+
+def run_backend(device, kernels, put) -> list:
+    """What GDNAttnBackend gives for BATCHES; `put` is that of make_backend."""
+    backend, layer, dtypes = make_backend(device, kernels, put)
+    slots = np.array(backend.gdn_pool.allocate(len(BATCHES[0])), np.int64)
     outputs = []
     for index, lengths in enumerate(BATCHES):
         is_decode = max(lengths) == 1

@@ -224,7 +224,7 @@ TEST_P(GraphCases, DecodesCommitFirst) {
 // padding.
 TEST_P(GraphCases, BackendReplaysHaveTheBitsOfEagerLaunches) {
   if (kind != EntryKind::decode)
-    GTEST_SKIP() << "graphs of backends are of decode";
+    GTEST_SKIP() << "a case of decode";
   const Rows live = rows();
   Problem graphed(kernel.entry(), emptyRows(live, kind)),
       alone(kernel.entry(), live);
@@ -286,6 +286,77 @@ TEST_P(GraphCases, BackendReplaysHaveTheBitsOfEagerLaunches) {
   });
   expectReplayed(graphed, alone);
   expectSamePools(graphed, alone);
+}
+
+// A graph of extend takes batches of any lengths: those of the rows of the
+// kernel alone, fewer of them, and none.
+TEST_P(GraphCases, BackendReplaysExtendsOfAnyLengths) {
+  if (kind != EntryKind::prefill || takes(kernel, "is_prefill"))
+    GTEST_SKIP() << "a case of prefill that has all rows";
+  const std::vector<Rows> batches = {
+      {{3, 2, 0, 1, 5}, {4, 0, 6, 2, 7}, /*paddingTokens=*/60},
+      {{70, 1, 0, 0, 0}, {2, 4, 0, 0, 0}, 0},
+      {{0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, 71}};
+  const std::vector<int64_t> numRequests = {5, 2, 0};
+  Problem graphed(kernel.entry(), batches[0]), eager = graphed;
+  ASSERT_EQ(
+      gdnrt_attention_backend_create_gdn(kernel.device(), &backend, &error),
+      GDNRT_OK);
+  gdnrt_graph_batch shape = gdnrt_graph_batch_default();
+  shape.bs = graphed.numRows();
+  shape.num_tokens = graphed.numTokens();
+  shape.forward_mode = GDNRT_MODE_EXTEND;
+  shape.stream = graph->stream();
+  gdnrt_forward_batch batch = gdnrt_forward_batch_default();
+  batch.forward_mode = GDNRT_MODE_EXTEND;
+  batch.stream = graph->stream();
+  kernel.onDevice(graphed, [&](const auto &args) {
+    makeLayer(args);
+    std::vector<gdnrt_named_arg> tokens = pick(args, false);
+    ASSERT_EQ(gdnrt_attention_init_cuda_graph_state(backend, shape.bs,
+                                                    shape.num_tokens, &error),
+              GDNRT_OK)
+        << error.message;
+    ASSERT_EQ(gdnrt_attention_init_forward_metadata_capture_cuda_graph(
+                  backend, &shape, &error),
+              GDNRT_OK)
+        << error.message;
+    for (bool captures : {false, true}) {
+      if (captures)
+        graph->beginCapture();
+      EXPECT_EQ(gdnrt_attention_forward_gdn(backend, layer, &batch,
+                                            tokens.data(), tokens.size(),
+                                            &error),
+                GDNRT_OK)
+          << error.message;
+    }
+    graph->endCapture();
+    for (size_t i = 0; i < batches.size(); ++i) {
+      Problem alone(kernel.entry(), batches[i]);
+      alone.takePools(eager);
+      for (const gdnrt_named_arg &token : tokens)
+        EXPECT_EQ(gdnrt_device_write(kernel.device(), token.arg.data,
+                                     alone[token.name].bytes().data(),
+                                     alone[token.name].bytes().size(), &error),
+                  GDNRT_OK)
+            << error.message;
+      const std::vector<int32_t> lengths(batches[i].lengths.begin(),
+                                         batches[i].lengths.end());
+      shape.num_reqs = numRequests[i];
+      shape.req_pool_indices = batches[i].slots.data();
+      shape.extend_seq_lens = lengths.data();
+      ASSERT_EQ(gdnrt_attention_init_forward_metadata_replay_cuda_graph(
+                    backend, &shape, &error),
+                GDNRT_OK)
+          << error.message;
+      graph->replay();
+      kernel.readBack(graphed, args);
+      kernel.run(alone);
+      expectSameOutputs(graphed, alone);
+      expectSamePools(graphed, alone);
+      eager.takePools(alone);
+    }
+  });
 }
 
 // With a shared workspace a graph needs no step ahead of its capture.

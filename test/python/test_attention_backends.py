@@ -232,6 +232,34 @@ def test_replay_pads_with_the_null_slot(engine):
         backend.init_forward_metadata_replay_cuda_graph(4, slots, np.full(4, 9))
 
 
+def test_graphs_of_extend(engine):
+    """Where a graph has room: fewer requests and tokens than it was captured for, and none."""
+    backend = engine.backend
+    backend.init_cuda_graph_state(4, 90)
+    extend = {"forward_mode": ForwardMode.EXTEND, "num_tokens": 90}
+    backend.init_forward_metadata_capture_cuda_graph(4, np.zeros(4, np.int64), None, **extend)
+    assert backend.forward_metadata.cu_seqlens.tolist() == [0] * 5
+    for slots, lengths in (([3, 1], [70, 20]), ([2], [1]), ([1, 3, 2], [1, 0, 5]), ([], [])):
+        batch = engine.batch(ForwardMode.EXTEND, [*slots, 0], [*lengths, 90 - sum(lengths)])
+        padded = np.array([*slots, *[1] * (4 - len(slots))], np.int64)
+        backend.init_forward_metadata_replay_cuda_graph(
+            4, padded, None, num_reqs=len(slots), extend_seq_lens=lengths, **extend
+        )
+        # The tokens of padding are those of a request in the null slot.
+        assert engine.run(batch, [*lengths, 90 - sum(lengths)]) < 1e-5
+        engine.check_states()
+    with pytest.raises(GdnError, match="at most 90 tokens, those of the graph, got 91"):
+        backend.init_forward_metadata_replay_cuda_graph(
+            4, padded, None, num_reqs=1, extend_seq_lens=[91], **extend
+        )
+    with pytest.raises(ValueError, match="extend_seq_lens: expected those of a graph of extend"):
+        backend.init_forward_metadata_replay_cuda_graph(4, padded, None, num_reqs=1, **extend)
+    with pytest.raises(ValueError, match="num_tokens: expected those of a graph of extend"):
+        backend.init_forward_metadata_capture_cuda_graph(
+            4, padded, None, forward_mode=ForwardMode.EXTEND
+        )
+
+
 def test_views_keep_the_backend(engine):
     """Arrays of metadata are in the backend's memory, which lives as long as they do."""
     device, kernels = engine.backend.device, engine.backend.kernels
@@ -340,6 +368,18 @@ def test_hybrid_delegates_as_the_original():
         ("gdn", graph),
         ("full", graph | rest),
         ("gdn", graph | {"num_reqs": 3}),
+    ]
+    calls.clear()
+    extend = {"forward_mode": ForwardMode.EXTEND, "num_tokens": 30}
+    hybrid.init_forward_metadata_capture_cuda_graph(**graph, **extend)
+    rest["forward_mode"] = ForwardMode.EXTEND
+    lengths = {"num_tokens": 30, "extend_seq_lens": [9, 9]}
+    hybrid.init_forward_metadata_replay_cuda_graph(**graph, **rest, num_reqs=2, **lengths)
+    assert [(name, kwargs) for name, _, _, kwargs in calls] == [
+        ("full", graph | extend),
+        ("gdn", graph | extend),
+        ("full", graph | rest),
+        ("gdn", graph | extend | lengths | {"num_reqs": 2}),
     ]
 
 

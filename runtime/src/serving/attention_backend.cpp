@@ -97,21 +97,16 @@ static GraphBatch linearPart(const GraphBatch &batch) {
   part.seq_lens = batch.seq_lens;
   part.forward_mode = GDNRT_MODE_DECODE;
   part.stream = batch.stream;
+  if (isExtend(batch.forward_mode)) {
+    part.forward_mode = batch.forward_mode;
+    part.num_tokens = batch.num_tokens;
+    part.extend_seq_lens = batch.extend_seq_lens;
+  }
   return part;
-}
-
-/// Graphs of the linear side are of decodes, whatever the other side can.
-static Status checkGraphMode(const GraphBatch &batch) {
-  if (isExtend(batch.forward_mode))
-    return invalid("hybrid_attn_backend: forward_mode: expected decode, the "
-                   "only mode of graphs, got extend");
-  return {};
 }
 
 Status HybridAttnBackend::initForwardMetadataCaptureCudaGraph(
     const GraphBatch &batch) {
-  if (Status s = checkGraphMode(batch); !s.isOk())
-    return s;
   if (Status s = full_->initForwardMetadataCaptureCudaGraph(batch); !s.isOk())
     return s;
   return gdn_->initForwardMetadataCaptureCudaGraph(linearPart(batch));
@@ -119,8 +114,6 @@ Status HybridAttnBackend::initForwardMetadataCaptureCudaGraph(
 
 Status
 HybridAttnBackend::initForwardMetadataReplayCudaGraph(const GraphBatch &batch) {
-  if (Status s = checkGraphMode(batch); !s.isOk())
-    return s;
   if (Status s = full_->initForwardMetadataReplayCudaGraph(batch); !s.isOk())
     return s;
   return gdn_->initForwardMetadataReplayCudaGraph(linearPart(batch));

@@ -2,7 +2,8 @@
 //
 // The linear attention of a hybrid model: one slot per request, decode or
 // extend. It says so in the metadata that layers take, and leaves the rest to
-// them.
+// them. A graph has the same launches for all batches, whose rows and tokens it
+// has room for.
 
 #include "gdnrt/attention_backend.h"
 
@@ -28,6 +29,7 @@ public:
   int64_t capacity() const { return capacity_; }
 
   Status setSlots(const int64_t *ids, int64_t rows);
+  /// Rows behind the first `rows` have no tokens.
   void setStarts(const int32_t *lengths, int64_t rows);
   Status upload(bool withStarts, void *stream);
 
@@ -80,11 +82,14 @@ public:
 
 private:
   Status setGraph(const GraphBatch &batch);
-  void publish(BatchArrays &arrays, int64_t rows, bool extend);
+  Status checkGraph(const GraphBatch &batch) const;
+  void publish(BatchArrays &arrays, int64_t rows, int64_t tokens, bool extend);
 
   BatchArrays eager_, graph_;
-  /// Those of the last batch.
+  int64_t maxGraphTokens_ = 0;
+  /// Those of the last batch, and its tokens.
   BatchArrays *current_ = nullptr;
+  int64_t numTokens_ = 0;
   GDNForwardMetadata metadata_ = {};
 };
 
@@ -141,6 +146,10 @@ void BatchArrays::setStarts(const int32_t *lengths, int64_t rows) {
     cuSeqlens[row + 1] = cuSeqlens[row] + lengths[row];
     starts()[row + 1] = static_cast<int32_t>(cuSeqlens[row + 1]);
   }
+  for (int64_t row = rows; row < capacity_; ++row) {
+    cuSeqlens[row + 1] = cuSeqlens[rows];
+    starts()[row + 1] = starts()[rows];
+  }
 }
 
 Status BatchArrays::upload(bool withStarts, void *stream) {
@@ -151,11 +160,27 @@ Status BatchArrays::upload(bool withStarts, void *stream) {
                         static_cast<uint64_t>(ints) * sizeof(int32_t), stream);
 }
 
-void GDNAttnBackend::publish(BatchArrays &arrays, int64_t rows, bool extend) {
+void GDNAttnBackend::publish(BatchArrays &arrays, int64_t rows, int64_t tokens,
+                             bool extend) {
   current_ = &arrays;
+  numTokens_ = tokens;
   metadata_.cache_indices = arrays.cacheIndices.data();
   metadata_.batch_size = rows;
   metadata_.cu_seqlens = extend ? arrays.cuSeqlens.data() : nullptr;
+}
+
+/// The sum of lengths, each of which is one.
+static Result<int64_t> addLengths(const int32_t *lengths, int64_t rows) {
+  if (!lengths && rows > 0)
+    return invalid("extend_seq_lens: expected an array, got null");
+  int64_t total = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    if (lengths[row] < 0)
+      return invalid("extend_seq_lens: expected 0 or more in row ", row,
+                     ", got ", lengths[row]);
+    total += lengths[row];
+  }
+  return total;
 }
 
 Status GDNAttnBackend::initForwardMetadata(const ForwardBatch &batch) {
@@ -165,19 +190,15 @@ Status GDNAttnBackend::initForwardMetadata(const ForwardBatch &batch) {
     return invalid("batch_size: expected 0 or more, got ", batch.batch_size);
   bool extend = isExtend(batch.forward_mode);
   int64_t rows = batch.batch_size;
-  if (extend && rows > 0) {
-    if (!batch.extend_seq_lens)
-      return invalid("extend_seq_lens: expected an array, got null");
-    int64_t total = 0;
-    for (int64_t row = 0; row < rows; ++row) {
-      if (batch.extend_seq_lens[row] < 0)
-        return invalid("extend_seq_lens: expected 0 or more in row ", row,
-                       ", got ", batch.extend_seq_lens[row]);
-      total += batch.extend_seq_lens[row];
-    }
-    if (total > std::numeric_limits<int32_t>::max())
+  int64_t tokens = rows;
+  if (extend) {
+    auto total = addLengths(batch.extend_seq_lens, rows);
+    if (!total.isOk())
+      return total.status();
+    if (*total > std::numeric_limits<int32_t>::max())
       return invalid("extend_seq_lens: expected at most 2^31 - 1 tokens, got ",
-                     total);
+                     *total);
+    tokens = *total;
   }
   if (Status s = eager_.reserve(std::max<int64_t>(rows, 1), batch.stream);
       !s.isOk())
@@ -188,36 +209,58 @@ Status GDNAttnBackend::initForwardMetadata(const ForwardBatch &batch) {
     eager_.setStarts(batch.extend_seq_lens, rows);
   if (Status s = eager_.upload(extend, batch.stream); !s.isOk())
     return s;
-  publish(eager_, rows, extend);
+  publish(eager_, rows, tokens, extend);
   return {};
 }
 
-Status GDNAttnBackend::initCudaGraphState(int64_t maxBs, int64_t) {
+Status GDNAttnBackend::initCudaGraphState(int64_t maxBs, int64_t maxNumTokens) {
   if (maxBs < 1)
     return invalid("max_bs: expected 1 or more, got ", maxBs);
   if (graph_.capacity() > 0 && maxBs > graph_.capacity())
     return invalid("max_bs: expected at most ", graph_.capacity(),
                    ", what graphs may have captured, got ", maxBs);
+  maxGraphTokens_ = std::max(maxGraphTokens_, maxNumTokens);
   return graph_.reserve(maxBs, nullptr);
 }
 
-Status GDNAttnBackend::setGraph(const GraphBatch &batch) {
+Status GDNAttnBackend::checkGraph(const GraphBatch &batch) const {
   if (graph_.capacity() == 0)
     return invalid("init_cuda_graph_state: expected a call before graphs");
   if (batch.bs < 0 || batch.bs > graph_.capacity())
     return invalid("bs: expected 0 to ", graph_.capacity(), ", got ", batch.bs);
-  if (!isDecode(batch.forward_mode))
+  const bool extend = isExtend(batch.forward_mode);
+  if (!extend && !isDecode(batch.forward_mode))
     return failure(StatusCode::unsupported,
-                   "forward_mode: expected decode, the only mode of graphs");
+                   "forward_mode: expected decode or extend for a graph, got ",
+                   batch.forward_mode);
   if (batch.num_reqs < 0 || batch.num_reqs > batch.bs)
     return invalid("num_reqs: expected 0 to ", batch.bs,
                    ", the rows of the graph, got ", batch.num_reqs);
+  if (!extend)
+    return {};
+  if (batch.num_tokens < 0 || batch.num_tokens > maxGraphTokens_)
+    return invalid("num_tokens: expected 0 to ", maxGraphTokens_,
+                   ", the max_num_tokens of init_cuda_graph_state, got ",
+                   batch.num_tokens);
+  auto total = addLengths(batch.extend_seq_lens, batch.num_reqs);
+  if (total.isOk() && *total > batch.num_tokens)
+    return invalid("extend_seq_lens: expected at most ", batch.num_tokens,
+                   " tokens, those of the graph, got ", *total);
+  return total.isOk() ? Status() : total.status();
+}
+
+Status GDNAttnBackend::setGraph(const GraphBatch &batch) {
+  if (Status s = checkGraph(batch); !s.isOk())
+    return s;
+  const bool extend = isExtend(batch.forward_mode);
   if (Status s = graph_.setSlots(batch.req_pool_indices, batch.num_reqs);
       !s.isOk())
     return s;
-  if (Status s = graph_.upload(false, batch.stream); !s.isOk())
+  if (extend)
+    graph_.setStarts(batch.extend_seq_lens, batch.num_reqs);
+  if (Status s = graph_.upload(extend, batch.stream); !s.isOk())
     return s;
-  publish(graph_, batch.bs, false);
+  publish(graph_, batch.bs, extend ? batch.num_tokens : batch.bs, extend);
   return {};
 }
 
@@ -248,19 +291,19 @@ Status GDNAttnBackend::forwardGdn(GDNLayer &layer, const ForwardBatch &batch,
     return invalid("forward_mode: expected that of init_forward_metadata, ",
                    extend ? "decode, got extend" : "extend, got decode");
   int64_t rows = metadata_.batch_size;
-  int64_t numTokens = extend ? metadata_.cu_seqlens[rows] : rows;
-  if (numTokens == 0)
+  if (numTokens_ == 0)
     return layer.forward(nullptr, nullptr, tokens, count, batch.stream);
 
   BatchArrays &arrays = *current_;
   gdnrt_run run = {};
   run.kind = extend ? GDNRT_RUN_PREFILL : GDNRT_RUN_DECODE;
   run.reads_state = 1;
-  run.num_tokens = numTokens;
+  run.num_tokens = numTokens_;
   run.num_rows = rows;
   run.query_start_loc = arrays.starts();
   gdnrt_gdn_metadata m = {};
-  m.num_actual_tokens = m.num_run_tokens = numTokens;
+  m.num_actual_tokens = m.num_run_tokens = numTokens_;
+  m.prefill_is_bounded = extend && current_ == &graph_;
   m.non_spec_state_indices = m.non_spec_read_indices = {arrays.slots(), rows};
   m.run_has_initial = {arrays.hasInitial(), rows};
   m.zeros = {arrays.zeros(), rows + 1};

@@ -194,11 +194,12 @@ Status GDNLayer::checkCapture(const GDNMetadataView &step,
                               const LaunchStream &stream) {
   for (int64_t r = 0; r < step.metadata.num_runs; ++r) {
     const gdnrt_run &run = step.metadata.runs[r];
-    if (run.kind == GDNRT_RUN_PREFILL && !step.metadata.run_is_prefill.data)
+    if (run.kind == GDNRT_RUN_PREFILL && !step.metadata.run_is_prefill.data &&
+        !step.metadata.prefill_is_bounded)
       return failure(StatusCode::unsupported,
-                     "prefill: expected a step of decode or verify, or one of "
-                     "a builder with mixed_batch, on a stream that is "
-                     "captured, got ",
+                     "prefill: expected a step of decode or verify, one of a "
+                     "builder with mixed_batch or of a graph's batch, on a "
+                     "stream that is captured, got ",
                      run.num_rows, " rows of that kind");
     slice(run, tokens, count);
     if (Status s = kernelFor(run.kind)->checkCapture(step, run, slices_.data(),

@@ -155,7 +155,8 @@ Status LayerKernel::checkCapture(const GDNMetadataView &step,
                    "the stream, got a stream that is captured");
   const bool isPlain =
       run.kind == GDNRT_RUN_DECODE || run.kind == GDNRT_RUN_PREFILL;
-  if (run.kind == GDNRT_RUN_PREFILL && !entry().findParam("has_initial"))
+  if (run.kind == GDNRT_RUN_PREFILL && !step.metadata.prefill_is_bounded &&
+      !entry().findParam("has_initial"))
     return failure(StatusCode::unsupported, entry().name,
                    ": expected an entry with has_initial in a graph, for rows "
                    "of later steps may have no state");

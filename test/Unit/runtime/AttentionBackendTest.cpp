@@ -232,18 +232,6 @@ TEST_F(AttentionBackend, GraphsKeepAddresses) {
             GDNRT_INVALID_ARGUMENT);
   EXPECT_EQ(gdnrt_attention_init_cuda_graph_state(hybrid, 4, 4, &error),
             GDNRT_OK);
-  // Both sides are asked for a graph that both can have, or neither.
-  graph.forward_mode = GDNRT_MODE_EXTEND;
-  for (auto *function :
-       {gdnrt_attention_init_forward_metadata_capture_cuda_graph,
-        gdnrt_attention_init_forward_metadata_replay_cuda_graph}) {
-    EXPECT_EQ(function(hybrid, &graph, &error), GDNRT_INVALID_ARGUMENT);
-    EXPECT_STREQ(
-        error.message,
-        "INVALID_ARGUMENT: hybrid_attn_backend: forward_mode: expected "
-        "decode, the only mode of graphs, got extend");
-  }
-  graph.forward_mode = GDNRT_MODE_DECODE;
   EXPECT_EQ(gdnrt_attention_init_forward_metadata_capture_cuda_graph(
                 hybrid, &graph, &error),
             GDNRT_OK);
@@ -297,6 +285,62 @@ TEST_F(AttentionBackend, GraphsKeepAddresses) {
   EXPECT_STREQ(error.message, "INVALID_ARGUMENT: bs: expected 0 to 4, got 5");
   EXPECT_EQ(gdnrt_attention_init_cuda_graph_state(gdn, 5, 5, &error),
             GDNRT_INVALID_ARGUMENT);
+}
+
+TEST_F(AttentionBackend, GraphsOfExtendHaveBounds) {
+  auto capture = gdnrt_attention_init_forward_metadata_capture_cuda_graph;
+  auto replay = gdnrt_attention_init_forward_metadata_replay_cuda_graph;
+  EXPECT_EQ(gdnrt_attention_init_cuda_graph_state(hybrid, 4, 20, &error),
+            GDNRT_OK);
+  gdnrt_graph_batch graph = gdnrt_graph_batch_default();
+  graph.bs = 4;
+  graph.num_tokens = 16;
+  graph.forward_mode = GDNRT_MODE_EXTEND;
+  EXPECT_EQ(capture(hybrid, &graph, &error), GDNRT_OK) << error.message;
+  const gdnrt_gdn_forward_metadata captured = metadata();
+  EXPECT_EQ(captured.batch_size, 4);
+  auto starts = [&] {
+    return std::vector<int64_t>(captured.cu_seqlens, captured.cu_seqlens + 5);
+  };
+  EXPECT_EQ(starts(), (std::vector<int64_t>{0, 0, 0, 0, 0}));
+
+  int32_t lengths[] = {9, 0, 7, 1000};
+  graph.num_reqs = 3;
+  graph.req_pool_indices = slots;
+  graph.extend_seq_lens = lengths;
+  graph.forward_mode = GDNRT_MODE_MIXED;
+  EXPECT_EQ(replay(hybrid, &graph, &error), GDNRT_OK) << error.message;
+  EXPECT_EQ(metadata().cu_seqlens, captured.cu_seqlens);
+  EXPECT_EQ(starts(), (std::vector<int64_t>{0, 9, 9, 16, 16}));
+  EXPECT_EQ(captured.cache_indices[2], 2);
+  EXPECT_EQ(captured.cache_indices[3], 0);
+  // The other side gets all of the batch.
+  EXPECT_EQ(recorder.calls,
+            (std::vector<std::string>{"state 4 20", "capture 4 16 0 mode 0",
+                                      "replay 4 16 0 mode 2"}));
+
+  // What is refused changes nothing.
+  auto refuse = [&](const char *why) {
+    EXPECT_EQ(replay(gdn, &graph, &error), GDNRT_INVALID_ARGUMENT);
+    EXPECT_STREQ(error.message, why);
+    EXPECT_EQ(starts(), (std::vector<int64_t>{0, 9, 9, 16, 16}));
+  };
+  lengths[2] = 8;
+  refuse("INVALID_ARGUMENT: extend_seq_lens: expected at most 16 tokens, those "
+         "of the graph, got 17");
+  lengths[1] = -1;
+  refuse("INVALID_ARGUMENT: extend_seq_lens: expected 0 or more in row 1, got "
+         "-1");
+  graph.extend_seq_lens = nullptr;
+  refuse("INVALID_ARGUMENT: extend_seq_lens: expected an array, got null");
+  graph.num_tokens = 21;
+  refuse(
+      "INVALID_ARGUMENT: num_tokens: expected 0 to 20, the max_num_tokens of "
+      "init_cuda_graph_state, got 21");
+  graph.forward_mode = GDNRT_MODE_IDLE;
+  EXPECT_EQ(replay(gdn, &graph, &error), GDNRT_UNSUPPORTED);
+  EXPECT_STREQ(error.message, "UNSUPPORTED: forward_mode: expected decode or "
+                              "extend for a graph, got 3");
 }
 
 TEST_F(AttentionBackend, WhatABackendLacksIsRefused) {

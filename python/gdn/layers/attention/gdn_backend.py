@@ -85,9 +85,22 @@ class GDNAttnBackend(_Handle):
         return 1
 
     def init_forward_metadata_capture_cuda_graph(
-        self, bs: int, req_pool_indices, seq_lens, stream: object = None
+        self,
+        bs: int,
+        req_pool_indices,
+        seq_lens,
+        stream: object = None,
+        *,
+        forward_mode: ForwardMode = ForwardMode.DECODE,
+        num_tokens: int | None = None,
     ) -> None:
-        self._graph("capture", bs, req_pool_indices, seq_lens, stream, bs)
+        """A graph of extend has room for `num_tokens` tokens of up to `bs` requests. What is
+        launched to be captured has none."""
+        extend = forward_mode.is_extend()
+        if extend and num_tokens is None:
+            raise ValueError("num_tokens: expected those of a graph of extend, got None")
+        batch = (bs, num_tokens if extend else bs, forward_mode, 0 if extend else bs)
+        self._graph("capture", batch, req_pool_indices, seq_lens, None, stream)
 
     def init_forward_metadata_replay_cuda_graph(
         self,
@@ -97,13 +110,23 @@ class GDNAttnBackend(_Handle):
         stream: object = None,
         *,
         num_reqs: int | None = None,
+        forward_mode: ForwardMode = ForwardMode.DECODE,
+        num_tokens: int | None = None,
+        extend_seq_lens=None,
     ) -> None:
         """The first `num_reqs` of the `bs` rows are requests. Those behind get the null slot,
         whatever the caller left there; no length tells them apart, so the count has to be
-        given."""
+        given. With extend they have `extend_seq_lens` tokens in this step, together at most
+        `num_tokens`, those of the graph."""
         if num_reqs is None:
             raise ValueError(f"num_reqs: expected how many of the {bs} rows are requests, got None")
-        self._graph("replay", bs, req_pool_indices, seq_lens, stream, num_reqs)
+        extend = forward_mode.is_extend()
+        for name, given in (("num_tokens", num_tokens), ("extend_seq_lens", extend_seq_lens)):
+            if extend and given is None:
+                raise ValueError(f"{name}: expected those of a graph of extend, got None")
+        batch = (bs, num_tokens if extend else bs, forward_mode, num_reqs)
+        lengths = extend_seq_lens if extend else None
+        self._graph("replay", batch, req_pool_indices, seq_lens, lengths, stream)
 
     def forward_decode(self, layer, forward_batch, mixed_qkv, a, b):
         """mixed_qkv [bs, D], a and b [bs, Hv] to [bs, Hv * dv]."""
@@ -160,20 +183,27 @@ class GDNAttnBackend(_Handle):
         kernel = self.kernels.get("prefill" if path == "extend" else "decode")
         logger.info("%s of linear attention: %s", path, kernel.code if kernel else "no kernel")
 
-    def _graph(self, step: str, bs: int, req_pool_indices, seq_lens, stream, num_reqs) -> None:
+    def _graph(self, step: str, sizes, req_pool_indices, seq_lens, extend_seq_lens, stream):
+        bs, num_tokens, mode, num_reqs = sizes
         slots = on_host("req_pool_indices", req_pool_indices, np.int64)
         lengths = on_host("seq_lens", seq_lens)
-        for name, array in (("req_pool_indices", slots), ("seq_lens", lengths)):
-            if array is not None and len(array) < bs:
-                raise ValueError(f"{name}: expected at least {bs} elements, got {len(array)}")
+        extends = on_host("extend_seq_lens", extend_seq_lens)
+        for name, array, rows in (
+            ("req_pool_indices", slots, bs),
+            ("seq_lens", lengths, bs),
+            ("extend_seq_lens", extends, num_reqs),
+        ):
+            if array is not None and len(array) < rows:
+                raise ValueError(f"{name}: expected at least {rows} elements, got {len(array)}")
         batch = abi.GraphBatch(
             bs=bs,
-            num_tokens=bs,
+            num_tokens=num_tokens,
             req_pool_indices=slots.ctypes.data,
             seq_lens=None if lengths is None else lengths.ctypes.data,
-            forward_mode=ForwardMode.DECODE.value,
+            forward_mode=mode.value,
             stream=_stream(stream_of(req_pool_indices, stream)),
             num_reqs=num_reqs,
+            extend_seq_lens=None if extends is None else extends.ctypes.data,
         )
         self._call(f"gdnrt_attention_init_forward_metadata_{step}_cuda_graph", c.byref(batch))
 

@@ -59,8 +59,11 @@ class HybridAttnBackend(AttentionBackend):
             seq_lens=seq_lens,
             forward_mode=forward_mode,
         )
+        extend = {}
+        if forward_mode.is_extend():
+            extend = {"forward_mode": forward_mode, "num_tokens": num_tokens}
         self.gdn_backend.init_forward_metadata_capture_cuda_graph(
-            bs=bs, req_pool_indices=req_pool_indices, seq_lens=seq_lens
+            bs=bs, req_pool_indices=req_pool_indices, seq_lens=seq_lens, **extend
         )
 
     def init_forward_metadata_replay_cuda_graph(
@@ -73,8 +76,11 @@ class HybridAttnBackend(AttentionBackend):
         seq_lens_cpu,
         *,
         num_reqs: int | None = None,
+        num_tokens: int | None = None,
+        extend_seq_lens=None,
     ) -> None:
-        """`num_reqs` is for linear attention: how many of the rows are requests."""
+        """For linear attention: how many of the rows are requests, and of a graph of extend its
+        tokens and those of each request."""
         self.full_attn_backend.init_forward_metadata_replay_cuda_graph(
             bs=bs,
             req_pool_indices=req_pool_indices,
@@ -83,6 +89,13 @@ class HybridAttnBackend(AttentionBackend):
             forward_mode=forward_mode,
             seq_lens_cpu=seq_lens_cpu,
         )
+        extend = {}
+        if forward_mode.is_extend():
+            extend = {
+                "forward_mode": forward_mode,
+                "num_tokens": num_tokens,
+                "extend_seq_lens": extend_seq_lens,
+            }
         self.gdn_backend.init_forward_metadata_replay_cuda_graph(
-            bs=bs, req_pool_indices=req_pool_indices, seq_lens=seq_lens, num_reqs=num_reqs
+            bs=bs, req_pool_indices=req_pool_indices, seq_lens=seq_lens, num_reqs=num_reqs, **extend
         )
