@@ -36,3 +36,26 @@ func.func @large_tiles(%T: index, %k: memref<?x64x128xf16>, %a: memref<?x64x64xf
   gdn_tile.store %p, %out[%t, %c0, %c0] dims [1, 2] : vector<64x128xf32>, memref<?x64x128xf32>
   return
 }
+
+// Tokens take registers beside the state: 307 of these are for the state of 256 x 128.
+// CHECK-LABEL: func.func @many_tokens(
+//       CHECK:   gdn_tile.matmul
+// expected-remark@+1 {{'many_tokens' would take about 447 registers, of which a thread of 8 warps has 255}}
+func.func @many_tokens(%T: index, %q: memref<?x128x128xf16>, %k: memref<?x128x128xf16>,
+    %w: memref<?x256x128xf16>, %out: memref<?x128x128xf32>)
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %start = gdn_tile.fill %zero : f32 -> vector<256x128xf32>
+  %end = scf.for %t = %c0 to %T step %c1 iter_args(%m = %start) -> (vector<256x128xf32>) {
+    %queries = gdn_tile.load %q[%t, %c0, %c0] dims [1, 2] : memref<?x128x128xf16>, vector<128x128xf16>
+    %keys = gdn_tile.load %k[%t, %c0, %c0] dims [1, 2] : memref<?x128x128xf16>, vector<128x128xf16>
+    %writes = gdn_tile.load %w[%t, %c0, %c0] dims [1, 2] : memref<?x256x128xf16>, vector<256x128xf16>
+    %scores = gdn_tile.matmul %queries, %keys : vector<128x128xf16>, vector<128x128xf16> -> vector<128x128xf32>
+    gdn_tile.store %scores, %out[%t, %c0, %c0] dims [1, 2] : vector<128x128xf32>, memref<?x128x128xf32>
+    %next = gdn_tile.matmul %writes, %keys acc(%m : vector<256x128xf32>) : vector<256x128xf16>, vector<128x128xf16> -> vector<256x128xf32>
+    scf.yield %next : vector<256x128xf32>
+  }
+  return
+}
