@@ -108,6 +108,11 @@ class Call:
         return binding
 
     @property
+    def names(self) -> list[str]:
+        """Those of the kernel's parameters, in order."""
+        return list(self._names)
+
+    @property
     def workspace_bytes(self) -> int:
         """Bytes of the device that are held for the kernel to work in."""
         return self._ffi["workspace_bytes"](self._handle)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What functions of arrays need of the library that the arrays are of: NumPy, or PyTorch where
+a tensor comes in. PyTorch is never imported here."""
+
+import sys
+
+import numpy as np
+
+
+class NumpyArrays:
+    """Arrays of NumPy, on this CPU."""
+
+    device = ("cpu", 0)
+    stream = None
+
+    def empty(self, shape, dtype: str):
+        return np.empty(shape, _numpy_type(dtype))
+
+    def zeros(self, shape, dtype: str):
+        return np.zeros(shape, _numpy_type(dtype))
+
+    def numbers(self, values, dtype: str):
+        return np.asarray(values, _numpy_type(dtype))
+
+    def cast(self, array, dtype: str):
+        return array.astype(_numpy_type(dtype), copy=False)
+
+    def dtype_of(self, array) -> str:
+        return str(array.dtype)
+
+    def transposed(self, array, first: int, second: int):
+        return array.swapaxes(first, second)
+
+    def fill(self, target, source) -> None:
+        target[...] = source
+
+
+class TorchArrays:
+    """Tensors of PyTorch, on the device of one of them and its current stream."""
+
+    def __init__(self, torch, device):
+        self.torch, self._device = torch, device
+        self.device = (device.type, device.index or 0)
+
+    @property
+    def stream(self):
+        if self._device.type != "cuda":
+            return None
+        return self.torch.cuda.current_stream(self._device).cuda_stream
+
+    def _type(self, dtype: str):
+        return getattr(self.torch, dtype)
+
+    def empty(self, shape, dtype: str):
+        return self.torch.empty(shape, dtype=self._type(dtype), device=self._device)
+
+    def zeros(self, shape, dtype: str):
+        return self.torch.zeros(shape, dtype=self._type(dtype), device=self._device)
+
+    def numbers(self, values, dtype: str):
+        if isinstance(values, range):
+            return self.torch.arange(
+                values.start, values.stop, values.step, dtype=self._type(dtype), device=self._device
+            )
+        return self.torch.tensor(values, dtype=self._type(dtype), device=self._device)
+
+    def cast(self, array, dtype: str):
+        return array.to(self._type(dtype))
+
+    def dtype_of(self, array) -> str:
+        return str(array.dtype).removeprefix("torch.")
+
+    def transposed(self, array, first: int, second: int):
+        return array.transpose(first, second)
+
+    def fill(self, target, source) -> None:
+        target.copy_(source)
+
+
+def library_of(array) -> NumpyArrays | TorchArrays:
+    """Raises TypeError for what is neither."""
+    if isinstance(array, np.ndarray):
+        return NumpyArrays()
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor):
+        return TorchArrays(torch, array.device)
+    raise TypeError(
+        f"expected an array of NumPy or a tensor of PyTorch, got {type(array).__name__}"
+    )
+
+
+def _numpy_type(dtype: str):
+    if dtype == "bfloat16":
+        import ml_dtypes
+
+        return ml_dtypes.bfloat16
+    return np.dtype(dtype)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The gated delta rule as a function of arrays: NumPy's, or tensors of PyTorch.
+
+    o, states = gated_delta_rule(q, k, v, log_decay, beta, initial_state=states)
+
+Kernels come from the prebuilt images (gdn.images), or are compiled once into the user's cache
+where gdn-compile is installed. On a GPU they run on PyTorch's current stream.
+docs/spec/delta_rule.md has the mathematics.
+"""
+
+from __future__ import annotations
+
+from .array_library import library_of
+from .rule_kernels import RuleKind, call_of
+from .runtime import Runtime
+
+_FLOATS = ("float32", "bfloat16", "float16")
+# Head sizes of kernels are multiples of it.
+_UNIT = 8
+
+
+def gated_delta_rule(
+    q,
+    k,
+    v,
+    log_decay,
+    beta,
+    *,
+    scale: float | None = None,
+    initial_state=None,
+    cu_seqlens=None,
+    l2norm: bool = False,
+    allow_neg_eigval: bool = False,
+    state_dtype: str = "float32",
+    runtime: Runtime | None = None,
+):
+    """For each token of a sequence: `S <- exp(log_decay) S`, `S <- S + beta (v - S k) k^T`,
+    `o = scale S q`.
+
+    q and k [B, T, Hk, dk] and v [B, T, Hv, dv] are of one type (f32, bf16 or f16), and Hv is a
+    multiple of Hk. log_decay [B, T, Hv], or [B, T, Hv, dk] for a decay of each channel, and beta
+    [B, T, Hv] are converted to f32. The sequences are the B rows. With `cu_seqlens` [N + 1],
+    integers on the same device, B is 1, and sequence n has the tokens from cu_seqlens[n] to
+    cu_seqlens[n + 1].
+
+    initial_state [N, Hv, dv, dk] has the states before the first tokens, and is not changed;
+    without it they are zero. `scale` is dk ^ -0.5 if None. `l2norm` scales each q and k to unit
+    length. `allow_neg_eigval` allows strengths up to 2 instead of 1.
+
+    Returns o [B, T, Hv, dv] in the type of v, and the states after the last tokens [N, Hv, dv, dk]
+    in `state_dtype`.
+
+    Raises ValueError for arrays that do not go together, ImageNotFoundError where no image is
+    there and none can be compiled.
+    """
+    call = _RuleCall(q, k, v, log_decay, beta, cu_seqlens, initial_state)
+    return call.run(scale, l2norm, allow_neg_eigval, state_dtype, runtime)
+
+
+def _fail(name: str, expected: str, found: object):
+    raise ValueError(f"{name}: expected {expected}, got {found}")
+
+
+def _round_up(size: int) -> int:
+    return -(-size // _UNIT) * _UNIT
+
+
+class _RuleCall:
+    """The arguments of one call, checked."""
+
+    def __init__(self, q, k, v, log_decay, beta, cu_seqlens, initial_state):
+        self.arrays = library_of(q)
+        for name, array in (("q", q), ("k", k), ("v", v)):
+            if len(array.shape) != 4:
+                _fail(name, "the shape [B, T, H, d]", list(array.shape))
+            if self.arrays.dtype_of(array) not in _FLOATS:
+                _fail(name, "float32, bfloat16 or float16", self.arrays.dtype_of(array))
+        self.q, self.k, self.v = q, k, v
+        self.log_decay, self.beta = log_decay, beta
+        self.cu_seqlens, self.initial_state = cu_seqlens, initial_state
+        self.batch, self.tokens, self.key_heads, self.key_dim = map(int, q.shape)
+        self.value_heads, self.value_dim = map(int, v.shape[2:])
+        self.io = self.arrays.dtype_of(v)
+        self._check()
+
+    def _check(self) -> None:
+        rows = [self.batch, self.tokens]
+        for name, array in (("q", self.q), ("k", self.k)):
+            if (found := self.arrays.dtype_of(array)) != self.io:
+                _fail(name, f"{self.io}, the type of v", found)
+        if list(self.k.shape) != list(self.q.shape):
+            _fail("k", f"{list(self.q.shape)}, the shape of q", list(self.k.shape))
+        if list(self.v.shape[:2]) != rows:
+            _fail("v", f"the shape {rows} and heads", list(self.v.shape))
+        if self.key_heads == 0 or self.value_heads % self.key_heads != 0:
+            _fail("v", f"a multiple of the {self.key_heads} heads of q", self.value_heads)
+        wanted = [*rows, self.value_heads]
+        self.per_channel = len(self.log_decay.shape) == 4
+        decays = [*wanted, self.key_dim] if self.per_channel else wanted
+        if list(self.log_decay.shape) != decays:
+            _fail("log_decay", f"the shape {decays}", list(self.log_decay.shape))
+        if list(self.beta.shape) != wanted:
+            _fail("beta", f"the shape {wanted}", list(self.beta.shape))
+        self.count = self.batch
+        if self.cu_seqlens is not None:
+            if len(self.cu_seqlens.shape) != 1 or self.cu_seqlens.shape[0] < 1:
+                _fail("cu_seqlens", "the shape [N + 1]", list(self.cu_seqlens.shape))
+            if self.batch != 1:
+                _fail("q", "one row of tokens with cu_seqlens", f"{self.batch} rows")
+            self.count = int(self.cu_seqlens.shape[0]) - 1
+        states = [self.count, self.value_heads, self.value_dim, self.key_dim]
+        if self.initial_state is not None and list(self.initial_state.shape) != states:
+            _fail("initial_state", f"the shape {states}", list(self.initial_state.shape))
+
+    def run(self, scale, l2norm, allow_neg_eigval, state_dtype, runtime):
+        if state_dtype not in _FLOATS:
+            _fail("state_dtype", "float32, bfloat16 or float16", state_dtype)
+        key_dim, value_dim = _round_up(self.key_dim), _round_up(self.value_dim)
+        flat = self.batch * self.tokens
+        pool = self._pool(key_dim, value_dim, state_dtype)
+        out = self.arrays.empty((flat, self.value_heads, value_dim), self.io)
+        if flat > 0 and self.count > 0:
+            is_decode = self.cu_seqlens is None and self.tokens == 1
+            kind = RuleKind(
+                key_dim,
+                value_dim,
+                self.per_channel,
+                bool(allow_neg_eigval),
+                bool(l2norm),
+                self.io,
+                state_dtype,
+            )
+            call = call_of(
+                kind,
+                "decode" if is_decode else "prefill",
+                self.arrays.device,
+                self.arrays.stream,
+                runtime,
+            )
+            call(**self._arguments(call, key_dim, value_dim, pool, out))
+            # The kernel's own scale is that of its head size.
+            wanted = self.key_dim**-0.5 if scale is None else scale
+            factor = wanted * key_dim**0.5
+            if abs(factor - 1) > 1e-9:
+                out *= factor
+        out = out[:, :, : self.value_dim]
+        out = out.reshape(self.batch, self.tokens, self.value_heads, self.value_dim)
+        return out, pool[:, :, : self.value_dim, : self.key_dim]
+
+    def _pool(self, key_dim: int, value_dim: int, dtype: str):
+        """A slot for each sequence, with its state."""
+        shape = (self.count, self.value_heads, value_dim, key_dim)
+        if self.initial_state is None:
+            return self.arrays.zeros(shape, dtype)
+        is_padded = (value_dim, key_dim) != (self.value_dim, self.key_dim)
+        pool = (self.arrays.zeros if is_padded else self.arrays.empty)(shape, dtype)
+        self.arrays.fill(pool[:, :, : self.value_dim, : self.key_dim], self.initial_state)
+        return pool
+
+    def _heads(self, array, size: int):
+        """[B, T, H, d] as [B * T, H, size], with zeros behind d."""
+        flat = array.reshape(self.batch * self.tokens, *array.shape[2:])
+        if flat.shape[2] == size:
+            return flat
+        padded = self.arrays.zeros((*flat.shape[:2], size), self.arrays.dtype_of(array))
+        self.arrays.fill(padded[:, :, : flat.shape[2]], flat)
+        return padded
+
+    def _arguments(self, call, key_dim: int, value_dim: int, pool, out) -> dict[str, object]:
+        """What the entry takes, by name."""
+        arrays = self.arrays
+        decay = arrays.cast(self.log_decay, "float32")
+        if self.per_channel:
+            decay = self._heads(decay, key_dim)
+        else:
+            decay = decay.reshape(-1, self.value_heads)
+        if self.cu_seqlens is None:
+            ends = range(0, (self.batch + 1) * self.tokens, self.tokens)
+            starts = arrays.numbers(ends, "int32")
+        else:
+            starts = arrays.cast(self.cu_seqlens, "int32")
+        slots = arrays.numbers(range(self.count), "int32")
+        given = {
+            "q": self._heads(self.q, key_dim),
+            "k": self._heads(self.k, key_dim),
+            "v": self._heads(self.v, value_dim),
+            "log_decay": decay,
+            "beta": arrays.cast(self.beta, "float32").reshape(-1, self.value_heads),
+            "cu_seqlens": starts,
+            "slots": slots,
+            "write_slots": slots,
+            "has_initial": arrays.cast(slots >= 0, "bool"),
+            "state_pool": pool,
+            "core": out,
+        }
+        return {name: value for name, value in given.items() if name in call.names}

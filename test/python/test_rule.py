@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The rule as a function of arrays of NumPy, against the recurrence in float64."""
+
+import os
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from gdn import Runtime, images
+from gdn.rule import gated_delta_rule
+
+H, HV, DK, DV = 2, 4, 16, 24
+
+
+@pytest.fixture(scope="module")
+def runtime(build_dir):
+    return Runtime(build_dir / "lib/libgdnrt.so")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiler(build_dir, tmp_path_factory):
+    """gdn-compile on the PATH, and a cache of this test's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{build_dir / 'bin'}:{os.environ['PATH']}")
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def recurrence(q, k, v, log_decay, beta, scale, state):
+    """One sequence: [T, H, d] each, the state [Hv, dv, dk]; in float64."""
+    repeat = v.shape[1] // q.shape[1]
+    q, k = (np.repeat(x, repeat, axis=1) for x in (q, k))
+    state, outputs = state.copy(), []
+    decay = np.exp(log_decay)[..., None, None] if log_decay.ndim == 2 else np.exp(log_decay)
+    for t in range(len(q)):
+        state *= decay[t] if log_decay.ndim == 2 else decay[t][:, None, :]
+        error = v[t] - np.einsum("hvk,hk->hv", state, k[t])
+        state += np.einsum("hv,hk->hvk", beta[t][:, None] * error, k[t])
+        outputs.append(scale * np.einsum("hvk,hk->hv", state, q[t]))
+    return np.array(outputs).reshape(v.shape), state
+
+
+def unit(x):
+    return x / np.sqrt((x * x).sum(-1, keepdims=True) + 1e-6)
+
+
+def draw(rng, batch, tokens, *, per_channel=False, dk=DK, dv=DV, io=np.float32, strength=1.0):
+    def normal(*shape):
+        return rng.standard_normal(shape).astype(io)
+
+    q, k = (unit(normal(batch, tokens, H, dk)).astype(io) for _ in range(2))
+    decays = (batch, tokens, HV, dk) if per_channel else (batch, tokens, HV)
+    return {
+        "q": q,
+        "k": k,
+        "v": normal(batch, tokens, HV, dv),
+        "log_decay": -rng.exponential(0.3, decays),
+        "beta": rng.uniform(0, strength, (batch, tokens, HV)),
+    }
+
+
+def expected(given, starts, scale, states, l2norm=False):
+    """Outputs [tokens, Hv, dv] of sequences that begin at `starts`, and their last states."""
+    flat = {name: x.astype(np.float64).reshape(-1, *x.shape[2:]) for name, x in given.items()}
+    if l2norm:
+        flat["q"], flat["k"] = unit(flat["q"]), unit(flat["k"])
+    outputs, last = [np.zeros_like(flat["v"][:0])], []
+    for n, (first, behind) in enumerate(pairwise(starts)):
+        part = {name: x[first:behind] for name, x in flat.items()}
+        out, state = recurrence(**part, scale=scale, state=states[n])
+        outputs.append(out)
+        last.append(state)
+    return np.concatenate(outputs), np.array(last)
+
+
+def error_of(got, want):
+    got = np.asarray(got, np.float64).reshape(want.shape)
+    return np.sqrt(((got - want) ** 2).sum() / max((want**2).sum(), 1e-30))
+
+
+@pytest.mark.parametrize("l2norm", [False, True])
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_chunks_and_single_tokens(runtime, per_channel, l2norm):
+    """Prompts, then a token each, from the states of the prompts; those are not changed."""
+    rng = np.random.default_rng(1)
+    dv = DK if per_channel else DV
+    states = np.zeros((2, HV, dv, DK))
+    initial = None
+    for tokens in (70, 1, 5):
+        given = draw(rng, 2, tokens, per_channel=per_channel, dv=dv)
+        if l2norm:
+            given["q"], given["k"] = 3 * given["q"], 2 * given["k"]
+        before = None if initial is None else initial.copy()
+        out, last = gated_delta_rule(**given, initial_state=initial, l2norm=l2norm, runtime=runtime)
+        starts = [0, tokens, 2 * tokens]
+        want, states = expected(given, starts, DK**-0.5, states, l2norm)
+        assert out.shape == given["v"].shape and out.dtype == np.float32
+        assert error_of(out, want) < 1e-5
+        assert error_of(last, states) < 1e-5
+        if before is not None:
+            np.testing.assert_array_equal(initial, before)
+        initial = last
+
+
+def test_ragged_sequences(runtime):
+    rng = np.random.default_rng(2)
+    lengths = [3, 0, 65, 1]
+    starts = np.cumsum([0, *lengths])
+    given = draw(rng, 1, sum(lengths))
+    first = rng.standard_normal((4, HV, DV, DK))
+    for states in (np.zeros_like(first), first):
+        initial = states.astype(np.float32) if states.any() else None
+        out, last = gated_delta_rule(
+            **given, cu_seqlens=starts, initial_state=initial, runtime=runtime
+        )
+        want, wanted = expected(given, starts, DK**-0.5, states)
+        assert error_of(out, want) < 1e-5 and error_of(last, wanted) < 1e-5
+        np.testing.assert_array_equal(last[1], states[1].astype(np.float32))
+
+
+@pytest.mark.parametrize("tokens", [1, 33])
+def test_heads_that_are_no_multiple_of_eight(runtime, tokens):
+    rng = np.random.default_rng(3)
+    given = draw(rng, 2, tokens, dk=13, dv=5)
+    states = rng.standard_normal((2, HV, 5, 13))
+    out, last = gated_delta_rule(**given, initial_state=states.astype(np.float32), runtime=runtime)
+    want, wanted = expected(given, [0, tokens, 2 * tokens], 13**-0.5, states)
+    assert out.shape == (2, tokens, HV, 5) and last.shape == states.shape
+    assert error_of(out, want) < 1e-5 and error_of(last, wanted) < 1e-5
+
+
+def test_scale(runtime):
+    rng = np.random.default_rng(4)
+    given = draw(rng, 1, 9)
+    one, _ = gated_delta_rule(**given, scale=1.0, runtime=runtime)
+    want, _ = expected(given, [0, 9], 1.0, np.zeros((1, HV, DV, DK)))
+    assert error_of(one, want) < 1e-5
+
+
+def test_strengths_up_to_two(runtime):
+    rng = np.random.default_rng(5)
+    given = draw(rng, 1, 80, strength=2.0)
+    out, last = gated_delta_rule(**given, allow_neg_eigval=True, runtime=runtime)
+    want, states = expected(given, [0, 80], DK**-0.5, np.zeros((1, HV, DV, DK)))
+    assert error_of(out, want) < 1e-5 and error_of(last, states) < 1e-5
+
+
+def test_types(runtime):
+    rng = np.random.default_rng(6)
+    given = draw(rng, 1, 40, io=np.float16)
+    out, last = gated_delta_rule(**given, state_dtype="float16", runtime=runtime)
+    assert (out.dtype, last.dtype) == (np.float16, np.float16)
+    want, states = expected(given, [0, 40], DK**-0.5, np.zeros((1, HV, DV, DK)))
+    assert error_of(out, want) < 2e-3 and error_of(last, states) < 2e-3
+
+
+def test_no_tokens(runtime):
+    rng = np.random.default_rng(7)
+    states = rng.standard_normal((2, HV, DV, DK)).astype(np.float32)
+    out, last = gated_delta_rule(**draw(rng, 2, 0), initial_state=states, runtime=runtime)
+    assert out.shape == (2, 0, HV, DV)
+    np.testing.assert_array_equal(last, states)
+    out, last = gated_delta_rule(
+        **draw(rng, 1, 0), cu_seqlens=np.zeros(1, np.int64), runtime=runtime
+    )
+    assert out.shape == (1, 0, HV, DV) and last.shape == (0, HV, DV, DK)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"q": np.zeros((1, 4, 2), np.float32)}, r"q: expected the shape \[B, T, H, d\], got"),
+        ({"q": np.zeros((1, 4, H, DK))}, "q: expected float32, bfloat16 or float16, got float64"),
+        ({"k": np.zeros((1, 4, H, DK), np.float16)}, "k: expected float32, the type of v, got fl"),
+        ({"k": np.zeros((1, 4, 1, DK), np.float32)}, r"k: expected \[1, 4, 2, 16\], the shape of"),
+        ({"v": np.zeros((1, 4, 3, DV), np.float32)}, "v: expected a multiple of the 2 heads of q"),
+        ({"v": np.zeros((1, 5, HV, DV), np.float32)}, r"v: expected the shape \[1, 4\] and heads"),
+        ({"beta": np.zeros((1, 4, H))}, r"beta: expected the shape \[1, 4, 4\], got \[1, 4, 2\]"),
+        ({"log_decay": np.zeros((1, 4, HV, 5))}, r"log_decay: expected the shape \[1, 4, 4, 16\]"),
+        ({"cu_seqlens": np.zeros((1, 2), np.int32)}, r"cu_seqlens: expected the shape \[N \+ 1\]"),
+        ({"initial_state": np.zeros((2, HV, DV, DK))}, r"initial_state: expected the shape \[1, 4"),
+        ({"state_dtype": "float64"}, "state_dtype: expected float32, bfloat16 or float16, got"),
+    ],
+)
+def test_refusals(runtime, change, message):
+    given = draw(np.random.default_rng(8), 1, 4)
+    with pytest.raises(ValueError, match=message):
+        gated_delta_rule(**given | change, runtime=runtime)
+
+
+def test_what_no_image_has(runtime, monkeypatch):
+    rng = np.random.default_rng(9)
+    channel = draw(rng, 1, 4, per_channel=True)
+    with pytest.raises(ValueError, match="v: expected heads of 16, those of q, with a decay of"):
+        gated_delta_rule(**channel, runtime=runtime)
+    channel = draw(rng, 1, 4, per_channel=True, dv=DK)
+    with pytest.raises(ValueError, match="allow_neg_eigval: expected false with a decay of each"):
+        gated_delta_rule(**channel, allow_neg_eigval=True, runtime=runtime)
+    # Where nothing can be compiled, the error says what image is missing and what makes it.
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(images.ImageNotFoundError, match="gdn-compile --config"):
+        gated_delta_rule(**draw(rng, 1, 4, dk=40, dv=48), runtime=runtime)
+    with pytest.raises(TypeError, match="expected an array of NumPy or a tensor of PyTorch, got l"):
+        gated_delta_rule([], [], [], [], [])
