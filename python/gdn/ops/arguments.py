@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Arguments of FLA's functions as the rule takes them."""
+
+import torch
+from torch import Tensor
+
+from .operator import gated_delta_rule
+
+# What the originals take for their own kernels, and what changes no number.
+_IGNORED = frozenset(
+    ("chunk_indices", "cu_seqlens_cpu", "disable_recompute", "max_num_seqs", "use_graph")
+)
+
+
+def check_others(function: str, others: dict[str, object]) -> None:
+    """Refuses arguments that would change what is computed."""
+    for name, value in others.items():
+        if name in _IGNORED or value is None or value is False:
+            continue
+        raise ValueError(f"{function}: {name}: expected none, which gdn does not have, got {value}")
+
+
+def strengths(beta: Tensor, use_beta_sigmoid_in_kernel: bool, allow_neg_eigval: bool) -> Tensor:
+    """Strengths of one type with the factor of `allow_neg_eigval`, which the originals apply to
+    what goes through the sigmoid alone."""
+    if not use_beta_sigmoid_in_kernel:
+        return beta
+    beta = beta.float().sigmoid()
+    return 2 * beta if allow_neg_eigval else beta
+
+
+def decays(g: Tensor, A_log: Tensor, dt_bias: Tensor | None) -> Tensor:
+    """The logarithm of the decay of raw gates [.., Hv] or [.., Hv, dk]."""
+    raw, rate = g.float(), -A_log.float().exp().reshape(-1)
+    if dt_bias is not None:
+        raw = raw + dt_bias.float().reshape(raw.shape[2:])
+    return (rate[:, None] if raw.dim() == 4 else rate) * torch.nn.functional.softplus(raw)
+
+
+def run(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    log_decay: Tensor,
+    beta: Tensor,
+    scale: float | None,
+    initial_state: Tensor | None,
+    output_final_state: bool,
+    l2norm: bool,
+    allow_neg_eigval: bool,
+    state_v_first: bool,
+    cu_seqlens: Tensor | None,
+) -> tuple[Tensor, Tensor | None]:
+    """FLA's states are [N, Hv, dk, dv], or [N, Hv, dv, dk] with `state_v_first`."""
+    if initial_state is not None and not state_v_first:
+        initial_state = initial_state.transpose(-1, -2)
+    out, states = gated_delta_rule(
+        q,
+        k,
+        v,
+        log_decay,
+        beta,
+        None if scale is None else float(scale),
+        initial_state,
+        cu_seqlens,
+        l2norm,
+        allow_neg_eigval,
+    )
+    if not output_final_state:
+        return out, None
+    return out, states if state_v_first else states.transpose(-1, -2)

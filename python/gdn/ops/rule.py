@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""FLA's functions of the gated delta rule."""
+
+import torch
+from torch import Tensor
+
+from .arguments import check_others, decays, run, strengths
+
+
+def chunk_gated_delta_rule(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    g: Tensor,
+    beta: Tensor,
+    scale: float | None = None,
+    initial_state: Tensor | None = None,
+    output_final_state: bool = False,
+    use_qk_l2norm_in_kernel: bool = False,
+    use_gate_in_kernel: bool = False,
+    A_log: Tensor | None = None,
+    dt_bias: Tensor | None = None,
+    use_beta_sigmoid_in_kernel: bool = False,
+    allow_neg_eigval: bool = False,
+    state_v_first: bool = False,
+    cu_seqlens: Tensor | None = None,
+    **others,
+) -> tuple[Tensor, Tensor | None]:
+    """q, k [B, T, H, K], v [B, T, HV, V], g (logarithms) and beta [B, T, HV] to o [B, T, HV, V] and
+    the states [N, HV, K, V] of f32, or None without `output_final_state`. HV is a multiple of H.
+
+    With `use_gate_in_kernel` g is raw: the decay's logarithm is -exp(A_log) softplus(g + dt_bias),
+    with A_log and dt_bias [HV]. With `use_beta_sigmoid_in_kernel` so is beta. `allow_neg_eigval`
+    says that strengths reach up to 2. `state_v_first` is for states [N, HV, V, K].
+
+    Raises ValueError for arrays that do not go together and for arguments that gdn does not have,
+    such as cp_context and head_first; ImageNotFoundError where no image is there."""
+    check_others("chunk_gated_delta_rule", others)
+    if use_gate_in_kernel:
+        if A_log is None:
+            raise ValueError("A_log: expected a tensor with use_gate_in_kernel, got None")
+        g = decays(g, A_log, dt_bias)
+    beta = strengths(beta, use_beta_sigmoid_in_kernel, allow_neg_eigval)
+    return run(
+        q,
+        k,
+        v,
+        g,
+        beta,
+        scale,
+        initial_state,
+        output_final_state,
+        use_qk_l2norm_in_kernel,
+        allow_neg_eigval,
+        state_v_first,
+        cu_seqlens,
+    )
+
+
+def fused_recurrent_gated_delta_rule(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    g: Tensor | None = None,
+    gk: Tensor | None = None,
+    gv: Tensor | None = None,
+    beta: Tensor | None = None,
+    scale: float | None = None,
+    initial_state: Tensor | None = None,
+    output_final_state: bool = False,
+    use_qk_l2norm_in_kernel: bool = False,
+    use_gate_in_kernel: bool = False,
+    A_log: Tensor | None = None,
+    dt_bias: Tensor | None = None,
+    use_beta_sigmoid_in_kernel: bool = False,
+    allow_neg_eigval: bool = False,
+    state_v_first: bool = False,
+    cu_seqlens: Tensor | None = None,
+    **others,
+) -> tuple[Tensor, Tensor | None]:
+    """As chunk_gated_delta_rule. Without g there is no decay, and without beta strengths are 1; gk
+    [B, T, HV, K] decays each channel of the keys. gv is refused."""
+    check_others("fused_recurrent_gated_delta_rule", {"gv": gv, **others})
+    if g is None:
+        g = v.new_zeros(v.shape[:3], dtype=torch.float32)
+    elif use_gate_in_kernel:
+        if A_log is None:
+            raise ValueError("A_log: expected a tensor with use_gate_in_kernel, got None")
+        g = decays(g, A_log, dt_bias)
+    if gk is not None:
+        g = g.float()[..., None] + gk.float()
+    if beta is None:
+        beta = v.new_ones(v.shape[:3], dtype=torch.float32)
+    beta = strengths(beta, use_beta_sigmoid_in_kernel, allow_neg_eigval)
+    return run(
+        q,
+        k,
+        v,
+        g,
+        beta,
+        scale,
+        initial_state,
+        output_final_state,
+        use_qk_l2norm_in_kernel,
+        allow_neg_eigval,
+        state_v_first,
+        cu_seqlens,
+    )

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks gdn.ops with PyTorch, on a GPU or on the CPU: against float64, FLA's functions where they
+are installed, torch.compile and CUDA graphs.
+
+    python3 -m gdn.ops_check --device cuda
+
+Kernels are those of the prebuilt images, or of gdn-compile where it is installed.
+"""
+
+import argparse
+import sys
+from functools import partial
+from itertools import pairwise
+
+import torch
+
+from .ops import (
+    chunk_gated_delta_rule,
+    chunk_kda,
+    fused_recurrent_gated_delta_rule,
+    fused_recurrent_kda,
+)
+
+# Of float64, by the type of inputs.
+LIMITS = {torch.float32: 2e-5, torch.bfloat16: 8e-3, torch.float16: 2e-3}
+
+
+class Check:
+    """Counts what holds."""
+
+    def __init__(self):
+        self.failed = 0
+
+    def that(self, name: str, holds: bool, detail: str = "") -> None:
+        self.failed += not holds
+        print(f"{'ok' if holds else 'FAILED':7} {name} {detail}", flush=True)
+
+    def close(self, name: str, limit: float, *pairs, detail: str = "") -> None:
+        """What is got and what is wanted, in pairs."""
+        errors = [error_of(got, want) for got, want in pairs]
+        text = " ".join(f"{error:.1e}" for error in errors)
+        self.that(name, max(errors) < limit, f"errors {text}{detail}")
+
+
+def draw(shape, device, dtype=torch.bfloat16, *, per_channel=False, seed=0) -> dict:
+    """q, k of unit length, v, g and beta; `shape` is B, T, H, HV, K, V."""
+    batch, tokens, heads, value_heads, key_dim, value_dim = shape
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*sizes):
+        return torch.randn(*sizes, generator=generator)
+
+    q, k = (
+        torch.nn.functional.normalize(normal(batch, tokens, heads, key_dim), dim=-1)
+        for _ in range(2)
+    )
+    decays = (batch, tokens, value_heads) + ((key_dim,) if per_channel else ())
+    given = {
+        "q": q.to(dtype),
+        "k": k.to(dtype),
+        "v": normal(batch, tokens, value_heads, value_dim).to(dtype),
+        "g": -0.1 * normal(*decays).abs(),
+        "beta": normal(batch, tokens, value_heads).sigmoid().to(dtype),
+    }
+    return {name: x.to(device) for name, x in given.items()}
+
+
+def recurrence(given: dict, starts, states: torch.Tensor | None, scale: float):
+    """Outputs and last states [N, HV, K, V] in float64, sequence by sequence."""
+    flat = {name: x.double().cpu().flatten(0, 1) for name, x in given.items()}
+    repeat = flat["v"].shape[1] // flat["q"].shape[1]
+    q, k = (flat[name].repeat_interleave(repeat, 1) for name in ("q", "k"))
+    decay = flat["g"].exp()
+    out, last = torch.zeros_like(flat["v"]), []
+    for n, (first, behind) in enumerate(pairwise(starts)):
+        state = torch.zeros(q.shape[1], q.shape[2], out.shape[2], dtype=torch.float64)
+        if states is not None:
+            state = states[n].double().cpu()
+        for t in range(first, behind):
+            state = state * (decay[t][..., None] if decay.dim() == 3 else decay[t][:, None, None])
+            error = flat["v"][t] - torch.einsum("hkv,hk->hv", state, k[t])
+            state = state + torch.einsum("hk,hv->hkv", k[t], flat["beta"][t][:, None] * error)
+            out[t] = scale * torch.einsum("hkv,hk->hv", state, q[t])
+        last.append(state)
+    return out.reshape(given["v"].shape), torch.stack(last)
+
+
+def error_of(got: torch.Tensor, want: torch.Tensor) -> float:
+    got = got.double().cpu()
+    return float(((got - want).square().sum() / want.square().sum().clamp_min(1e-30)).sqrt())
+
+
+def check_rule(check: Check, device: str) -> None:
+    """Both functions, batches and ragged sequences, with and without states."""
+    sizes = (2, 130, 4, 8, 128, 128)
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+        given = draw(sizes, device, dtype)
+        want, states = recurrence(given, [0, 130, 260], None, 128**-0.5)
+        out, last = chunk_gated_delta_rule(**given, output_final_state=True)
+        check.close(f"chunk, {dtype}", LIMITS[dtype], (out, want), (last, states))
+        # A token each, from these states, which stay as they are.
+        given = draw((2, 1, *sizes[2:]), device, dtype, seed=1)
+        before = last.clone()
+        want, states = recurrence(given, [0, 1, 2], last, 128**-0.5)
+        out, after = fused_recurrent_gated_delta_rule(
+            **given, initial_state=last, output_final_state=True
+        )
+        check.close(f"token, {dtype}", LIMITS[dtype], (out, want), (after, states))
+        check.that("initial states", torch.equal(before, last))
+    starts = [0, 3, 3, 100, 101]
+    given = draw((1, 101, *sizes[2:]), device)
+    states = torch.randn(4, 8, 128, 128, device=device)
+    cu_seqlens = torch.tensor(starts, device=device)
+    want, wanted = recurrence(given, starts, states, 0.5)
+    for v_first in (False, True):
+        out, last = chunk_gated_delta_rule(
+            **given,
+            scale=0.5,
+            initial_state=states.mT.contiguous() if v_first else states,
+            output_final_state=True,
+            state_v_first=v_first,
+            cu_seqlens=cu_seqlens,
+        )
+        pairs = (out, want), (last.mT if v_first else last, wanted)
+        check.close(f"ragged, state_v_first={v_first}", 8e-3, *pairs)
+
+
+def check_kda(check: Check, device: str) -> None:
+    given = draw((1, 70, 2, 2, 128, 128), device, per_channel=True)
+    want, states = recurrence(given, [0, 70], None, 128**-0.5)
+    out, last = fused_recurrent_kda(**given, output_final_state=True)
+    check.close("fused_recurrent_kda", 8e-3, (out, want), (last, states))
+    if device == "cpu":
+        out, last = chunk_kda(**given, output_final_state=True)
+        return check.close("chunk_kda", 8e-3, (out, want), (last, states))
+    try:
+        chunk_kda(**given)
+        check.that("chunk_kda is refused", False)
+    except NotImplementedError:
+        check.that("chunk_kda is refused", True)
+
+
+def check_tracing(check: Check, device: str) -> None:
+    """torch.compile without a break, fake kernels that say what the operator gives, and a CUDA
+    graph with the bits of a call."""
+    given = draw((2, 64, 2, 2, 128, 128), device)
+
+    def step(q, k, v, g, beta):
+        out, last = chunk_gated_delta_rule(q, k, v, g * 0.5, beta, output_final_state=True)
+        return out + 1, last
+
+    wanted = step(**given)
+    backend = "aot_eager"
+    found = torch.compile(step, fullgraph=True, backend=backend)(**given)
+    same = all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
+    check.that("torch.compile(fullgraph=True)", same)
+    arguments = (given["q"], given["k"], given["v"], given["g"].float(), given["beta"].float())
+    arguments = (*arguments, None, None, None, False, False)
+    tests = ("test_schema", "test_faketensor")
+    torch.library.opcheck(torch.ops.gdn.gated_delta_rule.default, arguments, test_utils=tests)
+    check.that("opcheck", True)
+    if device == "cpu":
+        return
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        step(**given)  # takes the memory to work in
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph, stream=stream):
+        found = step(**given)
+    for x in given.values():
+        x.copy_(x.roll(1, 1))
+    graph.replay()
+    torch.cuda.synchronize()
+    same = all(torch.equal(a, b) for a, b in zip(found, step(**given), strict=True))
+    check.that("CUDA graph", same)
+
+
+def milliseconds(run, repeats: int = 50) -> float:
+    for _ in range(5):
+        run()
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda.synchronize()
+    start.record()
+    for _ in range(repeats):
+        run()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / repeats
+
+
+def compare_with_fla(check: Check) -> None:
+    """Outputs beside FLA's own of the same arguments, and the time of a call, from Python."""
+    from fla.ops.gated_delta_rule import chunk_gated_delta_rule as chunk
+    from fla.ops.gated_delta_rule import fused_recurrent_gated_delta_rule as recurrent
+
+    cases = [
+        ("prefill 4 x 2048", (4, 2048, 16, 32, 128, 128), chunk, chunk_gated_delta_rule),
+        (
+            "decode of 64",
+            (64, 1, 16, 32, 128, 128),
+            recurrent,
+            fused_recurrent_gated_delta_rule,
+        ),
+    ]
+    for name, sizes, theirs, ours in cases:
+        given = draw(sizes, "cuda")
+        states = torch.randn(sizes[0], sizes[3], 128, 128, device="cuda") * 0.1
+        options = {
+            "initial_state": states,
+            "output_final_state": True,
+            "use_qk_l2norm_in_kernel": True,
+        }
+        with torch.no_grad():
+            out, last = ours(**given, **options)
+            want, wanted = theirs(**given, **options)
+            ms = [milliseconds(partial(call, **given, **options)) for call in (ours, theirs)]
+        pairs = [(a, b.double().cpu()) for a, b in ((out, want), (last, wanted))]
+        check.close(f"FLA's {name}", 1e-2, *pairs, detail=f", ms {ms[0]:.3f}, FLA's {ms[1]:.3f}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="ops_check", description=__doc__)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
+    device = parser.parse_args().device
+    check = Check()
+    check_rule(check, device)
+    check_kda(check, device)
+    check_tracing(check, device)
+    if device == "cuda":
+        try:
+            import fla  # noqa: F401
+        except ImportError:
+            print("FLA is not installed")
+        else:
+            compare_with_fla(check)
+    print(f"{check.failed} failed")
+    return 1 if check.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
