@@ -220,6 +220,23 @@ def compare_with_fla(check: Check) -> None:
         check.close(f"FLA's {name}", 1e-2, *pairs, detail=f", ms {ms[0]:.3f}, FLA's {ms[1]:.3f}")
 
 
+def check_fla_backend(check: Check) -> None:
+    """What calls FLA gets our bits, and FLA's own kernels where there has to be a backward."""
+    from fla.ops.gated_delta_rule import chunk_gated_delta_rule as chunk
+
+    from .integrations import fla
+
+    fla.register()
+    given = draw((2, 200, 4, 8, 128, 128), "cuda")
+    options = {"output_final_state": True, "use_qk_l2norm_in_kernel": True}
+    found, wanted = chunk(**given, **options), chunk_gated_delta_rule(**given, **options)
+    same = all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
+    check.that("FLA's registry takes gdn", same)
+    given["v"].requires_grad_()
+    out, _ = chunk(**given, **options)
+    check.that("FLA keeps what needs a backward", out.requires_grad)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="ops_check", description=__doc__)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
@@ -235,6 +252,7 @@ def main() -> int:
             print("FLA is not installed")
         else:
             compare_with_fla(check)
+            check_fla_backend(check)
     print(f"{check.failed} failed")
     return 1 if check.failed else 0
 

@@ -11,12 +11,10 @@ docs/spec/delta_rule.md has the mathematics.
 from __future__ import annotations
 
 from .array_library import library_of
-from .rule_kernels import RuleKind, call_of
+from .rule_kernels import call_of, kind_of
 from .runtime import Runtime
 
 _FLOATS = ("float32", "bfloat16", "float16")
-# Head sizes of kernels are multiples of it.
-_UNIT = 8
 
 
 def gated_delta_rule(
@@ -59,10 +57,6 @@ def gated_delta_rule(
 
 def _fail(name: str, expected: str, found: object):
     raise ValueError(f"{name}: expected {expected}, got {found}")
-
-
-def _round_up(size: int) -> int:
-    return -(-size // _UNIT) * _UNIT
 
 
 class _RuleCall:
@@ -115,21 +109,21 @@ class _RuleCall:
     def run(self, scale, l2norm, allow_neg_eigval, state_dtype, runtime):
         if state_dtype not in _FLOATS:
             _fail("state_dtype", "float32, bfloat16 or float16", state_dtype)
-        key_dim, value_dim = _round_up(self.key_dim), _round_up(self.value_dim)
+        kind = kind_of(
+            self.key_dim,
+            self.value_dim,
+            io=self.io,
+            state=state_dtype,
+            per_channel=self.per_channel,
+            doubled_beta=bool(allow_neg_eigval),
+            l2norm=bool(l2norm),
+        )
+        key_dim, value_dim = kind.key_dim, kind.value_dim
         flat = self.batch * self.tokens
         pool = self._pool(key_dim, value_dim, state_dtype)
         out = self.arrays.empty((flat, self.value_heads, value_dim), self.io)
         if flat > 0 and self.count > 0:
             is_decode = self.cu_seqlens is None and self.tokens == 1
-            kind = RuleKind(
-                key_dim,
-                value_dim,
-                self.per_channel,
-                bool(allow_neg_eigval),
-                bool(l2norm),
-                self.io,
-                state_dtype,
-            )
             call = call_of(
                 kind,
                 "decode" if is_decode else "prefill",

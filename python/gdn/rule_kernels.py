@@ -58,6 +58,38 @@ class RuleKind(NamedTuple):
         return common | sizes | family
 
 
+# Head sizes of kernels are multiples of it.
+UNIT = 8
+
+
+def kind_of(
+    key_dim: int,
+    value_dim: int,
+    *,
+    io: str,
+    state: str = "float32",
+    per_channel: bool = False,
+    doubled_beta: bool = False,
+    l2norm: bool = False,
+) -> RuleKind:
+    """The kind that serves heads of these sizes."""
+    sizes = (-(-size // UNIT) * UNIT for size in (key_dim, value_dim))
+    return RuleKind(*sizes, per_channel, doubled_beta, l2norm, io, state)
+
+
+def find_refusal(
+    kind: RuleKind, device: tuple[str, int], runtime: Runtime | None = None
+) -> str | None:
+    """Why there is no image of that kind for a device, or None if there is one. It is found or
+    compiled, and loaded, the first time."""
+    try:
+        with _lock:
+            _image(_device(runtime, device), kind)
+    except (ValueError, LookupError, RuntimeError) as error:
+        return str(error)
+    return None
+
+
 _lock = threading.Lock()
 _runtime: list[Runtime] = []
 _devices: dict[tuple, Device] = {}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The rule as a function of arrays of NumPy, against the recurrence in float64."""
 
+import importlib
+import importlib.util
 import os
 from itertools import pairwise
 
@@ -203,3 +205,9 @@ def test_what_no_image_has(runtime, monkeypatch):
         gated_delta_rule(**draw(rng, 1, 4, dk=40, dv=48), runtime=runtime)
     with pytest.raises(TypeError, match="expected an array of NumPy or a tensor of PyTorch, got l"):
         gated_delta_rule([], [], [], [], [])
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="PyTorch is installed")
+def test_operators_need_pytorch():
+    with pytest.raises(ImportError, match="gdn.ops: expected PyTorch to be installed; the rule fo"):
+        importlib.import_module("gdn.ops")

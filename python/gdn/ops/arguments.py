@@ -12,12 +12,18 @@ _IGNORED = frozenset(
 )
 
 
-def check_others(function: str, others: dict[str, object]) -> None:
-    """Refuses arguments that would change what is computed."""
+def refusal_of(function: str, others: dict[str, object]) -> str | None:
+    """Why arguments cannot be served: those that would change what is computed."""
     for name, value in others.items():
-        if name in _IGNORED or value is None or value is False:
-            continue
-        raise ValueError(f"{function}: {name}: expected none, which gdn does not have, got {value}")
+        if name not in _IGNORED and value is not None and value is not False:
+            return f"{function}: {name}: expected none, which gdn does not have, got {value}"
+    return None
+
+
+def check_others(function: str, others: dict[str, object]) -> None:
+    """Raises ValueError for the same."""
+    if reason := refusal_of(function, others):
+        raise ValueError(reason)
 
 
 def strengths(beta: Tensor, use_beta_sigmoid_in_kernel: bool, allow_neg_eigval: bool) -> Tensor:

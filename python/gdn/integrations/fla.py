@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""gdn as a backend of flash-linear-attention (fla-core 0.6): whatever calls FLA's
+chunk_gated_delta_rule gets gdn's kernels where they can serve the call.
+
+    import gdn.integrations.fla
+    gdn.integrations.fla.register()
+
+Calls that need a backward, a kernel that is not there, or an argument that gdn does not have go to
+FLA as before; FLA logs the reason once. FLA_GDN=0 in the environment, which FLA reads, turns the
+backend off.
+"""
+
+from __future__ import annotations
+
+import torch
+from fla import backends
+
+from ..ops import chunk_gated_delta_rule
+from ..ops.arguments import refusal_of
+from ..rule_kernels import find_refusal, kind_of
+
+
+class GdnBackend(backends.BaseBackend):
+    """See BaseBackend of FLA."""
+
+    backend_type = "gdn"
+    package_name = "gdn"
+    env_var = "FLA_GDN"
+
+    def chunk_gated_delta_rule_verifier(self, q, k, v, g, beta, *arguments, **options):
+        """Whether gdn serves the call, and why not."""
+        given = dict(zip(_NAMES, arguments, strict=False)) | options
+        tensors = (q, k, v, g, beta, given.get("initial_state"))
+        if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
+            return False, "gdn has no backward, and an input requires a gradient"
+        others = {name: value for name, value in given.items() if name not in _TAKEN}
+        if reason := refusal_of("chunk_gated_delta_rule", others):
+            return False, reason
+        if not q.dtype == k.dtype == v.dtype:
+            return False, f"gdn expects q, k and v of one type, got {q.dtype}, {k.dtype}, {v.dtype}"
+        if q.shape[1] < 2 and given.get("cu_seqlens") is None:
+            return False, "gdn has no faster kernel for steps of one token"
+        kind = kind_of(
+            q.shape[-1],
+            v.shape[-1],
+            doubled_beta=bool(given.get("allow_neg_eigval")),
+            l2norm=bool(given.get("use_qk_l2norm_in_kernel")),
+            io=str(v.dtype).removeprefix("torch."),
+        )
+        if kind.doubled_beta and q.is_cuda:
+            return False, "gdn goes token by token on GPUs where strengths may be above 1"
+        device = q.device.type, q.device.index or 0
+        reason = find_refusal(kind, device)
+        return reason is None, reason
+
+    def chunk_gated_delta_rule(self, *arguments, **options):
+        given = dict(zip(("q", "k", "v", "g", "beta", *_NAMES), arguments, strict=False)) | options
+        return chunk_gated_delta_rule(**given)
+
+
+# The original's arguments behind beta, in its order, and what gdn takes of them.
+_NAMES = (
+    "scale",
+    "initial_state",
+    "output_final_state",
+    "use_qk_l2norm_in_kernel",
+    "use_beta_sigmoid_in_kernel",
+    "allow_neg_eigval",
+    "state_v_first",
+    "cu_seqlens",
+    "cu_seqlens_cpu",
+    "chunk_indices",
+    "cp_context",
+)
+_TAKEN = frozenset((*_NAMES[:8], "use_gate_in_kernel", "A_log", "dt_bias"))
+
+
+def register(priority: int = 2) -> None:
+    """Puts the backend into FLA's registry. Of several, FLA asks the one with the lowest priority
+    first; FlashQLA's is 3. A second call replaces the first."""
+    import fla.ops.gated_delta_rule.backends  # noqa: F401  FLA's own come first
+
+    backend = type("GdnBackend", (GdnBackend,), {"priority": priority})
+    backends.register("gated_delta_rule")(backend)
