@@ -89,10 +89,11 @@ EntryBuilder::Inputs EntryBuilder::unpackInputs() {
   case InputLayout::separate:
     return {signature["q"], signature["k"], signature["v"],
             signature["z"], signature["b"], signature["a"]};
+  case InputLayout::gated:
   case InputLayout::ready:
     break;
   }
-  llvm_unreachable("an InputLayout outside its enumeration");
+  llvm_unreachable("an InputLayout with a convolution outside its enumeration");
 }
 
 void EntryBuilder::buildBody() {
@@ -126,15 +127,26 @@ void EntryBuilder::buildBody() {
     return L2NormOp::create(builder, loc(name), likeOf(heads, f32), heads,
                             builder.getF32FloatAttr(1e-6f));
   };
-  if (isReady()) {
+  auto gatesOf = [&](Value a, Value b) {
+    return GatesOp::create(builder, loc("gates"), likeOf(a, f32),
+                           likeOf(b, f32), a, b, signature["A_log"],
+                           signature["dt_bias"], builder.getF32FloatAttr(20.0f),
+                           doubledBeta);
+  };
+  if (!hasConv()) {
     Value q = signature["q"], k = signature["k"], v = signature["v"];
     if (options.l2norm) {
       q = unit(q, "q_unit");
       k = unit(k, "k_unit");
     }
+    Value decay = signature["log_decay"], strength = signature["beta"];
+    if (!isReady()) {
+      auto gates = gatesOf(signature["a"], signature["b"]);
+      decay = gates.getLogDecay();
+      strength = gates.getBeta();
+    }
     auto rule = DeltaRuleOp::create(builder, loc("core"), v.getType(), q, k, v,
-                                    signature["log_decay"], signature["beta"],
-                                    states, kept, doubledBeta);
+                                    decay, strength, states, kept, doubledBeta);
     func::ReturnOp::create(builder, builder.getUnknownLoc(), rule.getOutput());
     return;
   }
@@ -149,10 +161,7 @@ void EntryBuilder::buildBody() {
   ValueRange qkv = conv.getResults();
   Value q = unit(qkv[0], "q");
   Value k = unit(qkv[1], "k");
-  auto gates = GatesOp::create(builder, loc("gates"), likeOf(in.a, f32),
-                               likeOf(in.b, f32), in.a, in.b,
-                               signature["A_log"], signature["dt_bias"],
-                               builder.getF32FloatAttr(20.0f), doubledBeta);
+  auto gates = gatesOf(in.a, in.b);
 
   // The norm reads the core output before it is rounded.
   Type coreElement = givesNorm() ? f32 : io;
@@ -233,16 +242,16 @@ void EntryBuilder::build(StringRef name) {
 static llvm::Error checkVariant(const ModelConfig &config,
                                 const EntryOptions &options) {
   InputLayout layout = options.layout.value_or(config.layout);
-  const bool isReady = layout == InputLayout::ready;
-  if (config.perChannelDecay && layout != InputLayout::separate && !isReady)
+  const bool isBare = !hasConv(layout);
+  if (config.perChannelDecay && layout != InputLayout::separate && !isBare)
     return llvm::createStringError(
-        llvm::formatv("{0}: a decay per channel expects the layout separate or "
-                      "ready, but got {1}",
+        llvm::formatv("{0}: a decay per channel expects the layout separate, "
+                      "gated or ready, but got {1}",
                       config.name, stringify(layout)));
-  if (isReady && options.outputs != EntryOutputs::core)
+  if (isBare && options.outputs != EntryOutputs::core)
     return llvm::createStringError(llvm::formatv(
-        "{0}: the layout ready expects the outputs core, but got {1}",
-        config.name, stringify(options.outputs)));
+        "{0}: the layout {1} expects the outputs core, but got {2}",
+        config.name, stringify(layout), stringify(options.outputs)));
   if (options.verifyTokens) {
     const int64_t most = *options.verifyTokens;
     if (options.verify == VerifyStates::none)
@@ -270,11 +279,11 @@ static llvm::Error checkVariant(const ModelConfig &config,
           "for none, but got {1}",
           config.name, most));
   }
-  if (isReady && options.verify == VerifyStates::lazy)
+  if (isBare && options.verify == VerifyStates::lazy)
     return llvm::createStringError(llvm::formatv(
-        "{0}: the layout ready expects verify none, slots or tree, but got "
+        "{0}: the layout {1} expects verify none, slots or tree, but got "
         "lazy: inputs of a convolution are what is kept of pending tokens",
-        config.name));
+        config.name, stringify(layout)));
   if (options.mixedBatch && options.verify == VerifyStates::none)
     return llvm::createStringError(llvm::formatv(
         "{0}: a mixed batch expects verify slots, tree, buffer or lazy, but "
@@ -284,9 +293,9 @@ static llvm::Error checkVariant(const ModelConfig &config,
     return llvm::createStringError(llvm::formatv(
         "{0}: norm constants expect the outputs norm or both, but got core",
         config.name));
-  if (options.l2norm && !isReady)
+  if (options.l2norm && !isBare)
     return llvm::createStringError(llvm::formatv(
-        "{0}: l2norm expects the layout ready, but got {1}, whose "
+        "{0}: l2norm expects the layout gated or ready, but got {1}, whose "
         "keys and queries are normalised always",
         config.name, stringify(layout)));
   return llvm::Error::success();

@@ -75,6 +75,7 @@ private:
     return mlir::NameLoc::get(builder.getStringAttr(name));
   }
   bool isReady() const { return layout == InputLayout::ready; }
+  bool hasConv() const { return gdn::hasConv(layout); }
   bool givesNorm() const { return options.outputs != EntryOutputs::core; }
   bool givesCore() const { return options.outputs != EntryOutputs::norm; }
   bool takesNormConstants() const {

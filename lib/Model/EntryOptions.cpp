@@ -29,6 +29,8 @@ llvm::StringRef gdn::stringify(InputLayout layout) {
     return "split";
   case InputLayout::separate:
     return "separate";
+  case InputLayout::gated:
+    return "gated";
   case InputLayout::ready:
     return "ready";
   }

@@ -29,6 +29,7 @@ void EntryBuilder::addProjections() {
       signature.addTensor("z", io, {tokens, scaled(config.valueDim, "Hv")});
     break;
   case InputLayout::separate:
+  case InputLayout::gated:
     signature.addTensor("q", io, {tokens, "Hk", dk});
     signature.addTensor("k", io, {tokens, "Hk", dk});
     signature.addTensor("v", io, {tokens, "Hv", dv});
@@ -134,9 +135,10 @@ void EntryBuilder::addPools() {
 /// Of the convolution and the gates.
 void EntryBuilder::addWeights() {
   std::string dk = std::to_string(config.keyDim);
-  signature.addTensor("conv_weight",
-                      floatType(options.convWeight.value_or(options.io)),
-                      {channelsOf(config), std::to_string(config.convWidth)});
+  if (hasConv())
+    signature.addTensor("conv_weight",
+                        floatType(options.convWeight.value_or(options.io)),
+                        {channelsOf(config), std::to_string(config.convWidth)});
   signature.addTensor("A_log", builder.getF32Type(), {"Hv"});
   if (config.perChannelDecay)
     signature.addTensor("dt_bias", floatType(options.dtBias), {"Hv", dk});

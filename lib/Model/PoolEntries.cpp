@@ -12,7 +12,7 @@ void gdn::addPools(Signature &signature, OpBuilder &builder,
                    StringRef prefix, StringRef slots) {
   std::string channels =
       scaled(2 * config.keyDim, "Hk") + " + " + scaled(config.valueDim, "Hv");
-  if (options.layout != InputLayout::ready)
+  if (hasConv(options.layout.value_or(config.layout)))
     signature.addPool(
         (prefix + "conv_pool").str(),
         floatType(builder, options.convState.value_or(options.io)),

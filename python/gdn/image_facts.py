@@ -35,7 +35,9 @@ FACTS = (
 PARAMETERS = ("has-initial", "decode-initial", "write-slots", "checkpoints")
 VERIFY = ("none", "slots", "tree", "buffer", "lazy")
 TYPES = ("bf16", "f16", "f32")
-LAYOUTS = ("interleaved", "flat", "split", "separate", "ready")
+LAYOUTS = ("interleaved", "flat", "split", "separate", "gated", "ready")
+#: Those of the rule alone, without a convolution ahead of it.
+BARE_LAYOUTS = ("gated", "ready")
 OUTPUTS = ("core", "norm", "both")
 
 
@@ -94,7 +96,7 @@ def relevant(facts: Mapping[str, object]) -> dict[str, object]:
     found = {name: facts.get(name) for name in FACTS}
     if found["outputs"] == "core":
         found["output_gate"] = found["norm_eps"] = None
-    if found["layout"] == "ready":
+    if found["layout"] in BARE_LAYOUTS:
         found["conv_width"] = None
         found["l2norm"] = bool(found["l2norm"])
     else:
@@ -132,14 +134,15 @@ def request(
     facts["layout"] = layout or chosen.layout or facts["layout"]
     facts["outputs"] = outputs or chosen.outputs
     facts["l2norm"] = l2norm
-    if facts["decay"] == "channel" and facts["layout"] not in ("separate", "ready"):
+    layout = facts["layout"]
+    if facts["decay"] == "channel" and layout not in ("separate", *BARE_LAYOUTS):
         raise ValueError(
-            "layout: a decay per channel expects separate or ready, got " + facts["layout"]
+            f"layout: a decay per channel expects separate, gated or ready, got {layout}"
         )
-    if facts["layout"] == "ready" and facts["outputs"] != "core":
-        raise ValueError(f"outputs: the layout ready expects core, got {facts['outputs']}")
-    if l2norm and facts["layout"] != "ready":
-        raise ValueError(f"l2norm: expected the layout ready, got {facts['layout']}")
+    if layout in BARE_LAYOUTS and facts["outputs"] != "core":
+        raise ValueError(f"outputs: the layout {layout} expects core, got {facts['outputs']}")
+    if l2norm and layout not in BARE_LAYOUTS:
+        raise ValueError(f"l2norm: expected the layout gated or ready, got {layout}")
     return Request(relevant(facts), frozenset(chosen.parameters), verify or chosen.verify)
 
 

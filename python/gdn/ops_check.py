@@ -19,6 +19,8 @@ from .ops import (
     chunk_kda,
     fused_recurrent_gated_delta_rule,
     fused_recurrent_kda,
+    fused_sigmoid_gating_delta_rule_update,
+    gated_delta_rule_decode_pretranspose,
 )
 
 # Of float64, by the type of inputs.
@@ -140,6 +142,40 @@ def check_kda(check: Check, device: str) -> None:
         check.that("chunk_kda is refused", True)
 
 
+def check_steps(check: Check, device: str) -> None:
+    """Steps in place: FlashInfer's on a pool with padding, vLLM's, against float64."""
+    rows, slots = 3, torch.tensor([4, 1, -1], device=device)
+    given = draw((rows, 1, 4, 8, 128, 128), device)
+    a = torch.randn(rows, 1, 8).to(device, torch.bfloat16)
+    b = torch.randn(rows, 1, 8).to(device, torch.bfloat16)
+    rate, bias = torch.rand(8, device=device), torch.randn(8, device=device)
+    gates = {
+        "g": -rate.double().exp() * torch.nn.functional.softplus(a.double() + bias.double()),
+        "beta": b.double().sigmoid(),
+    }
+    for dtype, limit in ((torch.float32, 8e-3), (torch.bfloat16, 8e-3)):
+        pool = torch.randn(6, 8, 128, 128, device=device).to(dtype)
+        before = pool.double()
+        want, states = recurrence(given | gates, range(rows + 1), before[slots].mT, 128**-0.5)
+        q, k, v = given["q"], given["k"], given["v"]
+        out, after = gated_delta_rule_decode_pretranspose(
+            q, k, v, None, rate, a, bias, b, use_qk_l2norm=False, initial_state=pool,
+            initial_state_indices=slots,
+        )  # fmt: skip
+        pairs = (out[:2], want[:2]), (after[slots[:2]], states[:2].mT)
+        check.close(f"FlashInfer's step, states of {dtype}", limit, *pairs)
+        rest = [0, 2, 3, 5]
+        check.that("skipped", not out[2].any() and torch.equal(pool[rest].double(), before[rest]))
+        after = after.clone()
+        pool.copy_(before)
+        tokens = [x.transpose(0, 1) for x in (q, k, v)]
+        ids = slots.clamp_min(0).to(torch.int32)
+        theirs, _ = fused_sigmoid_gating_delta_rule_update(
+            rate, a[:, 0], b[:, 0], bias, *tokens, initial_state=pool, ssm_state_indices=ids
+        )
+        check.that("vLLM's step", torch.equal(theirs[0], out[:, 0]) and torch.equal(pool, after))
+
+
 def check_tracing(check: Check, device: str) -> None:
     """torch.compile without a break, fake kernels that say what the operator gives, and a CUDA
     graph with the bits of a call."""
@@ -244,6 +280,7 @@ def main() -> int:
     check = Check()
     check_rule(check, device)
     check_kda(check, device)
+    check_steps(check, device)
     check_tracing(check, device)
     if device == "cuda":
         try:

@@ -25,6 +25,7 @@ class RuleKind(NamedTuple):
     l2norm: bool
     io: str
     state: str
+    layout: str  # "ready", or "gated": decays and strengths are made by the kernel
 
     def config(self) -> dict[str, object]:
         """A configuration of layers with this rule. Numbers of heads are symbols of an image, and
@@ -71,10 +72,11 @@ def kind_of(
     per_channel: bool = False,
     doubled_beta: bool = False,
     l2norm: bool = False,
+    layout: str = "ready",
 ) -> RuleKind:
     """The kind that serves heads of these sizes."""
     sizes = (-(-size // UNIT) * UNIT for size in (key_dim, value_dim))
-    return RuleKind(*sizes, per_channel, doubled_beta, l2norm, io, state)
+    return RuleKind(*sizes, per_channel, doubled_beta, l2norm, io, state, layout)
 
 
 def find_refusal(
@@ -98,16 +100,21 @@ _calls = threading.local()
 
 
 def call_of(
-    kind: RuleKind, entry: str, device: tuple[str, int], stream: object, runtime: Runtime | None
+    kind: RuleKind,
+    entry: str,
+    device: tuple[str, int],
+    stream: object,
+    runtime: Runtime | None,
+    null_slot: int = -1,
 ) -> Call:
     """The call of an entry ("prefill" or "decode") on a device ("cpu" or "cuda", ordinal)."""
     made = _calls.__dict__.setdefault("made", {})
-    key = (runtime, device, stream, kind, entry)
+    key = (runtime, device, stream, kind, entry, null_slot)
     if key not in made:
         with _lock:
             place = _device(runtime, device)
             image = _image(place, kind)
-        made[key] = Call(place.kernel(image, entry), null_slot=-1)
+        made[key] = Call(place.kernel(image, entry), null_slot=null_slot)
     return made[key]
 
 
@@ -136,7 +143,7 @@ def _path(device: Device, kind: RuleKind):
     types = {"io": _SHORT[kind.io], "state": _SHORT[kind.state]}
     try:
         return images.find(
-            config, device, layout="ready", outputs="core", l2norm=kind.l2norm, **types
+            config, device, layout=kind.layout, outputs="core", l2norm=kind.l2norm, **types
         )
     except images.ImageNotFoundError:
         try:
@@ -144,7 +151,7 @@ def _path(device: Device, kind: RuleKind):
         except compiler.CompileError:
             pass
         else:
-            options = ["--layout=ready", "--outputs=core", *["--l2norm"] * kind.l2norm]
+            options = [f"--layout={kind.layout}", "--outputs=core", *["--l2norm"] * kind.l2norm]
             return compiler.compile(
                 config, targets.run_by(device)[0], engine="c", options=options, **types
             )

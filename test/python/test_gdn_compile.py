@@ -113,7 +113,7 @@ def test_help_speaks_of_what_a_newcomer_needs(tool):
         ),
         (
             ["--preset=kimi-linear-48b-a3b", "--layout=flat", "-o", "x"],
-            "kimi-linear-48b-a3b: a decay per channel expects the layout separate or ready,"
+            "kimi-linear-48b-a3b: a decay per channel expects the layout separate, gated or ready,"
             " but got flat",
         ),
     ],
@@ -347,6 +347,6 @@ def test_options_beside_an_engine_win(tool, config):
 def test_an_engine_that_a_model_does_not_fit(tool):
     failed(
         tool("gdn-compile", "--preset=kimi-linear-48b-a3b", "--for=sglang", "-o", "x"),
-        "kimi-linear-48b-a3b: a decay per channel expects the layout separate or ready,"
+        "kimi-linear-48b-a3b: a decay per channel expects the layout separate, gated or ready,"
         " but got split",
     )

@@ -74,7 +74,7 @@ def item_of(path):
 def test_every_preset_for_every_engine(preset, engine, folder):
     per_channel = PRESETS[preset]["decay"] == "channel"
     if per_channel and image_facts.ENGINES[engine].layout == "split":
-        with pytest.raises(ValueError, match="a decay per channel expects separate or ready"):
+        with pytest.raises(ValueError, match="a decay per channel expects separate, gated or ready"):
             images.find(preset, "sm_90a", engine=engine, folder=folder)
         return
     path = images.find(model_configs.PRESETS[preset], "sm_90a", engine=engine, folder=folder)
@@ -513,7 +513,7 @@ def test_what_is_refused_is_remembered(builder, small, monkeypatch):
     refused = builder.make(kimi, "x86-64-v3")
     assert (
         refused["refused"]
-        == "a decay per channel expects the layout separate or ready, but got flat"
+        == "a decay per channel expects the layout separate, gated or ready, but got flat"
     )
     failed = builder.make(wrong, "x86-64-v3")  # an option that is wrong is no refusal
     assert "f64" in failed["failed"] and "refused" not in failed

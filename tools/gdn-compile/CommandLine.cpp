@@ -211,13 +211,16 @@ struct Options {
           clEnumValN(InputLayout::split, "split", "qkv, z, b and a"),
           clEnumValN(InputLayout::separate, "separate",
                      "q, k, v, z, b and a, head by head"),
+          clEnumValN(InputLayout::gated, "gated",
+                     "q, k, v, b and a, head by head, behind a convolution of "
+                     "the caller's; with --outputs=core"),
           clEnumValN(
               InputLayout::ready, "ready",
               "q, k, v, log_decay and beta, as the rule takes them; with "
               "--outputs=core"))};
   cl::opt<bool> l2norm{
       "l2norm", cl::cat(entries),
-      cl::desc("Scale ready q and k to unit length in the entries")};
+      cl::desc("Scale gated or ready q and k to unit length in the entries")};
   cl::opt<EntryOutputs> results{
       "outputs", cl::init(EntryOutputs::norm), cl::cat(entries),
       cl::desc("What the entries give:"),

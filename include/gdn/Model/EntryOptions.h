@@ -20,9 +20,16 @@ enum class InputLayout {
   flat,        // `qkvz` and `ba`, part after part
   split,       // `qkv` (part after part), `z`, `b`, `a`
   separate,    // `q`, `k`, `v`, `z`, `b`, `a`, head by head
+  gated,       // `q`, `k`, `v`, `b`, `a`, head by head: no convolution; the
+               // rule's output alone
   ready        // `q`, `k`, `v`, `log_decay`, `beta` as the rule takes them: no
-               // convolution, no gates; the rule's output alone
+               // gates either
 };
+
+/// Whether entries of the layout begin with the convolution.
+inline bool hasConv(InputLayout layout) {
+  return layout != InputLayout::gated && layout != InputLayout::ready;
+}
 
 /// What an entry gives back.
 enum class EntryOutputs {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The gated delta rule under the names and with the arguments of flash-linear-attention (FLA), as
-operators of PyTorch for CPUs and CUDA GPUs. Inference only: nothing has a backward.
+"""The gated delta rule under the names and with the arguments of flash-linear-attention (FLA),
+FlashInfer and vLLM, as operators of PyTorch for CPUs and CUDA GPUs. Inference only: nothing has a
+backward.
 
     from gdn.ops import chunk_gated_delta_rule, fused_recurrent_gated_delta_rule
 
@@ -15,10 +16,16 @@ if importlib.util.find_spec("torch") is None:
 
 from .kda import chunk_kda, fused_recurrent_kda
 from .rule import chunk_gated_delta_rule, fused_recurrent_gated_delta_rule
+from .step import (
+    fused_sigmoid_gating_delta_rule_update,
+    gated_delta_rule_decode_pretranspose,
+)
 
 __all__ = [
     "chunk_gated_delta_rule",
     "chunk_kda",
     "fused_recurrent_gated_delta_rule",
     "fused_recurrent_kda",
+    "fused_sigmoid_gating_delta_rule_update",
+    "gated_delta_rule_decode_pretranspose",
 ]

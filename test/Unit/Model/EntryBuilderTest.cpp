@@ -247,7 +247,7 @@ TEST_F(EntryBuilderTest, ReadyInputs) {
   options.verify = VerifyStates::none;
   options.layout = InputLayout::flat;
   EXPECT_EQ(errorOf(preset("qwen3.5-4b"), options),
-            "qwen3.5-4b: l2norm expects the layout ready, but got flat, whose "
+            "qwen3.5-4b: l2norm expects the layout gated or ready, but got flat, whose "
             "keys and queries are normalised always");
 }
 
@@ -294,7 +294,7 @@ TEST_F(EntryBuilderTest, ContradictionsAreErrors) {
   options.layout = InputLayout::flat;
   EXPECT_EQ(errorOf(preset("kimi-linear-48b-a3b"), options),
             "kimi-linear-48b-a3b: a decay per channel expects the layout "
-            "separate or ready, but got flat");
+            "separate, gated or ready, but got flat");
 }
 
 } // namespace

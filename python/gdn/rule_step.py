@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A token of each sequence through the gated delta rule, on states that stay where they are.
+
+    gated_delta_step(q, k, v, a, b, A_log, dt_bias, states, slots, out=out)
+
+Kernels come from where those of gdn.rule do.
+"""
+
+from __future__ import annotations
+
+from .array_library import library_of
+from .rule_kernels import UNIT, call_of, kind_of
+from .runtime import Runtime
+
+_FLOATS = ("float32", "bfloat16", "float16")
+
+
+def gated_delta_step(
+    q,
+    k,
+    v,
+    a,
+    b,
+    A_log,
+    dt_bias,
+    states,
+    slots,
+    *,
+    write_slots=None,
+    out=None,
+    scale: float | None = None,
+    l2norm: bool = False,
+    null_slot: int = -1,
+    runtime: Runtime | None = None,
+):
+    """For each sequence n, with `S = states[slots[n]]`, `g = -exp(A_log) softplus(a + dt_bias)` and
+    `beta = sigmoid(b)`: `S <- exp(g) S`, `S <- S + beta (v - S k) k^T`, `out = scale S q`; S goes
+    to states[write_slots[n]], by default to where it was.
+
+    q and k [N, Hk, dk] and v [N, Hv, dv] are of one type (f32, bf16 or f16), a and b [N, Hv], A_log
+    and dt_bias [Hv] of any. states [P, Hv, dv, dk] of f32, bf16 or f16 are changed in place; slots
+    and write_slots [N] are integers. A sequence whose slot is `null_slot`, negative or not below P
+    is skipped: its output is zeros. `scale` is dk ^ -0.5 if None. `l2norm` scales q and k to unit
+    length.
+
+    Returns out [N, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
+    """
+    arrays = library_of(q)
+    count, key_heads, key_dim = map(int, q.shape)
+    value_heads, value_dim = map(int, v.shape[1:])
+    io, state = arrays.dtype_of(v), arrays.dtype_of(states)
+    heads = [count, value_heads]
+    for name, array, shape, types in (
+        ("v", v, [*heads, value_dim], _FLOATS),
+        ("q", q, [count, key_heads, key_dim], (io,)),
+        ("k", k, [count, key_heads, key_dim], (io,)),
+        ("a", a, heads, None),
+        ("b", b, heads, None),
+        ("A_log", A_log, [value_heads], None),
+        ("dt_bias", dt_bias, [value_heads], None),
+        ("states", states, [*states.shape[:1], value_heads, value_dim, key_dim], _FLOATS),
+        ("slots", slots, [count], None),
+        ("write_slots", write_slots, [count], None),
+        ("out", out, [*heads, value_dim], (io,)),
+    ):
+        _check(arrays, name, array, shape, types)
+    if key_heads == 0 or value_heads % key_heads != 0:
+        raise ValueError(f"v: expected a multiple of the {key_heads} heads of q, got {value_heads}")
+    if key_dim % UNIT or value_dim % UNIT:
+        raise ValueError(
+            f"states: expected heads of multiples of {UNIT}, got {value_dim} x {key_dim}"
+        )
+    if out is None:
+        out = arrays.empty((*heads, value_dim), io)
+    if count == 0:
+        return out
+    kind = kind_of(key_dim, value_dim, io=io, state=state, l2norm=bool(l2norm), layout="gated")
+    call = call_of(kind, "decode", arrays.device, arrays.stream, runtime, null_slot)
+    ids = arrays.cast(slots, "int32")
+    given = {
+        "q": q,
+        "k": k,
+        "v": v,
+        "a": arrays.cast(a, io),
+        "b": arrays.cast(b, io),
+        "A_log": arrays.cast(A_log, "float32"),
+        "dt_bias": arrays.cast(dt_bias, "float32"),
+        "slots": ids,
+        "write_slots": ids if write_slots is None else arrays.cast(write_slots, "int32"),
+        "state_pool": states,
+        "core": out,
+    }
+    call(**{name: value for name, value in given.items() if name in call.names})
+    factor = 1.0 if scale is None else scale * key_dim**0.5
+    if abs(factor - 1) > 1e-9:
+        out *= factor
+    return out
+
+
+def _check(arrays, name: str, array, shape: list[int], types: tuple[str, ...] | None) -> None:
+    if array is None:
+        return
+    if list(array.shape) != shape:
+        raise ValueError(f"{name}: expected the shape {shape}, got {list(array.shape)}")
+    if types is not None and (found := arrays.dtype_of(array)) not in types:
+        raise ValueError(f"{name}: expected {' or '.join(types)}, got {found}")

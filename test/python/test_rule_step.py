@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Steps of a token on states in place, with arrays of NumPy, against float64."""
+
+import os
+
+import numpy as np
+import pytest
+
+from gdn import Runtime
+from gdn.rule_step import gated_delta_step
+
+H, HV, DK, DV, SLOTS = 2, 4, 16, 24, 9
+
+
+@pytest.fixture(scope="module")
+def runtime(build_dir):
+    return Runtime(build_dir / "lib/libgdnrt.so")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiler(build_dir, tmp_path_factory):
+    """gdn-compile on the PATH, and a cache of this test's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{build_dir / 'bin'}:{os.environ['PATH']}")
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def draw(rng, rows, io=np.float32):
+    def normal(*shape):
+        return rng.standard_normal(shape)
+
+    q, k = (x / np.linalg.norm(x, axis=-1, keepdims=True) for x in normal(2, rows, H, DK))
+    given = {
+        "q": q,
+        "k": k,
+        "v": normal(rows, HV, DV),
+        "a": normal(rows, HV),
+        "b": normal(rows, HV),
+    }
+    given = {name: x.astype(io) for name, x in given.items()}
+    return given | {"A_log": np.log(rng.uniform(1, 8, HV)), "dt_bias": normal(HV)}
+
+
+def expected(given, states, slots, write_slots, scale=DK**-0.5, l2norm=False):
+    """Outputs, and the states after the step, in float64."""
+    x = {name: np.asarray(array, np.float64) for name, array in given.items()}
+    if l2norm:
+        for name in ("q", "k"):
+            x[name] /= np.sqrt((x[name] ** 2).sum(-1, keepdims=True) + 1e-6)
+    q, k = (np.repeat(x[name], HV // H, axis=1) for name in ("q", "k"))
+    decay = np.exp(-np.exp(x["A_log"]) * np.logaddexp(0, x["a"] + x["dt_bias"]))
+    beta = 1 / (1 + np.exp(-x["b"]))
+    after, out = states.astype(np.float64), np.zeros_like(x["v"])
+    for n, (slot, target) in enumerate(zip(slots, write_slots, strict=True)):
+        if not 0 <= slot < len(states):
+            continue
+        state = states[slot].astype(np.float64) * decay[n][:, None, None]
+        error = x["v"][n] - np.einsum("hvk,hk->hv", state, k[n])
+        state += np.einsum("hv,hk->hvk", beta[n][:, None] * error, k[n])
+        out[n] = scale * np.einsum("hvk,hk->hv", state, q[n])
+        if 0 <= target < len(states):
+            after[target] = state
+    return out, after
+
+
+def error_of(got, want):
+    return np.sqrt(((got - want) ** 2).sum() / max((want**2).sum(), 1e-30))
+
+
+@pytest.mark.parametrize("l2norm", [False, True])
+def test_steps_in_place(runtime, l2norm):
+    rng = np.random.default_rng(1)
+    states = rng.standard_normal((SLOTS, HV, DV, DK)).astype(np.float32)
+    slots = np.array([4, 0, 8, 2], np.int64)
+    for _ in range(3):
+        given = draw(rng, 4)
+        if l2norm:
+            given["q"], given["k"] = 3 * given["q"], 2 * given["k"]
+        want, after = expected(given, states, slots, slots, l2norm=l2norm)
+        out = gated_delta_step(**given, states=states, slots=slots, l2norm=l2norm, runtime=runtime)
+        assert error_of(out, want) < 1e-5 and error_of(states, after) < 1e-5
+
+
+def test_other_slots_are_written(runtime):
+    rng = np.random.default_rng(2)
+    states = rng.standard_normal((SLOTS, HV, DV, DK)).astype(np.float32)
+    given, slots, targets = draw(rng, 3), np.array([1, 2, 3]), np.array([6, 2, -1])
+    want, after = expected(given, states, slots, targets)
+    out = np.full((3, HV, DV), np.nan, np.float32)
+    found = gated_delta_step(
+        **given, states=states, slots=slots, write_slots=targets, out=out, runtime=runtime
+    )
+    assert found is out
+    assert error_of(out, want) < 1e-5 and error_of(states, after) < 1e-5
+
+
+def test_skipped_sequences_are_zeros(runtime):
+    rng = np.random.default_rng(3)
+    states = rng.standard_normal((SLOTS, HV, DV, DK)).astype(np.float32)
+    slots = np.array([-1, 3, SLOTS, 0], np.int32)
+    given, before = draw(rng, 4), states.copy()
+    given["v"][0] = np.nan
+    out = gated_delta_step(**given, states=states, slots=slots, null_slot=0, runtime=runtime)
+    want, after = expected(given, before, [-1, 3, -1, -1], [-1, 3, -1, -1])
+    assert not out[[0, 2, 3]].any()
+    assert error_of(out, want) < 1e-5 and error_of(states, after) < 1e-5
+    # Without a null slot 0 is one like others.
+    states = before.copy()
+    out = gated_delta_step(**given, states=states, slots=slots, runtime=runtime)
+    assert out[3].any() and not np.array_equal(states[0], before[0])
+
+
+def test_scale_and_types(runtime):
+    rng = np.random.default_rng(4)
+    for io, state, limit in ((np.float32, np.float16, 1e-3), (np.float16, np.float32, 2e-3)):
+        states = rng.standard_normal((SLOTS, HV, DV, DK)).astype(state)
+        given, slots = draw(rng, 2, io), np.array([5, 1])
+        want, after = expected(given, states, slots, slots, scale=2.0)
+        out = gated_delta_step(**given, states=states, slots=slots, scale=2.0, runtime=runtime)
+        assert out.dtype == io
+        assert error_of(out.astype(float), want) < limit
+        assert error_of(states.astype(float), after) < limit
+
+
+def test_no_sequences(runtime):
+    states = np.ones((SLOTS, HV, DV, DK), np.float32)
+    none = np.zeros(0, np.int32)
+    given = draw(np.random.default_rng(5), 0)
+    out = gated_delta_step(**given, states=states, slots=none, runtime=runtime)
+    assert out.shape == (0, HV, DV) and (states == 1).all()
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"k": np.zeros((2, H, DK), np.float16)}, "k: expected float32, got float16"),
+        ({"v": np.zeros((2, HV, DV))}, "v: expected float32 or bfloat16 or float16, got float64"),
+        ({"a": np.zeros((2, H))}, r"a: expected the shape \[2, 4\], got \[2, 2\]"),
+        ({"A_log": np.zeros(3)}, r"A_log: expected the shape \[4\], got \[3\]"),
+        ({"slots": np.zeros(3, int)}, r"slots: expected the shape \[2\], got \[3\]"),
+        ({"states": np.zeros((9, HV, DV, 12))}, r"states: expected the shape \[9, 4, 24, 16\], go"),
+        ({"out": np.zeros((2, HV, DV))}, "out: expected float32, got float64"),
+        ({"write_slots": np.zeros(1, int)}, r"write_slots: expected the shape \[2\], got \[1\]"),
+    ],
+)
+def test_refusals(runtime, change, message):
+    given = draw(np.random.default_rng(6), 2)
+    given |= {"states": np.zeros((9, HV, DV, DK), np.float32), "slots": np.zeros(2, np.int32)}
+    before = given["states"].copy()
+    with pytest.raises(ValueError, match=message):
+        gated_delta_step(**given | change, runtime=runtime)
+    np.testing.assert_array_equal(given["states"], before)
