@@ -9,6 +9,7 @@ has_initial and a decay per head or per channel; and entries of gated linear
 attention alone. Checkpoints are left out.
 """
 
+import dataclasses
 import re
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ import numpy as np
 class Layer:
     """What the arguments of an entry do not say."""
 
-    layout: str  # interleaved, flat, split, separate or ready
+    layout: str  # interleaved, flat, split, separate, gated or ready
     key_dim: int
     value_dim: int
     gate: str = "silu"  # of the gated norm: silu or sigmoid
@@ -78,6 +79,8 @@ def evaluate(
     `arguments` are those of the entry by name, in any type that converts; outputs among
     them are ignored, pools are not changed.
     """
+    if layer.layout == "gated" and "a" in arguments:
+        layer, arguments = as_ready(layer, arguments)
     if "num_accepted" in arguments or "token_slots" in arguments:
         from . import speculation
 
@@ -158,6 +161,15 @@ def unpack(layer: Layer, floats: dict[str, np.ndarray]):
     )
 
 
+def as_ready(layer: Layer, arguments: dict[str, np.ndarray]):
+    """A layer whose gates are not in the entry, and its arguments: decays and strengths."""
+    names = ("A_log", "dt_bias", "a", "b")
+    made = gates(layer, *(np.asarray(arguments[name]).astype(np.float64) for name in names))
+    rest = {name: value for name, value in arguments.items() if name not in names}
+    ready = dict(zip(("log_decay", "beta"), made, strict=True))
+    return dataclasses.replace(layer, layout="ready"), rest | ready
+
+
 def _unpack_interleaved(layer: Layer, floats: dict[str, np.ndarray], heads: int):
     """One group per key head: q, k, its value heads, their z; b's, then a's."""
     dk, dv = layer.key_dim, layer.value_dim
@@ -195,6 +207,12 @@ def _unit(x: np.ndarray) -> np.ndarray:
     return x / np.sqrt((x * x).sum(-1, keepdims=True) + eps)
 
 
+def gates(layer: Layer, a_log, dt_bias, a, b):
+    """The logarithms of the decays and the strengths of raw `a` and `b`."""
+    rate = -np.exp(a_log).reshape((b.shape[1],) + (1,) * (a.ndim - 2))
+    return rate * np.logaddexp(0, a + dt_bias), _sigmoid(b) * (2 if layer.double_beta else 1)
+
+
 def rule_steps(layer: Layer, mixed, state, a_log, dt_bias, a, b):
     """The recurrence of one sequence, token after token: what it gives, the state it leaves,
     the key of each value head, what is written with it, and the log decay.
@@ -208,9 +226,7 @@ def rule_steps(layer: Layer, mixed, state, a_log, dt_bias, a, b):
     q, k, v = np.split(mixed, [keys, 2 * keys], axis=1)
     q, k = (x.reshape(tokens, -1, dk) for x in (q, k))
     v = v.reshape(tokens, heads, dv)
-    beta = _sigmoid(b) * (2 if layer.double_beta else 1)
-    rate = -np.exp(a_log).reshape((heads,) + (1,) * (a.ndim - 2))
-    log_decay = rate * np.logaddexp(0, a + dt_bias)
+    log_decay, beta = gates(layer, a_log, dt_bias, a, b)
     yield from ready_steps(layer, q, k, v, log_decay, beta, state)
 
 

@@ -233,7 +233,7 @@ def test_arguments_that_no_image_can_have(folder):
         ({"io": "bfloat16"}, "io: expected one of bf16, f16, f32, got 'bfloat16'"),
         ({"verify": "yes"}, "verify: expected one of none, slots, tree, buffer, lazy, got 'yes'"),
         ({"layout": "ready"}, "outputs: the layout ready expects core, got norm"),
-        ({"l2norm": True}, "l2norm: expected the layout ready, got flat"),
+        ({"l2norm": True}, "l2norm: expected the layout gated or ready, got flat"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             images.find("qwen3.5-4b", "sm_90a", folder=folder, **options)

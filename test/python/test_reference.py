@@ -56,6 +56,16 @@ def test_agrees_with_a_preset_of_another_kind(runtime, tool, tmp_path):
     assert layer.norm_eps == pytest.approx(1e-5)
 
 
+@pytest.mark.parametrize("preset", ["qwen3-next-80b-a3b", "kimi-linear-48b-a3b"])
+def test_agrees_with_the_rule_and_its_gates(runtime, tool, tmp_path, preset):
+    """Without a convolution; a decay of each head and of each channel."""
+    path = tmp_path / "gated.gdnk"
+    options = ["--io=f32", "--layout=gated", "--l2norm", "--outputs=core", "--target=native"]
+    done = tool("gdn-compile", f"--preset={preset}", *options, "--for=c", "-o", path)
+    assert done.returncode == 0, done.stderr
+    assert check_image(runtime, path).layout == "gated"
+
+
 def test_agrees_with_gated_linear_attention(runtime, tool, tmp_path):
     """Entries written by hand, with a decay per head and per channel."""
     source, path = tmp_path / "linear.mlir", tmp_path / "linear.gdnk"

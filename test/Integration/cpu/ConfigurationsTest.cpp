@@ -52,6 +52,17 @@ static const Case cases[] = {
      [](Config &c) { c.options.outputs = EntryOutputs::core; }},
     {"NormOnly", 64, 64, 2, InputLayout::interleaved,
      [](Config &c) { c.options.outputs = EntryOutputs::norm; }},
+    {"Gated", 64, 40, 2, InputLayout::gated,
+     [](Config &c) {
+       c.options.outputs = EntryOutputs::core;
+       c.options.l2norm = true;
+     }},
+    {"GatedPerChannel", 64, 64, 1, InputLayout::gated,
+     [](Config &c) {
+       c.options.outputs = EntryOutputs::core;
+       c.options.l2norm = true;
+       c.perChannelDecay = true;
+     }},
 };
 
 static const Case longCases[] = {

@@ -211,6 +211,29 @@ TEST_F(EntryBuilderTest, CoreAloneNeedsNoGate) {
                                    "conv_pool", "state_pool", "core"));
 }
 
+// The rule with its gates, behind a convolution of the caller's.
+TEST_F(EntryBuilderTest, GatedInputs) {
+  EntryOptions options;
+  options.layout = InputLayout::gated;
+  options.outputs = EntryOutputs::core;
+  options.verify = VerifyStates::buffer;
+  build(preset("qwen3-next-80b-a3b"), options);
+  EXPECT_THAT(names("decode"),
+              testing::ElementsAre("Hk", "Hv", "q", "k", "v", "b", "a", "A_log",
+                                   "dt_bias", "slots", "state_pool", "core"));
+  EXPECT_THAT(names("commit"),
+              testing::ElementsAre("slots", "token_slots", "num_accepted",
+                                   "state_pool", "token_state_pool"));
+  EXPECT_THAT(names("copy_slots"),
+              testing::ElementsAre("slots", "write_slots", "state_pool"));
+  module->walk([&](Conv1dOp conv) { ADD_FAILURE() << "a convolution"; });
+  options.verify = VerifyStates::none;
+  options.outputs = EntryOutputs::norm;
+  EXPECT_EQ(errorOf(preset("qwen3.5-4b"), options),
+            "qwen3.5-4b: the layout gated expects the outputs core, but got "
+            "norm");
+}
+
 TEST_F(EntryBuilderTest, ReadyInputs) {
   EntryOptions options;
   options.layout = InputLayout::ready;
@@ -247,7 +270,8 @@ TEST_F(EntryBuilderTest, ReadyInputs) {
   options.verify = VerifyStates::none;
   options.layout = InputLayout::flat;
   EXPECT_EQ(errorOf(preset("qwen3.5-4b"), options),
-            "qwen3.5-4b: l2norm expects the layout gated or ready, but got flat, whose "
+            "qwen3.5-4b: l2norm expects the layout gated or ready, but got "
+            "flat, whose "
             "keys and queries are normalised always");
 }
 
