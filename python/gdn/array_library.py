@@ -3,8 +3,15 @@
 a tensor comes in. PyTorch is never imported here."""
 
 import sys
+import threading
 
 import numpy as np
+
+# Constants that calls read, by what they are: making them costs more than a small kernel.
+_constants = threading.local()
+
+
+_MOST_CONSTANTS = 256
 
 
 class NumpyArrays:
@@ -19,8 +26,13 @@ class NumpyArrays:
     def zeros(self, shape, dtype: str):
         return np.zeros(shape, _numpy_type(dtype))
 
-    def numbers(self, values, dtype: str):
+    def numbers(self, values: range, dtype: str):
+        """An array that nobody writes."""
         return np.asarray(values, _numpy_type(dtype))
+
+    def trues(self, count: int):
+        """Flags that nobody writes."""
+        return np.ones(count, bool)
 
     def cast(self, array, dtype: str):
         return array.astype(_numpy_type(dtype), copy=False)
@@ -57,12 +69,34 @@ class TorchArrays:
     def zeros(self, shape, dtype: str):
         return self.torch.zeros(shape, dtype=self._type(dtype), device=self._device)
 
-    def numbers(self, values, dtype: str):
-        if isinstance(values, range):
-            return self.torch.arange(
-                values.start, values.stop, values.step, dtype=self._type(dtype), device=self._device
-            )
-        return self.torch.tensor(values, dtype=self._type(dtype), device=self._device)
+    def numbers(self, values: range, dtype: str):
+        start, stop, step = values.start, values.stop, values.step
+        return self._constant(
+            (start, stop, step, dtype),
+            lambda options: self.torch.arange(
+                start, stop, step, dtype=self._type(dtype), **options
+            ),
+        )
+
+    def trues(self, count: int):
+        return self._constant(
+            ("trues", count),
+            lambda options: self.torch.ones(count, dtype=self.torch.bool, **options),
+        )
+
+    def _constant(self, key, make):
+        """What `make` gives, kept for this thread and stream. The memory of what is made while a
+        graph is captured is the graph's."""
+        options = {"device": self._device}
+        if self._device.type == "cuda" and self.torch.cuda.is_current_stream_capturing():
+            return make(options)
+        known = _constants.__dict__.setdefault("known", {})
+        key = (self._device, self.stream, *key)
+        if key not in known:
+            if len(known) >= _MOST_CONSTANTS:
+                known.clear()
+            known[key] = make(options)
+        return known[key]
 
     def cast(self, array, dtype: str):
         return array.to(self._type(dtype))

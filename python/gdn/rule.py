@@ -183,7 +183,7 @@ class _RuleCall:
             "cu_seqlens": starts,
             "slots": slots,
             "write_slots": slots,
-            "has_initial": arrays.cast(slots >= 0, "bool"),
+            "has_initial": arrays.trues(self.count),
             "state_pool": pool,
             "core": out,
         }
