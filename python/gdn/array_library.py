@@ -40,8 +40,9 @@ class NumpyArrays:
     def dtype_of(self, array) -> str:
         return str(array.dtype)
 
-    def transposed(self, array, first: int, second: int):
-        return array.swapaxes(first, second)
+    def rows_apart(self, array):
+        """The array, or a copy whose last dimension is contiguous, as kernels read it."""
+        return array if array.strides[-1] == array.itemsize else np.ascontiguousarray(array)
 
     def fill(self, target, source) -> None:
         target[...] = source
@@ -104,8 +105,8 @@ class TorchArrays:
     def dtype_of(self, array) -> str:
         return str(array.dtype).removeprefix("torch.")
 
-    def transposed(self, array, first: int, second: int):
-        return array.transpose(first, second)
+    def rows_apart(self, array):
+        return array if array.stride(-1) == 1 else array.contiguous()
 
     def fill(self, target, source) -> None:
         target.copy_(source)

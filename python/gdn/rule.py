@@ -155,7 +155,7 @@ class _RuleCall:
         """[B, T, H, d] as [B * T, H, size], with zeros behind d."""
         flat = array.reshape(self.batch * self.tokens, *array.shape[2:])
         if flat.shape[2] == size:
-            return flat
+            return self.arrays.rows_apart(flat)
         padded = self.arrays.zeros((*flat.shape[:2], size), self.arrays.dtype_of(array))
         self.arrays.fill(padded[:, :, : flat.shape[2]], flat)
         return padded
@@ -167,19 +167,21 @@ class _RuleCall:
         if self.per_channel:
             decay = self._heads(decay, key_dim)
         else:
-            decay = decay.reshape(-1, self.value_heads)
+            decay = arrays.rows_apart(decay.reshape(-1, self.value_heads))
         if self.cu_seqlens is None:
             ends = range(0, (self.batch + 1) * self.tokens, self.tokens)
             starts = arrays.numbers(ends, "int32")
         else:
-            starts = arrays.cast(self.cu_seqlens, "int32")
+            starts = arrays.rows_apart(arrays.cast(self.cu_seqlens, "int32"))
         slots = arrays.numbers(range(self.count), "int32")
         given = {
             "q": self._heads(self.q, key_dim),
             "k": self._heads(self.k, key_dim),
             "v": self._heads(self.v, value_dim),
             "log_decay": decay,
-            "beta": arrays.cast(self.beta, "float32").reshape(-1, self.value_heads),
+            "beta": arrays.rows_apart(
+                arrays.cast(self.beta, "float32").reshape(-1, self.value_heads)
+            ),
             "cu_seqlens": starts,
             "slots": slots,
             "write_slots": slots,

@@ -8,6 +8,8 @@ Kernels come from where those of gdn.rule do.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from .array_library import library_of
 from .rule_kernels import UNIT, call_of, kind_of
 from .runtime import Runtime
@@ -45,7 +47,65 @@ def gated_delta_step(
 
     Returns out [N, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
     """
+    heads = list(v.shape[:2])
     arrays = library_of(q)
+    gates = {"a": (a, heads), "b": (b, heads)}
+    constants = {"A_log": (A_log, heads[1:]), "dt_bias": (dt_bias, heads[1:])}
+    for name, (array, shape) in (gates | constants).items():
+        _check(arrays, name, array, shape, None)
+    io = arrays.dtype_of(v)
+    given = {name: arrays.cast(array, io) for name, (array, _) in gates.items()}
+    given |= {name: arrays.cast(array, "float32") for name, (array, _) in constants.items()}
+    given = {name: arrays.rows_apart(array) for name, array in given.items()}
+    place = _Place(states, slots, write_slots, out, null_slot)
+    return _run(arrays, "gated", (q, k, v), given, place, scale, l2norm, False, runtime)
+
+
+def delta_step(
+    q,
+    k,
+    v,
+    log_decay,
+    beta,
+    states,
+    slots=None,
+    *,
+    write_slots=None,
+    out=None,
+    scale: float | None = None,
+    l2norm: bool = False,
+    allow_neg_eigval: bool = False,
+    null_slot: int = -1,
+    runtime: Runtime | None = None,
+):
+    """As gated_delta_step, of decays and strengths that are ready: log_decay and beta [N, Hv], of
+    any type. Without `slots` sequence n has slot n. `allow_neg_eigval` allows strengths up to
+    2."""
+    heads = list(v.shape[:2])
+    arrays = library_of(q)
+    given = {}
+    for name, array in (("log_decay", log_decay), ("beta", beta)):
+        _check(arrays, name, array, heads, None)
+        given[name] = arrays.rows_apart(arrays.cast(array, "float32"))
+    if slots is None:
+        slots = arrays.numbers(range(heads[0]), "int32")
+    place = _Place(states, slots, write_slots, out, null_slot)
+    return _run(arrays, "ready", (q, k, v), given, place, scale, l2norm, allow_neg_eigval, runtime)
+
+
+class _Place(NamedTuple):
+    """Where states are, and where results go."""
+
+    states: object
+    slots: object
+    write_slots: object
+    out: object
+    null_slot: int
+
+
+def _run(arrays, layout, inputs, gates, place, scale, l2norm, allow_neg_eigval, runtime):
+    q, k, v = inputs
+    states, slots, write_slots, out, null_slot = place
     count, key_heads, key_dim = map(int, q.shape)
     value_heads, value_dim = map(int, v.shape[1:])
     io, state = arrays.dtype_of(v), arrays.dtype_of(states)
@@ -54,10 +114,6 @@ def gated_delta_step(
         ("v", v, [*heads, value_dim], _FLOATS),
         ("q", q, [count, key_heads, key_dim], (io,)),
         ("k", k, [count, key_heads, key_dim], (io,)),
-        ("a", a, heads, None),
-        ("b", b, heads, None),
-        ("A_log", A_log, [value_heads], None),
-        ("dt_bias", dt_bias, [value_heads], None),
         ("states", states, [*states.shape[:1], value_heads, value_dim, key_dim], _FLOATS),
         ("slots", slots, [count], None),
         ("write_slots", write_slots, [count], None),
@@ -74,19 +130,26 @@ def gated_delta_step(
         out = arrays.empty((*heads, value_dim), io)
     if count == 0:
         return out
-    kind = kind_of(key_dim, value_dim, io=io, state=state, l2norm=bool(l2norm), layout="gated")
+    kind = kind_of(
+        key_dim,
+        value_dim,
+        io=io,
+        state=state,
+        doubled_beta=bool(allow_neg_eigval),
+        l2norm=bool(l2norm),
+        layout=layout,
+    )
     call = call_of(kind, "decode", arrays.device, arrays.stream, runtime, null_slot)
-    ids = arrays.cast(slots, "int32")
-    given = {
-        "q": q,
-        "k": k,
-        "v": v,
-        "a": arrays.cast(a, io),
-        "b": arrays.cast(b, io),
-        "A_log": arrays.cast(A_log, "float32"),
-        "dt_bias": arrays.cast(dt_bias, "float32"),
+    ids = arrays.rows_apart(arrays.cast(slots, "int32"))
+    targets = ids
+    if write_slots is not None:
+        targets = arrays.rows_apart(arrays.cast(write_slots, "int32"))
+    given = gates | {
+        "q": arrays.rows_apart(q),
+        "k": arrays.rows_apart(k),
+        "v": arrays.rows_apart(v),
         "slots": ids,
-        "write_slots": ids if write_slots is None else arrays.cast(write_slots, "int32"),
+        "write_slots": targets,
         "state_pool": states,
         "core": out,
     }

@@ -74,7 +74,9 @@ def item_of(path):
 def test_every_preset_for_every_engine(preset, engine, folder):
     per_channel = PRESETS[preset]["decay"] == "channel"
     if per_channel and image_facts.ENGINES[engine].layout == "split":
-        with pytest.raises(ValueError, match="a decay per channel expects separate, gated or ready"):
+        with pytest.raises(
+            ValueError, match="a decay per channel expects separate, gated or ready"
+        ):
             images.find(preset, "sm_90a", engine=engine, folder=folder)
         return
     path = images.find(model_configs.PRESETS[preset], "sm_90a", engine=engine, folder=folder)

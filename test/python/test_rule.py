@@ -132,6 +132,28 @@ def test_heads_that_are_no_multiple_of_eight(runtime, tokens):
     assert error_of(out, want) < 1e-5 and error_of(last, wanted) < 1e-5
 
 
+def strided(array):
+    """The same numbers, no dimension of which is contiguous."""
+    wide = np.full(tuple(2 * size for size in array.shape), np.nan, array.dtype)
+    view = wide[tuple(slice(1, None, 2) for _ in array.shape)]
+    view[...] = array
+    return view
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_strided_arrays(runtime, per_channel):
+    rng = np.random.default_rng(10)
+    dv = DK if per_channel else DV
+    for tokens in (20, 1):
+        given = draw(rng, 2, tokens, per_channel=per_channel, dv=dv)
+        states = rng.standard_normal((2, HV, dv, DK)).astype(np.float32)
+        whole = gated_delta_rule(**given, initial_state=states, runtime=runtime)
+        apart = {name: strided(x) for name, x in given.items()}
+        found = gated_delta_rule(**apart, initial_state=strided(states), runtime=runtime)
+        for a, b in zip(found, whole, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 def test_scale(runtime):
     rng = np.random.default_rng(4)
     given = draw(rng, 1, 9)

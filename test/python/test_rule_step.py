@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gdn import Runtime
-from gdn.rule_step import gated_delta_step
+from gdn.rule_step import delta_step, gated_delta_step
 
 H, HV, DK, DV, SLOTS = 2, 4, 16, 24, 9
 
@@ -82,6 +82,25 @@ def test_steps_in_place(runtime, l2norm):
         assert error_of(out, want) < 1e-5 and error_of(states, after) < 1e-5
 
 
+@pytest.mark.parametrize("doubled", [False, True])
+def test_ready_gates(runtime, doubled):
+    """The same of decays and strengths that the caller has made; sequence n has state n."""
+    rng = np.random.default_rng(7)
+    states = rng.standard_normal((3, HV, DV, DK)).astype(np.float32)
+    given = draw(rng, 3)
+    gates = {
+        "log_decay": -np.exp(given.pop("A_log")) * np.logaddexp(0, given["a"] + given["dt_bias"]),
+        "beta": 1 / (1 + np.exp(-given["b"])),
+    }
+    whole = given | {"A_log": np.zeros(HV)}
+    # A rate of 1, and an `a` whose softplus is the decay.
+    whole["a"] = np.log(np.expm1(-gates["log_decay"])) - given["dt_bias"]
+    want, after = expected(whole, states, range(3), range(3))
+    inputs = {name: given[name] for name in ("q", "k", "v")}
+    out = delta_step(**inputs, **gates, states=states, allow_neg_eigval=doubled, runtime=runtime)
+    assert error_of(out, want) < 1e-5 and error_of(states, after) < 1e-5
+
+
 def test_other_slots_are_written(runtime):
     rng = np.random.default_rng(2)
     states = rng.standard_normal((SLOTS, HV, DV, DK)).astype(np.float32)
@@ -121,6 +140,28 @@ def test_scale_and_types(runtime):
         assert out.dtype == io
         assert error_of(out.astype(float), want) < limit
         assert error_of(states.astype(float), after) < limit
+
+
+def strided(array):
+    """The same numbers, no dimension of which is contiguous."""
+    wide = np.full(tuple(2 * size for size in array.shape), -5, array.dtype)
+    view = wide[tuple(slice(1, None, 2) for _ in array.shape)]
+    view[...] = array
+    return view
+
+
+def test_strided_arrays(runtime):
+    rng = np.random.default_rng(8)
+    states = rng.standard_normal((SLOTS, HV, DV, DK)).astype(np.float32)
+    given, slots = draw(rng, 3), np.array([4, 1, 0])
+    places = {"slots": slots, "write_slots": slots[::-1]}
+    whole, apart = states.copy(), states.copy()
+    out = gated_delta_step(**given, states=whole, **places, runtime=runtime)
+    given = {name: strided(x) for name, x in given.items()}
+    places = {name: strided(np.ascontiguousarray(x)) for name, x in places.items()}
+    found = gated_delta_step(**given, states=apart, **places, runtime=runtime)
+    np.testing.assert_array_equal(found, out)
+    np.testing.assert_array_equal(apart, whole)
 
 
 def test_no_sequences(runtime):

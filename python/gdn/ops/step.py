@@ -5,6 +5,7 @@
 import torch
 from torch import Tensor
 
+from ..rule_step import delta_step as ready_step
 from ..rule_step import gated_delta_step as step
 
 
@@ -42,6 +43,23 @@ def gated_delta_step(
         l2norm=l2norm,
         null_slot=null_slot,
     )
+
+
+@torch.library.custom_op("gdn::delta_step", mutates_args=("states", "out"))
+def delta_step(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    log_decay: Tensor,
+    beta: Tensor,
+    states: Tensor,
+    out: Tensor,
+    l2norm: bool,
+    allow_neg_eigval: bool,
+) -> None:
+    """See gdn.rule_step.delta_step; sequence n has state n."""
+    options = {"l2norm": l2norm, "allow_neg_eigval": allow_neg_eigval}
+    ready_step(q, k, v, log_decay, beta, states, out=out, **options)
 
 
 def gated_delta_rule_decode_pretranspose(
