@@ -21,7 +21,9 @@ struct Litmus {
 };
 
 /// Part of the test's name, which must be the same in each build.
-void PrintTo(const Litmus &litmus, std::ostream *out) { *out << litmus.name; }
+std::ostream &operator<<(std::ostream &out, const Litmus &litmus) {
+  return out << litmus.name;
+}
 
 /// %r0 is the thread, %r1 the tile, %r2 two barriers, %r3 the thread's word of
 /// the tile, %r4 that of the same lane of the other warp, %r5 that of the lane

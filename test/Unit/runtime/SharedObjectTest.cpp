@@ -24,30 +24,30 @@ namespace {
 struct System {
   int interruptedWrites = 0, partialWrites = 0, failingWrites = 0;
   int unknownFlags = 0;
-} system_;
+} calls;
 } // namespace
 
 extern "C" ssize_t write(int file, const void *data, size_t size) {
-  if (system_.interruptedWrites > 0) {
-    --system_.interruptedWrites;
+  if (calls.interruptedWrites > 0) {
+    --calls.interruptedWrites;
     errno = EINTR;
     return -1;
   }
-  if (system_.failingWrites > 0) {
-    --system_.failingWrites;
+  if (calls.failingWrites > 0) {
+    --calls.failingWrites;
     errno = ENOSPC;
     return -1;
   }
-  if (system_.partialWrites > 0 && size > 1) {
-    --system_.partialWrites;
+  if (calls.partialWrites > 0 && size > 1) {
+    --calls.partialWrites;
     size /= 2;
   }
   return syscall(SYS_write, file, data, size);
 }
 
 extern "C" int memfd_create(const char *name, unsigned flags) noexcept {
-  if (system_.unknownFlags > 0) {
-    --system_.unknownFlags;
+  if (calls.unknownFlags > 0) {
+    --calls.unknownFlags;
     errno = EINVAL;
     return -1;
   }
@@ -57,7 +57,7 @@ extern "C" int memfd_create(const char *name, unsigned flags) noexcept {
 namespace {
 class SharedObjectTest : public ::testing::Test {
 protected:
-  void TearDown() override { system_ = {}; }
+  void TearDown() override { calls = {}; }
   std::string load() {
     const Bytes bytes = readFile(GDNRT_TEST_KERNELS);
     auto object = SharedObject::load(bytes.data(), bytes.size(), "test");
@@ -69,24 +69,24 @@ protected:
 } // namespace
 
 TEST_F(SharedObjectTest, WritesThatAreInterrupted) {
-  system_.interruptedWrites = 3;
-  system_.partialWrites = 4;
+  calls.interruptedWrites = 3;
+  calls.partialWrites = 4;
   EXPECT_EQ(load(), "OK");
-  EXPECT_EQ(system_.interruptedWrites, 0);
-  EXPECT_EQ(system_.partialWrites, 0);
+  EXPECT_EQ(calls.interruptedWrites, 0);
+  EXPECT_EQ(calls.partialWrites, 0);
 }
 
 TEST_F(SharedObjectTest, WritesThatFail) {
-  system_.failingWrites = 1;
+  calls.failingWrites = 1;
   EXPECT_EQ(load(), "IO_ERROR: test: cannot fill a memory file: " +
                         std::string(std::strerror(ENOSPC)));
   EXPECT_EQ(load(), "OK");
 }
 
 TEST_F(SharedObjectTest, KernelsThatDoNotKnowTheFlag) {
-  system_.unknownFlags = 1;
+  calls.unknownFlags = 1;
   EXPECT_EQ(load(), "OK");
-  system_.unknownFlags = 2;
+  calls.unknownFlags = 2;
   EXPECT_EQ(load(), "IO_ERROR: test: cannot create a memory file: " +
                         std::string(std::strerror(EINVAL)));
 }

@@ -80,7 +80,9 @@ LogicalResult KernelOperands::takePending() {
     if (Value own = carry.states().getNumAccepted())
       numAccepted = own;
   Value of = slots;
-  if (of && (taken = of.getDefiningOp<TakenSlotsOp>()))
+  if (of)
+    taken = of.getDefiningOp<TakenSlotsOp>();
+  if (taken)
     of = taken.getSlots();
   if (taken && !cuSeqlens)
     return sequencesOp->emitOpError("expects 'cu_seqlens' beside slots of "
