@@ -162,6 +162,13 @@ GDNRT_API gdnrt_status gdnrt_device_synchronize(gdnrt_device *device,
                                                 void *stream,
                                                 gdnrt_error *error);
 
+/** Says in `capturing` whether launches on `stream` are recorded into a graph,
+ *  1 or 0. A CPU has no graphs. */
+GDNRT_API gdnrt_status gdnrt_device_is_capturing(gdnrt_device *device,
+                                                 void *stream,
+                                                 int32_t *capturing,
+                                                 gdnrt_error *error);
+
 /*===-- Memory of a device, for tools -------------------------------------===*/
 
 /* Engines allocate memory themselves. These functions are for programs that run

@@ -93,7 +93,8 @@ Call::Call(gdnrt_device *device, gdnrt_kernel *kernel, int32_t deviceType,
 
 Call::~Call() {
   gdnrt_binding_destroy(binding);
-  gdnrt_device_free(device, workspace, nullptr);
+  if (!isInGraph)
+    gdnrt_device_free(device, workspace, nullptr);
 }
 
 bool Call::launch(const TVMFFIAny *args, int32_t count, Failure &failure) {
@@ -106,6 +107,8 @@ bool Call::launch(const TVMFFIAny *args, int32_t count, Failure &failure) {
       return false;
   gdnrt_error error;
   if (!bind(failure))
+    return false;
+  if (workspace && !isInGraph && !isCapturing(failure, isInGraph))
     return false;
   if (gdnrt_status status = gdnrt_launch(binding, stream(), &error))
     return fail(failure, status, error);
@@ -201,6 +204,17 @@ void *Call::stream() const {
                               : TVMFFIEnvGetStream(deviceType, deviceId);
 }
 
+bool Call::isCapturing(Failure &failure, bool &capturing) const {
+  gdnrt_error error;
+  int32_t found = 0;
+  if (deviceType != kDLCPU)
+    if (auto status =
+            gdnrt_device_is_capturing(device, stream(), &found, &error))
+      return fail(failure, status, error);
+  capturing = found != 0;
+  return true;
+}
+
 bool Call::provideWorkspace(Failure &failure) {
   gdnrt_error error;
   uint64_t bytes = 0;
@@ -208,6 +222,15 @@ bool Call::provideWorkspace(Failure &failure) {
     return fail(failure, status, error);
   if (bytes <= workspaceSize)
     return true;
+  bool capturing = false;
+  if (!isCapturing(failure, capturing))
+    return false;
+  if (capturing)
+    return fail(failure, GDNRT_UNSUPPORTED,
+                gdnrt_error{GDNRT_UNSUPPORTED,
+                            "UNSUPPORTED: workspace: expected a call of these "
+                            "sizes ahead of the capture, which takes the "
+                            "memory, got none"});
   // Room to grow, so that slowly growing batches do not come here each time.
   bytes = std::max(bytes, 2 * workspaceSize);
   void *memory = nullptr;
@@ -225,7 +248,9 @@ bool Call::provideWorkspace(Failure &failure) {
     gdnrt_device_free(device, memory, nullptr);
     return fail(failure, status, error);
   }
-  gdnrt_device_free(device, workspace, nullptr);
+  if (!isInGraph)
+    gdnrt_device_free(device, workspace, nullptr);
+  isInGraph = false;
   workspace = memory;
   workspaceSize = bytes;
   return true;

@@ -42,7 +42,8 @@ public:
 
   /// Bytes of the device that the call holds for the kernel to work in. They
   /// are taken when sizes outgrow them, after which the host waits for the
-  /// device.
+  /// device; so not while the stream is captured. Graphs keep the memory that
+  /// they were captured with for as long as the process runs.
   uint64_t workspaceBytes() const { return workspaceSize; }
 
 private:
@@ -64,6 +65,7 @@ private:
             Failure &failure) const;
   bool bind(Failure &failure);
   bool provideWorkspace(Failure &failure);
+  bool isCapturing(Failure &failure, bool &capturing) const;
   void *stream() const;
 
   gdnrt_device *device;
@@ -74,6 +76,8 @@ private:
   gdnrt_binding *binding = nullptr;
   void *workspace = nullptr;
   uint64_t workspaceSize = 0;
+  /// Whether a graph has a launch that works there.
+  bool isInGraph = false;
   std::vector<Param> params;
   std::vector<Bound> bound, next;
 };

@@ -174,6 +174,7 @@ _FUNCTIONS = {
     "gdnrt_device_write": (c.c_int, [_P, _P, _P, c.c_size_t, _ERR]),
     "gdnrt_device_read": (c.c_int, [_P, _P, _P, c.c_size_t, _ERR]),
     "gdnrt_device_synchronize": (c.c_int, [_P, _P, _ERR]),
+    "gdnrt_device_is_capturing": (c.c_int, [_P, _P, c.POINTER(c.c_int32), _ERR]),
     "gdnrt_kernel_create": (c.c_int, [_P, _P, c.c_char_p, _OUT, _ERR]),
     "gdnrt_kernel_create_from_code": (
         c.c_int,

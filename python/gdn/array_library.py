@@ -19,6 +19,7 @@ class NumpyArrays:
 
     device = ("cpu", 0)
     stream = None
+    capturing = False
 
     def empty(self, shape, dtype: str):
         return np.empty(shape, _numpy_type(dtype))
@@ -40,9 +41,19 @@ class NumpyArrays:
     def dtype_of(self, array) -> str:
         return str(array.dtype)
 
+    def has_unit_stride(self, array) -> bool:
+        """Whether the last dimension is contiguous."""
+        return array.shape[-1] < 2 or array.strides[-1] == array.itemsize
+
     def rows_apart(self, array):
         """The array, or a copy whose last dimension is contiguous, as kernels read it."""
         return array if array.strides[-1] == array.itemsize else np.ascontiguousarray(array)
+
+    def ready_gates(self, a, b, a_log, dt_bias):
+        """The logarithms of decays and the strengths of raw gates, in f32."""
+        a, b, rate, bias = (x.astype(np.float32) for x in (a, b, a_log, dt_bias))
+        beta = np.exp(-np.logaddexp(np.float32(0), -b))
+        return -np.exp(rate) * np.logaddexp(np.float32(0), a + bias), beta
 
     def fill(self, target, source) -> None:
         target[...] = source
@@ -60,6 +71,10 @@ class TorchArrays:
         if self._device.type != "cuda":
             return None
         return self.torch.cuda.current_stream(self._device).cuda_stream
+
+    @property
+    def capturing(self) -> bool:
+        return self._device.type == "cuda" and self.torch.cuda.is_current_stream_capturing()
 
     def _type(self, dtype: str):
         return getattr(self.torch, dtype)
@@ -89,7 +104,7 @@ class TorchArrays:
         """What `make` gives, kept for this thread and stream. The memory of what is made while a
         graph is captured is the graph's."""
         options = {"device": self._device}
-        if self._device.type == "cuda" and self.torch.cuda.is_current_stream_capturing():
+        if self.capturing:
             return make(options)
         known = _constants.__dict__.setdefault("known", {})
         key = (self._device, self.stream, *key)
@@ -105,8 +120,16 @@ class TorchArrays:
     def dtype_of(self, array) -> str:
         return str(array.dtype).removeprefix("torch.")
 
+    def has_unit_stride(self, array) -> bool:
+        return array.shape[-1] < 2 or array.stride(-1) == 1
+
     def rows_apart(self, array):
         return array if array.stride(-1) == 1 else array.contiguous()
+
+    def ready_gates(self, a, b, a_log, dt_bias):
+        a, b, rate, bias = (x.float() for x in (a, b, a_log, dt_bias))
+        softplus = self.torch.nn.functional.softplus
+        return -rate.exp() * softplus(a + bias), b.sigmoid()
 
     def fill(self, target, source) -> None:
         target.copy_(source)

@@ -36,7 +36,8 @@ def _functions(folder: Path):
 class Call:
     """A kernel that is called with tensors on its device. Not for two threads or two
     streams at once: it holds the memory that the kernel works in. That is taken in the
-    first call, and in one whose sizes outgrow it; make one before a graph is captured.
+    first call, and in one whose sizes outgrow it; make one before a graph is captured. Graphs keep
+    the memory, so a graph and other calls must not run at the same time.
 
     Slot `null_slot` of every pool is no slot (-1: there is none). `may_overlap` allows
     dependent launches: see gdnrt_binding_allow_dependent_launch, which says when.

@@ -101,6 +101,8 @@ class _RuleCall:
                 _fail("cu_seqlens", "the shape [N + 1]", list(self.cu_seqlens.shape))
             if self.batch != 1:
                 _fail("q", "one row of tokens with cu_seqlens", f"{self.batch} rows")
+            if "int" not in (found := self.arrays.dtype_of(self.cu_seqlens)):
+                _fail("cu_seqlens", "integers", found)
             self.count = int(self.cu_seqlens.shape[0]) - 1
         states = [self.count, self.value_heads, self.value_dim, self.key_dim]
         if self.initial_state is not None and list(self.initial_state.shape) != states:
@@ -121,7 +123,8 @@ class _RuleCall:
         key_dim, value_dim = kind.key_dim, kind.value_dim
         flat = self.batch * self.tokens
         pool = self._pool(key_dim, value_dim, state_dtype)
-        out = self.arrays.empty((flat, self.value_heads, value_dim), self.io)
+        made = self.arrays.zeros if self.count == 0 else self.arrays.empty
+        out = made((flat, self.value_heads, value_dim), self.io)
         if flat > 0 and self.count > 0:
             is_decode = self.cu_seqlens is None and self.tokens == 1
             call = call_of(
@@ -130,12 +133,18 @@ class _RuleCall:
                 self.arrays.device,
                 self.arrays.stream,
                 runtime,
+                capturing=self.arrays.capturing,
             )
-            call(**self._arguments(call, key_dim, value_dim, pool, out))
             # The kernel's own scale is that of its head size.
             wanted = self.key_dim**-0.5 if scale is None else scale
             factor = wanted * key_dim**0.5
-            if abs(factor - 1) > 1e-9:
+            given = self._arguments(call, key_dim, value_dim, pool, out)
+            is_other = abs(factor - 1) > 1e-9
+            # Ahead of the kernel, so that what it gives is in range; lengths are lost there.
+            if is_other and not l2norm:
+                given["q"] = self.arrays.cast(given["q"] * factor, self.io)
+            call(**given)
+            if is_other and l2norm:
                 out *= factor
         out = out[:, :, : self.value_dim]
         out = out.reshape(self.batch, self.tokens, self.value_heads, self.value_dim)

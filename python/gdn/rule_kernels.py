@@ -79,23 +79,34 @@ def kind_of(
     return RuleKind(*sizes, per_channel, doubled_beta, l2norm, io, state, layout)
 
 
+def has_kernels(kind: RuleKind) -> bool:
+    """Whether types are ones that kernels have."""
+    return kind.io in _SHORT and kind.state in _SHORT
+
+
 def find_refusal(
     kind: RuleKind, device: tuple[str, int], runtime: Runtime | None = None
 ) -> str | None:
     """Why there is no image of that kind for a device, or None if there is one. It is found or
     compiled, and loaded, the first time."""
-    try:
-        with _lock:
-            _image(_device(runtime, device), kind)
-    except (ValueError, LookupError, RuntimeError) as error:
-        return str(error)
-    return None
+    if not has_kernels(kind):
+        return f"types: expected {', '.join(_SHORT)}, got {kind.io} and {kind.state}"
+    key = (runtime, device, kind)
+    if key not in _refusals:
+        try:
+            with _lock:
+                _image(_device(runtime, device), kind)
+            _refusals[key] = None
+        except (ValueError, LookupError, RuntimeError, OSError, ImportError) as error:
+            _refusals[key] = f"{type(error).__name__}: {error}"
+    return _refusals[key]
 
 
 _lock = threading.Lock()
 _runtime: list[Runtime] = []
 _devices: dict[tuple, Device] = {}
 _images: dict[tuple, Image] = {}
+_refusals: dict[tuple, str | None] = {}
 _calls = threading.local()
 
 
@@ -106,15 +117,25 @@ def call_of(
     stream: object,
     runtime: Runtime | None,
     null_slot: int = -1,
+    capturing: bool = False,
 ) -> Call:
-    """The call of an entry ("prefill" or "decode") on a device ("cpu" or "cuda", ordinal)."""
+    """The call of an entry ("prefill" or "decode") on a device ("cpu" or "cuda", ordinal). On a
+    stream that is `capturing` it is the thread's last one, whatever the stream: the memory to work
+    in cannot be taken there."""
     made = _calls.__dict__.setdefault("made", {})
-    key = (runtime, device, stream, kind, entry, null_slot)
+    if kind.io not in _SHORT or kind.state not in _SHORT:
+        raise ValueError(f"types: expected {', '.join(_SHORT)}, got {kind.io} and {kind.state}")
+    last = (runtime, device, kind, entry, null_slot)
+    key = (*last, stream)
+    if key not in made and capturing and last in made:
+        key = last
     if key not in made:
         with _lock:
             place = _device(runtime, device)
             image = _image(place, kind)
         made[key] = Call(place.kernel(image, entry), null_slot=null_slot)
+    if not capturing:
+        made[last] = made[key]
     return made[key]
 
 

@@ -47,17 +47,21 @@ def gated_delta_step(
 
     Returns out [N, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
     """
-    heads = list(v.shape[:2])
-    arrays = library_of(q)
+    arrays, heads = library_of(q), _heads_of(q, k, v)
     gates = {"a": (a, heads), "b": (b, heads)}
     constants = {"A_log": (A_log, heads[1:]), "dt_bias": (dt_bias, heads[1:])}
     for name, (array, shape) in (gates | constants).items():
         _check(arrays, name, array, shape, None)
     io = arrays.dtype_of(v)
+    place = _Place(states, slots, write_slots, out, null_slot)
+    if any(arrays.dtype_of(array) not in (io, "bfloat16", "float16") for array in (a, b)):
+        # The kernel reads them in the type of v, which has fewer digits.
+        made = arrays.ready_gates(a, b, A_log, dt_bias)
+        given = dict(zip(("log_decay", "beta"), made, strict=True))
+        return _run(arrays, "ready", (q, k, v), given, place, scale, l2norm, False, runtime)
     given = {name: arrays.cast(array, io) for name, (array, _) in gates.items()}
     given |= {name: arrays.cast(array, "float32") for name, (array, _) in constants.items()}
     given = {name: arrays.rows_apart(array) for name, array in given.items()}
-    place = _Place(states, slots, write_slots, out, null_slot)
     return _run(arrays, "gated", (q, k, v), given, place, scale, l2norm, False, runtime)
 
 
@@ -81,16 +85,27 @@ def delta_step(
     """As gated_delta_step, of decays and strengths that are ready: log_decay and beta [N, Hv], of
     any type. Without `slots` sequence n has slot n. `allow_neg_eigval` allows strengths up to
     2."""
-    heads = list(v.shape[:2])
-    arrays = library_of(q)
+    arrays, heads = library_of(q), _heads_of(q, k, v)
     given = {}
     for name, array in (("log_decay", log_decay), ("beta", beta)):
         _check(arrays, name, array, heads, None)
         given[name] = arrays.rows_apart(arrays.cast(array, "float32"))
     if slots is None:
+        if states.shape[0] != heads[0]:
+            raise ValueError(
+                f"states: expected one for each of {heads[0]} sequences, got {states.shape[0]}"
+            )
         slots = arrays.numbers(range(heads[0]), "int32")
     place = _Place(states, slots, write_slots, out, null_slot)
     return _run(arrays, "ready", (q, k, v), given, place, scale, l2norm, allow_neg_eigval, runtime)
+
+
+def _heads_of(q, k, v) -> list[int]:
+    """Sequences and value heads. Checks ranks."""
+    for name, array in (("q", q), ("k", k), ("v", v)):
+        if len(array.shape) != 3:
+            raise ValueError(f"{name}: expected the shape [N, H, d], got {list(array.shape)}")
+    return [int(size) for size in v.shape[:2]]
 
 
 class _Place(NamedTuple):
@@ -139,13 +154,30 @@ def _run(arrays, layout, inputs, gates, place, scale, l2norm, allow_neg_eigval, 
         l2norm=bool(l2norm),
         layout=layout,
     )
-    call = call_of(kind, "decode", arrays.device, arrays.stream, runtime, null_slot)
+    call = call_of(
+        kind,
+        "decode",
+        arrays.device,
+        arrays.stream,
+        runtime,
+        null_slot,
+        capturing=arrays.capturing,
+    )
+    for name, array in (("slots", slots), ("write_slots", write_slots)):
+        if array is not None and "int" not in (found := arrays.dtype_of(array)):
+            raise ValueError(f"{name}: expected integers, got {found}")
+    for name, array in (("out", out), ("states", states)):
+        if not arrays.has_unit_stride(array):
+            raise ValueError(f"{name}: expected a contiguous last dimension, got another stride")
+    factor = 1.0 if scale is None else scale * key_dim**0.5
+    is_other = abs(factor - 1) > 1e-9
     ids = arrays.rows_apart(arrays.cast(slots, "int32"))
     targets = ids
     if write_slots is not None:
         targets = arrays.rows_apart(arrays.cast(write_slots, "int32"))
     given = gates | {
-        "q": arrays.rows_apart(q),
+        # Ahead of the kernel, so that what it gives is in range; lengths are lost there.
+        "q": arrays.cast(q * factor, io) if is_other and not l2norm else arrays.rows_apart(q),
         "k": arrays.rows_apart(k),
         "v": arrays.rows_apart(v),
         "slots": ids,
@@ -154,8 +186,7 @@ def _run(arrays, layout, inputs, gates, place, scale, l2norm, allow_neg_eigval, 
         "core": out,
     }
     call(**{name: value for name, value in given.items() if name in call.names})
-    factor = 1.0 if scale is None else scale * key_dim**0.5
-    if abs(factor - 1) > 1e-9:
+    if is_other and l2norm:
         out *= factor
     return out
 

@@ -189,6 +189,9 @@ def test_no_tokens(runtime):
         **draw(rng, 1, 0), cu_seqlens=np.zeros(1, np.int64), runtime=runtime
     )
     assert out.shape == (1, 0, HV, DV) and last.shape == (0, HV, DV, DK)
+    # Tokens of no sequence.
+    out, _ = gated_delta_rule(**draw(rng, 1, 3), cu_seqlens=np.zeros(1, int), runtime=runtime)
+    assert out.shape == (1, 3, HV, DV) and not out.any()
 
 
 @pytest.mark.parametrize(
@@ -202,6 +205,7 @@ def test_no_tokens(runtime):
         ({"v": np.zeros((1, 5, HV, DV), np.float32)}, r"v: expected the shape \[1, 4\] and heads"),
         ({"beta": np.zeros((1, 4, H))}, r"beta: expected the shape \[1, 4, 4\], got \[1, 4, 2\]"),
         ({"log_decay": np.zeros((1, 4, HV, 5))}, r"log_decay: expected the shape \[1, 4, 4, 16\]"),
+        ({"cu_seqlens": np.array([0.0, 4.0])}, "cu_seqlens: expected integers, got float64"),
         ({"cu_seqlens": np.zeros((1, 2), np.int32)}, r"cu_seqlens: expected the shape \[N \+ 1\]"),
         ({"initial_state": np.zeros((2, HV, DV, DK))}, r"initial_state: expected the shape \[1, 4"),
         ({"state_dtype": "float64"}, "state_dtype: expected float32, bfloat16 or float16, got"),

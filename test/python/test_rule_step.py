@@ -164,6 +164,27 @@ def test_strided_arrays(runtime):
     np.testing.assert_array_equal(apart, whole)
 
 
+def test_gates_keep_their_digits(runtime):
+    """Gates of f32 beside inputs of f16 are not rounded to these."""
+    rng = np.random.default_rng(9)
+    states = rng.standard_normal((SLOTS, HV, DV, DK)).astype(np.float32)
+    given, slots = draw(rng, 3, np.float16), np.array([4, 1, 0])
+    given["a"], given["b"] = rng.standard_normal((2, 3, HV)).astype(np.float32)
+    want, after = expected(given, states, slots, slots)
+    out = gated_delta_step(**given, states=states, slots=slots, runtime=runtime)
+    assert error_of(out.astype(float), want) < 2e-3 and error_of(states, after) < 1e-5
+
+
+def test_scaled_outputs_are_in_range(runtime):
+    """What a kernel would give without the scale is more than f16 has."""
+    rng = np.random.default_rng(10)
+    states = np.full((2, HV, DV, DK), 3e5, np.float32)
+    given = draw(rng, 2, np.float16)
+    want, _ = expected(given, states, range(2), range(2), scale=1e-3)
+    out = gated_delta_step(**given, states=states, slots=np.arange(2), scale=1e-3, runtime=runtime)
+    assert np.isfinite(out).all() and error_of(out.astype(float), want) < 2e-3
+
+
 def test_no_sequences(runtime):
     states = np.ones((SLOTS, HV, DV, DK), np.float32)
     none = np.zeros(0, np.int32)
@@ -183,6 +204,9 @@ def test_no_sequences(runtime):
         ({"states": np.zeros((9, HV, DV, 12))}, r"states: expected the shape \[9, 4, 24, 16\], go"),
         ({"out": np.zeros((2, HV, DV))}, "out: expected float32, got float64"),
         ({"write_slots": np.zeros(1, int)}, r"write_slots: expected the shape \[2\], got \[1\]"),
+        ({"slots": np.zeros(2)}, "slots: expected integers, got float64"),
+        ({"q": np.zeros((2, 1, H, DK), np.float32)}, r"q: expected the shape \[N, H, d\], got"),
+        ({"out": np.zeros((2, HV, 2 * DV), np.float32)[..., ::2]}, "out: expected a contiguous"),
     ],
 )
 def test_refusals(runtime, change, message):
@@ -192,3 +216,12 @@ def test_refusals(runtime, change, message):
     with pytest.raises(ValueError, match=message):
         gated_delta_step(**given | change, runtime=runtime)
     np.testing.assert_array_equal(given["states"], before)
+
+
+def test_as_many_states_as_sequences(runtime):
+    given = draw(np.random.default_rng(11), 2)
+    inputs = {name: given[name] for name in ("q", "k", "v")}
+    gates = {"log_decay": given["a"], "beta": given["b"]}
+    states = np.zeros((1, HV, DV, DK), np.float32)
+    with pytest.raises(ValueError, match="states: expected one for each of 2 sequences, got 1"):
+        delta_step(**inputs, **gates, states=states, runtime=runtime)

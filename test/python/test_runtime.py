@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The Python binding: a compiled layer on NumPy arrays, and its errors."""
 
+import ctypes
 import re
 from pathlib import Path
 
@@ -298,3 +299,10 @@ def test_ranges_are_marked_in_pairs(runtime, image_path):
     device.mark_ranges(None)
     binding.launch()
     assert len(seen) == 2
+
+
+def test_a_cpu_captures_nothing(build_dir):
+    device = Runtime(build_dir / "lib/libgdnrt.so").device()
+    capturing = ctypes.c_int32(7)
+    device._runtime.call("gdnrt_device_is_capturing", device._handle, None, ctypes.byref(capturing))
+    assert capturing.value == 0

@@ -212,8 +212,8 @@ struct Options {
           clEnumValN(InputLayout::separate, "separate",
                      "q, k, v, z, b and a, head by head"),
           clEnumValN(InputLayout::gated, "gated",
-                     "q, k, v, b and a, head by head, behind a convolution of "
-                     "the caller's; with --outputs=core"),
+                     "q, k and v that are convolved, and raw b and a, head by "
+                     "head; with --outputs=core"),
           clEnumValN(
               InputLayout::ready, "ready",
               "q, k, v, log_decay and beta, as the rule takes them; with "

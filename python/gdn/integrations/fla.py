@@ -8,6 +8,10 @@ chunk_gated_delta_rule gets gdn's kernels where they can serve the call.
 Calls that need a backward, a kernel that is not there, or an argument that gdn does not have go to
 FLA as before; FLA logs the reason once. FLA_GDN=0 in the environment, which FLA reads, turns the
 backend off.
+
+FLA's calls do not say how large strengths are, and gdn's fast kernels are for strengths up to 1. A
+model whose strengths reach 2 (OLMo-Hybrid doubles them ahead of the call) must not be served:
+register(strengths_up_to_one=False) leaves calls to FLA that do not make the strengths themselves.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ class GdnBackend(backends.BaseBackend):
     backend_type = "gdn"
     package_name = "gdn"
     env_var = "FLA_GDN"
+    strengths_up_to_one = True
 
     def chunk_gated_delta_rule_verifier(self, q, k, v, g, beta, *arguments, **options):
         """Whether gdn serves the call, and why not."""
@@ -38,6 +43,11 @@ class GdnBackend(backends.BaseBackend):
             return False, reason
         if not q.dtype == k.dtype == v.dtype:
             return False, f"gdn expects q, k and v of one type, got {q.dtype}, {k.dtype}, {v.dtype}"
+        in_kernel = bool(given.get("use_beta_sigmoid_in_kernel"))
+        if given.get("allow_neg_eigval") and not in_kernel:
+            return False, "allow_neg_eigval goes with use_beta_sigmoid_in_kernel"
+        if not in_kernel and not self.strengths_up_to_one:
+            return False, "strengths may be above 1"
         if q.shape[1] < 2 and given.get("cu_seqlens") is None:
             return False, "gdn has no faster kernel for steps of one token"
         kind = kind_of(
@@ -75,10 +85,12 @@ _NAMES = (
 _TAKEN = frozenset((*_NAMES[:8], "use_gate_in_kernel", "A_log", "dt_bias"))
 
 
-def register(priority: int = 2) -> None:
+def register(priority: int = 2, *, strengths_up_to_one: bool = True) -> None:
     """Puts the backend into FLA's registry. Of several, FLA asks the one with the lowest priority
-    first; FlashQLA's is 3. A second call replaces the first."""
+    first; FlashQLA's is 3. `strengths_up_to_one` says that no model hands over strengths above 1.
+    A second call replaces the first."""
     import fla.ops.gated_delta_rule.backends  # noqa: F401  FLA's own come first
 
-    backend = type("GdnBackend", (GdnBackend,), {"priority": priority})
+    options = {"priority": priority, "strengths_up_to_one": strengths_up_to_one}
+    backend = type("GdnBackend", (GdnBackend,), options)
     backends.register("gated_delta_rule")(backend)

@@ -20,7 +20,7 @@ import torch
 
 from ..ops import chunk_gated_delta_rule
 from ..ops.step import delta_step
-from ..rule_kernels import find_refusal, kind_of
+from ..rule_kernels import UNIT, find_refusal, kind_of
 
 logger = logging.getLogger(__name__)
 
@@ -29,8 +29,9 @@ _CHUNK, _RECURRENT = "torch_chunk_gated_delta_rule", "torch_recurrent_gated_delt
 
 def patch(model: torch.nn.Module) -> int:
     """Replaces the functions of the modules that `model`'s linear attention comes from. Returns the
-    number of its layers that call them. Raises ValueError if there are none. A second call changes
-    nothing."""
+    number of its layers that call them. A second call changes nothing. Raises ValueError if there
+    are no such layers, and for a model whose strengths have another range than those of a model of
+    the same module that is patched: unpatch that one first."""
     layers = [layer for layer in model.modules() if hasattr(_module_of(layer), _CHUNK)]
     layers = [layer for layer in layers if type(layer).__name__.endswith("GatedDeltaNet")]
     if not layers:
@@ -44,6 +45,11 @@ def patch(model: torch.nn.Module) -> int:
             original = getattr(module, name)
             if not hasattr(original, "gdn_original"):
                 setattr(module, name, _replacement(original, run, doubled))
+            elif original.gdn_doubled != doubled:
+                raise ValueError(
+                    f"model: expected linear_allow_neg_eigval {original.gdn_doubled}, that of the"
+                    f" model that is patched, got {doubled}"
+                )
     return len(layers)
 
 
@@ -73,7 +79,7 @@ def _replacement(original, run, doubled: bool):
             logger.info("%s: not by gdn: %s", original.__name__, reason)
         return original(query, key, value, g, beta, *arguments, **options)
 
-    rule.gdn_original = original
+    rule.gdn_original, rule.gdn_doubled = original, doubled
     return rule
 
 
@@ -131,7 +137,10 @@ def _recurrent(query, key, value, g, beta, doubled: bool, **options):
         and options.get("output_final_state")
         and options.get("cu_seqlens") is None
         and query.shape[1] == 1
+        and state.dtype == torch.float32
         and state.mT.is_contiguous()
+        and query.shape[-1] % UNIT == 0
+        and value.shape[-1] % UNIT == 0
     )
     if not in_place:
         return _chunk(query, key, value, g, beta, doubled, **options)

@@ -16,8 +16,24 @@ def refusal_of(function: str, others: dict[str, object]) -> str | None:
     """Why arguments cannot be served: those that would change what is computed."""
     for name, value in others.items():
         if name not in _IGNORED and value is not None and value is not False:
-            return f"{function}: {name}: expected none, which gdn does not have, got {value}"
+            return f"{function}: {name}: not supported, expected None, got {_shown(value)}"
     return None
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Tensor):
+        return f"a tensor of {list(value.shape)}"
+    return repr(value)[:60]
+
+
+def refuse_gradients(function: str, **tensors: Tensor) -> None:
+    """States in place have no backward, and a gradient that is missing would not be seen."""
+    for name, tensor in tensors.items():
+        if torch.is_grad_enabled() and tensor.requires_grad:
+            raise RuntimeError(
+                f"{function}: {name}: expected no gradient (torch.no_grad()), for there is no"
+                " backward, got a tensor that requires one"
+            )
 
 
 def check_others(function: str, others: dict[str, object]) -> None:

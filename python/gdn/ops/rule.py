@@ -81,6 +81,8 @@ def fused_recurrent_gated_delta_rule(
     """As chunk_gated_delta_rule. Without g there is no decay, and without beta strengths are 1; gk
     [B, T, HV, K] decays each channel of the keys. gv is refused."""
     check_others("fused_recurrent_gated_delta_rule", {"gv": gv, **others})
+    if g is None and use_gate_in_kernel:
+        raise ValueError("g: expected a tensor with use_gate_in_kernel, got None")
     if g is None:
         g = v.new_zeros(v.shape[:3], dtype=torch.float32)
     elif use_gate_in_kernel:

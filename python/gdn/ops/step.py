@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ..rule_step import delta_step as ready_step
 from ..rule_step import gated_delta_step as step
+from .arguments import refuse_gradients
 
 
 @torch.library.custom_op("gdn::gated_delta_step", mutates_args=("states", "out"))
@@ -88,8 +89,10 @@ def gated_delta_rule_decode_pretranspose(
 
     Returns the output [B, 1, HV, V] and the states. ValueError for more than one token, and for
     intermediate_states_buffer and disable_state_update, which are for several."""
-    if q.dim() != 4 or q.shape[1] != 1:
-        raise ValueError(f"q: expected the shape [B, 1, H, K], got {list(q.shape)}")
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if tensor.dim() != 4 or tensor.shape[1] != 1:
+            raise ValueError(f"{name}: expected the shape [B, 1, H, d], got {list(tensor.shape)}")
+    refuse_gradients("gated_delta_rule_decode_pretranspose", q=q, k=k, v=v, a=a, b=b)
     if intermediate_states_buffer is not None or disable_state_update:
         raise ValueError(
             "intermediate_states_buffer, disable_state_update: expected none for one token"
@@ -101,10 +104,18 @@ def gated_delta_rule_decode_pretranspose(
             raise ValueError("initial_state_indices: expected slots for initial_state, got None")
         states, slots = initial_state, initial_state_indices
     else:
+        for name, given in (
+            ("initial_state_indices", initial_state_indices),
+            ("output_state_indices", output_state_indices),
+        ):
+            if given is not None:
+                raise ValueError(f"{name}: expected None beside state, got slots of a pool")
+        if state.shape[0] != q.shape[0]:
+            raise ValueError(f"state: expected {q.shape[0]} states, got {state.shape[0]}")
         states = state
         slots = torch.arange(q.shape[0], dtype=torch.int32, device=q.device)
     if output is None:
-        output = torch.empty_like(v)
+        output = torch.empty_like(v, memory_format=torch.contiguous_format)
     gated_delta_step(
         q[:, 0],
         k[:, 0],
@@ -148,26 +159,34 @@ def fused_sigmoid_gating_delta_rule_update(
     `ssm_state_indices` [N]. Slot 0 is vLLM's null slot: what has it gives zeros.
 
     Returns the output in the shape of v and the states. ValueError for what a step of one token
-    has not: num_accepted_tokens, sequences of more tokens, other softplus constants, KDA, and
-    states that are not changed in place."""
-    refused = {
-        "num_accepted_tokens": num_accepted_tokens is not None,
-        "is_kda": is_kda,
-        "inplace_final_state": not inplace_final_state,
-        "beta": beta != 1.0,
-        "threshold": threshold != 20.0,
-        "initial_state": initial_state is None,
-        "ssm_state_indices": ssm_state_indices is None or ssm_state_indices.dim() != 1,
-    }
-    for name, is_refused in refused.items():
-        if is_refused:
-            raise ValueError(f"{name}: expected that of a step of one token in place")
+    has not: num_accepted_tokens, other softplus constants, KDA, and states that are not changed in
+    place. `cu_seqlens` has to say that each sequence has one token; on a CPU that is checked."""
+    refuse_gradients("fused_sigmoid_gating_delta_rule_update", q=q, k=k, v=v, a=a, b=b)
+    for name, given, expected in (
+        ("num_accepted_tokens", num_accepted_tokens, None),
+        ("is_kda", is_kda, False),
+        ("inplace_final_state", inplace_final_state, True),
+        ("beta", beta, 1.0),
+        ("threshold", threshold, 20.0),
+    ):
+        if given is not expected and given != expected:
+            raise ValueError(f"{name}: expected {expected} for a step of one token, got another")
+    if initial_state is None:
+        raise ValueError("initial_state: expected states [slots, HV, V, K], got None")
+    if ssm_state_indices is None or ssm_state_indices.dim() != 1:
+        raise ValueError("ssm_state_indices: expected a slot for each sequence, got another shape")
     heads, value_heads = q.shape[2:], v.shape[2:]
     count = ssm_state_indices.shape[0]
     if v.shape[0] * v.shape[1] != count:
         raise ValueError(
             f"v: expected a token for each of the {count} sequences, got {list(v.shape[:2])}"
         )
+    if cu_seqlens is not None:
+        is_step = cu_seqlens.shape == (count + 1,)
+        if is_step and not cu_seqlens.is_cuda:
+            is_step = torch.equal(cu_seqlens.long(), torch.arange(count + 1))
+        if not is_step:
+            raise ValueError(f"cu_seqlens: expected {count} sequences of one token, got others")
     out = torch.empty_like(v, memory_format=torch.contiguous_format)
     gated_delta_step(
         q.reshape(count, *heads),

@@ -102,6 +102,21 @@ gdnrt_status gdnrt_device_synchronize(gdnrt_device *device, void *stream,
   });
 }
 
+gdnrt_status gdnrt_device_is_capturing(gdnrt_device *device, void *stream,
+                                       int32_t *capturing,
+                                       gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!device)
+      return nullPointer("device");
+    if (!capturing)
+      return nullPointer("capturing");
+    auto found = device->device->isCapturing(stream);
+    if (found.isOk())
+      *capturing = *found ? 1 : 0;
+    return found.isOk() ? Status() : found.status();
+  });
+}
+
 gdnrt_status gdnrt_device_allocate(gdnrt_device *device, size_t bytes,
                                    void **data, gdnrt_error *error) {
   return guarded(error, [&]() -> Status {
