@@ -66,11 +66,13 @@ def test_launches_are_counted_in_c():
 def test_a_step_asks_little_of_the_driver(build_dir, tool, tmp_path):
     """Whether the stream is captured, twice, and the metadata's copy if it has changed; over the
     stand-in."""
+    program = build_dir / "bin/gdnrt_step_time"
+    if not program.exists():
+        pytest.skip("a build with sanitizers has no benchmarks")
     image = tmp_path / "image.gdnk"
     options = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--only=decode", "--target=sm_90a"]
     done = tool("gdn-compile", *options, "-o", image)
     assert done.returncode == 0, done.stderr
-    program = build_dir / "bin/gdnrt_step_time"
     driver = build_dir / "lib/libgdnrt_fake_cuda.so"
     options = ["--device=cuda", f"--driver={driver}", "--rounds=20", "--json", "--check"]
     done = subprocess.run([program, image, *options], capture_output=True, text=True)
