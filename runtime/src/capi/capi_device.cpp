@@ -103,8 +103,7 @@ gdnrt_status gdnrt_device_synchronize(gdnrt_device *device, void *stream,
 }
 
 gdnrt_status gdnrt_device_is_capturing(gdnrt_device *device, void *stream,
-                                       int32_t *capturing,
-                                       gdnrt_error *error) {
+                                       int32_t *capturing, gdnrt_error *error) {
   return guarded(error, [&]() -> Status {
     if (!device)
       return nullPointer("device");
