@@ -211,6 +211,19 @@ def check_tracing(check: Check, device: str) -> None:
     torch.cuda.synchronize()
     same = all(torch.equal(a, b) for a, b in zip(found, step(**given), strict=True))
     check.that("CUDA graph", same)
+    # Another graph on a stream of its own, replayed behind a call that needs more memory.
+    other = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(other):
+        found = step(**given)
+    wanted = [x.clone() for x in step(**given)]
+    with torch.cuda.stream(stream):
+        step(**draw((4, 2048, 2, 2, 128, 128), device))
+    torch.cuda.synchronize()
+    other.replay()
+    graph.replay()
+    torch.cuda.synchronize()
+    same = all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
+    check.that("CUDA graphs keep their memory", same)
 
 
 def milliseconds(run, repeats: int = 50) -> float:
