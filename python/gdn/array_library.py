@@ -12,6 +12,7 @@ _constants = threading.local()
 
 
 _MOST_CONSTANTS = 256
+_LARGEST = 2**31 - 1
 
 
 class NumpyArrays:
@@ -40,6 +41,10 @@ class NumpyArrays:
 
     def dtype_of(self, array) -> str:
         return str(array.dtype)
+
+    def ids(self, array):
+        """Slots as i32. What no i32 holds is no slot, and must not become one."""
+        return np.clip(array, -1, _LARGEST).astype(np.int32)
 
     def has_unit_stride(self, array) -> bool:
         """Whether the last dimension is contiguous."""
@@ -119,6 +124,11 @@ class TorchArrays:
 
     def dtype_of(self, array) -> str:
         return str(array.dtype).removeprefix("torch.")
+
+    def ids(self, array):
+        if array.dtype == self.torch.int32:
+            return array
+        return array.clamp(-1, _LARGEST).to(self.torch.int32)
 
     def has_unit_stride(self, array) -> bool:
         return array.shape[-1] < 2 or array.stride(-1) == 1

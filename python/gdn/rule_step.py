@@ -54,8 +54,8 @@ def gated_delta_step(
         _check(arrays, name, array, shape, None)
     io = arrays.dtype_of(v)
     place = _Place(states, slots, write_slots, out, null_slot)
-    if any(arrays.dtype_of(array) not in (io, "bfloat16", "float16") for array in (a, b)):
-        # The kernel reads them in the type of v, which has fewer digits.
+    if io != "float32" and any(arrays.dtype_of(array) != io for array in (a, b)):
+        # The kernel reads them in the type of v, which has fewer digits or less range.
         made = arrays.ready_gates(a, b, A_log, dt_bias)
         given = dict(zip(("log_decay", "beta"), made, strict=True))
         return _run(arrays, "ready", (q, k, v), given, place, scale, l2norm, False, runtime)
@@ -171,10 +171,10 @@ def _run(arrays, layout, inputs, gates, place, scale, l2norm, allow_neg_eigval, 
             raise ValueError(f"{name}: expected a contiguous last dimension, got another stride")
     factor = 1.0 if scale is None else scale * key_dim**0.5
     is_other = abs(factor - 1) > 1e-9
-    ids = arrays.rows_apart(arrays.cast(slots, "int32"))
+    ids = arrays.rows_apart(arrays.ids(slots))
     targets = ids
     if write_slots is not None:
-        targets = arrays.rows_apart(arrays.cast(write_slots, "int32"))
+        targets = arrays.rows_apart(arrays.ids(write_slots))
     given = gates | {
         # Ahead of the kernel, so that what it gives is in range; lengths are lost there.
         "q": arrays.cast(q * factor, io) if is_other and not l2norm else arrays.rows_apart(q),

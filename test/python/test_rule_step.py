@@ -117,7 +117,8 @@ def test_other_slots_are_written(runtime):
 def test_skipped_sequences_are_zeros(runtime):
     rng = np.random.default_rng(3)
     states = rng.standard_normal((SLOTS, HV, DV, DK)).astype(np.float32)
-    slots = np.array([-1, 3, SLOTS, 0], np.int32)
+    # The third would be slot 4 in 32 bits.
+    slots = np.array([-1, 3, 2**32 + 4, 0])
     given, before = draw(rng, 4), states.copy()
     given["v"][0] = np.nan
     out = gated_delta_step(**given, states=states, slots=slots, null_slot=0, runtime=runtime)

@@ -51,8 +51,10 @@ def strengths(beta: Tensor, use_beta_sigmoid_in_kernel: bool, allow_neg_eigval: 
     return 2 * beta if allow_neg_eigval else beta
 
 
-def decays(g: Tensor, A_log: Tensor, dt_bias: Tensor | None) -> Tensor:
+def decays(g: Tensor, A_log: Tensor | None, dt_bias: Tensor | None) -> Tensor:
     """The logarithm of the decay of raw gates [.., Hv] or [.., Hv, dk]."""
+    if A_log is None:
+        raise ValueError("A_log: expected a tensor with use_gate_in_kernel, got None")
     raw, rate = g.float(), -A_log.float().exp().reshape(-1)
     if dt_bias is not None:
         raw = raw + dt_bias.float().reshape(raw.shape[2:])

@@ -30,8 +30,6 @@ def fused_recurrent_kda(
     bounded decays (lower_bound) and strengths above 1."""
     check_others("fused_recurrent_kda", {"lower_bound": lower_bound, **others})
     if use_gate_in_kernel:
-        if A_log is None:
-            raise ValueError("A_log: expected a tensor with use_gate_in_kernel, got None")
         g = decays(g, A_log, dt_bias)
     return run(
         q,

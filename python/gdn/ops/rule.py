@@ -37,8 +37,6 @@ def chunk_gated_delta_rule(
     such as cp_context and head_first; ImageNotFoundError where no image is there."""
     check_others("chunk_gated_delta_rule", others)
     if use_gate_in_kernel:
-        if A_log is None:
-            raise ValueError("A_log: expected a tensor with use_gate_in_kernel, got None")
         g = decays(g, A_log, dt_bias)
     beta = strengths(beta, use_beta_sigmoid_in_kernel, allow_neg_eigval)
     return run(
@@ -86,8 +84,6 @@ def fused_recurrent_gated_delta_rule(
     if g is None:
         g = v.new_zeros(v.shape[:3], dtype=torch.float32)
     elif use_gate_in_kernel:
-        if A_log is None:
-            raise ValueError("A_log: expected a tensor with use_gate_in_kernel, got None")
         g = decays(g, A_log, dt_bias)
     if gk is not None:
         g = g.float()[..., None] + gk.float()
