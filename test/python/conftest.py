@@ -2,6 +2,7 @@
 """Shared fixtures: where the sources and the built tools are, and the driver that runs PTX on
 the CPU. With --sanitized, what would load the library into Python is skipped."""
 
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -94,3 +95,12 @@ def tool(
         return subprocess.run(command, input=stdin, text=True, capture_output=True, timeout=300)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def compiler_on_path(build_dir, tmp_path_factory):
+    """gdn-compile on the PATH, and a cache of the module's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{build_dir / 'bin'}:{os.environ['PATH']}")
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield

@@ -3,7 +3,6 @@
 
 import importlib
 import importlib.util
-import os
 from itertools import pairwise
 
 import numpy as np
@@ -20,13 +19,7 @@ def runtime(build_dir):
     return Runtime(build_dir / "lib/libgdnrt.so")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def compiler(build_dir, tmp_path_factory):
-    """gdn-compile on the PATH, and a cache of this test's own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", f"{build_dir / 'bin'}:{os.environ['PATH']}")
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
+pytestmark = pytest.mark.usefixtures("compiler_on_path")
 
 
 def recurrence(q, k, v, log_decay, beta, scale, state):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Steps of a token on states in place, with arrays of NumPy, against float64."""
 
-import os
-
 import numpy as np
 import pytest
 
@@ -17,13 +15,7 @@ def runtime(build_dir):
     return Runtime(build_dir / "lib/libgdnrt.so")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def compiler(build_dir, tmp_path_factory):
-    """gdn-compile on the PATH, and a cache of this test's own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", f"{build_dir / 'bin'}:{os.environ['PATH']}")
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
+pytestmark = pytest.mark.usefixtures("compiler_on_path")
 
 
 def draw(rng, rows, io=np.float32):
