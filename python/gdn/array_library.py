@@ -36,6 +36,10 @@ class NumpyArrays:
         """Flags that nobody writes."""
         return np.ones(count, bool)
 
+    def floats(self, values: tuple[float, ...]):
+        """Numbers of f32 that nobody writes."""
+        return np.asarray(values, np.float32)
+
     def cast(self, array, dtype: str):
         return array.astype(_numpy_type(dtype), copy=False)
 
@@ -103,6 +107,12 @@ class TorchArrays:
         return self._constant(
             ("trues", count),
             lambda options: self.torch.ones(count, dtype=self.torch.bool, **options),
+        )
+
+    def floats(self, values: tuple[float, ...]):
+        return self._constant(
+            ("floats", values),
+            lambda options: self.torch.tensor(values, dtype=self.torch.float32, **options),
         )
 
     def _constant(self, key, make):

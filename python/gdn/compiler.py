@@ -30,6 +30,10 @@ class CompileError(RuntimeError):
     """gdn-compile failed, or there is none. The message is what it said."""
 
 
+class Layer(str):
+    """The text of a layer in the gdn dialect, as a .mlir file has it."""
+
+
 def cache_folder() -> Path:
     """$XDG_CACHE_HOME/gdn, or ~/.cache/gdn."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gdn"
@@ -61,7 +65,7 @@ def find_ptxas() -> Path | None:
 
 
 def compile(
-    config: Mapping[str, object] | str | os.PathLike[str],
+    config: Mapping[str, object] | Layer | str | os.PathLike[str],
     targets: str | Iterable[str] = "native",
     *,
     engine: str | None = None,
@@ -74,12 +78,13 @@ def compile(
 ) -> Path:
     """The path of an image for a model, compiled unless it is in the cache.
 
-    `config` is a Hugging Face configuration as a mapping or the path of its config.json, or
-    the name of a preset. `targets` are names of GPUs ("sm_90a") and CPUs ("x86-64-v3",
-    "native"). `engine` is what serves the layers: "vllm", "sglang", "pymllm" or "c". `io`,
-    `state` and `verify` are the options of gdn-compile of these names; `options` are others,
-    as on its command line. `cache` is a folder, by default `cache_folder()`. Progress is shown
-    where standard error is a terminal, unless `progress` says otherwise.
+    `config` is a Hugging Face configuration as a mapping or the path of its config.json, the name
+    of a preset, or a layer in the gdn dialect: the path of a .mlir file, or a `Layer`. `targets`
+    are names of GPUs ("sm_90a") and CPUs ("x86-64-v3", "native"). `engine` is what serves the
+    layers: "vllm", "sglang", "pymllm" or "c". `io`, `state` and `verify` are the options of
+    gdn-compile of these names; `options` are others, as on its command line. `cache` is a folder,
+    by default `cache_folder()`. Progress is shown where standard error is a terminal, unless
+    `progress` says otherwise.
 
     Raises CompileError with what gdn-compile said, and keeps nothing then.
     """
@@ -99,8 +104,9 @@ def compile(
             return path
         with tempfile.TemporaryDirectory(dir=images) as work:
             if text is not None:
-                source = ["--config", str(Path(work) / "config.json")]
-                Path(source[1]).write_text(text)
+                file = Path(work) / ("layer.mlir" if isinstance(text, Layer) else "config.json")
+                file.write_text(text)
+                source = [str(file)] if isinstance(text, Layer) else ["--config", str(file)]
             made = Path(work) / "image.gdnk"
             command = [str(tool), *source, *arguments, f"--cache={folder}", "-o", str(made)]
             _run(command, "gdn: compiling for " + ", ".join(_names(targets)), progress)
@@ -126,20 +132,24 @@ def _arguments(targets, engine, io, state, verify, options) -> list[str]:
 
 
 def _source(config) -> tuple[str | None, list[str]]:
-    """The text of a configuration, or None and the option that names a preset."""
+    """The text of a configuration or a layer, or None and the option that names a preset."""
+    if isinstance(config, Layer):
+        return config, []
     if isinstance(config, Mapping):
         return json.dumps(config, indent=1), []
     if isinstance(config, str) and not Path(config).exists() and "/" not in config:
         return None, [f"--preset={config}"]
     path = Path(config)
-    return (path / "config.json" if path.is_dir() else path).read_text(), []
+    text = (path / "config.json" if path.is_dir() else path).read_text()
+    return Layer(text) if path.suffix == ".mlir" else text, []
 
 
 def _key(tool: Path, text: str | None, source: list[str], arguments: list[str]) -> str:
     """Of the files of the compiler and of ptxas, and of all that the compiler is given."""
     assembler = find_ptxas() or shutil.which("ptxas")
     programs = [_identity(Path(path)) for path in (tool, assembler) if path]
-    what = json.dumps([programs, text or "", source, arguments, sys.platform])
+    kind = type(text).__name__ if isinstance(text, Layer) else ""
+    what = json.dumps([programs, text or "", kind, source, arguments, sys.platform])
     # "native" means this machine's processor.
     if any("native" in argument for argument in arguments):
         what += _processor()

@@ -11,7 +11,8 @@ docs/spec/delta_rule.md has the mathematics.
 from __future__ import annotations
 
 from .array_library import library_of
-from .rule_kernels import call_of, kind_of
+from .kernel_calls import call_of
+from .rule_kernels import kind_of
 from .runtime import Runtime
 
 _FLOATS = ("float32", "bfloat16", "float16")

@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The kernels of the bare rule: which image has them, and calls that are made once for each
-thread and stream, since a call holds the memory that its kernel works in."""
+"""Which image has the kernels of a bare rule."""
 
 from __future__ import annotations
 
-import threading
+from pathlib import Path
 from typing import NamedTuple
 
 from . import compiler, images, targets
-from .call import Call
-from .runtime import Device, Image, Runtime
-
-# Types as options of gdn-compile name them.
-_SHORT = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
+from .kernel_calls import SHORT_TYPES
+from .runtime import Device
 
 
 class RuleKind(NamedTuple):
@@ -26,6 +22,31 @@ class RuleKind(NamedTuple):
     io: str
     state: str
     layout: str  # "ready", or "gated": decays and strengths are made by the kernel
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return self.io, self.state
+
+    def image_path(self, device: Device) -> Path:
+        """A prebuilt image, or else one that is compiled, or is in the cache."""
+        config = self.config()
+        types = {"io": SHORT_TYPES[self.io], "state": SHORT_TYPES[self.state]}
+        try:
+            return images.find(
+                config, device, layout=self.layout, outputs="core", l2norm=self.l2norm, **types
+            )
+        except images.ImageNotFoundError:
+            try:
+                compiler.find_tool()
+            except compiler.CompileError:
+                pass
+            else:
+                options = [f"--layout={self.layout}", "--outputs=core"]
+                options += ["--l2norm"] * self.l2norm
+                return compiler.compile(
+                    config, targets.run_by(device)[0], engine="c", options=options, **types
+                )
+            raise
 
     def config(self) -> dict[str, object]:
         """A configuration of layers with this rule. Numbers of heads are symbols of an image, and
@@ -77,103 +98,3 @@ def kind_of(
     """The kind that serves heads of these sizes."""
     sizes = (-(-size // UNIT) * UNIT for size in (key_dim, value_dim))
     return RuleKind(*sizes, per_channel, doubled_beta, l2norm, io, state, layout)
-
-
-def has_kernels(kind: RuleKind) -> bool:
-    """Whether types are ones that kernels have."""
-    return kind.io in _SHORT and kind.state in _SHORT
-
-
-def find_refusal(
-    kind: RuleKind, device: tuple[str, int], runtime: Runtime | None = None
-) -> str | None:
-    """Why there is no image of that kind for a device, or None if there is one. It is found or
-    compiled, and loaded, the first time."""
-    if not has_kernels(kind):
-        return f"types: expected {', '.join(_SHORT)}, got {kind.io} and {kind.state}"
-    key = (runtime, device, kind)
-    if key not in _refusals:
-        try:
-            with _lock:
-                _image(_device(runtime, device), kind)
-            _refusals[key] = None
-        except (ValueError, LookupError, RuntimeError, OSError, ImportError) as error:
-            _refusals[key] = f"{type(error).__name__}: {error}"
-    return _refusals[key]
-
-
-_lock = threading.Lock()
-_runtime: list[Runtime] = []
-_devices: dict[tuple, Device] = {}
-_images: dict[tuple, Image] = {}
-_refusals: dict[tuple, str | None] = {}
-_calls = threading.local()
-
-
-def call_of(
-    kind: RuleKind,
-    entry: str,
-    device: tuple[str, int],
-    stream: object,
-    runtime: Runtime | None,
-    null_slot: int = -1,
-    capturing: bool = False,
-) -> Call:
-    """The call of an entry ("prefill" or "decode") on a device ("cpu" or "cuda", ordinal). On a
-    stream that is `capturing` it is the thread's last one, whatever the stream: the memory to work
-    in cannot be taken there."""
-    made = _calls.__dict__.setdefault("made", {})
-    if kind.io not in _SHORT or kind.state not in _SHORT:
-        raise ValueError(f"types: expected {', '.join(_SHORT)}, got {kind.io} and {kind.state}")
-    last = (runtime, device, kind, entry, null_slot)
-    key = (*last, stream)
-    if key not in made and capturing and last in made:
-        key = last
-    if key not in made:
-        with _lock:
-            place = _device(runtime, device)
-            image = _image(place, kind)
-        made[key] = Call(place.kernel(image, entry), null_slot=null_slot)
-    if not capturing:
-        made[last] = made[key]
-    return made[key]
-
-
-def _device(runtime: Runtime | None, device: tuple[str, int]) -> Device:
-    if runtime is None:
-        if not _runtime:
-            _runtime.append(Runtime())
-        runtime = _runtime[0]
-    key = (runtime, device)
-    if key not in _devices:
-        kind, ordinal = device
-        _devices[key] = runtime.device(num_workers=0) if kind == "cpu" else runtime.cuda(ordinal)
-    return _devices[key]
-
-
-def _image(device: Device, kind: RuleKind) -> Image:
-    key = (device, kind)
-    if key not in _images:
-        _images[key] = device._runtime.image(_path(device, kind))
-    return _images[key]
-
-
-def _path(device: Device, kind: RuleKind):
-    """A prebuilt image, or else one that is compiled, or is in the cache."""
-    config = kind.config()
-    types = {"io": _SHORT[kind.io], "state": _SHORT[kind.state]}
-    try:
-        return images.find(
-            config, device, layout=kind.layout, outputs="core", l2norm=kind.l2norm, **types
-        )
-    except images.ImageNotFoundError:
-        try:
-            compiler.find_tool()
-        except compiler.CompileError:
-            pass
-        else:
-            options = [f"--layout={kind.layout}", "--outputs=core", *["--l2norm"] * kind.l2norm]
-            return compiler.compile(
-                config, targets.run_by(device)[0], engine="c", options=options, **types
-            )
-        raise

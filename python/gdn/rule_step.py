@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .array_library import library_of
-from .rule_kernels import UNIT, call_of, kind_of
+from .kernel_calls import call_of
+from .rule_kernels import UNIT, kind_of
 from .runtime import Runtime
 
 _FLOATS = ("float32", "bfloat16", "float16")

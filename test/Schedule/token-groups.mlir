@@ -3,8 +3,9 @@
 // A program of token-wise work whose last axis is pieces of tokens (`token_pieces`): four of them
 // go to the warps, each with the tokens of its own coordinate; a loop may carry tiles, and what is
 // read is asked for first. More than two warps are for few tokens, and have registers of twice
-// as many. Left alone are a program with a sum over tokens, one that does not say that its last
-// axis is pieces, and one with more of them than a block takes.
+// as many. The whole program of a kernel without a rule has a warp for each block. Left alone are a
+// program with a sum over tokens, one with more pieces than a block takes, a stage whose last axis is
+// no pieces, and a convolution whose bias is computed.
 //
 // RUN: gdn-opt %s -gdn-schedule-token-groups -gdn-gpu-check | FileCheck %s
 
@@ -108,12 +109,60 @@ func.func @sums(%T: index, %x: memref<?x64xf32>)
   return
 }
 
-// CHECK-LABEL: func.func @four_heads(
-//  CHECK-SAME:   attributes {gdn_tile.stage = {grid = ["T", "4"], symbols = ["T"]}}
+// CHECK-LABEL: func.func @whole(
+//  CHECK-SAME:   %[[BIAS:[a-z0-9]+]]: memref<64xf32>
+//  CHECK-SAME:   threads = 32 : i64}, gdn_tile.stage = {grid = ["T", "4"], symbols = ["T"]}
+//       CHECK:   gdn_gpu.each_warp 0 for 1 {
+//   CHECK-DAG:     %[[T:.+]] = gdn_gpu.block_id 0
+//   CHECK-DAG:     %[[H:.+]] = gdn_gpu.block_id 1
+//       CHECK:     %[[B:.+]] = gdn_gpu.load %[[BIAS]]{{.*}}<64xf32, #gdn_gpu.per_column
+//       CHECK:     %[[Y:.+]], %{{.+}} = gdn_gpu.conv1d %{{.+}}, %{{.+}}, %{{.+}} bias(%[[B]] :
+//       CHECK:     gdn_gpu.store %[[Y]], %{{.+}}[%[[T]], %[[H]], %c0]
+func.func @whole(%T: index, %bias: memref<64xf32>, %x: memref<?x4x64xf32>)
+    attributes {gdn_tile.stage = {grid = ["T", "4"], symbols = ["T"]}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : f32
+  %t = gdn_tile.block_id 0
+  %h = gdn_tile.block_id 1
+  %b = gdn_tile.load %bias[%c0] dims [0] : memref<64xf32>, vector<64xf32>
+  %weight = gdn_tile.fill %one : f32 -> vector<2x64xf32>
+  %window = gdn_tile.fill %one : f32 -> vector<1x64xf32>
+  %in = gdn_tile.load %x[%t, %h, %c0] dims [0, 2] : memref<?x4x64xf32>, vector<1x64xf32>
+  %y, %next = gdn_tile.conv1d %in, %window, %weight bias(%b : vector<64xf32>) valid(%c1) : vector<1x64xf32>, vector<1x64xf32>, vector<2x64xf32>
+  gdn_tile.store %y, %x[%t, %h, %c0] dims [0, 2] : vector<1x64xf32>, memref<?x4x64xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @bias_of_another_type(
+//   CHECK-NOT:   gdn_gpu
+//       CHECK:   gdn_tile.block_id 0
+func.func @bias_of_another_type(%T: index, %bias: memref<64xbf16>, %x: memref<?x64xf32>)
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : f32
+  %t = gdn_tile.block_id 0
+  %narrow = gdn_tile.load %bias[%c0] dims [0] : memref<64xbf16>, vector<64xbf16>
+  %b = gdn_tile.map_rows %narrow : vector<64xbf16> -> vector<64xf32> {
+  ^bb0(%i: index, %v: bf16):
+    %r = arith.extf %v : bf16 to f32
+    gdn_tile.yield %r : f32
+  }
+  %weight = gdn_tile.fill %one : f32 -> vector<2x64xf32>
+  %window = gdn_tile.fill %one : f32 -> vector<1x64xf32>
+  %in = gdn_tile.load %x[%t, %c0] dims [0, 1] : memref<?x64xf32>, vector<1x64xf32>
+  %y, %next = gdn_tile.conv1d %in, %window, %weight bias(%b : vector<64xf32>) valid(%c1) : vector<1x64xf32>, vector<1x64xf32>, vector<2x64xf32>
+  gdn_tile.store %y, %x[%t, %c0] dims [0, 1] : vector<1x64xf32>, memref<?x64xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @stage(
+//  CHECK-SAME:   attributes {gdn_tile.stage = {grid = ["T", "4"], stage_of = "whole", symbols = ["T"], variant = "staged"}}
 //   CHECK-NOT:   gdn_gpu
 //       CHECK:   gdn_tile.block_id 1
-func.func @four_heads(%T: index, %x: memref<?x4x64xf32>)
-    attributes {gdn_tile.stage = {grid = ["T", "4"], symbols = ["T"]}} {
+func.func @stage(%T: index, %x: memref<?x4x64xf32>)
+    attributes {gdn_tile.stage = {grid = ["T", "4"], stage_of = "whole", symbols = ["T"], variant = "staged"}} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.block_id 0
   %h = gdn_tile.block_id 1

@@ -379,14 +379,18 @@ def ScheduleTokenGroups
     norm is a sum over lanes. A block issues all its loads before it uses any
     result of them. Loops may carry tiles.
 
+    Takes in the same way the whole program of a kernel without a rule, such as
+    a convolution or a norm alone: each block is one warp.
+
     **Runs after** `convert-gdn-to-tile` with `chunk-stages=staged` and
     `gdn-tile-fuse-rows`; **before** `gdn-drop-unscheduled`.
 
     **Needs**: tile programs, a value head per block.
 
-    **Leaves**: programs of `gdn_gpu` for those, with the grid without its last
-    axis. Other tile programs are left alone, and so are programs with a bias of
-    a convolution or with tiles of more than 64 elements per lane.
+    **Leaves**: programs of `gdn_gpu` for those; of pieces, with the grid without
+    its last axis. Other tile programs are left alone, and so are programs with
+    tiles of more than 64 elements per lane, or with a bias of a convolution
+    that is not of f32 in memory.
 
     **Numerics**: sums over rows are reordered, in an order that depends on the
     number of columns alone.

@@ -20,11 +20,14 @@ gpu::RowsAttr gdn::getWarpRows(MLIRContext *context, int64_t columns) {
                             std::min<int64_t>(vector, 8));
 }
 
-/// True if some body uses the whole of a rank-1 tile as one row.
+/// True if some body uses the whole of a rank-1 tile as one row, or a
+/// convolution does.
 static bool isRow(Value tile) {
   return llvm::any_of(tile.getUsers(), [&](Operation *user) {
     if (!isa<tile::TileDialect>(user->getDialect()))
       return true;
+    if (auto conv = dyn_cast<tile::Conv1dOp>(user))
+      return conv.getBias() == tile;
     // An elementwise map of a row makes a row.
     auto map = dyn_cast<tile::MapRowsOp>(user);
     return map && llvm::any_of(map.getResults(), [](Value result) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn-schedule-token-groups: a warp for each group of tokens. See Passes.td.
+// gdn-schedule-token-groups: a warp for each group of tokens, or for each block
+// of a program without a rule. See Passes.td.
 #include "Kernel/FragmentEmitter.h"
 #include "Kernel/OperandRoles.h"
 
@@ -37,8 +38,11 @@ int64_t countLaneElements(VectorType tile) {
 
 class TokenGroupsKernel {
 public:
-  TokenGroupsKernel(func::FuncOp source, int64_t numWarps)
-      : source(source), numWarps(numWarps), b(source.getContext()) {}
+  /// The warps of a block have a coordinate each on the last axis of the grid
+  /// if `hasPieces`; else there is one warp.
+  TokenGroupsKernel(func::FuncOp source, int64_t numWarps, bool hasPieces)
+      : source(source), numWarps(numWarps), hasPieces(hasPieces),
+        b(source.getContext()) {}
   void emit(int64_t minBlocks);
 
 private:
@@ -53,11 +57,12 @@ private:
 
   func::FuncOp source;
   int64_t numWarps;
+  bool hasPieces;
   OpBuilder b;
   IRMapping scalars;
   std::optional<FragmentEmitter> warp;
-  Value group; // the warp's coordinate on the last axis
-  int64_t lastAxis = 0;
+  Value group; // the warp's coordinate on the last axis, where it has one
+  int64_t lastAxis = -1;
 };
 
 struct ScheduleTokenGroups final
@@ -67,16 +72,18 @@ struct ScheduleTokenGroups final
   void runOnOperation() override {
     for (auto func :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
-      if (!takesPieces(func))
+      const bool hasPieces = takesPieces(func);
+      if (!hasPieces && !isWithoutRule(func))
         continue;
-      const int64_t numWarps = tile::StageFields(func).getTokenPieces();
+      const int64_t numWarps =
+          hasPieces ? tile::StageFields(func).getTokenPieces() : 1;
       // Wide tiles need the registers of twice as many warps. So do short
       // pieces, which have a loop of few turns that is unrolled; they are for
       // few tokens, which do not fill a multiprocessor.
       int64_t share = isWide(func) ? 2 : 1;
       if (numWarps > longPieceWarps)
         share *= 2;
-      TokenGroupsKernel(func, numWarps)
+      TokenGroupsKernel(func, numWarps, hasPieces)
           .emit(std::max<int64_t>(1, warps / share / numWarps));
       ++numKernels;
     }
@@ -85,8 +92,24 @@ struct ScheduleTokenGroups final
   /// Whether a block can have a warp for each piece of tokens.
   static bool takesPieces(func::FuncOp func) {
     const int64_t pieces = tile::StageFields(func).getTokenPieces();
-    if (pieces == 0 || pieces > maxWarps)
+    return pieces != 0 && pieces <= maxWarps && isKnown(func);
+  }
+
+  /// Whether the function is the whole program of a kernel that computes, and
+  /// has no rule: a convolution, a norm, gates.
+  static bool isWithoutRule(func::FuncOp func) {
+    tile::StageFields stage(func);
+    if (!stage.getGrid() || stage.getStageOf() || stage.getTokenPieces() != 0 ||
+        gpu::KernelFields(func))
       return false;
+    bool computes = false;
+    func.walk([&](Operation *op) {
+      computes |= isa<tile::MapRowsOp, tile::Conv1dOp>(op);
+    });
+    return computes && isKnown(func);
+  }
+
+  static bool isKnown(func::FuncOp func) {
     WalkResult walk = func.walk([&](Operation *op) {
       return isKnown(op) ? WalkResult::advance() : WalkResult::interrupt();
     });
@@ -108,7 +131,9 @@ struct ScheduleTokenGroups final
     if (op->getParentOfType<tile::MapRowsOp>() ||
         op->hasTrait<OpTrait::ConstantLike>())
       return true;
-    if (auto conv = dyn_cast<tile::Conv1dOp>(op); conv && conv.getBias())
+    // A bias is a row that lies in memory as the convolution takes it.
+    if (auto conv = dyn_cast<tile::Conv1dOp>(op);
+        conv && conv.getBias() && !conv.getBias().getDefiningOp<tile::LoadOp>())
       return false;
     auto fits = [](Type type) {
       auto tile = dyn_cast<VectorType>(type);
@@ -212,8 +237,10 @@ void TokenGroupsKernel::emit(int64_t minBlocks) {
   fields.setMinBlocks(minBlocks);
   // Some types and dimensions take a few registers more.
   kernel->setAttr("gdn_gpu.fewer_blocks", b.getUnitAttr());
-  lastAxis = tile::StageFields(source).getGrid().size() - 1;
-  tile::StageFields(kernel).leaveTokenPieces();
+  if (hasPieces) {
+    lastAxis = tile::StageFields(source).getGrid().size() - 1;
+    tile::StageFields(kernel).leaveTokenPieces();
+  }
   auto each = gpu::EachWarpOp::create(b, loc, TypeRange(), 0, numWarps);
   func::ReturnOp::create(b, loc);
   b.createBlock(&each.getBody(), {}, b.getIndexType(), loc);

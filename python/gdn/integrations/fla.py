@@ -19,9 +19,10 @@ from __future__ import annotations
 import torch
 from fla import backends
 
+from ..kernel_calls import find_refusal
 from ..ops import chunk_gated_delta_rule
 from ..ops.arguments import refusal_of
-from ..rule_kernels import find_refusal, kind_of
+from ..rule_kernels import kind_of
 
 
 class GdnBackend(backends.BaseBackend):

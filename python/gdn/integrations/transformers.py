@@ -18,9 +18,10 @@ import sys
 
 import torch
 
+from ..kernel_calls import find_refusal
 from ..ops import chunk_gated_delta_rule
 from ..ops.step import delta_step
-from ..rule_kernels import UNIT, find_refusal, kind_of
+from ..rule_kernels import UNIT, kind_of
 
 logger = logging.getLogger(__name__)
 

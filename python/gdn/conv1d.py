@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The causal convolution of a layer as a function of arrays: NumPy's, or tensors of PyTorch. States
+stay where they are.
+
+    y = causal_conv1d(x, weight, states, slots, cu_seqlens=cu_seqlens)
+
+docs/spec/conv1d.md has the mathematics.
+"""
+
+from __future__ import annotations
+
+from .array_library import library_of
+from .kernel_calls import call_of
+from .op_kernels import ConvKind
+from .runtime import Runtime
+
+# Channels of a tile: the most that divide them all.
+_TILES = (64, 32, 16, 8)
+_FLOATS = ("float32", "bfloat16", "float16")
+
+
+def causal_conv1d(
+    x,
+    weight,
+    states,
+    slots,
+    *,
+    bias=None,
+    cu_seqlens=None,
+    has_initial=None,
+    write_slots=None,
+    activation: str = "silu",
+    out=None,
+    null_slot: int = -1,
+    runtime: Runtime | None = None,
+):
+    """For each token t and channel c of a sequence: `y[t, c] = act(bias[c] + sum_j weight[c, j]
+    x[t - K + 1 + j, c])`. What precedes the sequence is `states[slots[n], c]`, and the last K - 1
+    inputs go to `states[write_slots[n], c]`, by default to where they came from.
+
+    x [T, D], states [P, D, K - 1], oldest input first, with any strides, and weight [D, K], K from
+    2 to 8, are of f32, bf16 or f16; D is a multiple of 8. slots and write_slots [N] are integers.
+    Sequence n has the tokens cu_seqlens[n] to cu_seqlens[n + 1] (integers [N + 1]); without
+    `cu_seqlens` there are as many tokens as slots. `has_initial` [N], of bool, says which sequences
+    have a state, by default all; it goes with cu_seqlens. bias [D] is of any type. `activation` is
+    "silu" or "identity". A sequence whose slot is `null_slot`, negative or not below P is skipped:
+    its results are zeros.
+
+    Returns y [T, D] in the type of x, `out` if it is given. Raises ValueError for arrays that do
+    not go together, CompileError where no kernel is there and none can be compiled.
+    """
+    arrays = library_of(x)
+    kind = _kind(arrays, x, weight, states, bias, activation)
+    tokens, channels = map(int, x.shape)
+    count = int(slots.shape[0]) if cu_seqlens is None else int(cu_seqlens.shape[0]) - 1
+    if cu_seqlens is None and has_initial is not None:
+        raise ValueError("has_initial: expected None without cu_seqlens, got an array")
+    io = kind.io
+    for name, array, shape, types in (
+        ("x", x, [count if cu_seqlens is None else tokens, channels], _FLOATS),
+        ("slots", slots, [count], None),
+        ("write_slots", write_slots, [count], None),
+        ("has_initial", has_initial, [count], ("bool",)),
+        ("bias", bias, [channels], None),
+        ("out", out, [tokens, channels], (io,)),
+    ):
+        _check(arrays, name, array, shape, types)
+    for name, array in (("slots", slots), ("write_slots", write_slots), ("cu_seqlens", cu_seqlens)):
+        if array is not None and "int" not in (found := arrays.dtype_of(array)):
+            raise ValueError(f"{name}: expected integers, got {found}")
+    if out is None:
+        out = (arrays.zeros if count == 0 else arrays.empty)((tokens, channels), io)
+    if tokens == 0 or count == 0:
+        return out
+    if not arrays.has_unit_stride(out):
+        raise ValueError("out: expected a contiguous last dimension, got another stride")
+    call = call_of(
+        kind,
+        "decode" if cu_seqlens is None else "prefill",
+        arrays.device,
+        arrays.stream,
+        runtime,
+        null_slot,
+        capturing=arrays.capturing,
+    )
+    ids = arrays.rows_apart(arrays.ids(slots))
+    tile = (channels // kind.channels, kind.channels)
+    given = {
+        "x": arrays.rows_apart(x).reshape(tokens, *tile),
+        "weight": arrays.rows_apart(weight),
+        "slots": ids,
+        "write_slots": ids if write_slots is None else arrays.rows_apart(arrays.ids(write_slots)),
+        "conv_pool": states,
+        "y": out.reshape(tokens, *tile),
+    }
+    if bias is not None:
+        given["bias"] = arrays.rows_apart(arrays.cast(bias, "float32"))
+    if cu_seqlens is not None:
+        given["cu_seqlens"] = arrays.rows_apart(arrays.cast(cu_seqlens, "int32"))
+        flags = arrays.trues(count) if has_initial is None else has_initial
+        given["has_initial"] = arrays.rows_apart(flags)
+    call(**given)
+    return out
+
+
+def _kind(arrays, x, weight, states, bias, activation: str) -> ConvKind:
+    for name, array, rank in (("x", x, 2), ("weight", weight, 2), ("states", states, 3)):
+        if len(array.shape) != rank:
+            raise ValueError(f"{name}: expected {rank} dimensions, got {list(array.shape)}")
+    channels = int(x.shape[1])
+    width = int(weight.shape[1])
+    if not 2 <= width <= 8:
+        raise ValueError(f"weight: expected the shape [D, K] with K from 2 to 8, got K = {width}")
+    for name, array, shape in (
+        ("weight", weight, [channels, width]),
+        ("states", states, [*states.shape[:1], channels, width - 1]),
+    ):
+        _check(arrays, name, array, shape, _FLOATS)
+    tile = next((size for size in _TILES if channels % size == 0), None)
+    if tile is None or channels == 0:
+        raise ValueError(f"x: expected a multiple of 8 channels, got {channels}")
+    if activation not in ("silu", "identity"):
+        raise ValueError(f"activation: expected silu or identity, got {activation}")
+    types = (arrays.dtype_of(array) for array in (x, states, weight))
+    return ConvKind(width, tile, activation, bias is not None, *types)
+
+
+def _check(arrays, name: str, array, shape: list[int], types: tuple[str, ...] | None) -> None:
+    if array is None:
+        return
+    if list(array.shape) != shape:
+        raise ValueError(f"{name}: expected the shape {shape}, got {list(array.shape)}")
+    if types is not None and (found := arrays.dtype_of(array)) not in types:
+        raise ValueError(f"{name}: expected {' or '.join(types)}, got {found}")

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The convolution as a function of arrays, on the CPU and as a GPU kernel that the PTX machine
+runs, against float64."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from gdn import Pool, Runtime
+from gdn.compiler import Layer, compile
+from gdn.conv1d import causal_conv1d
+from gdn.op_kernels import ConvKind
+
+TYPES = {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
+UNIT = {"float32": 2e-6, "bfloat16": 4e-3, "float16": 1e-3}
+SLOTS, NULL = 7, 4
+
+pytestmark = pytest.mark.usefixtures("compiler_on_path")
+
+
+@pytest.fixture(scope="module")
+def runtime(build_dir):
+    return Runtime(build_dir / "lib/libgdnrt.so")
+
+
+def draw(seed=0, lengths=(5, 0, 1, 33, 2, 3), channels=40, width=4, io="float32", bias=True):
+    """Sequences with a null slot, one that is out of range, tokens behind the last, and slots that
+    nobody uses full of NaN."""
+    rng = np.random.default_rng(seed)
+    tokens = sum(lengths) + 2
+    states = rng.standard_normal((SLOTS, channels, width - 1)).astype(TYPES[io])
+    slots = np.array([5, 0, NULL, 2, 6, SLOTS + 3][: len(lengths)], np.int32)
+    write_slots = np.array([5, 0, 1, 3, -1, 0][: len(lengths)], np.int32)
+    states[[1, 3, NULL]] = np.nan
+    return {
+        "x": rng.standard_normal((tokens, channels)).astype(TYPES[io]),
+        "weight": rng.standard_normal((channels, width)).astype(TYPES[io]),
+        "states": states,
+        "slots": slots,
+        "write_slots": write_slots,
+        "cu_seqlens": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
+        "has_initial": np.array([True, True, True, True, False, True][: len(lengths)]),
+        "bias": rng.standard_normal(channels).astype(np.float32) if bias else None,
+    }
+
+
+def expected(given, activation="silu", null=NULL):
+    """Results and states in float64."""
+    x, weight = (given[name].astype(np.float64) for name in ("x", "weight"))
+    bias = 0 if given["bias"] is None else given["bias"].astype(np.float64)
+    width, states = weight.shape[1], given["states"].astype(np.float64)
+    after, y = states.copy(), np.zeros_like(x)
+    bounds = given["cu_seqlens"]
+    is_live = [0 <= slot < SLOTS and slot != null for slot in given["slots"]]
+    for n, slot in enumerate(given["slots"]):
+        first, last = bounds[n], bounds[n + 1]
+        if first == last or not is_live[n]:
+            continue
+        window = states[slot].T if given["has_initial"][n] else np.zeros((width - 1, x.shape[1]))
+        row = np.concatenate([window, x[first:last]])
+        for t in range(last - first):
+            y[first + t] = bias + (weight.T * row[t : t + width]).sum(0)
+        target = given["write_slots"][n]
+        if 0 <= target < SLOTS and target != null:
+            after[target] = row[len(row) - width + 1 :].T
+    if activation == "silu":
+        y = y / (1 + np.exp(-y))
+    return y, after
+
+
+def check(got, states, given, io, activation="silu"):
+    want, after = expected(given, activation)
+    error = np.abs(got.astype(np.float64) - want).max() / np.abs(want).max()
+    assert error < UNIT[io], error
+    np.testing.assert_array_equal(states.astype(np.float64), after)
+
+
+def run(runtime, given, **options):
+    states = given["states"].copy()
+    arguments = {
+        name: x for name, x in given.items() if name not in ("x", "weight", "states", "slots")
+    }
+    got = causal_conv1d(
+        given["x"],
+        given["weight"],
+        states,
+        given["slots"],
+        null_slot=NULL,
+        runtime=runtime,
+        **arguments,
+        **options,
+    )
+    return got, states
+
+
+@pytest.mark.parametrize("io", TYPES)
+@pytest.mark.parametrize(("width", "channels"), [(4, 40), (2, 64), (3, 192), (8, 8)])
+def test_a_ragged_batch(runtime, io, width, channels):
+    given = draw(width, channels=channels, width=width, io=io)
+    check(*run(runtime, given), given, io)
+
+
+def test_without_bias_or_activation(runtime):
+    given = draw(1, bias=False)
+    got, states = run(runtime, given, activation="identity")
+    check(got, states, given, "float32", "identity")
+
+
+def test_states_of_other_strides_and_a_result_that_is_given(runtime):
+    given = draw(2)
+    # Positions innermost of a longer window, and rows that are parts of longer ones.
+    wide = np.full((SLOTS, 6, 40), 9.0, np.float32)
+    states = wide[:, 3:].transpose(0, 2, 1)
+    states[...] = given["states"]
+    rows = np.full((given["x"].shape[0], 50), np.nan, np.float32)
+    rows[:, 5:45] = given["x"]
+    out = np.full_like(given["x"], np.nan)
+    got = causal_conv1d(
+        rows[:, 5:45],
+        given["weight"],
+        states,
+        given["slots"],
+        **{name: given[name] for name in ("write_slots", "cu_seqlens", "has_initial", "bias")},
+        out=out,
+        null_slot=NULL,
+        runtime=runtime,
+    )
+    assert got is out
+    check(got, states, given, "float32")
+    assert (wide[:, :3] == 9).all()
+
+
+def test_a_token_for_each_slot_goes_as_a_ragged_batch_of_ones(runtime):
+    given = draw(3, lengths=(1, 1, 1, 1))
+    given["x"] = given["x"][:4]
+    want, after = run(runtime, given)
+    states = given["states"].copy()
+    got = causal_conv1d(
+        given["x"],
+        given["weight"],
+        states,
+        given["slots"],
+        bias=given["bias"],
+        write_slots=given["write_slots"],
+        null_slot=NULL,
+        runtime=runtime,
+    )
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(states, after)
+
+
+def test_a_sequence_in_pieces(runtime):
+    given = draw(4, lengths=(21,))
+    given["x"], given["write_slots"] = given["x"][:21], given["slots"]
+    want, after = run(runtime, given)
+    states, parts = given["states"].copy(), []
+    for first, last in ((0, 2), (2, 3), (3, 20), (20, 21)):
+        piece = given | {"x": given["x"][first:last], "states": states}
+        piece["cu_seqlens"] = np.array([0, last - first], np.int64)
+        got, states = run(runtime, piece)
+        parts.append(got)
+    np.testing.assert_array_equal(np.concatenate(parts), want)
+    np.testing.assert_array_equal(states, after)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": np.zeros((46, 44), np.float32)}, "weight: expected the shape .44, 4., got .40, 4."),
+        ({"weight": np.zeros((40, 9), np.float32)}, "K from 2 to 8, got K = 9"),
+        ({"states": np.zeros((7, 40, 4), np.float32)}, r"states: .*\[7, 40, 3\], got \[7, 40, 4\]"),
+        ({"slots": np.zeros(6, np.float32)}, "slots: expected integers, got float32"),
+        ({"slots": np.zeros(5, np.int32)}, r"slots: expected the shape \[6\], got \[5\]"),
+        ({"bias": np.zeros(3, np.float32)}, r"bias: expected the shape \[40\], got \[3\]"),
+        ({"x": np.zeros((46, 40), np.float64)}, "x: expected float32 or bfloat16 or float16"),
+        ({"cu_seqlens": None}, "has_initial: expected None without cu_seqlens"),
+    ],
+)
+def test_what_is_refused(runtime, change, message):
+    given = draw() | change
+    before = given["states"].copy()
+    with pytest.raises(ValueError, match=message):
+        run(runtime, given)
+    np.testing.assert_array_equal(given["states"], before)
+
+
+def test_channels_that_no_tile_divides(runtime):
+    with pytest.raises(ValueError, match="x: expected a multiple of 8 channels, got 12"):
+        run(runtime, draw(channels=12))
+
+
+@pytest.mark.parametrize(("io", "width", "channels"), [("bfloat16", 4, 192), ("float32", 3, 40)])
+def test_the_kernel_of_a_gpu(build_dir, ptx_driver, io, width, channels):
+    gpu = Runtime(build_dir / "lib/libgdnrt.so").cuda(driver=ptx_driver / "libcuda.so.1")
+    given = draw(5, channels=channels, width=width, io=io)
+    tile = 64 if channels % 64 == 0 else 8
+    layer = Layer(ConvKind(width, tile, "silu", True, io, io, io).layer())
+    image = gpu._runtime.image(compile(layer, "sm_90a", options=["--ptxas=none"]))
+    x = given["x"].reshape(-1, channels // tile, tile)
+    states = gpu.array(given["states"])
+    y = gpu.array(np.full(x.shape, np.nan, x.dtype))
+    names = ("weight", "bias", "cu_seqlens", "slots", "write_slots", "has_initial")
+    arrays = {name: gpu.array(given[name]) for name in names}
+    kernel = gpu.kernel(image, "prefill")
+    kernel.bind(x=gpu.array(x), y=y, conv_pool=Pool(states, NULL), **arrays).launch()
+    gpu.synchronize()
+    check(y.numpy().reshape(given["x"].shape), states.numpy(), given, io)
+
+    # A token for each slot.
+    given = draw(6, lengths=(1,) * 6, channels=channels, width=width, io=io)
+    given["x"], given["has_initial"] = given["x"][:6], np.ones(6, bool)
+    x, states = given["x"].reshape(-1, channels // tile, tile), gpu.array(given["states"])
+    y = gpu.array(np.full(x.shape, np.nan, x.dtype))
+    arrays = {name: gpu.array(given[name]) for name in ("weight", "bias", "slots", "write_slots")}
+    kernel = gpu.kernel(image, "decode")
+    kernel.bind(x=gpu.array(x), y=y, conv_pool=Pool(states, NULL), **arrays).launch()
+    gpu.synchronize()
+    check(y.numpy().reshape(given["x"].shape), states.numpy(), given, io)
