@@ -196,6 +196,22 @@ static void logLoaded(const Log &log, const LoadedKernel &loaded,
             : " ms");
 }
 
+Result<std::shared_ptr<LoadedKernel>>
+gdnrt::loadKernel(const gdnrt_device &device, const Image &image, size_t entry,
+                  std::optional<size_t> code) {
+  const Stopwatch watch;
+  auto loadedCode = device.device->load(image, entry, code);
+  if (!loadedCode.isOk())
+    return loadedCode.status();
+  auto loaded = std::make_shared<LoadedKernel>();
+  loaded->device = device.device;
+  loaded->entry = image.entries()[entry];
+  loaded->code = std::move(*loadedCode);
+  loaded->debugChecks = device.debugChecks;
+  logLoaded(device.log, *loaded, watch.milliseconds());
+  return loaded;
+}
+
 static Status createKernel(gdnrt_device *device, const gdnrt_image *image,
                            const char *entryName, std::optional<size_t> code,
                            gdnrt_kernel **kernel) {
@@ -210,18 +226,10 @@ static Status createKernel(gdnrt_device *device, const gdnrt_image *image,
   auto index = image->image->findEntry(entryName);
   if (!index.isOk())
     return index.status();
-  const Stopwatch watch;
-  auto loadedCode = device->device->load(*image->image, *index, code);
-  if (!loadedCode.isOk())
-    return loadedCode.status();
-  auto loaded = std::make_shared<LoadedKernel>();
-  loaded->device = device->device;
-  loaded->entry = image->image->entries()[*index];
-  loaded->code = std::move(*loadedCode);
-  loaded->debugChecks = device->debugChecks;
-  logLoaded(device->log, *loaded, watch.milliseconds());
-  *kernel = new gdnrt_kernel{std::move(loaded)};
-  return {};
+  auto loaded = loadKernel(*device, *image->image, *index, code);
+  if (loaded.isOk())
+    *kernel = new gdnrt_kernel{std::move(*loaded)};
+  return loaded.status();
 }
 
 gdnrt_status gdnrt_kernel_create(gdnrt_device *device, const gdnrt_image *image,

@@ -19,6 +19,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 
 struct gdnrt_image {
   std::shared_ptr<const gdnrt::Image> image;
@@ -62,6 +63,12 @@ inline Argument toArgument(const gdnrt_arg &arg) {
   result.nullSlot = arg.null_slot;
   return result;
 }
+
+/// Loads entry number `entry` of the image, or its code number `code`.
+Result<std::shared_ptr<LoadedKernel>> loadKernel(const gdnrt_device &device,
+                                                 const Image &image,
+                                                 size_t entry,
+                                                 std::optional<size_t> code);
 
 /// Copies the status into `error` if there is one.
 gdnrt_status report(const Status &status, gdnrt_error *error) noexcept;

@@ -11,6 +11,7 @@
 #include "gdn-c/attention.h"
 #include "gdn-c/batch_planner.h"
 #include "gdn-c/layer_shape.h"
+#include "gdn-c/rule.h"
 #include "gdn-c/runtime.h"
 #include "gdn-c/serving.h"
 #include "gdn-c/state_pool.h"
@@ -44,7 +45,8 @@
   X(gdnrt_attention_callbacks)                                                 \
   X(gdnrt_gdn_forward_metadata)                                                \
   X(gdnrt_state_pool_options)                                                  \
-  X(gdnrt_state_pool_info)
+  X(gdnrt_state_pool_info)                                                     \
+  X(gdnrt_rule_args)
 
 namespace gdnrt {
 
