@@ -174,7 +174,7 @@ def test_a_fact_that_no_image_has(folder):
         "qwen3-next-80b-a3b", "sm_90", engine="vllm", folder=folder
     ), error
     assert str(error) == (
-        "images: expected one for sm_90a, engine vllm, found none of 120\n"
+        "images: expected one for sm_90a, engine vllm, found none of 132\n"
         "  no image has norm_eps 0.001 with the rest\n"
         f"  nearest: {error.nearest.name}, with norm_eps 1e-06 where 0.001 is wanted\n"
         "  to make one: gdn-compile --config config.json --for=vllm --io=bf16 --state=f32"

@@ -30,7 +30,7 @@ class Form:
     name: str
     engine: str
     options: tuple[str, ...] = ()
-    # A decay per channel comes in the layouts separate and ready alone.
+    # A decay per channel comes in the layouts separate, gated and ready alone.
     per_channel: bool = True
 
 
@@ -47,6 +47,8 @@ FORMS = (
     # The rule alone.
     Form("rule", "vllm", _RULE),
     Form("rule-l2norm", "vllm", (*_RULE, "--l2norm")),
+    # With its gates, as engines' functions of a step of decode take them.
+    Form("gated-l2norm", "vllm", ("--layout=gated", "--outputs=core", "--l2norm")),
 )
 FORM_NAMES = tuple(form.name for form in FORMS)
 
