@@ -112,7 +112,10 @@ class TorchArrays:
     def floats(self, values: tuple[float, ...]):
         return self._constant(
             ("floats", values),
-            lambda options: self.torch.tensor(values, dtype=self.torch.float32, **options),
+            # Nothing is copied from the host, which a capture refuses.
+            lambda options: self.torch.cat(
+                [self.torch.full((1,), x, dtype=self.torch.float32, **options) for x in values]
+            ),
         )
 
     def _constant(self, key, make):

@@ -33,12 +33,17 @@
 #include "Recurrence/TokenBlock.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
+#include "gdn/Support/LinearForm.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace gdn;
+
+/// Tokens of a block in a kernel without sequences, such as a norm: enough for
+/// a load to have many bytes on their way.
+static constexpr int64_t tokensWithoutSequences = 4;
 
 /// Block after block of the tokens `from` to `to`. `start` holds the carried
 /// tiles before them; returns those after them.
@@ -130,7 +135,7 @@ SmallVector<Value> RecurrentKernel::emitSequenceTokens(TokenBlock &block,
                                                        Value r,
                                                        ArrayRef<Value> start) {
   if (!parts.cuSeqlens)
-    return block.emit(begin, index(1), start);
+    return block.emit(begin, parts.slots ? index(1) : sub(end, begin), start);
   if (parts.tokenSlots || goesTokenByToken()) {
     // Windows of the key head are the same for each of its value heads.
     SmallVector<Value> writers = tokenWriters;
@@ -311,6 +316,13 @@ LogicalResult RecurrentKernel::emit() {
   b.setInsertionPointToStart(&views.function.getBody().front());
   if (failed(emitGrid()) || failed(emitViews()))
     return failure();
+  const bool hasGroups = !parts.slots && isIdentifier(sequenceForm);
+  if (hasGroups) {
+    blockTokens = tokensWithoutSequences;
+    views.stage().setGrid(
+        {sequenceForm + " floordiv " + std::to_string(blockTokens) + " + 1",
+         algorithm.valueHeads ? valueForm : headForm});
+  }
   n = tile::BlockIdOp::create(b, loc, b.getIndexType(), 0);
   h = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
   if (algorithm.valueHeads) {
@@ -327,6 +339,12 @@ LogicalResult RecurrentKernel::emit() {
     if (lead)
       emitZeros(index(0), lead);
   } else {
+    if (hasGroups) {
+      begin = mul(n, index(blockTokens));
+      Value tokens = memref::DimOp::create(
+          b, loc, operandViews.lookup(views.results.front()), 0);
+      end = add(begin, minimum(sub(tokens, begin), index(blockTokens)));
+    }
     emitSequence();
   }
   func::ReturnOp::create(b, loc);
