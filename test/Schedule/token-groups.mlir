@@ -112,7 +112,7 @@ func.func @sums(%T: index, %x: memref<?x64xf32>)
 // CHECK-LABEL: func.func @whole(
 //  CHECK-SAME:   %[[BIAS:[a-z0-9]+]]: memref<64xf32>
 //  CHECK-SAME:   threads = 32 : i64}, gdn_tile.stage = {grid = ["T", "4"], symbols = ["T"]}
-//       CHECK:   gdn_gpu.each_warp 0 for 1 {
+//       CHECK:   gdn_gpu.warps 0 for 1 {
 //   CHECK-DAG:     %[[T:.+]] = gdn_gpu.block_id 0
 //   CHECK-DAG:     %[[H:.+]] = gdn_gpu.block_id 1
 //       CHECK:     %[[B:.+]] = gdn_gpu.load %[[BIAS]]{{.*}}<64xf32, #gdn_gpu.per_column
@@ -131,6 +131,32 @@ func.func @whole(%T: index, %bias: memref<64xf32>, %x: memref<?x4x64xf32>)
   %in = gdn_tile.load %x[%t, %h, %c0] dims [0, 2] : memref<?x4x64xf32>, vector<1x64xf32>
   %y, %next = gdn_tile.conv1d %in, %window, %weight bias(%b : vector<64xf32>) valid(%c1) : vector<1x64xf32>, vector<1x64xf32>, vector<2x64xf32>
   gdn_tile.store %y, %x[%t, %h, %c0] dims [0, 2] : vector<1x64xf32>, memref<?x4x64xf32>
+  return
+}
+
+// What the last block of a group does: all have read the view that it writes.
+// CHECK-LABEL: func.func @last(
+//       CHECK:   gdn_gpu.warps 0 for 1 {
+//       CHECK:     %[[OLD:.+]] = gdn_gpu.load %{{.+}} : memref<?x64xf32>
+//       CHECK:     %[[LAST:.+]] = gdn_gpu.last_reader %{{.+}} of %c4{{.*}} after %[[OLD]]
+//       CHECK:     scf.if %[[LAST]] {
+//       CHECK:       %[[NEW:.+]] = gdn_gpu.map_rows
+//       CHECK:       gdn_gpu.store %[[NEW]]
+func.func @last(%T: index, %x: memref<?x64xf32>)
+    attributes {gdn_tile.stage = {grid = ["T", "4"], groups = ["T"], symbols = ["T"]}} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %t = gdn_tile.block_id 0
+  %old = gdn_tile.load %x[%t, %c0] dims [0, 1] : memref<?x64xf32>, vector<1x64xf32>
+  %last = gdn_tile.last_in_group %t of %c4
+  scf.if %last {
+    %new = gdn_tile.map_rows %old : vector<1x64xf32> -> vector<1x64xf32> {
+    ^bb0(%i: index, %row: vector<64xf32>):
+      %r = arith.addf %row, %row : vector<64xf32>
+      gdn_tile.yield %r : vector<64xf32>
+    }
+    gdn_tile.store %new, %x[%t, %c0] dims [0, 1] : vector<1x64xf32>, memref<?x64xf32>
+  }
   return
 }
 

@@ -189,30 +189,38 @@ def test_channels_that_no_tile_divides(runtime):
         run(runtime, draw(channels=12))
 
 
-@pytest.mark.parametrize(("io", "width", "channels"), [("bfloat16", 4, 192), ("float32", 3, 40)])
-def test_the_kernel_of_a_gpu(build_dir, ptx_driver, io, width, channels):
+# Sequences that end before, at and behind what a block works on at once, and long ones, which
+# many blocks share.
+LENGTHS = [(5, 0, 1, 33, 2, 3), (17, 16, 15, 300, 18, 1), (560, 7, 16, 256, 257, 40)]
+
+
+@pytest.mark.parametrize(
+    ("io", "width", "channels", "lengths"),
+    [("bfloat16", 4, 192, lengths) for lengths in LENGTHS]
+    + [("float32", 3, 40, LENGTHS[1]), ("float16", 8, 16, LENGTHS[1])],
+)
+def test_the_kernel_of_a_gpu(build_dir, ptx_driver, io, width, channels, lengths):
     gpu = Runtime(build_dir / "lib/libgdnrt.so").cuda(driver=ptx_driver / "libcuda.so.1")
-    given = draw(5, channels=channels, width=width, io=io)
     tile = 64 if channels % 64 == 0 else 8
     layer = Layer(ConvKind(width, tile, "silu", True, io, io, io).layer())
     image = gpu._runtime.image(compile(layer, "sm_90a", options=["--ptxas=none"]))
-    x = given["x"].reshape(-1, channels // tile, tile)
-    states = gpu.array(given["states"])
-    y = gpu.array(np.full(x.shape, np.nan, x.dtype))
-    names = ("weight", "bias", "cu_seqlens", "slots", "write_slots", "has_initial")
-    arrays = {name: gpu.array(given[name]) for name in names}
-    kernel = gpu.kernel(image, "prefill")
-    kernel.bind(x=gpu.array(x), y=y, conv_pool=Pool(states, NULL), **arrays).launch()
-    gpu.synchronize()
-    check(y.numpy().reshape(given["x"].shape), states.numpy(), given, io)
 
+    def check_entry(entry, given, names):
+        x, states = given["x"].reshape(-1, channels // tile, tile), gpu.array(given["states"])
+        y = gpu.array(np.full(x.shape, np.nan, x.dtype))
+        names = ("weight", "bias", "slots", "write_slots", *names)
+        arrays = {name: gpu.array(given[name]) for name in names}
+        pool = Pool(states, NULL)
+        binding = gpu.kernel(image, entry).bind(x=gpu.array(x), y=y, conv_pool=pool, **arrays)
+        if binding.workspace_bytes:
+            binding.set_workspace()
+        binding.launch()
+        gpu.synchronize()
+        check(y.numpy().reshape(given["x"].shape), states.numpy(), given, io)
+
+    given = draw(5, lengths, channels, width, io)
+    check_entry("prefill", given, ("cu_seqlens", "has_initial"))
     # A token for each slot.
-    given = draw(6, lengths=(1,) * 6, channels=channels, width=width, io=io)
+    given = draw(6, (1,) * 6, channels, width, io)
     given["x"], given["has_initial"] = given["x"][:6], np.ones(6, bool)
-    x, states = given["x"].reshape(-1, channels // tile, tile), gpu.array(given["states"])
-    y = gpu.array(np.full(x.shape, np.nan, x.dtype))
-    arrays = {name: gpu.array(given[name]) for name in ("weight", "bias", "slots", "write_slots")}
-    kernel = gpu.kernel(image, "decode")
-    kernel.bind(x=gpu.array(x), y=y, conv_pool=Pool(states, NULL), **arrays).launch()
-    gpu.synchronize()
-    check(y.numpy().reshape(given["x"].shape), states.numpy(), given, io)
+    check_entry("decode", given, ())

@@ -145,6 +145,8 @@ struct ScheduleTokenGroups final
       return true;
     if (!isa<tile::TileDialect>(op->getDialect()))
       return llvm::none_of(op->getResultTypes(), llvm::IsaPred<VectorType>);
+    if (auto last = dyn_cast<tile::LastInGroupOp>(op))
+      return llvm::all_of(last->getUsers(), llvm::IsaPred<scf::IfOp>);
     return isa<tile::BlockIdOp, tile::LoadOp, tile::StoreOp, tile::FillOp,
                tile::MapRowsOp, tile::Conv1dOp>(op);
   }
@@ -200,6 +202,20 @@ static SmallVector<Operation *> loadsFirst(Block &block) {
   return order;
 }
 
+/// Whether `op` is what the block does that comes last of a group.
+static bool isLastInGroup(Operation &op) {
+  auto branch = dyn_cast<scf::IfOp>(op);
+  return branch && branch.getCondition().getDefiningOp<tile::LastInGroupOp>();
+}
+
+static SmallVector<Operation *> loadsBefore(Operation &op) {
+  SmallVector<Operation *> loads;
+  for (Operation &other : *op.getBlock())
+    if (isa<tile::LoadOp>(other) && other.isBeforeInBlock(&op))
+      loads.push_back(&other);
+  return loads;
+}
+
 void TokenGroupsKernel::emitBlock(Block &block) {
   for (Operation *next : loadsFirst(block)) {
     Operation &op = *next;
@@ -212,6 +228,8 @@ void TokenGroupsKernel::emitBlock(Block &block) {
       take(id.getResult(), at);
     } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
       warp->emitStores(store, {});
+    } else if (isLastInGroup(op)) {
+      warp->emitStores(&op, loadsBefore(op));
     } else if (isa<tile::TileDialect>(op.getDialect())) {
       warp->emit(&op);
     } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
@@ -241,10 +259,16 @@ void TokenGroupsKernel::emit(int64_t minBlocks) {
     lastAxis = tile::StageFields(source).getGrid().size() - 1;
     tile::StageFields(kernel).leaveTokenPieces();
   }
-  auto each = gpu::EachWarpOp::create(b, loc, TypeRange(), 0, numWarps);
-  func::ReturnOp::create(b, loc);
-  b.createBlock(&each.getBody(), {}, b.getIndexType(), loc);
-  group = each.getBody().getArgument(0);
+  if (hasPieces) {
+    auto each = gpu::EachWarpOp::create(b, loc, TypeRange(), 0, numWarps);
+    func::ReturnOp::create(b, loc);
+    b.createBlock(&each.getBody(), {}, b.getIndexType(), loc);
+    group = each.getBody().getArgument(0);
+  } else {
+    auto one = gpu::WarpsOp::create(b, loc, TypeRange(), 0, 1, {});
+    func::ReturnOp::create(b, loc);
+    b.createBlock(&one.getBody());
+  }
   warp.emplace(b, scalars);
   emitBlock(source.front());
   gpu::YieldOp::create(b, loc);

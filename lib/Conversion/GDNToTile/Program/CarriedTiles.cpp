@@ -73,6 +73,16 @@ Value TileProgram::loadOwnWindow(const Carry &carry, Value r, Value rows) {
   return castTile(b, loc, tile, b.getF32Type());
 }
 
+Value TileProgram::loadWindow(const Carry &carry, Value r, Value poolRows,
+                              Value ownRows) {
+  return mapRows(
+      b, loc,
+      {loadCarryAt(carry, r, slot, poolRows), loadOwnWindow(carry, r, ownRows)},
+      {carry.type}, [&](OpBuilder &, ValueRange in) -> SmallVector<Value> {
+        return {arith::AddFOp::create(b, loc, in[0], in[1])};
+      })[0];
+}
+
 Value TileProgram::toChunkState(Value state) {
   if (!chunkTypes.isExact())
     state = scaleTile(b, loc, state, chunkTypes.valueScale);

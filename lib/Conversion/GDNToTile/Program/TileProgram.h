@@ -126,6 +126,10 @@ struct TileProgram {
   /// inputs; only its first `rows` rows, unless that is null.
   mlir::Value loadOwnWindow(const Carry &carry, mlir::Value r,
                             mlir::Value rows = {});
+  /// The window of `carry` before token `begin`: rows of the pool's, or of the
+  /// sequence's own inputs. What is not read is zero, and one of the two is.
+  mlir::Value loadWindow(const Carry &carry, mlir::Value r,
+                         mlir::Value poolRows, mlir::Value ownRows);
   /// The rows of the carried tile that the sequence starts from: none where it
   /// starts from nothing, null where it never does.
   mlir::Value startRows(const Carry &carry);

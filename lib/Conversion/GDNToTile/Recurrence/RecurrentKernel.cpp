@@ -30,6 +30,7 @@
 #include "Program/PendingTokens.h"
 #include "Program/TokenOps.h"
 #include "Recurrence/Checkpoints.h"
+#include "Recurrence/ConvSegments.h"
 #include "Recurrence/TokenBlock.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -330,6 +331,7 @@ LogicalResult RecurrentKernel::emit() {
     h = arith::DivUIOp::create(b, loc, h, ratio);
   }
   if (Value live = emitBounds()) {
+    takePart();
     auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
@@ -378,5 +380,7 @@ LogicalResult gdn::emitRecurrentKernel(EntryViews &views, KernelOp kernel,
   if (failed(parts))
     return failure();
   Algorithm chosen = chooseForm(*parts, algorithm);
+  if (algorithm.valueHeads && isConvOfSegments(*parts, chosen))
+    return emitConvSegments(views, *parts, chosen);
   return RecurrentKernel(views, *parts, chosen).emit();
 }

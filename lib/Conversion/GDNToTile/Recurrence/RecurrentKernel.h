@@ -27,6 +27,10 @@ protected:
     storeCarry(carry, tile, r);
   }
 
+  /// Makes `begin` and `end` the tokens that the block has of its sequence:
+  /// all.
+  virtual void takePart() {}
+
   /// The live tokens `begin` to `end`: all value heads of key head `h`, or the
   /// block's one.
   void emitSequence();

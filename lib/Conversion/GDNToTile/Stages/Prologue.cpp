@@ -59,12 +59,7 @@ Value PrologueStage::loadWindow(const Carry &carry, Value at, Value isFirst) {
   Value own =
       select(compare(P::eq, count, none), none, select(fromPool, none, all));
   llvm::SaveAndRestore token(begin, add(begin, at));
-  return mapRows(
-      b, loc,
-      {loadCarryAt(carry, head, slot, kept), loadOwnWindow(carry, head, own)},
-      {carry.type}, [&](OpBuilder &, ValueRange in) -> SmallVector<Value> {
-        return {arith::AddFOp::create(b, loc, in[0], in[1])};
-      })[0];
+  return TileProgram::loadWindow(carry, head, kept, own);
 }
 
 /// What an input of the rule is computed from and lies in memory, by token.
