@@ -121,9 +121,9 @@ def call_of(
     null_slot: int = -1,
     capturing: bool = False,
 ) -> Call:
-    """The call of an entry ("prefill", "decode" or "verify") on a device ("cpu" or
-    "cuda", ordinal). On a stream that is `capturing` it is the thread's last one, whatever the stream: the memory to work
-    in cannot be taken there."""
+    """The call of an entry ("prefill", "decode" or "verify") on a device ("cpu" or "cuda",
+    ordinal). On a stream that is `capturing` it is the thread's last one, whatever the stream: the
+    memory to work in cannot be taken there."""
     made = _calls.__dict__.setdefault("made", {})
     if kind.io not in _SHORT or kind.state not in _SHORT:
         raise ValueError(f"types: expected {', '.join(_SHORT)}, got {kind.io} and {kind.state}")
