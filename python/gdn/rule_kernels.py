@@ -22,6 +22,7 @@ class RuleKind(NamedTuple):
     io: str
     state: str
     layout: str  # "ready", or "gated": decays and strengths are made by the kernel
+    verify: str  # "none", or what its verify keeps: "slots" or "buffer"
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -30,10 +31,12 @@ class RuleKind(NamedTuple):
     def image_path(self, device: Device) -> Path:
         """A prebuilt image, or else one that is compiled, or is in the cache."""
         config = self.config()
-        types = {"io": SHORT_TYPES[self.io], "state": SHORT_TYPES[self.state]}
+        asked = {"io": SHORT_TYPES[self.io], "state": SHORT_TYPES[self.state]}
+        if self.verify != "none":
+            asked["verify"] = self.verify
         try:
             return images.find(
-                config, device, layout=self.layout, outputs="core", l2norm=self.l2norm, **types
+                config, device, layout=self.layout, outputs="core", l2norm=self.l2norm, **asked
             )
         except images.ImageNotFoundError:
             try:
@@ -43,8 +46,9 @@ class RuleKind(NamedTuple):
             else:
                 options = [f"--layout={self.layout}", "--outputs=core"]
                 options += ["--l2norm"] * self.l2norm
+                options += ["--only=verify"] * (self.verify != "none")
                 return compiler.compile(
-                    config, targets.run_by(device)[0], engine="c", options=options, **types
+                    config, targets.run_by(device)[0], engine="c", options=options, **asked
                 )
             raise
 
@@ -94,7 +98,8 @@ def kind_of(
     doubled_beta: bool = False,
     l2norm: bool = False,
     layout: str = "ready",
+    verify: str = "none",
 ) -> RuleKind:
     """The kind that serves heads of these sizes."""
     sizes = (-(-size // UNIT) * UNIT for size in (key_dim, value_dim))
-    return RuleKind(*sizes, per_channel, doubled_beta, l2norm, io, state, layout)
+    return RuleKind(*sizes, per_channel, doubled_beta, l2norm, io, state, layout, verify)
