@@ -148,7 +148,14 @@ GDNRT_API gdnrt_status gdnrt_device_set_ranges(gdnrt_device *device,
                                                const gdnrt_ranges *ranges,
                                                gdnrt_error *error);
 
-/** Destroys the device. Its kernels stay valid. */
+/** Gets another handle of the same device, which is destroyed on its own. For
+ *  owners of memory of the device that may outlive the handle they were given.
+ */
+GDNRT_API gdnrt_status gdnrt_device_duplicate(const gdnrt_device *device,
+                                              gdnrt_device **duplicate,
+                                              gdnrt_error *error);
+
+/** Destroys the device. Its kernels and duplicates stay valid. */
 GDNRT_API void gdnrt_device_destroy(gdnrt_device *device);
 
 /** Describes the device. */

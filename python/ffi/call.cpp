@@ -9,6 +9,7 @@
 #include <tvm/ffi/extra/c_env_api.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 using namespace gdn::ffi;
 
@@ -77,9 +78,12 @@ bool Call::Bound::operator==(const Bound &other) const {
 Call::Call(gdnrt_device *device, gdnrt_kernel *kernel, int32_t deviceType,
            int32_t deviceId, int64_t nullSlot, bool mayOverlap,
            bool batchInvariant)
-    : device(device), kernel(kernel), deviceType(deviceType),
-      deviceId(deviceId), nullSlot(nullSlot), mayOverlap(mayOverlap),
+    : kernel(kernel), deviceType(deviceType), deviceId(deviceId),
+      nullSlot(nullSlot), mayOverlap(mayOverlap),
       batchInvariant(batchInvariant) {
+  gdnrt_error error;
+  if (gdnrt_device_duplicate(device, &this->device, &error) != GDNRT_OK)
+    throw std::runtime_error(error.message);
   const gdnrt_entry *entry = gdnrt_kernel_entry(kernel);
   size_t count = gdnrt_entry_param_count(entry);
   for (size_t i = 0; i < count; ++i) {
@@ -95,6 +99,7 @@ Call::~Call() {
   gdnrt_binding_destroy(binding);
   if (!isInGraph)
     gdnrt_device_free(device, workspace, nullptr);
+  gdnrt_device_destroy(device);
 }
 
 bool Call::launch(const TVMFFIAny *args, int32_t count, Failure &failure) {

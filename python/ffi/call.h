@@ -25,9 +25,9 @@ struct Failure {
 /// Not for two threads at once, as a binding is.
 class Call {
 public:
-  /// `device` and its `kernel` outlive the call. Tensors lie on DLPack device
-  /// `deviceType`, `deviceId`. Slot `nullSlot` of pools is no slot, -1 for
-  /// none.
+  /// `kernel` outlives the last launch; `device` may end before the call does.
+  /// Tensors lie on DLPack device `deviceType`, `deviceId`. Slot `nullSlot` of
+  /// pools is no slot, -1 for none.
   Call(gdnrt_device *device, gdnrt_kernel *kernel, int32_t deviceType,
        int32_t deviceId, int64_t nullSlot, bool mayOverlap,
        bool batchInvariant);
@@ -68,7 +68,7 @@ private:
   bool isCapturing(Failure &failure, bool &capturing) const;
   void *stream() const;
 
-  gdnrt_device *device;
+  gdnrt_device *device = nullptr; // a handle of its own
   gdnrt_kernel *kernel;
   int32_t deviceType, deviceId;
   int64_t nullSlot;

@@ -158,3 +158,16 @@ def test_memory_of_another_device_is_refused(count, monkeypatch):
         call(*tensors([np.zeros(3, np.int64)]))
     # Without elements there is no memory to be elsewhere: nothing runs.
     call(*tensors([np.zeros(0, np.int64)]))
+
+
+def test_a_call_frees_its_memory_behind_the_end_of_its_device(runtime, layer):
+    """As at the end of the interpreter, where objects end in any order."""
+    device = runtime.device(num_workers=2)
+    kernel = device.kernel(layer, "prefill")
+    arrays = make(kernel.params, Sizes(1, 2, (8192,), seed=4))
+    call = Call(kernel)
+    call(*tensors(arrays[param.name] for param in kernel.params))
+    assert call.workspace_bytes > 0
+    device.__del__()
+    call.__del__()
+    assert np.isfinite(arrays["out"]).all()

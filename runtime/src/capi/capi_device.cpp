@@ -72,6 +72,19 @@ gdnrt_status gdnrt_device_create_null(gdnrt_device **device,
   });
 }
 
+gdnrt_status gdnrt_device_duplicate(const gdnrt_device *device,
+                                    gdnrt_device **duplicate,
+                                    gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!device)
+      return nullPointer("device");
+    if (!duplicate)
+      return nullPointer("duplicate");
+    *duplicate = new gdnrt_device(*device);
+    return {};
+  });
+}
+
 void gdnrt_device_destroy(gdnrt_device *device) { delete device; }
 
 gdnrt_status gdnrt_device_describe(const gdnrt_device *device,
