@@ -3,9 +3,9 @@
 // A program of token-wise work whose last axis is pieces of tokens (`token_pieces`): four of them
 // go to the warps, each with the tokens of its own coordinate; a loop may carry tiles, and what is
 // read is asked for first. More than two warps are for few tokens, and have registers of twice
-// as many. The whole program of a kernel without a rule has a warp for each block. Left alone are a
-// program with a sum over tokens, one with more pieces than a block takes, a stage whose last axis is
-// no pieces, and a convolution whose bias is computed.
+// as many. A program of a kernel without a rule has a warp for each block. Left alone are a program
+// with a sum over tokens, one with more pieces than a block takes, and a convolution whose bias is
+// computed.
 //
 // RUN: gdn-opt %s -gdn-schedule-token-groups -gdn-gpu-check | FileCheck %s
 
@@ -180,25 +180,6 @@ func.func @bias_of_another_type(%T: index, %bias: memref<64xbf16>, %x: memref<?x
   %in = gdn_tile.load %x[%t, %c0] dims [0, 1] : memref<?x64xf32>, vector<1x64xf32>
   %y, %next = gdn_tile.conv1d %in, %window, %weight bias(%b : vector<64xf32>) valid(%c1) : vector<1x64xf32>, vector<1x64xf32>, vector<2x64xf32>
   gdn_tile.store %y, %x[%t, %c0] dims [0, 1] : vector<1x64xf32>, memref<?x64xf32>
-  return
-}
-
-// CHECK-LABEL: func.func @stage(
-//  CHECK-SAME:   attributes {gdn_tile.stage = {grid = ["T", "4"], stage_of = "whole", symbols = ["T"], variant = "staged"}}
-//   CHECK-NOT:   gdn_gpu
-//       CHECK:   gdn_tile.block_id 1
-func.func @stage(%T: index, %x: memref<?x4x64xf32>)
-    attributes {gdn_tile.stage = {grid = ["T", "4"], stage_of = "whole", symbols = ["T"], variant = "staged"}} {
-  %c0 = arith.constant 0 : index
-  %t = gdn_tile.block_id 0
-  %h = gdn_tile.block_id 1
-  %row = gdn_tile.load %x[%t, %h, %c0] dims [2] : memref<?x4x64xf32>, vector<64xf32>
-  %twice = gdn_tile.map_rows %row : vector<64xf32> -> vector<64xf32> {
-  ^bb0(%i: index, %v: f32):
-    %r = arith.addf %v, %v : f32
-    gdn_tile.yield %r : f32
-  }
-  gdn_tile.store %twice, %x[%t, %h, %c0] dims [2] : vector<64xf32>, memref<?x4x64xf32>
   return
 }
 

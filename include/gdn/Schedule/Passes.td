@@ -379,8 +379,9 @@ def ScheduleTokenGroups
     norm is a sum over lanes. A block issues all its loads before it uses any
     result of them. Loops may carry tiles.
 
-    Takes in the same way the whole program of a kernel without a rule, such as
-    a convolution or a norm alone: each block is one warp.
+    Takes in the same way programs of a kernel without a rule, such as a
+    convolution or a norm alone: each block is one warp. The last of several
+    blocks may write what they all have read.
 
     **Runs after** `convert-gdn-to-tile` with `chunk-stages=staged` and
     `gdn-tile-fuse-rows`; **before** `gdn-drop-unscheduled`.

@@ -5,6 +5,7 @@
 #include "Program/EntryViews.h"
 #include "Recurrence/BatchPlan.h"
 #include "Recurrence/CommitKernel.h"
+#include "Recurrence/ConvSegments.h"
 #include "Recurrence/SlotMoves.h"
 #include "Stages/KernelStage.h"
 #include "Stages/SplitSequences.h"
@@ -126,6 +127,8 @@ struct ConvertGDNToTile final
       return failure();
     }
     int64_t stages = 0;
+    if (failed(emitConvSegments(entry, kernel, algorithm, stages)))
+      return failure();
     if (segments != 0 &&
         failed(emitSegmentedKernel(entry, kernel, algorithm, stages)))
       return failure();

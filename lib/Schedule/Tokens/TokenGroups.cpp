@@ -95,11 +95,11 @@ struct ScheduleTokenGroups final
     return pieces != 0 && pieces <= maxWarps && isKnown(func);
   }
 
-  /// Whether the function is the whole program of a kernel that computes, and
-  /// has no rule: a convolution, a norm, gates.
+  /// Whether the function is a program that computes, of a kernel without a
+  /// rule: a convolution, a norm, gates.
   static bool isWithoutRule(func::FuncOp func) {
     tile::StageFields stage(func);
-    if (!stage.getGrid() || stage.getStageOf() || stage.getTokenPieces() != 0 ||
+    if (!stage.getGrid() || stage.getTokenPieces() != 0 ||
         gpu::KernelFields(func))
       return false;
     bool computes = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A ragged convolution without a rule, for GPUs: sixteen blocks share a sequence. A segment begins
+// A ragged convolution without a rule has a variant for GPUs: sixteen blocks share a sequence. A segment begins
 // with the pool's window if it is the first, and else with the sequence's own inputs, if it has any
 // tokens. The block that comes last of all writes the window, from the sequence's last tokens.
 //
@@ -8,11 +8,15 @@
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile -canonicalize -cse | FileCheck %s --check-prefix=WHOLE
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="value-heads tokens=2" -canonicalize -cse | FileCheck %s --check-prefix=WHOLE
 
-// WHOLE: gdn_tile.stage = {grid = ["N + 1", "H"]
+// WHOLE-NOT: segments
+//     WHOLE: func.func @conv(
+// WHOLE-NOT: segments
 
 // CHECK-LABEL: func.func @conv(
+//  CHECK-SAME:   grid = ["N + 1", "H"], symbols
+// CHECK-LABEL: func.func @conv__segments(
 //  CHECK-SAME:   %[[X:[a-z0-9]+]]: memref<?x?x64xbf16, {{.+}}> {gdn.name = "x"}
-//  CHECK-SAME:   grid = ["N + 1", "H", "16"], groups = ["1", "N + 1", "H"]
+//  CHECK-SAME:   conditions = {{\[\[}}["256", "N"], ["T"]]], grid = ["N + 1", "H", "16"], groups = ["1", "N + 1", "H"], stage_of = "conv", {{.+}} variant = "segments"
 //       CHECK:   %[[SEGMENT:.+]] = gdn_tile.block_id 2
 //       CHECK:   %[[SHARE:.+]] = arith.muli %{{.+}}, %c16
 //       CHECK:   %[[OFFSET:.+]] = arith.muli %[[SEGMENT]], %[[SHARE]]

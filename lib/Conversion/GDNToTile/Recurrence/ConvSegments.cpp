@@ -18,6 +18,8 @@ using P = arith::CmpIPredicate;
 
 /// Segments of each sequence, of which a short one leaves some empty.
 static constexpr int64_t numSegments = 16;
+/// Mean tokens of a sequence from which it is cut.
+static constexpr int64_t leastTokens = 256;
 
 namespace {
 
@@ -45,8 +47,16 @@ void ConvSegments::takePart() {
   numWindows = parts.carries.size();
   views.stage().setGrid(
       {sequenceForm + " + 1", valueForm, std::to_string(numSegments)});
-  views.stage().setGroups(
+  tile::StageFields stage = views.stage();
+  stage.setGroups(
       {std::to_string(numWindows), sequenceForm + " + 1", valueForm});
+  // Blocks of short sequences would have nothing to do.
+  std::string tokens = getDimForm(parts.results.front().second, 0);
+  stage.setConditions(b.getArrayAttr(b.getArrayAttr(
+      {b.getStrArrayAttr({std::to_string(leastTokens), sequenceForm}),
+       b.getStrArrayAttr({tokens})})));
+  stage.setStageOf(func::FuncOp(views.source).getName());
+  stage.setVariant("segments");
   segment = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
   sequenceBegin = begin;
   sequenceEnd = end;
@@ -112,17 +122,31 @@ void ConvSegments::storeEnd(const Carry &carry, Value, Value r) {
   storeCarry(carry, moved.getNewWindow(), r);
 }
 
-bool gdn::isConvOfSegments(const KernelOperands &parts,
-                           const Algorithm &algorithm) {
-  return !parts.rule && parts.cuSeqlens && !parts.carries.empty() &&
-         !parts.checkpoints && !parts.tokenSlots && !parts.numAccepted &&
-         !parts.taken && llvm::all_of(parts.carries, [&](const Carry &carry) {
+/// Whether sequences of the kernel can be cut; see emitConvSegments.
+static bool hasSegments(const KernelOperands &parts,
+                        const Algorithm &algorithm) {
+  return algorithm.valueHeads && !parts.rule && parts.cuSeqlens &&
+         !parts.carries.empty() && !parts.checkpoints && !parts.tokenSlots &&
+         !parts.numAccepted && !parts.taken &&
+         llvm::all_of(parts.carries, [&](const Carry &carry) {
            return carry.type.getDimSize(0) <= algorithm.tokens;
          });
 }
 
-LogicalResult gdn::emitConvSegments(EntryViews &views,
-                                    const KernelOperands &parts,
-                                    const Algorithm &algorithm) {
-  return ConvSegments(views, parts, algorithm).emit();
+LogicalResult gdn::emitConvSegments(func::FuncOp entry, KernelOp kernel,
+                                    const Algorithm &algorithm,
+                                    int64_t &numStages) {
+  FailureOr<KernelOperands> parts = KernelOperands::analyse(entry, kernel);
+  if (failed(parts))
+    return failure();
+  if (!hasSegments(*parts, algorithm))
+    return success();
+  EntryViews views =
+      createEntryViews(entry, (entry.getName() + "__segments").str());
+  if (failed(ConvSegments(views, *parts, algorithm).emit())) {
+    views.function.erase();
+    return failure();
+  }
+  ++numStages;
+  return success();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A ragged convolution without a rule, whose sequences are cut into segments.
+// A ragged convolution without a rule, whose sequences are cut into segments:
+// the variant "segments" of its entry, on GPUs.
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_RECURRENCE_CONVSEGMENTS_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_RECURRENCE_CONVSEGMENTS_H
 
@@ -8,15 +9,13 @@
 
 namespace gdn {
 
-/// Whether `parts` is a kernel that emitConvSegments takes: convolutions of a
-/// ragged batch, without a rule, and without states inside of sequences. A
-/// window has no more tokens than a block works on at once.
-bool isConvOfSegments(const KernelOperands &parts, const Algorithm &algorithm);
-
-/// Fills `views.function` with the program of such a kernel.
-mlir::LogicalResult emitConvSegments(EntryViews &views,
-                                     const KernelOperands &parts,
-                                     const Algorithm &algorithm);
+/// Creates the program of that variant before `entry`, which has a program
+/// already, and adds 1 to `numStages`. Creates none for a kernel that has none:
+/// with a rule, without sequence bounds, with states inside of sequences, with
+/// windows longer than what a block works on at once, or for CPUs.
+mlir::LogicalResult emitConvSegments(mlir::func::FuncOp entry, KernelOp kernel,
+                                     const Algorithm &algorithm,
+                                     int64_t &numStages);
 
 } // namespace gdn
 

@@ -30,7 +30,6 @@
 #include "Program/PendingTokens.h"
 #include "Program/TokenOps.h"
 #include "Recurrence/Checkpoints.h"
-#include "Recurrence/ConvSegments.h"
 #include "Recurrence/TokenBlock.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -380,7 +379,5 @@ LogicalResult gdn::emitRecurrentKernel(EntryViews &views, KernelOp kernel,
   if (failed(parts))
     return failure();
   Algorithm chosen = chooseForm(*parts, algorithm);
-  if (algorithm.valueHeads && isConvOfSegments(*parts, chosen))
-    return emitConvSegments(views, *parts, chosen);
   return RecurrentKernel(views, *parts, chosen).emit();
 }
