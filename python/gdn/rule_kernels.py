@@ -5,10 +5,12 @@ thread and stream, since a call holds the memory that its kernel works in."""
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import NamedTuple
 
-from . import compiler, images, targets
 from .call import Call
+from .devices import device_of
+from .find_or_compile import find_or_compile
 from .runtime import Device, Image, Runtime
 
 # Types as options of gdn-compile name them.
@@ -95,7 +97,7 @@ def find_refusal(
     if key not in _refusals:
         try:
             with _lock:
-                _image(_device(runtime, device), kind)
+                _image(device_of(device, runtime), kind)
             _refusals[key] = None
         except (ValueError, LookupError, RuntimeError, OSError, ImportError) as error:
             _refusals[key] = f"{type(error).__name__}: {error}"
@@ -103,8 +105,6 @@ def find_refusal(
 
 
 _lock = threading.Lock()
-_runtime: list[Runtime] = []
-_devices: dict[tuple, Device] = {}
 _images: dict[tuple, Image] = {}
 _refusals: dict[tuple, str | None] = {}
 _calls = threading.local()
@@ -131,24 +131,12 @@ def call_of(
         key = last
     if key not in made:
         with _lock:
-            place = _device(runtime, device)
+            place = device_of(device, runtime)
             image = _image(place, kind)
         made[key] = Call(place.kernel(image, entry), null_slot=null_slot)
     if not capturing:
         made[last] = made[key]
     return made[key]
-
-
-def _device(runtime: Runtime | None, device: tuple[str, int]) -> Device:
-    if runtime is None:
-        if not _runtime:
-            _runtime.append(Runtime())
-        runtime = _runtime[0]
-    key = (runtime, device)
-    if key not in _devices:
-        kind, ordinal = device
-        _devices[key] = runtime.device(num_workers=0) if kind == "cpu" else runtime.cuda(ordinal)
-    return _devices[key]
 
 
 def _image(device: Device, kind: RuleKind) -> Image:
@@ -158,22 +146,14 @@ def _image(device: Device, kind: RuleKind) -> Image:
     return _images[key]
 
 
-def _path(device: Device, kind: RuleKind):
-    """A prebuilt image, or else one that is compiled, or is in the cache."""
-    config = kind.config()
-    types = {"io": _SHORT[kind.io], "state": _SHORT[kind.state]}
-    try:
-        return images.find(
-            config, device, layout=kind.layout, outputs="core", l2norm=kind.l2norm, **types
-        )
-    except images.ImageNotFoundError:
-        try:
-            compiler.find_tool()
-        except compiler.CompileError:
-            pass
-        else:
-            options = [f"--layout={kind.layout}", "--outputs=core", *["--l2norm"] * kind.l2norm]
-            return compiler.compile(
-                config, targets.run_by(device)[0], engine="c", options=options, **types
-            )
-        raise
+def _path(device: Device, kind: RuleKind) -> Path:
+    return find_or_compile(
+        kind.config(),
+        device,
+        engine="c",
+        io=_SHORT[kind.io],
+        state=_SHORT[kind.state],
+        layout=kind.layout,
+        outputs="core",
+        l2norm=kind.l2norm,
+    )
