@@ -6,6 +6,7 @@ Every field is made by vLLM's own builder. Its padding names slot 0, which gdn's
 
 from __future__ import annotations
 
+import torch
 from vllm.v1.attention.backends.gdn_attn import (
     GDNAttentionBackend,
     GDNAttentionMetadata,
@@ -42,5 +43,5 @@ class GdnAttentionBackend(GDNAttentionBackend):
 
 
 def _with_runs(metadata: GDNAttentionMetadata) -> GDNAttentionMetadata:
-    metadata.gdn_runs = runs_of(metadata)
+    metadata.gdn_runs = runs_of(metadata, torch.Tensor.contiguous)
     return metadata
