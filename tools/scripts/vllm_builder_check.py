@@ -12,16 +12,16 @@ import dataclasses
 import random
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
-from vllm.config.compilation import CUDAGraphMode
 from vllm.utils import torch_utils
 from vllm.v1.attention.backend import CommonAttentionMetadata
 from vllm.v1.attention.backends import gdn_attn
+from vllm.v1.attention.backends import utils as backend_utils
 from vllm.v1.kv_cache_interface import MambaSpec
 
+from gdn.bench.vllm_setup import make_config
 from gdn.integrations.vllm.backend import GdnMetadataBuilder
 
 BLOCK = 64
@@ -29,41 +29,9 @@ DEVICE = torch.device("cpu")
 TESTS = ("test_gdn_metadata_builder.py", "test_gdn_zero_draft_spec_rows.py")
 # Fields that may hold other slots than vLLM's in rows of padding.
 MAY_DIFFER: tuple[str, ...] = ()
-torch_utils.PIN_MEMORY = torch.cuda.is_available()
+for module in (torch_utils, backend_utils):
+    module.PIN_MEMORY = torch.cuda.is_available()
 VllmBuilder = gdn_attn.GDNAttentionMetadataBuilder
-
-
-def vllm_config(drafts: int = 0, graphs: bool = False, mode: str = "none", most: int = 256):
-    """What builders read of a configuration."""
-    cache = {"mamba_cache_mode": mode, "hash_block_size": BLOCK}
-    modes = CUDAGraphMode.FULL_AND_PIECEWISE, CUDAGraphMode.NONE
-    return SimpleNamespace(
-        additional_config={},
-        cache_config=SimpleNamespace(cache_hit_alignment_tokens=BLOCK, **cache),
-        compilation_config=SimpleNamespace(
-            cudagraph_mode=modes[not graphs], max_cudagraph_capture_size=most
-        ),
-        model_config=SimpleNamespace(
-            dtype=torch.bfloat16,
-            hf_text_config=SimpleNamespace(linear_key_head_dim=128, linear_value_head_dim=128),
-        ),
-        num_hash_lookahead_tokens=0,
-        num_speculative_tokens=drafts,
-        parallel_config=SimpleNamespace(decode_context_parallel_size=1),
-        scheduler_config=SimpleNamespace(max_num_seqs=16),
-        speculative_config=speculation(drafts),
-        use_v2_model_runner=False,
-    )
-
-
-def speculation(drafts: int) -> SimpleNamespace | None:
-    if drafts == 0:
-        return None
-    return SimpleNamespace(
-        num_speculative_tokens=drafts,
-        parallel_drafting=False,
-        use_eagle_block_drop=lambda: False,
-    )
 
 
 def spec_of(mode: str, drafts: int) -> MambaSpec:
@@ -185,7 +153,7 @@ def check_step(seed: int) -> tuple[list[str], object]:
         given = {"num_accepted_tokens": accepted, "num_decode_draft_tokens_cpu": counts}
     builders, made = [], []
     for cls in (GdnMetadataBuilder, VllmBuilder):
-        options = vllm_config(drafts, graphs, mode, most)
+        options = make_config(drafts, graphs, mode, most)
         builder = cls(spec_of(mode, drafts), ["layer"], options, DEVICE)
         if flashinfer:
             builder.gdn_prefill_backend = "flashinfer"
@@ -238,7 +206,7 @@ def run_tests(source: Path) -> int:
     from tests.v1.attention import utils
 
     gdn_attn.GDNAttentionMetadataBuilder = GdnMetadataBuilder
-    utils.create_vllm_config = lambda **_: vllm_config()
+    utils.create_vllm_config = lambda **_: make_config()
     files = [str(source / "tests/v1/attention" / name) for name in TESTS]
     return pytest.main(["-q", "-p", "no:cacheprovider", "--noconftest", *files])
 
