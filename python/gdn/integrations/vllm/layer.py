@@ -44,6 +44,8 @@ class GdnQwenGatedDeltaNetAttention(QwenGatedDeltaNetAttention):
             return
         logger.info_once("Using gdn's kernels for gated delta networks (%s).", str(kind))
         self.gdn_norm_constants = (kind.norm_eps, float(kind.gate == "silu"))
+        # Graphs that vLLM compiled for the original are not taken: its cache goes by this.
+        vllm_config.additional_config["gdn_layout"] = kind.layout
         # The kernels' type: a weight of another is converted when it is loaded.
         self.dt_bias.data = self.dt_bias.data.float()
         # The operator that is handed the projections as they are, and gives the norm's result.
