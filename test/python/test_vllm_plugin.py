@@ -137,7 +137,6 @@ def test_steps_against_float64(kernels, step, name, graphs):
 def test_a_profile_run_touches_no_state(kernels, step):
     case, pools = make_step(STEPS["decode"])
     layer = new_layer(case, pools, kernels)
-    layer.vllm_config = SimpleNamespace(scheduler_config=SimpleNamespace(max_num_seqs=4))
     layer.get_state_dtype = lambda: (torch.float32, torch.float32)
     layer.get_state_shape = SIZES.shapes
     before = [pool.clone() for pool in pools]

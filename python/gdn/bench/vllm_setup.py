@@ -36,7 +36,7 @@ def make_config(drafts: int = 0, graphs: bool = False, mode: str = "none", most:
         num_hash_lookahead_tokens=0,
         num_speculative_tokens=drafts,
         parallel_config=SimpleNamespace(decode_context_parallel_size=1),
-        scheduler_config=SimpleNamespace(max_num_seqs=16, max_num_batched_tokens=8192),
+        scheduler_config=SimpleNamespace(max_num_seqs=256, max_num_batched_tokens=8192),
         speculative_config=speculation if drafts else None,
         use_v2_model_runner=False,
     )
@@ -127,6 +127,8 @@ def make_layer(cls, sizes: Sizes, weights, pools, kernels=None):
             activation="silu",
         ),
         "kv_cache": pools,
+        "num_spec": sizes.drafts,
+        "vllm_config": make_config(sizes.drafts),
         "enable_packed_recurrent_decode": True,
         "gdn_kernels": kernels,
         "gdn_core": None,

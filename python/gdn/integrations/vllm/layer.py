@@ -88,8 +88,10 @@ class GdnQwenGatedDeltaNetAttention(QwenGatedDeltaNetAttention):
             "norm_weight": self.norm.weight.detach(),
             "norm_constants": constants,
         }
-        always = torch.ones(1, dtype=torch.bool, device=conv.device)
-        return LayerCore(self.gdn_kernels, weights, always.expand)
+        # Graphs of steps with drafts are padded to so many.
+        most = self.vllm_config.scheduler_config.max_num_seqs * (1 + self.num_spec)
+        all_true = torch.ones(most, dtype=torch.bool, device=conv.device)
+        return LayerCore(self.gdn_kernels, weights, all_true)
 
     def _pools_of(self, conv: torch.Tensor, state: torch.Tensor) -> dict[str, torch.Tensor]:
         """As kernels have them: [P, D, K - 1], the first positions of windows that may have room

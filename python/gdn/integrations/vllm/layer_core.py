@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from ...call import Call
 from ...runtime import Device, Image
@@ -33,15 +33,15 @@ class LayerCore:
     """One layer: convolution, gates, rule and, where the kernels have it, the norm.
 
     `weights` are conv_weight [D, K], A_log and dt_bias [Hv], and for kernels with the norm
-    norm_weight [dv] and norm_constants [2]. `all_true(n)` is an array of n times true, on the
-    device: the sequences that decode have a state.
+    norm_weight [dv] and norm_constants [2]. `all_true` is an array of true on the device, as long
+    as sequences decode at most: they have a state.
     """
 
     def __init__(
         self,
         kernels: LayerKernels,
         weights: Mapping[str, object],
-        all_true: Callable[[int], object],
+        all_true,
     ):
         self._calls = kernels.new_calls()
         self._names = {entry: call.names for entry, call in self._calls.items()}
@@ -66,7 +66,7 @@ class LayerCore:
             given |= self._weights | pools | run.rows
             given["out"] = given["core"] = part
             if run.entry == "decode":
-                given["has_initial"] = self._all_true(part.shape[0])
+                given["has_initial"] = self._all_true[: part.shape[0]]
             self._calls[run.entry](*[given[name] for name in self._names[run.entry]])
             if not isinstance(taken, slice):
                 out[taken] = part
