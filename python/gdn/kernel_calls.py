@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from .call import Call
+from .devices import device_of
 from .runtime import Device, Image, Runtime
 
 # Types as options of gdn-compile name them.
@@ -45,7 +46,7 @@ def find_refusal(
     if key not in _refusals:
         try:
             with _lock:
-                _image(_device(runtime, device), kind)
+                _image(device_of(device, runtime), kind)
             _refusals[key] = None
         except (ValueError, LookupError, RuntimeError, OSError, ImportError) as error:
             _refusals[key] = f"{type(error).__name__}: {error}"
@@ -57,8 +58,6 @@ def _wrong_types(kind: KernelKind) -> str:
 
 
 _lock = threading.Lock()
-_runtime: list[Runtime] = []
-_devices: dict[tuple, Device] = {}
 _images: dict[tuple, Image] = {}
 _refusals: dict[tuple, str | None] = {}
 _calls = threading.local()
@@ -85,24 +84,12 @@ def call_of(
         key = last
     if key not in made:
         with _lock:
-            place = _device(runtime, device)
+            place = device_of(device, runtime)
             image = _image(place, kind)
         made[key] = Call(place.kernel(image, entry), null_slot=null_slot)
     if not capturing:
         made[last] = made[key]
     return made[key]
-
-
-def _device(runtime: Runtime | None, device: tuple[str, int]) -> Device:
-    if runtime is None:
-        if not _runtime:
-            _runtime.append(Runtime())
-        runtime = _runtime[0]
-    key = (runtime, device)
-    if key not in _devices:
-        kind, ordinal = device
-        _devices[key] = runtime.device(num_workers=0) if kind == "cpu" else runtime.cuda(ordinal)
-    return _devices[key]
 
 
 def _image(device: Device, kind: KernelKind) -> Image:

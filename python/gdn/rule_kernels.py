@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from . import compiler, images, targets
+from .find_or_compile import find_or_compile
 from .kernel_calls import SHORT_TYPES
 from .runtime import Device
 
@@ -29,28 +29,18 @@ class RuleKind(NamedTuple):
         return self.io, self.state
 
     def image_path(self, device: Device) -> Path:
-        """A prebuilt image, or else one that is compiled, or is in the cache."""
-        config = self.config()
-        asked = {"io": SHORT_TYPES[self.io], "state": SHORT_TYPES[self.state]}
-        if self.verify != "none":
-            asked["verify"] = self.verify
-        try:
-            return images.find(
-                config, device, layout=self.layout, outputs="core", l2norm=self.l2norm, **asked
-            )
-        except images.ImageNotFoundError:
-            try:
-                compiler.find_tool()
-            except compiler.CompileError:
-                pass
-            else:
-                options = [f"--layout={self.layout}", "--outputs=core"]
-                options += ["--l2norm"] * self.l2norm
-                options += ["--only=verify"] * (self.verify != "none")
-                return compiler.compile(
-                    config, targets.run_by(device)[0], engine="c", options=options, **asked
-                )
-            raise
+        return find_or_compile(
+            self.config(),
+            device,
+            engine="c",
+            io=SHORT_TYPES[self.io],
+            state=SHORT_TYPES[self.state],
+            layout=self.layout,
+            outputs="core",
+            l2norm=self.l2norm,
+            verify=None if self.verify == "none" else self.verify,
+            only="verify" if self.verify != "none" else None,
+        )
 
     def config(self) -> dict[str, object]:
         """A configuration of layers with this rule. Numbers of heads are symbols of an image, and

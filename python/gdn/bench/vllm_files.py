@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""vLLM's layer, metadata and Triton kernels from a folder with some of its files, on a machine
+where vLLM is not installed. All other modules of vLLM are placeholders, whose names do nothing.
+
+    python3 -m gdn.bench.vllm_files VLLM FOLDER     copies the files of a tree or wheel to FOLDER
+"""
+
+import argparse
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import shutil
+import sys
+import types
+from pathlib import Path
+
+import torch
+
+# What is read from the folder.
+FILES = (
+    "vllm/model_executor/layers/mamba/checkpoint.py",
+    "vllm/model_executor/layers/mamba/gdn/qwen_gdn_linear_attn.py",
+    "vllm/model_executor/layers/mamba/ops/causal_conv1d.py",
+    "vllm/model_executor/warmup/jit_warmup.py",
+    "vllm/model_executor/warmup/jit_warmup_triton_helper.py",
+    *(
+        f"vllm/third_party/flash_linear_attention/ops/{name}.py"
+        for name in (
+            "__init__",
+            "chunk",
+            "chunk_delta_h",
+            "chunk_o",
+            "chunk_scaled_dot_kkt",
+            "cumsum",
+            "fused_gdn_decode_post_conv_mtp",
+            "fused_gdn_prefill_post_conv",
+            "fused_recurrent",
+            "fused_sigmoid_gating",
+            "index",
+            "l2norm",
+            "layernorm_guard",
+            "op",
+            "solve_tril",
+            "utils",
+            "wy_fast",
+        )
+    ),
+    "vllm/utils/math_utils.py",
+    "vllm/v1/attention/backend.py",
+    "vllm/v1/attention/backends/gdn_attn.py",
+    "vllm/v1/attention/backends/registry.py",
+    "vllm/v1/attention/backends/utils.py",
+    "vllm/v1/kv_cache_interface.py",
+    "vllm/v1/kv_cache_layout.py",
+    "vllm/v1/kv_cache_spec_registry.py",
+)
+# Packages that may be missing, of which nothing is called.
+_OTHERS = ("einops", "transformers")
+
+
+class _Placeholders(type):
+    """Classes for any name: a base, a decorator, a context, a function; false as a condition."""
+
+    def __getattr__(cls, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _placeholder(name)
+
+    def __call__(cls, *arguments, **options):
+        if not cls.__dict__.get("is_placeholder"):
+            return super().__call__(*arguments, **options)
+        if len(arguments) == 1 and isinstance(arguments[0], type | types.FunctionType):
+            return arguments[0]
+        return _placeholder(cls.__name__)
+
+    def __getitem__(cls, key):
+        return cls
+
+    def __bool__(cls) -> bool:
+        return not cls.__dict__.get("is_placeholder", False)
+
+    def __enter__(cls):
+        return cls
+
+    def __exit__(cls, *error) -> None:
+        return None
+
+
+def _placeholder(name: str) -> type:
+    return _Placeholders(name, (), {"is_placeholder": True})
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Modules of vLLM: files of the folder, what `given` has, else placeholders."""
+
+    def __init__(self, folder: Path, given: dict[str, dict[str, object]]):
+        self.folder, self.given = folder, given
+
+    def find_spec(self, name: str, path=None, target=None):
+        if name.partition(".")[0] != "vllm" and name not in _OTHERS:
+            return None
+        relative = name.replace(".", "/")
+        for file in (f"{relative}.py", f"{relative}/__init__.py"):
+            if file in FILES:
+                folder = self.folder / relative
+                inside = [str(folder)] if file.endswith("__init__.py") else None
+                return importlib.util.spec_from_file_location(
+                    name, self.folder / file, submodule_search_locations=inside
+                )
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec) -> types.ModuleType:
+        return types.ModuleType(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        vars(module).update(self.given.get(module.__name__, {}))
+
+        def attribute(name: str):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return _placeholder(name)
+
+        module.__getattr__ = attribute
+
+
+class Platform:
+    """What the files ask of vLLM's platform."""
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *arguments, **options: False
+
+    def is_cuda(self) -> bool:
+        return torch.cuda.is_available()
+
+    is_cuda_alike = is_cuda
+
+    def is_arch_support_pdl(self) -> bool:
+        return torch.cuda.is_available() and torch.cuda.get_device_capability() >= (9, 0)
+
+
+def async_tensor_h2d(data, device=None, dtype=None, out=None) -> torch.Tensor:
+    """A copy on the device that the host does not wait for."""
+    tensor = torch.as_tensor(data, dtype=dtype)
+    if torch.cuda.is_available():
+        tensor = tensor.pin_memory()
+    if out is not None:
+        return out.copy_(tensor, non_blocking=True)
+    return tensor.to(device, non_blocking=True)
+
+
+class Step:
+    """The step that layers find as vLLM's context of a forward."""
+
+    attn_metadata: dict[str, object] | None = None
+
+
+def install(folder: Path) -> Step:
+    """Makes the files importable under vLLM's names."""
+    import logging
+
+    import triton
+    import triton.language as tl
+    import triton.language.extra.libdevice as tldevice
+
+    step = Step()
+    processors = (
+        torch.cuda.get_device_properties(0).multi_processor_count
+        if torch.cuda.is_available()
+        else 1
+    )
+    logger = logging.getLogger("vllm")
+    logger.info_once, logger.warning_once = logger.info, logger.warning
+    given = {
+        "vllm.forward_context": {"get_forward_context": lambda: step},
+        "vllm.logger": {"init_logger": lambda name: logger},
+        "vllm.model_executor.layers.mamba.mamba_utils": {"is_conv_state_dim_first": lambda: False},
+        "vllm.platforms": {"current_platform": Platform()},
+        "vllm.triton_utils": {
+            "HAS_TRITON": True,
+            "LOG2E": 1.4426950408889634,
+            "LOGE2": 0.6931471805599453,
+            "tl": tl,
+            "tldevice": tldevice,
+            "triton": triton,
+        },
+        "vllm.utils.platform_utils": {"num_compute_units": lambda *_: processors},
+        "vllm.utils.torch_utils": {
+            "PIN_MEMORY": torch.cuda.is_available(),
+            "async_tensor_h2d": async_tensor_h2d,
+            "get_dtype_size": lambda dtype: torch.empty(0, dtype=dtype).element_size(),
+        },
+    }
+    sys.meta_path.insert(0, Finder(folder, given))
+    return step
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench.vllm_files", description=__doc__)
+    parser.add_argument("vllm", type=Path, help="the folder that has the folder vllm")
+    parser.add_argument("folder", type=Path)
+    arguments = parser.parse_args()
+    for file in FILES:
+        target = arguments.folder / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(arguments.vllm / file, target)
+    print(f"{len(FILES)} files")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The core of vLLM's layer, between its projections, with vLLM's kernels and with gdn's: times and
+errors to float64. One rank of Qwen3.5 with heads 16/32 of 128, in bf16.
+
+    python3 -m gdn.bench.vllm_layer --vllm FOLDER --image layer.gdnk --output vllm-layer.json
+
+FOLDER is one that gdn.bench.vllm_files makes: vLLM need not be installed. The image is of
+`gdn-compile --preset qwen3.5-4b --for=vllm`, or with another --state. vLLM's prompts go through its
+Triton kernels: FlashInfer's are measured by gdn.bench.prefill.
+"""
+
+import argparse
+import datetime
+import json
+import traceback
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from .. import reference
+from ..checks import relative_error
+from ..runtime import Runtime
+from . import vllm_files
+from .timing import host_times, number_of_sets, time_calls
+from .vllm_setup import PREFIX, Sizes, make_layer, make_metadata, make_pools, make_weights
+
+DRAFTS = 3
+# Sequences: (tokens before, tokens, drafts).
+DECODE, DRAFTED, PROMPT = (500, 1, -1), (500, 1 + DRAFTS, DRAFTS), (0, 1024, -1)
+CASES = {
+    "decode N=1": [DECODE],
+    "decode N=64": [DECODE] * 64,
+    "decode N=256": [DECODE] * 256,
+    "verify N=1": [DRAFTED],
+    "verify N=64": [DRAFTED] * 64,
+    "verify N=256": [DRAFTED] * 256,
+    "prefill 8 x 1024": [PROMPT] * 8,
+    "prefill 1 x 8192": [(0, 8192, -1)],
+    "mixed 64 + 2 x 1024": [DECODE] * 64 + [PROMPT] * 2,
+    "verify and prefill 32 + 2 x 1024": [DRAFTED] * 32 + [PROMPT] * 2,
+}
+_MOST_BYTES = 30 << 30
+LIMITS = {"out": 1.5e-2, "state": 1.5e-2}
+
+
+class Case:
+    """A step: what the projections gave, and sets of layers with states of their own, whose states
+    are then not in a cache."""
+
+    def __init__(self, rows, state_dtype, device):
+        has_drafts = any(drafts >= 0 for _, _, drafts in rows)
+        self.sizes = Sizes(drafts=DRAFTS if has_drafts else 0)
+        self.rows, self.device, self.state_dtype = rows, device, state_dtype
+        self.decodes = all(tokens <= 1 + DRAFTS for _, tokens, _ in rows)
+        self.slots = 1 + len(rows) * (1 + self.sizes.drafts)
+        self.tokens = sum(tokens for _, tokens, _ in rows)
+        window, state = self.sizes.shapes()
+        size = 2 * np.prod(window) + np.prod(state) * torch.empty(0, dtype=state_dtype).itemsize
+        self.moved = 2 * len(rows) * int(size)
+        sets = min(number_of_sets(self.moved // 2), _MOST_BYTES // (2 * self.slots * int(size)))
+        self.sets = max(1, sets)
+        self.weights = make_weights(self.sizes, device)
+        generator = torch.Generator().manual_seed(3)
+
+        def normal(width):
+            return torch.randn(self.tokens, width, generator=generator).bfloat16().to(device)
+
+        self.qkvz, self.ba = normal(self.sizes.packed), normal(2 * self.sizes.value_heads)
+        self.builder, self.metadata = make_metadata(rows, self.sizes, device, graphs=self.decodes)
+
+    def pools(self):
+        return make_pools(self.sizes, self.slots, self.device, torch.bfloat16, self.state_dtype)
+
+    def out(self) -> torch.Tensor:
+        shape = self.tokens, self.sizes.value_heads, self.sizes.value_dim
+        return torch.zeros(shape, dtype=torch.bfloat16, device=self.device)
+
+
+def gdn_call(case: Case, kernels, pools, out):
+    """A step of gdn's layer."""
+    from ..integrations.vllm.layer import GdnQwenGatedDeltaNetAttention
+
+    layer = make_layer(GdnQwenGatedDeltaNetAttention, case.sizes, case.weights, pools, kernels)
+    return partial(layer._forward_core_fused_norm_packed, case.qkvz, case.ba, out)
+
+
+def vllm_call(case: Case, pools, out):
+    """A step of vLLM's layer, with what its forward does between projections and core: views of q,
+    k, v and z, copies of b and a; and the norm behind."""
+    from vllm.model_executor.layers.mamba.gdn import qwen_gdn_linear_attn as module
+
+    layer = make_layer(module.QwenGatedDeltaNetAttention, case.sizes, case.weights, pools)
+    object.__setattr__(layer, "chunk_gated_delta_rule", partial(_chunk, module))
+    heads = case.sizes.value_heads
+
+    def run():
+        mixed, z = case.qkvz.split([case.sizes.channels, out[0].numel()], dim=-1)
+        b, a = case.ba.split(heads, dim=-1)
+        layer._forward_core(mixed, b.contiguous(), a.contiguous(), out)
+        layer._rms_norm_gated_cuda(out, z.reshape(out.shape), out)
+
+    return run
+
+
+def _chunk(module, *, core_attn_out=None, aiter_prefill_metadata=None, **options):
+    return module.fla_chunk_gated_delta_rule(**options)
+
+
+def vllm_fused_call(case: Case, pools, out):
+    """The same for drafts alone, with the step behind the convolution in one kernel, its Triton
+    form: the CUDA form needs vLLM's library."""
+    from vllm.model_executor.layers.mamba.gdn import qwen_gdn_linear_attn as module
+
+    module.fused_mtp_decode_impl = lambda: module.fused_gdn_decode_post_conv_mtp_triton
+    layer = make_layer(module.QwenGatedDeltaNetAttention, case.sizes, case.weights, pools)
+
+    def run():
+        mixed, z = case.qkvz.split([case.sizes.channels, out[0].numel()], dim=-1)
+        b, a = case.ba.split(case.sizes.value_heads, dim=-1)
+        gate = z.reshape(out.shape)
+        layer._forward_core_decode_spec_fused_norm(mixed, b, a, gate, out, case.metadata)
+
+    return run
+
+
+def errors(case: Case, before, pools, out) -> dict[str, float]:
+    """Of some sequences: outputs, and the state after the last token."""
+    starts = np.cumsum([0, *(tokens for _, tokens, _ in case.rows)])
+    chosen = sorted({0, len(case.rows) // 2, len(case.rows) - 1})
+    host = {name: _float(x) for name, x in case.weights.items()}
+    weights = {
+        "conv_weight": host["conv"][:, 0],
+        "A_log": host["A_log"],
+        "dt_bias": host["dt_bias"],
+        "norm_weight": host["norm"],
+    }
+    layer = reference.Layer("flat", case.sizes.key_dim, case.sizes.value_dim)
+    got, want = {"out": [], "state": []}, {"out": [], "state": []}
+    for row in chosen:
+        known, count, drafts = case.rows[row]
+        first = 1 + row * (1 + case.sizes.drafts)
+        last = first + (count - 1 if drafts >= 0 else 0)
+        tokens = slice(starts[row], starts[row + 1])
+        given = {
+            "qkvz": _float(case.qkvz[tokens]),
+            "ba": _float(case.ba[tokens]),
+            "conv_pool": _float(before[0][[0, first], :3].transpose(1, 2)),
+            "state_pool": _float(before[1][[0, first]]),
+            "slots": np.array([1]),
+            "cu_seqlens": np.array([0, count]),
+            "has_initial": np.array([known > 0]),
+        }
+        result = reference.evaluate(layer, given | weights)
+        want["out"].append(result["out"])
+        want["state"].append(result["state_pool"][1])
+        got["out"].append(_float(out[tokens]))
+        got["state"].append(_float(pools[1][last]))
+    return {
+        name: relative_error(np.concatenate(got[name]), np.concatenate(want[name])) for name in got
+    }
+
+
+def _float(x: torch.Tensor) -> np.ndarray:
+    return x.detach().double().cpu().numpy()
+
+
+def eager_times(calls, repeats: int = 12) -> dict[str, float]:
+    """Microseconds of one call, outside of a graph, one behind the other."""
+    times = []
+    for repeat in range(repeats + 2):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        for call in calls:
+            call()
+        end.record()
+        end.synchronize()
+        if repeat >= 2:
+            times.append(start.elapsed_time(end) * 1e3 / len(calls))
+    times.sort()
+    return {"us": times[len(times) // 2], "us_min": times[0], "us_max": times[-1]}
+
+
+def measure(case: Case, make, config: dict, impl: str) -> dict:
+    """A row of the report; what fails is said in it."""
+    row = {"suite": "vllm-layer", "impl": impl, "config": config}
+    try:
+        pools, out = case.pools(), case.out()
+        before = tuple(pool.clone() for pool in pools)
+        make(pools, out)()
+        if case.device == "cuda":
+            torch.cuda.synchronize()
+        found = errors(case, before, pools, out)
+        row |= {"error_o": found["out"], "error_state": found["state"]}
+        row["correct"] = all(found[name] < LIMITS[name] for name in found)
+        del before, pools
+        if case.device != "cuda":
+            return row
+        calls = [make(case.pools(), out) for _ in range(case.sets)]
+        row |= {f"eager_{key}": value for key, value in eager_times(calls).items()}
+        row["host_us"] = host_times(calls)["us"]
+        try:
+            row |= time_calls(calls)
+        except Exception as error:  # not all steps can be captured
+            row["graph_error"] = f"{type(error).__name__}: {error}".splitlines()[0]
+        if case.decodes and "us" in row:
+            row["gb_per_s"] = case.moved / row["us"] / 1e3
+    except Exception as error:
+        row["error"] = f"{type(error).__name__}: {error}"
+        traceback.print_exc()
+    return row
+
+
+def run_case(step, name: str, rows, kernels, state: str, device: str):
+    """Rows of both."""
+    case = Case(rows, {"f32": torch.float32, "bf16": torch.bfloat16}[state], device)
+    step.attn_metadata = {PREFIX: case.metadata}
+    config = {"step": name, "N": len(rows), "T": case.tokens, "drafts": case.sizes.drafts}
+    config |= {"Hk": 16, "Hv": 32, "dk": 128, "dv": 128, "io": "bf16", "state": state}
+    config["sets"] = case.sets
+    makers = {"gdn": lambda pools, out: gdn_call(case, kernels, pools, out)}
+    makers["vllm"] = lambda pools, out: vllm_call(case, pools, out)
+    if case.sizes.drafts and case.decodes:
+        makers["vllm fused"] = lambda pools, out: vllm_fused_call(case, pools, out)
+    for impl, make in makers.items():
+        yield measure(case, make, config, impl)
+        if device == "cuda":
+            torch.cuda.empty_cache()
+
+
+def show(row: dict) -> None:
+    def number(key: str) -> str:
+        return f"{row[key]:9.1f}" if key in row else f"{'-':>9}"
+
+    marks = f"errors {row['error_o']:.1e} {row['error_state']:.1e}" if "error_o" in row else ""
+    marks += "" if row.get("correct", False) else " FAILED"
+    marks += f" {row.get('error', '')} {row.get('graph_error', '')}"
+    times = f"graph {number('us')} us, eager {number('eager_us')} us, host {number('host_us')} us"
+    print(f"{row['config']['step']:34} {row['impl']:10} {times}, {marks}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench.vllm_layer", description=__doc__)
+    parser.add_argument("--vllm", type=Path, required=True, help="of gdn.bench.vllm_files")
+    parser.add_argument("--image", type=Path, action="append", required=True)
+    parser.add_argument("--library", type=Path, help="libgdnrt, by default the installed one")
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    parser.add_argument("--only", default="", help="cases whose names begin so")
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    step = vllm_files.install(arguments.vllm)
+    from ..integrations.vllm.layer_core import LayerKernels
+
+    runtime = Runtime(arguments.library)
+    on_gpu = arguments.device == "cuda"
+    device = runtime.cuda() if on_gpu else runtime.device(num_workers=0)
+    record = {
+        "device": torch.cuda.get_device_name() if on_gpu else "cpu",
+        "date": datetime.date.today().isoformat(),
+        "versions": {"vllm": "0.33.0", "torch": torch.__version__},
+        "rows": [],
+    }
+    for path in arguments.image:
+        image = runtime.image(path)
+        state = image.attributes("decode")["state"]
+        kernels = LayerKernels(device, image)
+        for name, rows in CASES.items():
+            if not name.startswith(arguments.only):
+                continue
+            for row in run_case(step, name, rows, kernels, state, arguments.device):
+                show(row)
+                record["rows"].append(row)
+                if arguments.output:
+                    arguments.output.write_text(json.dumps(record, indent=1) + "\n")
+    return 0 if all(row.get("correct") for row in record["rows"]) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

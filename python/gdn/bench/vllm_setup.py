@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Layers, states and metadata of vLLM without an engine: what its classes read."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import torch
+
+PREFIX = "model.layers.0.linear_attn"
+
+
+def make_config(drafts: int = 0, graphs: bool = False, mode: str = "none", most: int = 256):
+    """What builders of metadata read of a configuration."""
+    speculation = SimpleNamespace(
+        num_speculative_tokens=drafts,
+        parallel_drafting=False,
+        use_eagle_block_drop=lambda: False,
+    )
+    return SimpleNamespace(
+        additional_config={},
+        cache_config=SimpleNamespace(
+            mamba_cache_mode=mode,
+            hash_block_size=64,
+            cache_hit_alignment_tokens=64,
+            use_replayssm=False,
+        ),
+        compilation_config=SimpleNamespace(
+            cudagraph_mode=SimpleNamespace(has_full_cudagraphs=lambda: graphs),
+            max_cudagraph_capture_size=most,
+        ),
+        mamba_config=SimpleNamespace(enable_stochastic_rounding=False),
+        model_config=SimpleNamespace(
+            dtype=torch.bfloat16,
+            hf_text_config=SimpleNamespace(linear_key_head_dim=128, linear_value_head_dim=128),
+        ),
+        num_hash_lookahead_tokens=0,
+        num_speculative_tokens=drafts,
+        parallel_config=SimpleNamespace(decode_context_parallel_size=1),
+        scheduler_config=SimpleNamespace(max_num_seqs=256, max_num_batched_tokens=8192),
+        speculative_config=speculation if drafts else None,
+        use_v2_model_runner=False,
+    )
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """One rank's part of a layer."""
+
+    key_heads: int = 16
+    value_heads: int = 32
+    key_dim: int = 128
+    value_dim: int = 128
+    drafts: int = 0
+
+    @property
+    def channels(self) -> int:
+        return 2 * self.key_heads * self.key_dim + self.value_heads * self.value_dim
+
+    @property
+    def packed(self) -> int:
+        """Of the projection of q, k, v and z."""
+        return self.channels + self.value_heads * self.value_dim
+
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Of a slot: the window of the convolution, and the state."""
+        window = (3 + self.drafts, self.channels)
+        return window, (self.value_heads, self.value_dim, self.key_dim)
+
+
+def make_weights(sizes: Sizes, device, dtype=torch.bfloat16) -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=generator)
+
+    made = {
+        "conv": (0.5 * normal(sizes.channels, 1, 4)).to(dtype),
+        "A_log": torch.rand(sizes.value_heads, generator=generator).mul(15).add(1).log(),
+        "dt_bias": normal(sizes.value_heads) - 3,
+        "norm": (1 + 0.2 * normal(sizes.value_dim)).to(dtype),
+    }
+    return {name: x.to(device) for name, x in made.items()}
+
+
+def make_pools(sizes: Sizes, slots: int, device, dtype, state_dtype):
+    """Windows and states in pages of one block each, as vLLM has them. Slot 0 is padding."""
+    shapes, dtypes = sizes.shapes(), (dtype, state_dtype)
+    generator = torch.Generator(device).manual_seed(2)
+    values = [
+        torch.randn(slots, *shape, generator=generator, device=device).mul(scale).to(kind)
+        for shape, kind, scale in zip(shapes, dtypes, (1.0, 0.1), strict=True)
+    ]
+    bytes_of = [x[0].numel() * x.element_size() for x in values]
+    pages = torch.empty(slots, sum(bytes_of), dtype=torch.uint8, device=device)
+    views, offset = [], 0
+    for value, size in zip(values, bytes_of, strict=True):
+        view = pages[:, offset : offset + size].view(value.dtype).view(value.shape)
+        views.append(view.copy_(value))
+        offset += size
+    return tuple(views)
+
+
+def make_layer(cls, sizes: Sizes, weights, pools, kernels=None):
+    """A layer of vLLM's class or gdn's, without projections; `kernels` are gdn's."""
+    layer = object.__new__(cls)
+    values = {
+        "prefix": PREFIX,
+        "tp_size": 1,
+        "num_k_heads": sizes.key_heads,
+        "num_v_heads": sizes.value_heads,
+        "head_k_dim": sizes.key_dim,
+        "head_v_dim": sizes.value_dim,
+        "key_dim": sizes.key_heads * sizes.key_dim,
+        "value_dim": sizes.value_heads * sizes.value_dim,
+        "conv_kernel_size": 4,
+        "activation": "silu",
+        "layer_norm_epsilon": 1e-6,
+        "A_log": weights["A_log"],
+        "dt_bias": weights["dt_bias"],
+        "conv1d": SimpleNamespace(weight=weights["conv"], bias=None),
+        "norm": SimpleNamespace(
+            weight=weights["norm"],
+            bias=None,
+            eps=1e-6,
+            group_size=None,
+            norm_before_gate=True,
+            activation="silu",
+        ),
+        "kv_cache": pools,
+        "num_spec": sizes.drafts,
+        "vllm_config": make_config(sizes.drafts),
+        "enable_packed_recurrent_decode": True,
+        "gdn_kernels": kernels,
+        "gdn_core": None,
+        "gdn_pools": None,
+        "gdn_norm_constants": (1e-6, 1.0),
+    }
+    for name, value in values.items():
+        object.__setattr__(layer, name, value)
+    return layer
+
+
+def make_metadata(rows, sizes: Sizes, device, *, graphs: bool):
+    """From gdn's builder: `rows` are (tokens before, tokens, drafts; -1 for none) of sequences, in
+    vLLM's order. The slots of sequence i are 1 + i (1 + drafts) and those behind."""
+    from vllm.v1.attention.backend import CommonAttentionMetadata
+    from vllm.v1.kv_cache_interface import MambaSpec
+
+    from ..integrations.vllm.backend import GdnMetadataBuilder
+
+    config = make_config(sizes.drafts, graphs, most=4096)
+    config.scheduler_config.max_num_seqs = len(rows)
+    spec = MambaSpec(
+        block_size=1 << 20, shapes=sizes.shapes(), dtypes=(torch.bfloat16, torch.float32)
+    )
+    builder = GdnMetadataBuilder(spec, ["layer"], config, torch.device(device))
+    before, queries, drafts = (torch.tensor(x, dtype=torch.int32) for x in zip(*rows, strict=True))
+    starts = torch.zeros(len(rows) + 1, dtype=torch.int32)
+    starts[1:] = queries.cumsum(0)
+    columns = 1 + sizes.drafts
+    table = torch.arange(1, 1 + len(rows) * columns, dtype=torch.int32).view(-1, columns)
+    lengths = before + queries
+    common = CommonAttentionMetadata(
+        query_start_loc=starts.to(device),
+        query_start_loc_cpu=starts,
+        seq_lens=lengths.to(device),
+        seq_lens_cpu_upper_bound=lengths,
+        num_reqs=len(rows),
+        num_actual_tokens=int(starts[-1]),
+        max_query_len=int(queries.max()),
+        max_seq_len=int(lengths.max()),
+        block_table_tensor=table.to(device),
+        slot_mapping=torch.zeros(int(starts[-1]), dtype=torch.int64, device=device),
+        is_prefilling=(before == 0) | (queries > columns),
+    )
+    given = {}
+    if sizes.drafts:
+        accepted = torch.ones(len(rows), dtype=torch.int32, device=device)
+        given = {"num_accepted_tokens": accepted, "num_decode_draft_tokens_cpu": drafts}
+    # The builder's arrays are the metadata's.
+    return builder, builder.build(0, common, **given)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""An image for callers of PyTorch's libraries: a prebuilt one, or one that is compiled, once, into
+the user's cache, where gdn-compile is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from . import compiler, images, targets
+from .runtime import Device
+
+
+def find_or_compile(
+    config: Mapping[str, object],
+    device: Device,
+    *,
+    engine: str,
+    io: str,
+    state: str,
+    layout: str,
+    outputs: str,
+    l2norm: bool = False,
+    verify: str | None = None,
+    only: str | None = None,
+) -> Path:
+    """The path of an image; arguments are those of gdn.images.find, whose errors are raised where
+    there is neither an image nor a compiler. One that is compiled has the entry `only`, if it is
+    given. CompileError where the compiler refuses."""
+    types = {"io": io, "state": state, "verify": verify}
+    try:
+        return images.find(
+            config,
+            device,
+            engine=engine,
+            layout=layout,
+            outputs=outputs,
+            l2norm=l2norm,
+            **types,
+        )
+    except images.ImageNotFoundError:
+        try:
+            compiler.find_tool()
+        except compiler.CompileError:
+            pass
+        else:
+            options = [f"--layout={layout}", f"--outputs={outputs}", *["--l2norm"] * l2norm]
+            options += [f"--only={only}"] if only else []
+            return compiler.compile(
+                config, targets.run_by(device)[0], engine=engine, options=options, **types
+            )
+        raise

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The kernels of layers, and one layer with its weights. Arrays are anything that speaks DLPack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ...call import Call
+from ...runtime import Device, Image
+from .steps import Run
+
+ENTRIES = ("decode", "prefill", "verify")
+# The engine's padding.
+NULL_SLOT = 0
+
+
+class LayerKernels:
+    """The entries of an image on a device, for all layers of a model, which run one after another:
+    the memory that prefill works in is theirs in common."""
+
+    def __init__(self, device: Device, image: Image):
+        self._kernels = {entry: device.kernel(image, entry) for entry in ENTRIES}
+        self._prefill = Call(self._kernels["prefill"], NULL_SLOT)
+        self.is_warm = False
+
+    def new_calls(self) -> dict[str, Call]:
+        """Those of a layer. Prompts go through one call, so that its memory is taken once."""
+        made = {entry: Call(self._kernels[entry], NULL_SLOT) for entry in ("decode", "verify")}
+        return made | {"prefill": self._prefill}
+
+
+class LayerCore:
+    """One layer: convolution, gates, rule and, where the kernels have it, the norm.
+
+    `weights` are conv_weight [D, K], A_log and dt_bias [Hv], and for kernels with the norm
+    norm_weight [dv] and norm_constants [2]. `all_true` is an array of true on the device, as long
+    as sequences decode at most: they have a state.
+    """
+
+    def __init__(
+        self,
+        kernels: LayerKernels,
+        weights: Mapping[str, object],
+        all_true,
+    ):
+        self._calls = kernels.new_calls()
+        self._names = {entry: call.names for entry, call in self._calls.items()}
+        self._weights = dict(weights)
+        self._all_true = all_true
+
+    def run(
+        self,
+        runs: Iterable[Run],
+        tokens: Mapping[str, object],
+        pools: Mapping[str, object],
+        out,
+    ) -> None:
+        """A step. `tokens` are the projections, qkvz and ba, or qkv, b and a, a row for each token;
+        `pools` are conv_pool [P, D, K - 1] and state_pool [P, Hv, dv, dk], which are changed in
+        place. The results go to `out` [T, Hv, dv]. Slot 0 is padding."""
+        for run in runs:
+            taken = run.tokens
+            given = {name: array[taken] for name, array in tokens.items()}
+            # A copy, where tokens are not one range.
+            part = out[taken]
+            given |= self._weights | pools | run.rows
+            given["out"] = given["core"] = part
+            if run.entry == "decode":
+                given["has_initial"] = self._all_true[: part.shape[0]]
+            self._calls[run.entry](*[given[name] for name in self._names[run.entry]])
+            if not isinstance(taken, slice):
+                out[taken] = part

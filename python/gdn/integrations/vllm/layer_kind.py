@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a layer of vLLM asks of kernels, and why there are none for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+# Types as options of gdn-compile name them.
+TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
+# Head sizes of kernels are multiples of it.
+UNIT = 8
+#: The most tokens of a sequence with drafts.
+MOST_VERIFIED = 8
+
+
+class LayerKind(NamedTuple):
+    """The layer, and how the engine runs it."""
+
+    platform: str
+    key_dim: int
+    value_dim: int
+    conv_width: int
+    activation: str
+    gate: str
+    norm_eps: float
+    layout: str
+    """interleaved or flat, of the projections in one array each; split if they come apart"""
+    io: str
+    conv_state: str
+    state: str
+    norm_weight: str
+    num_speculative_tokens: int = 0
+    cache_mode: str = "none"
+    replays: bool = False
+    """ReplaySSM, which keeps inputs in place of states"""
+    rounds_at_random: bool = False
+
+    @property
+    def has_norm(self) -> bool:
+        return self.layout != "split"
+
+    def find_refusal(self) -> str | None:
+        """Why there is no kernel for the layer, or None."""
+        drafts = self.num_speculative_tokens
+        checks = [
+            ("platform", "cuda", self.platform),
+            ("activation", "silu", self.activation),
+            ("conv_state", self.io, self.conv_state),
+            ("use_replayssm", False, self.replays),
+            ("enable_stochastic_rounding", False, self.rounds_at_random),
+        ]
+        if self.has_norm:
+            checks.append(("norm.weight", self.io, self.norm_weight))
+        for name, wanted, found in checks:
+            if wanted != found:
+                return f"{name}: expected {wanted}, found {found}"
+        for name, dtype in (("dtype", self.io), ("mamba_ssm_cache_dtype", self.state)):
+            if dtype not in TYPES:
+                return f"{name}: expected {', '.join(TYPES)}, found {dtype}"
+        for name, size in (("head_k_dim", self.key_dim), ("head_v_dim", self.value_dim)):
+            if size % UNIT:
+                return f"{name}: expected a multiple of {UNIT}, found {size}"
+        if drafts + 1 > MOST_VERIFIED:
+            return f"num_speculative_tokens: expected at most {MOST_VERIFIED - 1}, found {drafts}"
+        if drafts and self.cache_mode != "none":
+            return (
+                "mamba_cache_mode: expected none with speculation, found"
+                f" {self.cache_mode}: vLLM copies windows of the convolution in a form of its own"
+            )
+        return None
+
+    def config(self) -> dict[str, object]:
+        """A configuration of layers of this kind. Numbers of heads are symbols of an image."""
+        return {
+            "model_type": "qwen3_next" if self.layout == "interleaved" else "qwen3_5_text",
+            "num_hidden_layers": 1,
+            "hidden_size": 1024,
+            "rms_norm_eps": self.norm_eps,
+            "hidden_act": self.activation,
+            "output_gate_type": self.gate,
+            "linear_num_key_heads": 2,
+            "linear_num_value_heads": 2,
+            "linear_key_head_dim": self.key_dim,
+            "linear_value_head_dim": self.value_dim,
+            "linear_conv_kernel_dim": self.conv_width,
+        }
+
+    def options(self) -> Mapping[str, str]:
+        """Of gdn-compile, and of gdn.images.find."""
+        return {
+            "io": TYPES[self.io],
+            "state": TYPES[self.state],
+            "layout": self.layout,
+            "outputs": "norm" if self.has_norm else "core",
+        }

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The plugin in vLLM 0.33, where it is installed: registration, and the layer's class with metadata
+of the builder, on this CPU, against float64."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+# ruff: noqa: E402  imports behind what skips
+torch = pytest.importorskip("torch")
+pytest.importorskip("vllm")
+
+from vllm.model_executor import custom_op
+from vllm.utils import torch_utils
+from vllm.v1.attention.backends import gdn_attn, registry
+from vllm.v1.attention.backends import utils as backend_utils
+
+from gdn import Runtime
+from gdn.bench.vllm_layer import errors
+from gdn.bench.vllm_setup import PREFIX, Sizes, make_layer, make_metadata, make_pools, make_weights
+from gdn.integrations import vllm as plugin
+from gdn.integrations.vllm import layer as module
+from gdn.integrations.vllm.backend import GdnAttentionBackend
+from gdn.integrations.vllm.layer_core import LayerKernels
+from gdn.integrations.vllm.layer_kind import LayerKind
+
+
+@pytest.fixture
+def clean(monkeypatch):
+    monkeypatch.setattr(custom_op, "op_registry_oot", {})
+    monkeypatch.setattr(registry, "_MAMBA_ATTN_OVERRIDES", {})
+
+
+def test_registration(clean):
+    for _ in range(2):
+        plugin.register()
+    assert custom_op.op_registry_oot == {plugin.LAYER: module.GdnQwenGatedDeltaNetAttention}
+    backend = registry.MambaAttentionBackendEnum.GDN_ATTN.get_class()
+    assert backend is GdnAttentionBackend
+    assert issubclass(backend.get_builder_cls(), gdn_attn.GDNAttentionMetadataBuilder)
+
+
+def test_other_versions_are_left_alone(clean, monkeypatch, caplog):
+    monkeypatch.setattr("vllm.__version__", "0.34.1")
+    plugin.register()
+    assert custom_op.op_registry_oot == {}
+    assert "expected vLLM 0.33.*, found 0.34.1" in caplog.text
+
+
+def test_other_plugins_are_left_alone(clean, caplog):
+    custom_op.op_registry_oot[plugin.LAYER] = SimpleNamespace
+    plugin.register()
+    assert custom_op.op_registry_oot == {plugin.LAYER: SimpleNamespace}
+    assert registry._MAMBA_ATTN_OVERRIDES == {}
+    assert "is replaced by" in caplog.text
+
+
+SIZES = Sizes(key_heads=1, value_heads=2, key_dim=16, value_dim=16, drafts=2)
+STEPS = {
+    "decode": [(9, 1, -1)] * 3,
+    "mixed": [(9, 1, -1), (5, 1, -1), (0, 70, -1), (64, 3, -1)],
+    "drafts": [(9, 3, 2), (8, 1, 0)],
+    "drafts and prompts": [(9, 3, 2), (8, 2, 1), (0, 20, -1)],
+    "drafts between prompts": [(0, 5, -1), (9, 3, 2), (7, 6, -1)],
+}
+
+
+@pytest.fixture(scope="module")
+def kernels(build_dir, tool, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("image")
+    kind = kind_of_tests()
+    config, path = folder / "config.json", folder / "layer.gdnk"
+    config.write_text(json.dumps(kind.config()))
+    options = [f"--{name}={value}" for name, value in kind.options().items()]
+    options += ["--for=vllm", "--target=native", "-o", path]
+    done = tool("gdn-compile", "--config", config, *options)
+    assert done.returncode == 0, done.stderr
+    runtime = Runtime(build_dir / "lib/libgdnrt.so")
+    return LayerKernels(runtime.device(), runtime.image(path))
+
+
+def kind_of_tests() -> LayerKind:
+    types = dict.fromkeys(("io", "conv_state", "state", "norm_weight"), "float32")
+    sizes = {"key_dim": 16, "value_dim": 16, "conv_width": 4, "norm_eps": 1e-6}
+    return LayerKind(
+        platform="cuda", activation="silu", gate="silu", layout="flat", **sizes, **types
+    )
+
+
+@pytest.fixture
+def step(monkeypatch):
+    """The context of a forward."""
+    context = SimpleNamespace(attn_metadata=None)
+    monkeypatch.setattr(module, "get_forward_context", lambda: context)
+    for found in (torch_utils, backend_utils):
+        monkeypatch.setattr(found, "PIN_MEMORY", False)
+    return context
+
+
+def make_step(rows):
+    generator = torch.Generator().manual_seed(5)
+    tokens = sum(count for _, count, _ in rows)
+    case = SimpleNamespace(
+        rows=rows,
+        sizes=SIZES,
+        weights=make_weights(SIZES, "cpu", torch.float32),
+        qkvz=torch.randn(tokens, SIZES.packed, generator=generator),
+        ba=torch.randn(tokens, 2 * SIZES.value_heads, generator=generator),
+        out=torch.zeros(tokens, SIZES.value_heads, SIZES.value_dim),
+    )
+    slots = 1 + len(rows) * (1 + SIZES.drafts)
+    return case, make_pools(SIZES, slots, "cpu", torch.float32, torch.float32)
+
+
+def new_layer(case, pools, kernels):
+    cls = module.GdnQwenGatedDeltaNetAttention
+    return make_layer(cls, SIZES, case.weights, pools, kernels)
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_against_float64(kernels, step, name, graphs):
+    case, pools = make_step(STEPS[name])
+    before = tuple(pool.clone() for pool in pools)
+    builder, metadata = make_metadata(case.rows, SIZES, "cpu", graphs=graphs)
+    step.attn_metadata = {PREFIX: metadata}
+    layer = new_layer(case, pools, kernels)
+    layer._forward_core_fused_norm_packed(case.qkvz, case.ba, case.out)
+    found = errors(case, before, pools, case.out)
+    assert found["out"] < 1e-5 and found["state"] < 1e-5
+    assert torch.equal(pools[1][0], before[1][0])
+    del builder
+
+
+def test_a_profile_run_touches_no_state(kernels, step):
+    case, pools = make_step(STEPS["decode"])
+    layer = new_layer(case, pools, kernels)
+    layer.get_state_dtype = lambda: (torch.float32, torch.float32)
+    layer.get_state_shape = SIZES.shapes
+    before = [pool.clone() for pool in pools]
+    layer._forward_core_fused_norm_packed(case.qkvz, case.ba, case.out)
+    assert kernels.is_warm and not case.out.any()
+    assert all(torch.equal(*pair) for pair in zip(pools, before, strict=True))
+
+
+def test_without_kernels_vllm_runs(monkeypatch, step):
+    """Both methods go to the original's."""
+    case, pools = make_step(STEPS["decode"])
+    layer, called = new_layer(case, pools, None), []
+    for name in ("_forward_core", "_forward_core_fused_norm_packed"):
+        original = module.QwenGatedDeltaNetAttention
+        monkeypatch.setattr(original, name, lambda *_, name=name: called.append(name))
+    layer._forward_core(case.qkvz, case.ba, case.ba, case.out)
+    layer._forward_core_fused_norm_packed(case.qkvz, case.ba, case.out)
+    assert called == ["_forward_core", "_forward_core_fused_norm_packed"]
+
+
+def test_padding_is_skipped(kernels, step):
+    """A graph of four sequences replayed for two."""
+    rows = [(9, 1, -1)] * 4
+    case, pools = make_step(rows)
+    sizes = Sizes(**{**vars(SIZES), "drafts": 0})
+    pools = make_pools(sizes, 5, "cpu", torch.float32, torch.float32)
+    builder, metadata = make_metadata(rows, sizes, "cpu", graphs=True)
+    builder.non_spec_state_indices_tensor[2:] = 0
+    pools[1][0], pools[0][0] = np.nan, np.nan
+    kept = [pool[3:].clone() for pool in pools]
+    step.attn_metadata = {PREFIX: metadata}
+    layer = make_layer(module.GdnQwenGatedDeltaNetAttention, sizes, case.weights, pools, kernels)
+    layer._forward_core_fused_norm_packed(case.qkvz, case.ba, case.out)
+    assert case.out[:2].abs().min() > 0 and not case.out[2:].any()
+    assert all(torch.equal(pool[3:], was) for pool, was in zip(pools, kept, strict=True))
+
+
+def test_a_refusal_is_logged(monkeypatch):
+    """A layer whose kind has no kernels is the original in all but its class."""
+    monkeypatch.setattr(module.QwenGatedDeltaNetAttention, "__init__", lambda *_, **__: None)
+    kind = kind_of_tests()._replace(platform="cpu")
+    monkeypatch.setattr(module, "kind_of", lambda *_: kind)
+    said = []
+    monkeypatch.setattr(module.logger, "warning_once", lambda *words: said.append(words))
+    layer = object.__new__(module.GdnQwenGatedDeltaNetAttention)
+    torch.nn.Module.__init__(layer)
+    module.GdnQwenGatedDeltaNetAttention.__init__(layer, None, None)
+    assert layer.gdn_kernels is None
+    assert said == [
+        ("vLLM's own kernels run, not those of gdn: %s", "platform: expected cuda, found cpu")
+    ]

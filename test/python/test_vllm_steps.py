@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Launches from metadata in vLLM's form, and the layer's kernels over them on this CPU, against
+float64. Arrays are NumPy's: neither vLLM nor PyTorch is needed."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gdn import Runtime
+from gdn.integrations.vllm.layer_core import LayerCore, LayerKernels
+from gdn.integrations.vllm.layer_kind import LayerKind
+from gdn.integrations.vllm.steps import runs_of
+from gdn.reference import Layer, evaluate
+
+HK, HV, D, SLOTS, COLUMNS = 1, 2, 16, 40, 3
+CHANNELS = 2 * HK * D + HV * D
+KIND = LayerKind(
+    platform="cuda",
+    key_dim=D,
+    value_dim=D,
+    conv_width=4,
+    activation="silu",
+    gate="silu",
+    norm_eps=1e-6,
+    layout="flat",
+    io="float32",
+    conv_state="float32",
+    state="float32",
+    norm_weight="float32",
+    num_speculative_tokens=2,
+)
+
+
+def i32(values):
+    return np.array(values, np.int32)
+
+
+def starts_of(lengths):
+    return i32(np.concatenate([[0], np.cumsum(lengths)]))
+
+
+def metadata_of(queries, table, *, drafts=None, accepted=None, initial=None, padding=0):
+    """As vLLM's builder makes it; `drafts` says which sequences have some, otherwise those of one
+    token in front decode. `padding` counts tokens behind the sequences."""
+    # A view of a table with more columns.
+    queries, table = np.array(queries), i32([[*row, -1, -1] for row in table])[:, :COLUMNS]
+    initial = np.ones(len(queries), bool) if initial is None else np.array(initial)
+    fields = dict.fromkeys(
+        (
+            "has_initial_state",
+            "spec_query_start_loc",
+            "non_spec_query_start_loc",
+            "spec_state_indices_tensor",
+            "non_spec_state_indices_tensor",
+            "spec_sequence_masks",
+            "spec_sequence_masks_cpu",
+            "spec_token_indx",
+            "non_spec_token_indx",
+            "num_accepted_tokens",
+            "prefill_query_start_loc",
+            "prefill_state_indices",
+            "prefill_has_initial_state",
+        )
+    )
+    counts = dict.fromkeys(
+        ("num_prefills", "num_prefill_tokens", "num_decodes", "num_decode_tokens"), 0
+    )
+    counts |= {"num_spec_decodes": 0, "num_spec_decode_tokens": 0}
+    m = SimpleNamespace(**fields, **counts, num_actual_tokens=int(queries.sum()) + padding)
+    if drafts is None:
+        m.num_decodes = int(np.argmax(queries > 1)) if (queries > 1).any() else len(queries)
+        m.num_decode_tokens = int(queries[: m.num_decodes].sum())
+        m.num_prefills = len(queries) - m.num_decodes
+        m.num_prefill_tokens = int(queries.sum()) - m.num_decode_tokens
+        m.non_spec_state_indices_tensor = table[:, 0]
+        m.non_spec_query_start_loc = starts_of(queries)
+        if m.num_prefills:
+            m.has_initial_state = initial
+            m.prefill_query_start_loc = (
+                m.non_spec_query_start_loc[m.num_decodes :] - m.num_decode_tokens
+            )
+            m.prefill_state_indices = table[m.num_decodes :, 0]
+            m.prefill_has_initial_state = initial[m.num_decodes :]
+        return m
+    mask = np.array(drafts)
+    m.spec_sequence_masks = m.spec_sequence_masks_cpu = mask
+    m.num_spec_decodes, m.num_prefills = int(mask.sum()), int((~mask).sum())
+    m.num_spec_decode_tokens = int(queries[mask].sum())
+    m.num_prefill_tokens = int(queries[~mask].sum())
+    m.spec_query_start_loc = starts_of(queries[mask])
+    m.spec_state_indices_tensor = table[mask]
+    m.num_accepted_tokens = i32(accepted)[mask]
+    if m.num_prefills:
+        tokens = np.repeat(mask, queries)
+        m.spec_token_indx, m.non_spec_token_indx = np.flatnonzero(tokens), np.flatnonzero(~tokens)
+        m.non_spec_query_start_loc = m.prefill_query_start_loc = starts_of(queries[~mask])
+        m.non_spec_state_indices_tensor = m.prefill_state_indices = table[~mask, 0]
+        m.has_initial_state = m.prefill_has_initial_state = initial[~mask]
+    return m
+
+
+def table_of(rows):
+    """Slots of their own, in no order, for every sequence."""
+    slots = np.random.default_rng(1).permutation(np.arange(1, SLOTS))
+    return slots[: rows * COLUMNS].reshape(rows, COLUMNS)
+
+
+def runs(metadata):
+    return runs_of(metadata, np.ascontiguousarray)
+
+
+STEPS = {
+    "decode": metadata_of([1, 1, 1], table_of(3)),
+    "padded decode": metadata_of([1, 1], [[5, 0, 0], [0, 0, 0]], padding=0),
+    "prompts": metadata_of([7, 70, 3], table_of(3), initial=[False, True, False]),
+    "mixed": metadata_of([1, 1, 66, 2], table_of(4), initial=[True, True, False, True]),
+    "padding behind": metadata_of([1, 5, 4], table_of(3), padding=6),
+    "drafts": metadata_of([3, 1, 2], table_of(3), drafts=[True] * 3, accepted=[1, 3, 2]),
+    "drafts, padded": metadata_of(
+        [3, 2, 0], [[4, 5, 6], [7, 8, 9], [0, 0, 0]], drafts=[True] * 3, accepted=[2, 1, 1],
+        padding=1,
+    ),
+    "drafts ahead of prompts": metadata_of(
+        [3, 2, 9, 1], table_of(4), drafts=[True, True, False, False], accepted=[2, 3, 1, 1]
+    ),
+    "drafts behind prompts": metadata_of(
+        [9, 1, 3], table_of(3), drafts=[False, False, True], accepted=[1, 1, 2]
+    ),
+    "drafts between prompts": metadata_of(
+        [4, 3, 5, 2], table_of(4), drafts=[False, True, False, True], accepted=[1, 3, 1, 1],
+        initial=[False, True, True, True],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_each_token_is_in_one_launch(step):
+    metadata = STEPS[step]
+    tokens = np.arange(metadata.num_actual_tokens)
+    taken = np.concatenate([tokens[run.tokens] for run in runs(metadata)])
+    wanted = metadata.num_decode_tokens + metadata.num_prefill_tokens
+    wanted += metadata.num_spec_decode_tokens
+    assert set(range(wanted)) <= set(taken.tolist())
+    assert len(set(taken.tolist())) == len(taken)
+
+
+def test_the_kinds_of_launches():
+    def entries(step):
+        return [run.entry for run in runs(STEPS[step])]
+
+    assert entries("decode") == ["decode"]
+    assert entries("mixed") == ["decode", "prefill"]
+    assert entries("drafts ahead of prompts") == ["verify", "prefill"]
+    assert entries("drafts behind prompts") == ["verify", "prefill"]
+    ranges = [isinstance(r.tokens, slice) for r in runs(STEPS["drafts behind prompts"])]
+    assert ranges == [True, True]
+    ranges = [isinstance(r.tokens, slice) for r in runs(STEPS["drafts between prompts"])]
+    assert ranges == [False, False]
+
+
+def test_sequences_without_tokens_among_those_that_decode():
+    """They have no token that a decode could be given: prefill takes the step."""
+    metadata = metadata_of([1, 0, 5], table_of(3))
+    (run,) = runs(metadata)
+    assert (run.entry, run.tokens) == ("prefill", slice(0, 6))
+    assert run.rows["cu_seqlens"].tolist() == [0, 1, 1, 6]
+    assert runs(metadata_of([0, 0], table_of(2))) == []
+
+
+@pytest.fixture(scope="module", params=["flat", "split"])
+def kernels(request, build_dir, tool, tmp_path_factory):
+    kind = KIND._replace(layout=request.param)
+    folder = tmp_path_factory.mktemp("image")
+    config, path = folder / "config.json", folder / "layer.gdnk"
+    config.write_text(json.dumps(kind.config()))
+    options = [f"--{name}={value}" for name, value in kind.options().items()]
+    options += ["--for=vllm", "--target=native", "-o", path]
+    done = tool("gdn-compile", "--config", config, *options)
+    assert done.returncode == 0, done.stderr
+    runtime = Runtime(build_dir / "lib/libgdnrt.so")
+    return kind, LayerKernels(runtime.device(), runtime.image(path))
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_steps_against_float64(kernels, step):
+    """Slots that no sequence reads hold NaN, and so does padding's; others keep their bits."""
+    kind, made = kernels
+    rng = np.random.default_rng(2)
+    metadata = STEPS[step]
+    size = metadata.num_actual_tokens
+
+    def normal(*shape):
+        return rng.standard_normal(shape).astype(np.float32)
+
+    weights = {
+        "conv_weight": normal(CHANNELS, 4),
+        "A_log": np.log(rng.uniform(1, 16, HV)).astype(np.float32),
+        "dt_bias": normal(HV),
+        "norm_weight": normal(D),
+        "norm_constants": np.array([1e-6, 1], np.float32),
+    }
+    qkvz, ba = normal(size, CHANNELS + HV * D), normal(size, 2 * HV)
+    if kind.has_norm:
+        tokens = {"qkvz": qkvz, "ba": ba}
+    else:
+        tokens = {"qkv": qkvz[:, :CHANNELS], "b": ba[:, :HV], "a": ba[:, HV:]}
+    # Windows have room for drafts, channels last, as the engine keeps them.
+    windows, states = normal(SLOTS, 3 + COLUMNS - 1, CHANNELS), normal(SLOTS, HV, D, D)
+    pools = {"conv_pool": windows.transpose(0, 2, 1)[..., :3], "state_pool": states}
+    launches = runs(metadata)
+    read = slots_that_are_read(launches)
+    for slot in set(range(SLOTS)) - read:
+        windows[slot] = states[slot] = np.nan
+    expected = {name: pool.copy() for name, pool in pools.items()}
+    layer = Layer(kind.layout, D, D)
+    want = np.zeros((size, HV, D))
+    for run in launches:
+        rows = run.rows
+        if run.entry == "decode":
+            rows = rows | {"has_initial": np.ones(len(rows["slots"]), bool)}
+        given = {name: array[run.tokens] for name, array in tokens.items()}
+        result = evaluate(layer, given | weights | expected | rows)
+        want[run.tokens] = result["out" if kind.has_norm else "core"]
+        expected = {name: result[name] for name in expected}
+
+    out = np.zeros((size, HV, D), np.float32)
+    core = LayerCore(made, weights, np.ones(8, bool))
+    core.run(launches, tokens, pools, out)
+    np.testing.assert_allclose(out, want, atol=2e-4)
+    for name, pool in pools.items():
+        np.testing.assert_allclose(pool, expected[name], atol=2e-4, equal_nan=True)
+
+
+def slots_that_are_read(launches):
+    read = set()
+    for run in launches:
+        rows = run.rows
+        if run.entry == "verify":
+            chosen = zip(rows["token_slots"], rows["num_accepted"], strict=True)
+            read |= {int(slots[count - 1]) for slots, count in chosen}
+        else:
+            initial = rows.get("has_initial", np.ones(len(rows["slots"]), bool))
+            read |= set(rows["slots"][initial].tolist())
+    return read - {0}
+
+
+REFUSED = {
+    "platform": ({"platform": "cpu"}, "platform: expected cuda, found cpu"),
+    "activation": ({"activation": "gelu"}, "activation: expected silu, found gelu"),
+    "window": ({"conv_state": "bfloat16"}, "conv_state: expected float32, found bfloat16"),
+    "replays": ({"replays": True}, "use_replayssm: expected False, found True"),
+    "rounding": ({"rounds_at_random": True}, "enable_stochastic_rounding: expected False"),
+    "weight": ({"norm_weight": "float16"}, "norm.weight: expected float32, found float16"),
+    "state": ({"state": "float8_e4m3fn"}, "mamba_ssm_cache_dtype: expected bfloat16, float16"),
+    "heads": ({"value_dim": 20}, "head_v_dim: expected a multiple of 8, found 20"),
+    "drafts": ({"num_speculative_tokens": 8}, "num_speculative_tokens: expected at most 7"),
+    "blocks": ({"cache_mode": "align"}, "mamba_cache_mode: expected none with speculation"),
+}
+
+
+@pytest.mark.parametrize("change", REFUSED)
+def test_layers_without_kernels(change):
+    fields, message = REFUSED[change]
+    assert KIND.find_refusal() is None
+    assert message in KIND._replace(**fields).find_refusal()
+
+
+def test_layers_with_kernels():
+    assert KIND._replace(cache_mode="align", num_speculative_tokens=0).find_refusal() is None
+    # Without the norm its weight is of no interest.
+    assert KIND._replace(layout="split", norm_weight="float16").find_refusal() is None
+    assert KIND.options()["outputs"] == "norm"
+    assert KIND._replace(layout="split").options()["outputs"] == "core"
+    assert KIND._replace(layout="interleaved").config()["model_type"] == "qwen3_next"
