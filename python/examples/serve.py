@@ -69,6 +69,7 @@ class Prefixes:
         """The state of a request whose last step ended at the end of a block."""
         key = tuple(request.prompt[: request.done])
         if key in self.kept:
+            self.kept.move_to_end(key)
             return
         slot = self.pool.alloc_track_slot()
         if slot is None:

@@ -7,7 +7,7 @@ import numpy as np
 import gdn
 from gdn.layers.attention import GDNAttentionMetadataBuilder, GDNLayer, layer_kernels
 
-HK, HV, D, WIDTH, HIDDEN, LAYERS, VOCABULARY = 2, 4, 64, 4, 256, 4, 256
+HK, HV, D, WIDTH, HIDDEN, LAYERS, VOCABULARY = 2, 4, 64, 4, 256, 4, 64
 CHANNELS = 2 * HK * D + HV * D
 CONFIG = {
     "model_type": "qwen3_5_text",
@@ -47,7 +47,8 @@ class Model:
         self.outputs = [weight(HIDDEN, HV * D) for _ in range(LAYERS)]
         self.fixed = {
             "conv_weight": self.put(weight(CHANNELS, WIDTH)),
-            "A_log": self.put(np.zeros(HV, np.float32)),
+            # Slow decays: a state remembers a hundred tokens.
+            "A_log": self.put(np.full(HV, -4, np.float32)),
             "dt_bias": self.put(np.zeros(HV, np.float32)),
             "norm_weight": self.put(np.ones(D, np.float32)),
         }
