@@ -45,14 +45,16 @@ def test_serve(run):
 @pytest.mark.parametrize(
     "fault",
     [
-        "serve.Prefixes.start = lambda self, request: setattr(request, 'done', 64)",
+        "def start(self, request):\n"
+        "    request.done = 128 if self.pool.shape.num_track else 0\n"
+        "serve.Prefixes.start = start",
         "take = serve.Server.take\n"
         "def wrong(self, request, *rest):\n"
         "    take(self, request, *rest)\n"
         "    request.accepted = 1\n"
         "serve.Server.take = wrong",
     ],
-    ids=["state of another prompt", "count of accepted tokens"],
+    ids=["no state of the beginning", "count of accepted tokens"],
 )
 def test_the_check_of_serve_finds_faults(run, fault):
     done = run("-c", f"import serve\n{fault}\nraise SystemExit(serve.main({SERVE}))")
