@@ -108,10 +108,10 @@ def main(arguments: list[str] | None = None) -> int:
     print("step     sequences  tokens  us of a layer  ms of all layers  tokens/s")
     steps = [("decode", (1,) * count) for count in options.decode]
     steps += [("prefill", lengths) for lengths in options.prefill]
+    kernels = {step: device.kernel(image, image.find(step)) for step in ("decode", "prefill")}
     for step, lengths in steps:
-        kernel = device.kernel(image, image.find(step))
         sizes = Sizes(key_heads, value_heads, lengths)
-        bindings = bind_layers(device, kernel, sizes, options.layers or layers)
+        bindings = bind_layers(device, kernels[step], sizes, options.layers or layers)
         us, tokens = microseconds(driver, bindings, options.repeats), sum(lengths)
         ms = us * layers / 1e3
         rate = tokens / ms * 1e3
