@@ -28,7 +28,13 @@ def _functions(folder: Path):
     """The functions of python/ffi/exports.cpp, from the library beside libgdnrt."""
     import tvm_ffi
 
-    module = tvm_ffi.load_module(str(folder / LIBRARY))
+    path = folder / LIBRARY
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{path} is not there: gdn.Call needs it. In the sources tools/scripts/build.sh release"
+            " gdn_tvm_ffi builds it, where the Python of the build has the package apache-tvm-ffi"
+        )
+    module = tvm_ffi.load_module(str(path))
     names = ("create", "destroy", "launch", "workspace_bytes")
     return {name: module[name] for name in names}
 

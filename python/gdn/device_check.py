@@ -30,7 +30,6 @@ from .problems import Sizes
 from .records import is_clean
 from .runtime import Device, GdnError, Image, Kernel, Pool, Runtime
 
-ROOT = Path(__file__).resolve().parents[2]
 SANITIZERS = ("memcheck", "racecheck", "synccheck", "initcheck")
 MOVES = ("copy_slots", "zero_slots")
 SPECULATION = ("verify", "commit")
@@ -302,7 +301,7 @@ def check_layers(options, device: Device) -> list[dict]:
         if not has_layers(device._runtime.image(path)):
             continue
         command = [sys.executable, "-m", "gdn.layer_check", str(path)]
-        command += ["--library", str(options.library)]
+        command += ["--library", str(options.library)] if options.library else []
         done = subprocess.run(command, capture_output=True, text=True)
         lines = done.stdout.splitlines()
         failures = [line for line in lines if line.startswith("FAILED")]
@@ -338,7 +337,8 @@ def run_sanitizer(tool: str, options) -> dict:
         command.append("--num-cuda-barriers=262144")
     command += [sys.executable, "-m", "gdn.device_check", *map(str, options.images)]
     command += ["--quick", "--no-times", "--no-layers", "--device", options.device]
-    command += ["--library", str(options.library), "--entry", options.entry]
+    command += ["--entry", options.entry]
+    command += ["--library", str(options.library)] if options.library else []
     for target in options.target:
         command += ["--target", target]
     print(f"{tool}:", flush=True)
@@ -380,7 +380,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("images", nargs="+", type=Path)
     parser.add_argument("--output", type=Path, help="write the report as JSON")
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1 or cpu")
-    parser.add_argument("--library", type=Path, default=ROOT / "build/release/lib/libgdnrt.so")
+    parser.add_argument("--library", type=Path, help="libgdnrt, else the installed one")
     parser.add_argument("--entry", default="", help="entries whose name begins so")
     parser.add_argument("--target", action="append", default=[], help="codes of this target")
     parser.add_argument("--quick", action="store_true", help="small cases alone")

@@ -98,7 +98,7 @@ def check(
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser("gdn.far_check", description=__doc__)
     parser.add_argument("images", nargs="+", type=Path)
-    parser.add_argument("--library", type=Path, required=True)
+    parser.add_argument("--library", type=Path, help="libgdnrt, else the installed one")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--beyond", type=int, default=BEYOND, help="elements to lie behind")
     parser.add_argument("--heads", type=int, nargs=2, default=(16, 64))

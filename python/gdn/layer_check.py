@@ -4,8 +4,8 @@ states to output against float64, graphs against eager, padding, refusals, and, 
 torchrun started several ranks, tensor parallel against one rank. Of an image of --mixed-batch
 with --verify=slots, steps of all kinds of sequences in a graph.
 
-    python3 -m gdn.layer_check layer.gdnk --library libgdnrt.so
-    torchrun --nproc-per-node=2 -m gdn.layer_check layer.gdnk --library libgdnrt.so
+    python3 -m gdn.layer_check layer.gdnk
+    torchrun --nproc-per-node=2 -m gdn.layer_check layer.gdnk
 
 The image is for bf16 with f32 states, in any layout from projections; the layer is that of
 gdn.layer_problem in the order of projections that the image's kernels take.
@@ -402,7 +402,7 @@ def report(device, ranks: int, check: Check) -> dict:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="layer_check", description=__doc__)
     parser.add_argument("image")
-    parser.add_argument("--library", required=True)
+    parser.add_argument("--library", help="libgdnrt, else the installed one")
     parser.add_argument("--output", type=Path, help="write the outcome as JSON, by rank 0")
     arguments = parser.parse_args()
     rank, ranks = (

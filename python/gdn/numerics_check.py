@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from . import checks, problems, records, reference
-from .device_check import ROOT, driver_version, kernels_of
+from .device_check import driver_version, kernels_of
 from .problems import Sizes
 from .runtime import Device, GdnError, Kernel, Runtime
 
@@ -271,7 +271,8 @@ def check_together(options) -> list[dict]:
     def check(path: Path) -> tuple[str, list[dict]]:
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
             command = [sys.executable, "-m", "gdn.numerics_check", path, "--output", file.name]
-            command += ["--device", options.device, "--library", options.library]
+            command += ["--device", options.device]
+            command += ["--library", options.library] if options.library else []
             command += [f"--target={target}" for target in options.target]
             command += ["--quick"] if options.quick else []
             done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
@@ -292,7 +293,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("images", nargs="+", type=Path)
     parser.add_argument("--output", type=Path, help="write the errors as JSON")
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1 or cpu")
-    parser.add_argument("--library", type=Path, default=ROOT / "build/release/lib/libgdnrt.so")
+    parser.add_argument("--library", type=Path, help="libgdnrt, else the installed one")
     parser.add_argument("--target", action="append", default=[], help="codes of this target")
     parser.add_argument("--quick", action="store_true", help="three kinds of gates, short rows")
     parser.add_argument("--lengths", type=int, nargs="+", help="tokens of the rows")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Images, devices and kernels for NumPy arrays and whatever speaks DLPack.
 
-    runtime = Runtime("libgdnrt.so")
+    runtime = Runtime()
     kernel = runtime.device().kernel(runtime.image("layer.gdnk"), "decode")
     kernel.bind(qkvz=..., state_pool=Pool(states, null_slot=0), ...).launch()
 
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import _abi
+from . import _abi, paths
 from .arrays import DTYPES, DeviceArray, argument
 
 _KINDS = ("tensor", "pool")
@@ -89,10 +89,11 @@ class Code:
 
 
 class Runtime:
-    """The runtime library: that of the installed package, or the one at `path`."""
+    """The runtime library at `path`, by default gdn.library(): that of the installed package, or
+    the one that was built in the sources."""
 
     def __init__(self, path: str | Path | None = None):
-        self.path = Path(path).resolve() if path else Path(__file__).parent / "lib/libgdnrt.so.0"
+        self.path = Path(path or paths.library()).resolve()
         self._lib = _abi.load(self.path)
 
     @property

@@ -3,6 +3,7 @@
 the CPU. With --sanitized, what would load the library into Python is skipped."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -73,6 +74,19 @@ def ptx_driver(build_dir: Path, sanitized: bool) -> Path:
 @pytest.fixture(scope="session")
 def build_dir(pytestconfig: pytest.Config) -> Path:
     return pytestconfig.getoption("--build-dir").resolve()
+
+
+@pytest.fixture(scope="session")
+def package(build_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package gdn as pip installs it. Nothing knows where it was built."""
+    folder = tmp_path_factory.mktemp("package")
+    before = folder / "before"
+    command = ["cmake", "--install", build_dir, "--component", "python", "--prefix", before]
+    subprocess.run(command, check=True, capture_output=True)
+    shutil.move(before / "gdn", folder / "gdn")
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "python/gdn", folder / "gdn", dirs_exist_ok=True, ignore=ignored)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -12,17 +12,16 @@ PAGE = guides.FOLDER / "decode-loop-in-c.md"
 
 
 @pytest.fixture(scope="module")
-def loop(build_dir, gdn_compile, tmp_path_factory, unsanitized) -> Callable:
+def loop(build_dir, gdn_compile, package, tmp_path_factory, unsanitized) -> Callable:
     """Runs the guide's program with so many slots."""
-    sources = guides.Sources(tmp_path_factory.mktemp("loop"), build_dir, gdn_compile)
-    (program,) = guides.programs(PAGE, "c")
-    (sources.folder / "decode_loop.c").write_text(program)
-    compile_, build, run = guides.commands(PAGE)
-    for command in (compile_, f"{build} -O1 -Wall -Wextra -Wpedantic -Werror"):
-        done = sources.run(command)
+    reader = guides.Reader(tmp_path_factory.mktemp("loop"), build_dir, gdn_compile, package)
+    reader.write_files(PAGE)
+    *before, build, run = guides.commands(PAGE)
+    for command in (*before, f"{build} -O1 -Wall -Wextra -Wpedantic -Werror"):
+        done = reader.run(command)
         assert done.returncode == 0, done.stderr
     assert run.endswith(" 3")
-    return lambda slots: sources.run(f"{run.removesuffix(' 3')} {slots}")
+    return lambda slots: reader.run(f"{run.removesuffix(' 3')} {slots}")
 
 
 def requests(done: subprocess.CompletedProcess[str]) -> list[str]:

@@ -8,17 +8,16 @@ PAGE = guides.FOLDER / "decode-loop-in-python.md"
 
 
 @pytest.mark.parametrize("engine", ["pymllm", "sglang"])
-def test_the_program_runs(engine, build_dir, gdn_compile, tmp_path, monkeypatch, capsys):
+def test_the_program_runs(engine, build_dir, gdn_compile, package, tmp_path, unsanitized):
     """With the image that the guide compiles, and with one that has more than its steps need."""
     (command,) = guides.commands(PAGE)
     assert "--for=pymllm" in command
-    sources = guides.Sources(tmp_path, build_dir, gdn_compile)
-    done = sources.run(command.replace("--for=pymllm", f"--for={engine}"))
+    reader = guides.Reader(tmp_path, build_dir, gdn_compile, package)
+    reader.write_files(PAGE)
+    done = reader.run(command.replace("--for=pymllm", f"--for={engine}"))
     assert done.returncode == 0, done.stderr
-    monkeypatch.chdir(tmp_path)
     (program,) = guides.programs(PAGE, "python")
-    exec(compile(program, PAGE.name, "exec"), {})
-    lines = capsys.readouterr().out.splitlines()
+    lines = reader.python(program).splitlines()
     assert len(lines) == 5
     # Six new tokens each, and not the same ones for all.
     answers = [line.partition("->")[2] for line in lines]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 from gdn import Runtime, checks, device_check, problems, reference
 from gdn.problems import Sizes
@@ -81,7 +82,7 @@ def test_a_sanitizer_counts(
     program.write_text(program.read_text() + said + "E\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", str(device_check.ROOT / "python"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "python"))
     options = ["--device=cpu", f"--library={library}", "--entry=zero_slots", f"--output={output}"]
     code = device_check.main([str(image), *options, "--sanitizer=memcheck"])
     assert code == (0 if errors == 0 else 1)

@@ -41,18 +41,6 @@ def installed(request, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def package(request, tmp_path_factory) -> Path:
-    """The folder gdn as the wheel has it."""
-    folder = tmp_path_factory.mktemp("package")
-    build = Path(request.config.getoption("--build-dir"))
-    run("cmake", "--install", build, "--component", "python", "--prefix", folder / "before")
-    after = Path(shutil.move(folder / "before/gdn", folder / "gdn"))
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "python/gdn", after, dirs_exist_ok=True, ignore=ignored)
-    return after
-
-
-@pytest.fixture(scope="module")
 def image(request, unsanitized) -> Path:
     """For a program that is linked with the installed library."""
     found = Path(request.config.getoption("--build-dir")) / "test/Unit/runtime/test.gdnk"
@@ -110,13 +98,13 @@ def test_pkg_config(installed, image, tmp_path):
 def ask(package: Path, option: str) -> str:
     """What the installed package prints, in a process that has not seen the sources."""
     command = [sys.executable, "-m", "gdn", option]
-    return run(*command, cwd=package, env={"PYTHONPATH": str(package.parent)}).strip()
+    return run(*command, cwd=package, env={"PYTHONPATH": str(package)}).strip()
 
 
 @pytest.mark.parametrize("where", ["gdn_DIR", "CMAKE_PREFIX_PATH", "gdn_ROOT"])
 def test_find_package_in_the_python_package(package, image, tmp_path, where):
     """The last is what scikit-build-core sets, by the entry point cmake.root."""
-    found = package if where == "gdn_ROOT" else ask(package, "--cmake-dir")
+    found = package / "gdn" if where == "gdn_ROOT" else ask(package, "--cmake-dir")
     done = configure(found, tmp_path, MINOR, where)
     assert done.returncode == 0, done.stderr
     run("cmake", "--build", tmp_path / "build")

@@ -1,48 +1,91 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the wheel holds, installed from the build tree: gdn with its libraries inside,
-away from the sources."""
+"""What the wheel holds, installed from the build tree: gdn with its libraries inside, away from the
+sources. And the sources after a build, from which gdn runs without being installed."""
 
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 from conftest import ROOT
 
+from gdn import call
+
 USE = """
 import numpy as np, tvm_ffi, gdn
-from pathlib import Path
 
 runtime = gdn.Runtime()
-assert runtime.path.is_relative_to(Path.cwd()), runtime.path
-kernel = runtime.device().kernel(runtime.image("test.gdnk"), "count")
+kernel = runtime.device().kernel(runtime.image(IMAGE), "count")
 counts = np.arange(3)
 gdn.Call(kernel)(tvm_ffi.from_dlpack(counts))
-print(runtime.version, counts.tolist())
+print(runtime.path.parent, runtime.version, counts.tolist())
 """
 
 
-@pytest.fixture(scope="module")
-def package(build_dir, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("package")
-    command = ["cmake", "--install", build_dir, "--component", "python", "--prefix", folder]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+@pytest.fixture
+def sources(tmp_path) -> Path:
+    """The sources before a build; nothing is installed."""
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "python/gdn", folder / "gdn", dirs_exist_ok=True, ignore=ignored)
-    shutil.copy(build_dir / "test/Unit/runtime/test.gdnk", folder)
-    return folder
+    shutil.copytree(ROOT / "python/gdn", tmp_path / "python/gdn", ignore=ignored)
+    (tmp_path / "include").symlink_to(ROOT / "include")
+    return tmp_path
 
 
-def test_the_package_runs_on_its_own(package):
+def use(folder: Path, image: Path, program: str = USE) -> subprocess.CompletedProcess:
+    """Runs a program with the package in a folder, in an empty environment."""
+    start = f"import sys; sys.path.insert(0, '.'); IMAGE = {str(image)!r}\n"
+    command = [sys.executable, "-c", start + program]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env={})
+
+
+@pytest.fixture
+def image(build_dir) -> Path:
+    return build_dir / "test/Unit/runtime/test.gdnk"
+
+
+def test_the_package_runs_on_its_own(package, image):
     """Isolated from PYTHONPATH and the sources; the library finds its own oneTBB."""
-    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, '.')\n{USE}"]
-    done = subprocess.run(command, cwd=package, capture_output=True, text=True, env={})
+    done = use(package, image)
     assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"\d+\.\d+\.\d+ \[1, 2, 3\]\n", done.stdout)
+    assert re.fullmatch(rf"{package}/gdn/lib \d+\.\d+\.\d+ \[1, 2, 3\]\n", done.stdout)
     assert (package / "gdn/lib/libtbb.so.12").exists()
+
+
+def test_the_sources_run_after_a_build(sources, build_dir, image):
+    """Without installing: the library and that of gdn.Call are those of build/release."""
+    (sources / "build").mkdir()
+    (sources / "build/release").symlink_to(build_dir)
+    done = use(sources / "python", image)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{build_dir}/lib ")
+    done = use(sources / "python", image, "import gdn; print(gdn.include_dir())")
+    assert done.stdout == f"{sources}/include\n"
+
+
+def test_without_a_build_the_error_says_where_libraries_were_looked_for(sources, image):
+    done = use(sources / "python", image)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    for place in ("python/gdn/lib", "build/release/lib"):
+        assert f"{sources}/{place}/libgdnrt.so.0" in last
+    assert "./demo" in last and "pip install" in last
+
+
+def test_without_the_library_of_calls_the_error_names_it(tmp_path):
+    message = f"{tmp_path}/libgdn_tvm_ffi.so is not there: gdn.Call needs it"
+    with pytest.raises(FileNotFoundError, match=message):
+        call._functions(tmp_path)
+
+
+def test_the_demo_builds_all_that_the_package_has():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (built,) = re.findall(
+        r"^tools/scripts/build.sh release (.*)$", (ROOT / "demo").read_text(), re.M
+    )
+    assert set(settings["tool"]["scikit-build"]["build"]["targets"]) <= set(built.split())
 
 
 def test_importing_gdn_loads_neither_torch_nor_the_library(package):

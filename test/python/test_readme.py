@@ -7,8 +7,6 @@ import json
 import os
 import re
 import shlex
-import shutil
-import subprocess
 import sys
 import tomllib
 from collections import defaultdict
@@ -29,55 +27,36 @@ COMMANDS = re.findall(r"^    \$ (.+)$", README, re.MULTILINE)
 PEERS = {"fla", "flashqla", "flashinfer", "flashinfer-cp"}
 
 
-class FirstUse:
-    """A reader's folder: the tools are on the path, the package is installed."""
-
-    def __init__(self, folder: Path, build_dir: Path, gdn_compile: list[str], driver: Path):
-        # The driver takes PTX; with code of ptxas an image would be the same otherwise.
-        self.sources = guides.Sources(folder, build_dir, [*gdn_compile, "--ptxas=none"])
-        package = folder / "installed"
-        command = ["cmake", "--install", build_dir, "--component", "python", "--prefix", package]
-        subprocess.run(command, check=True, capture_output=True)
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / "python/gdn", package / "gdn", dirs_exist_ok=True, ignore=ignored)
-        self.sources.env |= {"LD_LIBRARY_PATH": str(driver), "PYTHONPATH": str(package)}
-
-    def python(self, program: str) -> str:
-        """What the program prints."""
-        command = [sys.executable, "-c", program]
-        folder, env = self.sources.folder, self.sources.env
-        done = subprocess.run(command, cwd=folder, env=env, text=True, capture_output=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-
 @pytest.fixture(scope="module")
-def first_use(build_dir, gdn_compile, ptx_driver, tmp_path_factory) -> FirstUse:
+def reader(build_dir, gdn_compile, package, ptx_driver, tmp_path_factory) -> guides.Reader:
+    """With a driver that runs PTX on the CPU. It takes PTX alone; with code of ptxas an image would
+    be the same otherwise."""
     folder = tmp_path_factory.mktemp("first-use")
-    use = FirstUse(folder, build_dir, gdn_compile, ptx_driver)
-    done = use.sources.run(COMMANDS[0])
+    reader = guides.Reader(folder, build_dir, [*gdn_compile, "--ptxas=none"], package)
+    reader.env["LD_LIBRARY_PATH"] = str(ptx_driver)
+    done = reader.run(COMMANDS[0])
     assert done.returncode == 0, done.stderr
-    return use
+    return reader
 
 
 @pytest.mark.parametrize("command", COMMANDS[1:])
-def test_command_runs(first_use, command):
-    done = first_use.sources.run(command)
+def test_command_runs(reader, command):
+    done = reader.run(command)
     assert done.returncode == 0, done.stdout + done.stderr
     if "--check" in command:
         assert ("sm_90a" if "cuda" in command else "x86-64") in done.stdout
 
 
-def test_program_runs_on_a_gpu_and_on_a_cpu(first_use):
+def test_program_runs_on_a_gpu_and_on_a_cpu(reader):
     """In as many lines as a reader was promised; a CPU gives what a GPU gives."""
     assert len([line for line in PROGRAM.splitlines() if line]) <= 10
-    assert first_use.python(PROGRAM).endswith("sm_90, 8 multiprocessors (3, 32, 128)\n")
+    assert reader.python(PROGRAM).endswith("sm_90, 8 multiprocessors (3, 32, 128)\n")
     found = []
     for device in ("runtime.cuda()", "runtime.device()"):
         program = PROGRAM.replace("runtime.cuda()", device)
         program += 'tensors["out"].numpy().astype("float32").tofile("out.bin")\n'
-        first_use.python(program)
-        found.append(np.fromfile(first_use.sources.folder / "out.bin", np.float32))
+        reader.python(program)
+        found.append(np.fromfile(reader.folder / "out.bin", np.float32))
     assert np.abs(found[0]).max() > 0.1
     np.testing.assert_allclose(*found, atol=2e-2, rtol=2e-2)
 

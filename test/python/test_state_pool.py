@@ -151,7 +151,7 @@ def test_ids_have_32_bits(device, slots):
 def test_the_guide(build_dir, capsys):
     guide = Path(__file__).resolve().parents[2] / "docs/guides/state-pools.md"
     (example,) = re.findall(r"^```python\n(.*?)^```", guide.read_text(), re.MULTILINE | re.DOTALL)
-    exec(example.replace("build/release", str(build_dir)), {})
+    exec(example.replace("Runtime()", f"Runtime({str(build_dir / 'lib/libgdnrt.so')!r})"), {})
     count, _, rest = capsys.readouterr().out.partition(" ")
     assert 900 < int(count) < 1100
     assert rest == "sequences fit in 20 GiB\n"

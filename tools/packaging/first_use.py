@@ -147,12 +147,13 @@ def install(root: Path, packages: list[str], processor: str) -> Path:
     return where
 
 
-def guide_program() -> tuple[str, list[str]]:
-    """The program of the guide with the installed library, and options of its image."""
+def guide() -> tuple[str, str, list[str]]:
+    """The program of the guide, and the configuration and the options of its image."""
     text = GUIDE.read_text()
     (program,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    (config,) = re.findall(r"^```json\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     (options,) = re.findall(r"^ {4}gdn-compile (.*) --target=native -o layer.gdnk$", text, re.M)
-    return re.sub(r'Runtime\("[^"]*"\)', "Runtime()", program), options.split()
+    return program, config, options.split()
 
 
 def run(root: Path, where: Path, program: str, processor: str) -> None:
@@ -186,9 +187,10 @@ def first_use(what: str, suite: str, folder: Path, compiler: Path) -> str:
         program, ran = PREBUILT, "no compiler: decode of an image that `gdn.images.find` found"
     else:
         where = install(root, [gdn], processor)
-        program, options = guide_program()
-        image = where / "layer.gdnk"
-        inputs.run(compiler, *options, "--target=x86-64-v3", "-o", image, cwd=ROOT)
+        program, config, options = guide()
+        (where / "layer.json").write_text(config)
+        command = [compiler.resolve(), *options, "--target=x86-64-v3", "-o", "layer.gdnk"]
+        inputs.run(*command, cwd=where)
         program = program if native else WITHOUT_KERNELS
         ran = "the decode loop of the guide" if native else "libraries, image and pool, no kernel"
     run(root, where, program, processor)

@@ -77,13 +77,13 @@ def run(command: list, ok_codes: Iterable[int] = (0,)) -> str:
     return done.stdout
 
 
-def gpu_of(build: Path) -> tuple[str, str] | None:
+def gpu_of() -> tuple[str, str] | None:
     """The name of this machine's GPU and the target of gdn-compile for it."""
     sys.path.insert(0, str(ROOT / "python"))
     from gdn import GdnError, Runtime
 
     try:
-        name = Runtime(build / "lib/libgdnrt.so").cuda().name
+        name = Runtime().cuda().name
     except GdnError:
         return None
     found = re.search(r"\bsm_(\d+)", name)
@@ -243,7 +243,7 @@ def main() -> int:
     options = [f"--{name}={value}" for name, value in given.items() if value]
 
     OUT.mkdir(parents=True, exist_ok=True)
-    gpu = gpu_of(BIN.parent)
+    gpu = gpu_of()
     targets = f"{gpu[1]},native" if gpu else "native"
     print(f"GPU: {gpu[0]}" if gpu else "no GPU: the CPU runs everything", flush=True)
     recordings = sorted(arguments.recordings.glob("*.safetensors"))

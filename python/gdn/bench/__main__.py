@@ -17,9 +17,6 @@ from . import (
 )
 from .report import join, save
 
-_BUILD = Path(__file__).resolve().parents[3] / "build/release"
-_LIBRARY, _COMPILER = _BUILD / "lib/libgdnrt.so", _BUILD / "bin/gdn-compile"
-
 
 def heads(text: str) -> tuple[int, int]:
     """ "16,32": key heads and value heads."""
@@ -57,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("images", nargs="+", type=Path)
     run.add_argument("--output", type=Path, help="write the report as JSON")
     run.add_argument("--commit", help="that the image is of; that of this tree by default")
-    run.add_argument("--library", type=Path, default=_LIBRARY)
+    run.add_argument("--library", type=Path, help="libgdnrt, else the installed one")
     run.add_argument("--heads", type=heads, nargs="+", default=[(16, 32)])
     run.add_argument("--rows", type=int, nargs="*", default=[1, 8, 64, 256, 512])
     run.add_argument(
@@ -84,16 +81,16 @@ def main(arguments: list[str] | None = None) -> int:
     costs.add_argument("images", nargs="*", type=Path)
     costs.add_argument("--output", type=Path, help="write the report as JSON")
     costs.add_argument("--commit", default="unknown", help="that the images are of")
-    costs.add_argument("--library", type=Path, default=_LIBRARY)
+    costs.add_argument("--library", type=Path, help="libgdnrt, else the installed one")
     costs.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     costs.add_argument("--repeats", type=int, default=15)
     costs.add_argument("--compile", nargs="+", default=[], help="arguments of gdn-compile, each")
-    costs.add_argument("--gdn-compile", type=Path, default=_COMPILER)
+    costs.add_argument("--gdn-compile", type=Path, help="else the installed one")
     fill = commands.add_parser("prefill", help="measure prefill over the grid, beside the peers")
     fill.add_argument("image", type=Path, help="of ready queries and keys, for any targets")
     fill.add_argument("--output", type=Path, required=True, help="write the report as JSON")
     fill.add_argument("--commit", help="that the image is of; that of this tree by default")
-    fill.add_argument("--library", type=Path, default=_LIBRARY)
+    fill.add_argument("--library", type=Path, help="libgdnrt, else the installed one")
     fill.add_argument("--heads", type=heads, nargs="+", default=[], help="these; else all")
     fill.add_argument("--sets", nargs="+", default=[], help="of lengths, these; else all")
     fill.add_argument(
@@ -116,7 +113,7 @@ def main(arguments: list[str] | None = None) -> int:
     stages.add_argument("image", type=Path, help="of packed projections, for any targets")
     stages.add_argument("--output", type=Path, help="write the report as JSON")
     stages.add_argument("--commit", help="that the image is of; that of this tree by default")
-    stages.add_argument("--library", type=Path, default=_LIBRARY)
+    stages.add_argument("--library", type=Path, help="libgdnrt, else the installed one")
     stages.add_argument("--heads", type=heads, nargs="+", default=[(16, 32), (2, 8), (16, 64)])
     stages.add_argument("--tokens", type=int, nargs="+", default=[8192, 32768])
     stages.add_argument("--repeats", type=int, default=9)
@@ -126,7 +123,7 @@ def main(arguments: list[str] | None = None) -> int:
     packed.add_argument("image", type=Path, help="of packed projections")
     packed.add_argument("--output", type=Path, required=True, help="write the report as JSON")
     packed.add_argument("--commit", help="that the image is of; that of this tree by default")
-    packed.add_argument("--library", type=Path, default=_LIBRARY)
+    packed.add_argument("--library", type=Path, help="libgdnrt, else the installed one")
     packed.add_argument("--heads", type=heads, nargs="+", default=list(packed_compile.HEADS))
     packed.add_argument("--sets", nargs="+", default=list(packed_compile.SETS), help="of lengths")
     packed.add_argument("--repeats", type=int, default=9)

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from .. import _abi, problems
+from ..compiler import find_tool
 from ..device_check import driver_version
 from ..problems import Sizes
 from ..runtime import Device, Image, Kernel, Pool, Runtime
@@ -150,7 +151,7 @@ def measure(options) -> dict:
                 # A CPU's launch is the step itself.
                 rows.append(row("launch", what, times, not is_cpu))
     for text in options.compile:
-        times = compile_times(options.gdn_compile, text.split())
+        times = compile_times(options.gdn_compile or find_tool(), text.split())
         kind = "compile of decode" if "--only=decode" in text else "compile"
         rows.append(row(kind, f"gdn-compile {text}", times, True))
     return {

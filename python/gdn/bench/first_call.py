@@ -43,7 +43,7 @@ def _ours(image: Path, library: Path | None, problem):
 
     from gdn import Pool, Runtime
 
-    runtime = Runtime(library) if library else Runtime()
+    runtime = Runtime(library)
     loaded = runtime.image(image)
     kernel = runtime.cuda(0).kernel(loaded, "prefill")
     x = problem.sets[0]

@@ -34,7 +34,8 @@ def arguments_of(options, cases: list[Case], part: Path, seconds: float) -> list
     """Of the process that measures these rows, which have one pair of heads."""
     keys, values = cases[0].heads
     arguments = [str(options.image), "--part", str(part), "--heads", f"{keys},{values}"]
-    arguments += ["--library", str(options.library), "--repeats", str(options.repeats)]
+    arguments += ["--repeats", str(options.repeats)]
+    arguments += ["--library", str(options.library)] if options.library else []
     arguments += ["--seconds", f"{seconds:.1f}"]
     arguments += ["--sets", *(case.name for case in cases), "--checked", *options.checked]
     arguments += ["--no-peers"] if options.no_peers else []
