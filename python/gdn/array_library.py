@@ -32,9 +32,9 @@ class NumpyArrays:
         """An array that nobody writes."""
         return np.asarray(values, _numpy_type(dtype))
 
-    def trues(self, count: int):
+    def flags(self, count: int, value: bool):
         """Flags that nobody writes."""
-        return np.ones(count, bool)
+        return np.full(count, value)
 
     def cast(self, array, dtype: str):
         return array.astype(_numpy_type(dtype), copy=False)
@@ -99,10 +99,10 @@ class TorchArrays:
             ),
         )
 
-    def trues(self, count: int):
+    def flags(self, count: int, value: bool):
         return self._constant(
-            ("trues", count),
-            lambda options: self.torch.ones(count, dtype=self.torch.bool, **options),
+            ("flags", count, value),
+            lambda options: self.torch.full((count,), value, **options),
         )
 
     def _constant(self, key, make):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The kernels of the bare rule: which image has them, and calls that are made once for each
-thread and stream, since a call holds the memory that its kernel works in."""
+"""The kernels of the bare rule and of whole layers: which image has them, and calls that are made
+once for each thread and stream, since a call holds the memory that its kernel works in."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from . import compiler, images, targets
 from .call import Call
+from .layer_kernels import LayerKind
 from .runtime import Device, Image, Runtime
 
 # Types as options of gdn-compile name them.
@@ -26,6 +27,8 @@ class RuleKind(NamedTuple):
     io: str
     state: str
     layout: str  # "ready", or "gated": decays and strengths are made by the kernel
+
+    outputs = "core"
 
     def config(self) -> dict[str, object]:
         """A configuration of layers with this rule. Numbers of heads are symbols of an image, and
@@ -79,13 +82,13 @@ def kind_of(
     return RuleKind(*sizes, per_channel, doubled_beta, l2norm, io, state, layout)
 
 
-def has_kernels(kind: RuleKind) -> bool:
+def has_kernels(kind: RuleKind | LayerKind) -> bool:
     """Whether types are ones that kernels have."""
     return kind.io in _SHORT and kind.state in _SHORT
 
 
 def find_refusal(
-    kind: RuleKind, device: tuple[str, int], runtime: Runtime | None = None
+    kind: RuleKind | LayerKind, device: tuple[str, int], runtime: Runtime | None = None
 ) -> str | None:
     """Why there is no image of that kind for a device, or None if there is one. It is found or
     compiled, and loaded, the first time."""
@@ -111,7 +114,7 @@ _calls = threading.local()
 
 
 def call_of(
-    kind: RuleKind,
+    kind: RuleKind | LayerKind,
     entry: str,
     device: tuple[str, int],
     stream: object,
@@ -151,20 +154,20 @@ def _device(runtime: Runtime | None, device: tuple[str, int]) -> Device:
     return _devices[key]
 
 
-def _image(device: Device, kind: RuleKind) -> Image:
+def _image(device: Device, kind: RuleKind | LayerKind) -> Image:
     key = (device, kind)
     if key not in _images:
         _images[key] = device._runtime.image(_path(device, kind))
     return _images[key]
 
 
-def _path(device: Device, kind: RuleKind):
+def _path(device: Device, kind: RuleKind | LayerKind):
     """A prebuilt image, or else one that is compiled, or is in the cache."""
     config = kind.config()
     types = {"io": _SHORT[kind.io], "state": _SHORT[kind.state]}
     try:
         return images.find(
-            config, device, layout=kind.layout, outputs="core", l2norm=kind.l2norm, **types
+            config, device, layout=kind.layout, outputs=kind.outputs, l2norm=kind.l2norm, **types
         )
     except images.ImageNotFoundError:
         try:
@@ -172,7 +175,8 @@ def _path(device: Device, kind: RuleKind):
         except compiler.CompileError:
             pass
         else:
-            options = [f"--layout={kind.layout}", "--outputs=core", *["--l2norm"] * kind.l2norm]
+            options = [f"--layout={kind.layout}", f"--outputs={kind.outputs}"]
+            options += ["--l2norm"] * kind.l2norm
             return compiler.compile(
                 config, targets.run_by(device)[0], engine="c", options=options, **types
             )
