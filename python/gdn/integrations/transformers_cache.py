@@ -36,6 +36,8 @@ class StateShape(NamedTuple):
 
 def find_refusal(layer, shape: StateShape, io: torch.dtype, device: torch.device) -> str | None:
     """Why kernels cannot work on a cache's layer, or None."""
+    if not hasattr(layer, "conv_states"):
+        return "the cache has no states of linear attention for this layer"
     if getattr(layer, "record_past", False):
         return "the cache keeps past inputs of the convolution"
     if not layer.is_conv_states_initialized[0]:

@@ -83,7 +83,7 @@ def forward(
         )
     else:
         core = run_on_cache(kind, projections, weights, conv, recurrent, has_initial)
-    if cached is not None:
+    if cached is not None and not has_initial:
         cached.has_previous_state[0] = True
     out = getattr(self, setup.family.out_proj)(core)
     return out.view(batch, tokens, -1)
