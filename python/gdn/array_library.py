@@ -4,6 +4,7 @@ a tensor comes in. PyTorch is never imported here."""
 
 import sys
 import threading
+from functools import cached_property
 
 import numpy as np
 
@@ -65,19 +66,19 @@ class NumpyArrays:
 
 
 class TorchArrays:
-    """Tensors of PyTorch, on the device of one of them and its current stream."""
+    """Tensors of PyTorch, on the device of one of them and its current stream. For one call."""
 
     def __init__(self, torch, device):
         self.torch, self._device = torch, device
         self.device = (device.type, device.index or 0)
 
-    @property
+    @cached_property
     def stream(self):
         if self._device.type != "cuda":
             return None
         return self.torch.cuda.current_stream(self._device).cuda_stream
 
-    @property
+    @cached_property
     def capturing(self) -> bool:
         return self._device.type == "cuda" and self.torch.cuda.is_current_stream_capturing()
 

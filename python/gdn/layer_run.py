@@ -59,6 +59,7 @@ def run_layer(
         raise ValueError(f"out: expected tokens of {batch} sequences of one length, got {tokens}")
     entry = "decode" if has_initial and tokens == batch else "prefill"
     call = call_of(kind, entry, arrays.device, arrays.stream, runtime, capturing=arrays.capturing)
+    taken = call.names
     slots = arrays.numbers(range(batch), "int32")
     given = {
         "conv_weight": weights.conv,
@@ -76,5 +77,6 @@ def run_layer(
     if entry == "prefill":
         ends = range(0, tokens + 1, tokens // batch)
         given["cu_seqlens"] = arrays.numbers(ends, "int32")
-    given["has_initial"] = arrays.flags(batch, has_initial)
-    call(*[given[name] for name in call.names])
+    if "has_initial" in taken:
+        given["has_initial"] = arrays.flags(batch, has_initial)
+    call(*[given[name] for name in taken])

@@ -44,7 +44,7 @@ def forward(
     """In place of a layer's forward. What it had before serves what kernels cannot: calls that need
     a gradient, packed sequences, caches that keep past inputs, types and sizes without an image.
     The reason is logged once."""
-    cache = options.pop("cache", cache_params)  # its name from transformers 5.2x on
+    cache = options.pop("cache", cache_params)  # its name in transformers 5.24
     setup = setup_of(self)
     reason = _refusal(setup, self, hidden_states, cache, attention_mask, options)
     if reason is not None:
@@ -182,7 +182,7 @@ def _refusal(setup, layer, hidden_states, cache, attention_mask, options) -> str
         return "there are no tokens"
     io, device = hidden_states.dtype, hidden_states.device
     conv = layer.conv1d
-    if hasattr(conv, "_hf_hook"):
+    if not torch.compiler.is_compiling() and "_hf_hook" in conv.__dict__:
         return "weights are placed by hooks"
     norm = getattr(layer, setup.family.norm)
     if not conv.weight.dtype == norm.weight.dtype == io:
