@@ -133,6 +133,7 @@ def apart(got: torch.Tensor, want: torch.Tensor) -> float:
 
 
 def check_model(check: Check, name: str, model, tokens, mask) -> None:
+    integration.unpatch(model)
     stock_tokens, stock_logits = tokens_of(model, tokens, mask), logits_of(model, tokens, mask)
     check.that(f"{name}: {LAYERS} layers", integration.patch(model) == LAYERS)
     counter = Counter()
@@ -147,6 +148,7 @@ def check_model(check: Check, name: str, model, tokens, mask) -> None:
 @torch.no_grad()
 def check_changes_of_hands(check: Check, name: str, model, tokens) -> None:
     """A cache that one of both has made is gone on with by the other."""
+    integration.unpatch(model)
     stock = model(tokens[:, :41]).logits[:, -1]
     ours, theirs = integration.patch, integration.unpatch
     for order, first, second in (

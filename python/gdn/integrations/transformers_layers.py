@@ -46,7 +46,12 @@ def forward(
     The reason is logged once."""
     cache = options.pop("cache", cache_params)  # its name in transformers 5.24
     setup = setup_of(self)
-    reason = _refusal(setup, self, hidden_states, cache, attention_mask, options)
+    reason = setup.refusal
+    if reason is None:
+        parameters = parameters_of(setup.family, self)
+        shape = setup.state_shape(hidden_states.shape[0])
+        call = (hidden_states, cache, attention_mask, options)
+        reason = _refusal(setup, self, parameters, shape, *call)
     if reason is not None:
         if not torch.compiler.is_compiling() and reason not in _logged:
             _logged.add(reason)
@@ -61,12 +66,12 @@ def forward(
     projections = setup.family.project(self, x.reshape(batch * tokens, -1))
     cached = None if cache is None else cache.layers[self.layer_idx]
     has_initial = cached is not None and cached.has_previous_state[0]
-    shape, io, device = setup.state_shape(batch), x.dtype, x.device
+    io, device = x.dtype, x.device
     if cached is None:
         conv, recurrent = shape.empty(io, device)
     else:
         conv, recurrent = states.take_states(cached, shape, io, device)
-    kind, weights = setup.kind(io), setup.weights(self)
+    kind, weights = setup.kind(io), setup.weights(parameters)
     # Operators of PyTorch take longer on the host than a small kernel on the device.
     if torch.compiler.is_compiling() or type(x) is not Tensor:
         core = delta_layer(
@@ -134,9 +139,8 @@ class Setup:
         heads, key_dim, value_dim, width = self.sizes
         return states.StateShape(rows, self.channels, width, heads, key_dim, value_dim)
 
-    def weights(self, layer: nn.Module) -> LayerWeights:
+    def weights(self, parameters: tuple[Tensor, ...]) -> LayerWeights:
         """Made again where one of the parameters is another, has other memory, or was written."""
-        parameters = parameters_of(self.family, layer)
         if torch.compiler.is_compiling():
             return LayerWeights(*as_kernels_take(self.family, self.sizes, parameters))
         stamps = [_stamp(x) for x in parameters]
@@ -166,33 +170,31 @@ def setup_of(layer: nn.Module) -> Setup:
     return setup
 
 
-def _refusal(setup, layer, hidden_states, cache, attention_mask, options) -> str | None:
+def _refusal(
+    setup, layer, parameters, shape, hidden_states, cache, attention_mask, options
+) -> str | None:
     """Why the original has to run, or None."""
-    if setup.refusal is not None:
-        return setup.refusal
     if torch.is_grad_enabled() and (
         hidden_states.requires_grad or any(p.requires_grad for p in layer.parameters())
     ):
         return "a gradient is required"
-    if any(options.get(name) is not None for name in _PACKED):
+    if options and any(options.get(name) is not None for name in _PACKED):
         return "sequences are packed into rows"
     if attention_mask is not None and attention_mask.dim() != 2:
         return f"the attention mask has {attention_mask.dim()} dimensions"
-    if hidden_states.shape[0] == 0 or hidden_states.shape[1] == 0:
+    if 0 in hidden_states.shape:
         return "there are no tokens"
     io, device = hidden_states.dtype, hidden_states.device
-    conv = layer.conv1d
-    if not torch.compiler.is_compiling() and "_hf_hook" in conv.__dict__:
-        return "weights are placed by hooks"
-    norm = getattr(layer, setup.family.norm)
-    if not conv.weight.dtype == norm.weight.dtype == io:
-        return f"weights of {conv.weight.dtype} and {norm.weight.dtype} for inputs of {io}"
-    if torch.is_autocast_enabled(device.type):
-        return "types are those of an autocast"
     if device.type not in ("cpu", "cuda"):
         return f"the device is {device}"
+    if torch.is_autocast_enabled(device.type):
+        return "types are those of an autocast"
+    conv, _, _, norm = parameters
+    if not conv.dtype == norm.dtype == io:
+        return f"weights of {conv.dtype} and {norm.dtype} for inputs of {io}"
+    if not torch.compiler.is_compiling() and "_hf_hook" in layer.conv1d.__dict__:
+        return "weights are placed by hooks"
     if cache is not None:
-        shape = setup.state_shape(hidden_states.shape[0])
         reason = states.find_refusal(cache.layers[layer.layer_idx], shape, io, device)
         if reason is not None:
             return reason
