@@ -76,6 +76,13 @@ def write_repository(folder: str | os.PathLike[str]) -> Path:
     variant.mkdir(parents=True, exist_ok=True)
     text = "from gdn.integrations import kernels_layers as layers\n\n__all__ = ['layers']\n"
     (variant / "__init__.py").write_text(text)
-    metadata = {"id": "_gdn_layers", "name": "gdn-layers", "version": 1}
+    metadata = {
+        "id": "_gdn_layers",
+        "name": "gdn-layers",
+        "version": 1,
+        "license": "Apache-2.0 WITH LLVM-exception",
+        "python-depends": [],
+        "backend": {"type": "cuda"},
+    }
     (variant / "metadata.json").write_text(json.dumps(metadata) + "\n")
     return path
