@@ -18,7 +18,8 @@ import torch
 
 from . import transformers_functions as functions
 from .transformers_families import family_of
-from .transformers_layers import forward, setup_of
+from .transformers_layers import forward
+from .transformers_setup import setup_of
 
 
 def patch(model: torch.nn.Module) -> int:
