@@ -39,7 +39,7 @@ def test_tokens_per_second_and_shares():
     assert "| prompts | 2 x 2,048 | 102,400 | 25 % | 128,000 | 10 % | 1.25 |" in text
     assert "| tokens, in a graph | 16 | 4,000 | 50 % | 5,000 | 40 % | 1.25 |" in text
     assert "| tokens, torch.compile | 1 | 500 |  |  |  |  |" in text
-    assert "Errors of logits against f32: stock 1.5e-02, gdn layers 1.2e-02." in text
+    assert "Errors of logits against f32, 8 layers: stock 1.5e-02, gdn layers 1.2e-02." in text
     assert "Not measured: gdn layers, tokens, torch.compile: no memory." in text
 
 

@@ -51,13 +51,15 @@ def markdown(report: dict) -> str:
     for model in dict.fromkeys(row["config"]["model"] for row in rows):
         own = [row for row in rows if row["config"]["model"] == model]
         impls = list(dict.fromkeys(row["impl"] for row in own))
-        layers = own[0]["config"]["layers"]
-        lines += [f"{model}, {layers} layers with random weights, bf16", ""]
         timed = [row for row in own if "step" in row["config"]]
+        layers = timed[0]["config"]["layers"]
+        lines += [f"{model}, {layers} layers with random weights, bf16", ""]
         lines += [*_times(timed, impls), ""]
-        errors = [f"{row['impl']} {row['error']:.1e}" for row in own if "error" in row]
-        if errors:
-            lines += [f"Errors of logits against f32: {', '.join(errors)}.", ""]
+        compared = [row for row in own if "error" in row]
+        if compared:
+            errors = ", ".join(f"{row['impl']} {row['error']:.1e}" for row in compared)
+            layers = compared[0]["config"]["layers"]
+            lines += [f"Errors of logits against f32, {layers} layers: {errors}.", ""]
         for row in timed:
             if "refused" in row:
                 how = _STEPS[row["config"]["step"], row["config"]["how"]]
