@@ -11,7 +11,7 @@ The stacks have the sizes of models with fewer layers and random weights, in bf1
 import argparse
 import copy
 import datetime
-import importlib.metadata
+import importlib.util
 from pathlib import Path
 
 import torch
@@ -114,17 +114,10 @@ def errors(name: str) -> list[dict]:
 
 def versions() -> dict[str, str | None]:
     """Of what is measured; None where it is not installed."""
-    found = {}
-    for name, package in (
-        ("torch", "torch"),
-        ("transformers", "transformers"),
-        ("fla", "fla-core"),
-        ("causal-conv1d", "causal-conv1d"),
-    ):
-        try:
-            found[name] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = None
+    found = dict.fromkeys(("torch", "transformers", "fla", "causal_conv1d"))
+    for name in found:
+        if importlib.util.find_spec(name) is not None:
+            found[name] = importlib.import_module(name).__version__
     return found
 
 
