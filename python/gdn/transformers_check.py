@@ -18,6 +18,7 @@ from transformers import AutoModelForCausalLM, OlmoHybridConfig, Qwen3NextConfig
 from transformers.models.qwen3_5 import Qwen3_5TextConfig
 from transformers.models.qwen3_5_moe import Qwen3_5MoeTextConfig
 
+from .integrations import kernels_layers
 from .integrations import transformers as integration
 from .ops import layer as operator
 from .ops_check import Check
@@ -183,6 +184,25 @@ def check_graph(check: Check, name: str, model, tokens) -> None:
     check.that(f"{name}: a compiled step", error < 1e-4 and count > 0, detail)
 
 
+@torch.no_grad()
+def check_kernels(check: Check, name: str, model, tokens) -> None:
+    """Layers that the library kernels puts there, if transformers takes the version that is
+    installed."""
+    if not transformers.utils.is_kernels_available():
+        return
+    import kernels
+
+    integration.unpatch(model)
+    stock = model(tokens).logits
+    with kernels.use_kernel_mapping(kernels_layers.mapping(), inherit_mapping=False):
+        kernels.kernelize(model, mode=kernels.Mode.INFERENCE, device=tokens.device.type)
+    counter = Counter()
+    error = apart(model(tokens).logits, stock)
+    count = counter.end()
+    integration.unpatch(model)
+    check.that(f"{name}: by kernels", error < 1e-4 and count == LAYERS, f"apart by {error:.1e}")
+
+
 def check_training(check: Check, name: str, model, tokens, mask) -> None:
     """Gradients are those of the stock layers, and nothing of ours is left behind."""
     integration.patch(model)
@@ -244,6 +264,8 @@ def main() -> int:
         check_model(check, name, model, tokens, mask)
         check_graph(check, name, model, tokens)
         check_changes_of_hands(check, name, model, tokens)
+        if name.startswith("Qwen3.5"):
+            check_kernels(check, name, model, tokens)
         check_training(check, name, model, tokens, mask)
         check_changed_weights(check, model, tokens)
     check_two_models(check)
