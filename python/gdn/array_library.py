@@ -4,6 +4,7 @@ a tensor comes in. PyTorch is never imported here."""
 
 import sys
 import threading
+from functools import cached_property
 
 import numpy as np
 
@@ -32,9 +33,9 @@ class NumpyArrays:
         """An array that nobody writes."""
         return np.asarray(values, _numpy_type(dtype))
 
-    def trues(self, count: int):
+    def flags(self, count: int, value: bool):
         """Flags that nobody writes."""
-        return np.ones(count, bool)
+        return np.full(count, value)
 
     def floats(self, values: tuple[float, ...]):
         """Numbers of f32 that nobody writes."""
@@ -69,19 +70,19 @@ class NumpyArrays:
 
 
 class TorchArrays:
-    """Tensors of PyTorch, on the device of one of them and its current stream."""
+    """Tensors of PyTorch, on the device of one of them and its current stream. For one call."""
 
     def __init__(self, torch, device):
         self.torch, self._device = torch, device
         self.device = (device.type, device.index or 0)
 
-    @property
+    @cached_property
     def stream(self):
         if self._device.type != "cuda":
             return None
         return self.torch.cuda.current_stream(self._device).cuda_stream
 
-    @property
+    @cached_property
     def capturing(self) -> bool:
         return self._device.type == "cuda" and self.torch.cuda.is_current_stream_capturing()
 
@@ -103,10 +104,10 @@ class TorchArrays:
             ),
         )
 
-    def trues(self, count: int):
+    def flags(self, count: int, value: bool):
         return self._constant(
-            ("trues", count),
-            lambda options: self.torch.ones(count, dtype=self.torch.bool, **options),
+            ("flags", count, value),
+            lambda options: self.torch.full((count,), value, **options),
         )
 
     def floats(self, values: tuple[float, ...]):

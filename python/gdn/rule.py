@@ -195,7 +195,7 @@ class _RuleCall:
             "cu_seqlens": starts,
             "slots": slots,
             "write_slots": slots,
-            "has_initial": arrays.trues(self.count),
+            "has_initial": arrays.flags(self.count, True),
             "state_pool": pool,
             "core": out,
         }

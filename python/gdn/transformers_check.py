@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks gdn.integrations.transformers: small models with random weights give the tokens and the
-logits of the stock functions, with padding and with beams, and train as before.
+logits of the stock layers, with padding, beams, prompts in pieces, static caches and graphs, and
+train as before.
 
     python3 -m gdn.transformers_check --device cpu
 
@@ -9,12 +10,17 @@ Kernels are those of the prebuilt images, or of gdn-compile where it is installe
 
 import argparse
 import sys
+from functools import partial
 
 import torch
-from transformers import AutoModelForCausalLM, OlmoHybridConfig, Qwen3NextConfig
+import transformers
+from transformers import AutoModelForCausalLM, OlmoHybridConfig, Qwen3NextConfig, StaticCache
 from transformers.models.qwen3_5 import Qwen3_5TextConfig
+from transformers.models.qwen3_5_moe import Qwen3_5MoeTextConfig
 
+from .integrations import kernels_layers
 from .integrations import transformers as integration
+from .ops import layer as operator
 from .ops_check import Check
 
 SIZES = {
@@ -40,26 +46,81 @@ EXPERTS = {
     "moe_intermediate_size": 64,
     "shared_expert_intermediate_size": 64,
 }
+LAYERS = 3
 
 
 def configurations():
-    return {
+    found = {
         "Qwen3.5": Qwen3_5TextConfig(**SIZES),
+        "Qwen3.5-MoE": Qwen3_5MoeTextConfig(**SIZES, **EXPERTS),
         "Qwen3-Next": Qwen3NextConfig(**SIZES, **EXPERTS),
         "OLMo-Hybrid": OlmoHybridConfig(**SIZES, linear_allow_neg_eigval=True),
     }
+    if hasattr(transformers, "KimiLinearConfig"):
+        found["Kimi-Linear"] = kimi_configuration()
+    return found
 
 
-def run(model, tokens, mask) -> list[torch.Tensor]:
-    """Logits of a prompt, greedy tokens, those of beams, and the logits of a prompt in pieces."""
-    options = {"attention_mask": mask, "do_sample": False}
-    with torch.no_grad():
-        logits = model(tokens, attention_mask=mask).logits
-        greedy = model.generate(tokens, max_new_tokens=24, **options)
-        beams = model.generate(tokens, max_new_tokens=12, num_beams=3, **options)
-        first = model(tokens[:1, :40], use_cache=True)
-        rest = model(tokens[:1, 40:], past_key_values=first.past_key_values, use_cache=True)
-    return [logits, greedy, beams, rest.logits]
+def kimi_configuration():
+    """Its names of sizes are its own."""
+    others = ("linear_", "head_dim", "num_key_value_heads")
+    common = {name: size for name, size in SIZES.items() if not name.startswith(others)}
+    return transformers.KimiLinearConfig(
+        **common,
+        linear_num_heads=4,
+        linear_head_dim=32,
+        kv_lora_rank=32,
+        qk_nope_head_dim=32,
+        qk_rope_head_dim=16,
+        v_head_dim=32,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        moe_intermediate_size=64,
+    )
+
+
+class Counter:
+    """How many layers have run as a whole."""
+
+    def __init__(self):
+        self.count, self._run = 0, operator.run_layer
+        operator.run_layer = self._counted
+
+    def _counted(self, *arguments, **options):
+        self.count += 1
+        return self._run(*arguments, **options)
+
+    def end(self) -> int:
+        operator.run_layer = self._run
+        return self.count
+
+
+@torch.no_grad()
+def tokens_of(model, tokens, mask) -> dict[str, torch.Tensor]:
+    """Greedy tokens, by how they are made."""
+    generate = partial(model.generate, tokens, attention_mask=mask, do_sample=False)
+    return {
+        "tokens": generate(max_new_tokens=16),
+        "tokens of beams": generate(max_new_tokens=8, num_beams=3),
+        "tokens with a static cache": generate(max_new_tokens=8, cache_implementation="static"),
+    }
+
+
+@torch.no_grad()
+def logits_of(model, tokens, mask) -> dict[str, torch.Tensor]:
+    """Logits of prompts that are padded, and of one in pieces, the last of a token."""
+    found = {"padded": model(tokens, attention_mask=mask).logits}
+    cache = model(tokens[:1, :40], use_cache=True).past_key_values
+    for first, last in ((40, 43), (43, 69), (69, 70)):
+        piece = model(tokens[:1, first:last], past_key_values=cache, use_cache=True)
+        found[f"piece from {first}"] = piece.logits
+    # Padding within: what comes behind a cached prompt is padded on the left.
+    cache = model(tokens[:, :20], attention_mask=mask[:, :20], use_cache=True).past_key_values
+    inner = mask[:, :50].clone()
+    inner[0, 20:26] = 0
+    behind = model(tokens[:, 20:50], attention_mask=inner, past_key_values=cache)
+    found["padded behind a prompt"] = behind.logits
+    return found
 
 
 def gradients_of(model, tokens, mask) -> list[torch.Tensor]:
@@ -68,24 +129,89 @@ def gradients_of(model, tokens, mask) -> list[torch.Tensor]:
     return [p.grad.clone() for p in model.parameters() if p.grad is not None]
 
 
-def check_model(check: Check, name: str, config, device: str) -> None:
-    torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval().to(device)
-    tokens = torch.randint(2, 200, (2, 70), device=device)
-    mask = torch.ones_like(tokens)
-    mask[1, :9] = 0
-    stock = run(model, tokens, mask)
-    layers = integration.patch(model)
-    ours = run(model, tokens, mask)
-    errors = [float((a - b).abs().max() / b.abs().max()) for a, b in zip(ours, stock, strict=True)]
-    detail = f"{layers} layers, logits apart by {errors[0]:.1e}, in pieces {errors[3]:.1e}"
-    check.that(name, layers == 3 and max(errors[0], errors[3]) < 1e-4, detail)
-    check.that(f"{name}: tokens", torch.equal(ours[1], stock[1]))
-    check.that(f"{name}: tokens of beams", torch.equal(ours[2], stock[2]))
+def apart(got: torch.Tensor, want: torch.Tensor) -> float:
+    return float((got - want).abs().max() / want.abs().max())
+
+
+def check_model(check: Check, name: str, model, tokens, mask) -> None:
+    integration.unpatch(model)
+    stock_tokens, stock_logits = tokens_of(model, tokens, mask), logits_of(model, tokens, mask)
+    check.that(f"{name}: {LAYERS} layers", integration.patch(model) == LAYERS)
+    counter = Counter()
+    for case, found in logits_of(model, tokens, mask).items():
+        error = apart(found, stock_logits[case])
+        check.that(f"{name}: {case}", error < 1e-4, f"apart by {error:.1e}")
+    for case, found in tokens_of(model, tokens, mask).items():
+        check.that(f"{name}: {case}", torch.equal(found, stock_tokens[case]))
+    check.that(f"{name}: as whole layers", counter.end() > 0)
+
+
+@torch.no_grad()
+def check_changes_of_hands(check: Check, name: str, model, tokens) -> None:
+    """A cache that one of both has made is gone on with by the other."""
+    integration.unpatch(model)
+    stock = model(tokens[:, :41]).logits[:, -1]
+    ours, theirs = integration.patch, integration.unpatch
+    for order, first, second in (
+        ("gdn, then stock", ours, theirs),
+        ("stock, then gdn", theirs, ours),
+    ):
+        first(model)
+        cache = model(tokens[:, :40], use_cache=True).past_key_values
+        second(model)
+        error = apart(model(tokens[:, 40:41], past_key_values=cache).logits[:, -1], stock)
+        check.that(f"{name}: {order}", error < 1e-4, f"apart by {error:.1e}")
+
+
+@torch.no_grad()
+def check_graph(check: Check, name: str, model, tokens) -> None:
+    """A step of one token traces without a break, and gives what it gives without a graph."""
+    how = {"mode": "reduce-overhead"} if tokens.is_cuda else {"backend": "aot_eager"}
+    integration.patch(model)
+    found = []
+    for compiled in (False, True):
+        torch.compiler.reset()
+        step = torch.compile(model.forward, fullgraph=True, **how) if compiled else model.forward
+        cache = StaticCache(config=model.config, max_cache_len=64)
+        model(tokens[:, :40], past_key_values=cache, use_cache=True)
+        counter = Counter()
+        for i in range(40, 46):
+            out = step(tokens[:, i : i + 1].clone(), past_key_values=cache, use_cache=True)
+        found.append(out.logits.clone())
+        count = counter.end()
+    error = apart(found[1], found[0])
+    detail = f"apart by {error:.1e}, {count} layers ran outside of a graph"
+    check.that(f"{name}: a compiled step", error < 1e-4 and count > 0, detail)
+
+
+@torch.no_grad()
+def check_kernels(check: Check, name: str, model, tokens) -> None:
+    """Layers that the library kernels puts there, if transformers takes the version that is
+    installed."""
+    if not transformers.utils.is_kernels_available():
+        return
+    import kernels
+
+    integration.unpatch(model)
+    stock = model(tokens).logits
+    with kernels.use_kernel_mapping(kernels_layers.mapping(), inherit_mapping=False):
+        kernels.kernelize(model, mode=kernels.Mode.INFERENCE, device=tokens.device.type)
+    counter = Counter()
+    error = apart(model(tokens).logits, stock)
+    count = counter.end()
+    integration.unpatch(model)
+    check.that(f"{name}: by kernels", error < 1e-4 and count == LAYERS, f"apart by {error:.1e}")
+
+
+def check_training(check: Check, name: str, model, tokens, mask) -> None:
+    """Gradients are those of the stock layers, and nothing of ours is left behind."""
+    integration.patch(model)
     gradients = gradients_of(model, tokens, mask)
     integration.unpatch(model)
     pairs = zip(gradients, gradients_of(model, tokens, mask), strict=True)
     check.that(f"{name}: gradients", all(torch.equal(a, b) for a, b in pairs))
+    ours = [key for m in model.modules() for key in vars(m) if key in ("forward", "_gdn_setup")]
+    check.that(f"{name}: unpatched", not ours, " ".join(ours))
 
 
 def check_two_models(check: Check) -> None:
@@ -106,13 +232,42 @@ def check_two_models(check: Check) -> None:
     check.that("two models", "linear_allow_neg_eigval False" in refusal, refusal)
 
 
+def check_changed_weights(check: Check, model, tokens) -> None:
+    """Weights that are written after a call, or are others, are seen."""
+    with torch.no_grad():
+        integration.patch(model)
+        model(tokens)
+        for layer in model.modules():
+            if hasattr(layer, "A_log"):
+                layer.A_log.add_(0.5)
+                layer.dt_bias = torch.nn.Parameter(layer.dt_bias + 0.25)
+        ours = model(tokens).logits
+        integration.unpatch(model)
+        error = apart(ours, model(tokens).logits)
+    check.that("changed weights", error < 1e-4, f"apart by {error:.1e}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="transformers_check", description=__doc__)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
-    device = parser.parse_args().device
-    check = Check()
+    parser.add_argument("--model", help="one of the configurations alone")
+    arguments = parser.parse_args()
+    device, check = arguments.device, Check()
+    tokens = torch.randint(2, 200, (2, 70), generator=torch.Generator().manual_seed(0)).to(device)
+    mask = torch.ones_like(tokens)
+    mask[1, :9] = 0
     for name, config in configurations().items():
-        check_model(check, name, config, device)
+        if arguments.model not in (None, name):
+            continue
+        torch.manual_seed(0)
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval().to(device)
+        check_model(check, name, model, tokens, mask)
+        check_graph(check, name, model, tokens)
+        check_changes_of_hands(check, name, model, tokens)
+        if name.startswith("Qwen3.5"):
+            check_kernels(check, name, model, tokens)
+        check_training(check, name, model, tokens, mask)
+        check_changed_weights(check, model, tokens)
     check_two_models(check)
     print(f"{check.failed} failed")
     return 1 if check.failed else 0

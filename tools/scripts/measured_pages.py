@@ -27,6 +27,7 @@ from gdn.bench import (  # noqa: E402
     prologue_tables,
     step_tables,
     tables,
+    transformers_tables,
 )
 
 
@@ -63,6 +64,7 @@ def sections(report: dict) -> list[tuple[str, str]]:
     found.append(("Prefill of projections", packed_tables.markdown(report)))
     found.append(("Stages of a prefill", prologue_tables.markdown(report)))
     found.append(("Decode through a layer", step_tables.markdown(report)))
+    found.append(("Models of transformers", transformers_tables.markdown(report)))
     if table := tables.host(report):
         found.append(("Host", f"{report['device']}, {report['date']}\n\n{table}"))
     return [(title, text.rstrip()) for title, text in found if text]

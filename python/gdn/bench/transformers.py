@@ -1,159 +1,146 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Models of transformers with their own functions of the gated delta rule, which are FLA's where it
-is installed, and with gdn's: tokens per second and the time of the linear attention.
+"""Models of transformers with their own linear attention, whose rule is FLA's where it is
+installed, with gdn's functions of the rule, and with whole layers of gdn: tokens per second, the
+time of the linear attention, and errors of logits.
 
-    python3 -m gdn.bench.transformers --output transformers.json
+    python3 -m gdn.bench.transformers --output transformers-h200.json
 
-The stack has the sizes of Qwen3.5-4B with fewer layers and random weights, in bf16.
+The stacks have the sizes of models with fewer layers and random weights, in bf16.
 """
 
 import argparse
+import copy
 import datetime
 import importlib.util
-import json
-import statistics
-from functools import partial
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM
-from transformers.models.qwen3_5 import Qwen3_5TextConfig
 
-from ..integrations import transformers as integration
+from . import transformers_steps as steps
+from .report import save
+from .transformers_models import MODELS, as_impl, linear_layers, make_model
 
-LAYERS = ["linear_attention"] * 3 + ["full_attention"]
 PREFILLS = ((1, 4096), (8, 1024))
 DECODES = (1, 16, 64)
-REPEATS = 12
+IMPLS = ("stock", "gdn functions", "gdn layers")
+ERRORS_OF = (2, 512)  # sequences and tokens of the prompts whose logits are compared
 
 
-def make_model(blocks: int) -> torch.nn.Module:
-    config = Qwen3_5TextConfig(
-        vocab_size=1024,
-        hidden_size=2560,
-        intermediate_size=9216,
-        num_hidden_layers=4 * blocks,
-        num_attention_heads=16,
-        num_key_value_heads=4,
-        head_dim=256,
-        linear_num_key_heads=16,
-        linear_num_value_heads=32,
-        linear_key_head_dim=128,
-        linear_value_head_dim=128,
-        layer_types=LAYERS * blocks,
-    )
-    torch.manual_seed(0)
-    with torch.device("cuda"):
-        return AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
+def both(model, begin) -> tuple[float, float]:
+    """Milliseconds of a step, and of its linear attention. `begin` makes the step."""
+    run = begin()
+    return steps.milliseconds(run), steps.linear_milliseconds(model, run)
 
 
-class LayerTimer:
-    """Milliseconds that the linear attention takes of a forward, by events around its layers."""
-
-    def __init__(self, model):
-        self.pairs, self.hooks = [], []
-        for layer in model.modules():
-            if type(layer).__name__ == "Qwen3_5GatedDeltaNet":
-                self.hooks.append(layer.register_forward_pre_hook(lambda *_: self._mark(True)))
-                self.hooks.append(layer.register_forward_hook(lambda *_: self._mark(False)))
-
-    def _mark(self, begins: bool) -> None:
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        if begins:
-            self.pairs.append([event])
-        else:
-            self.pairs[-1].append(event)
-
-    def take(self) -> float:
-        torch.cuda.synchronize()
-        total = sum(start.elapsed_time(end) for start, end in self.pairs)
-        self.pairs.clear()
-        return total
-
-    def remove(self) -> None:
-        for hook in self.hooks:
-            hook.remove()
+def in_graph(model, batch: int) -> tuple[float, float]:
+    """The same of replays. Linear attention is a layer's graph times their number."""
+    whole = steps.milliseconds(steps.in_graph(steps.decode(model, batch, static=True)))
+    layer = steps.milliseconds(steps.in_graph(steps.layer_step(model, batch)))
+    return whole, layer * len(linear_layers(model))
 
 
-def medians(model, run) -> tuple[float, float]:
-    """Milliseconds of a forward, and of its linear attention."""
-    timer = LayerTimer(model)
-    whole, linear = [], []
-    for repeat in range(REPEATS + 3):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        run()
-        end.record()
-        torch.cuda.synchronize()
-        found = timer.take()
-        if repeat >= 3:
-            whole.append(start.elapsed_time(end))
-            linear.append(found)
-    timer.remove()
-    return statistics.median(whole), statistics.median(linear)
+def compiled(model, batch: int) -> tuple[float, None]:
+    torch.compiler.reset()
+    step = torch.compile(model.forward, mode="reduce-overhead")
+    return steps.milliseconds(steps.decode(model, batch, static=True, step=step)), None
 
 
-def cases(model):
-    """Steps, as what makes a function that gives logits: prompts, and tokens behind prompts of 64,
-    whose states are in a cache of the functions that are there when it is made."""
+def cases(model, with_compiled: bool):
+    """Steps: kind, how, sequences, tokens, and what measures it."""
     for batch, length in PREFILLS:
-        tokens = torch.arange(batch * length, device="cuda").reshape(batch, length) * 7 % 1024
-        yield "prefill", batch, batch * length, lambda x=tokens: partial(model, x, use_cache=True)
+        measure = lambda b=batch, n=length: both(model, lambda: steps.prefill(model, b, n))  # noqa: E731
+        yield "prefill", "eager", batch, batch * length, measure
     for batch in DECODES:
-        tokens = torch.arange(batch * 64, device="cuda").reshape(batch, 64) * 11 % 1024
-        yield "decode", batch, batch, lambda x=tokens: decode_of(model, x)
-
-
-def decode_of(model, tokens):
-    cache = model(tokens, use_cache=True).past_key_values
-    return partial(model, tokens[:, :1], past_key_values=cache, use_cache=True)
+        measure = lambda b=batch: both(model, lambda: steps.decode(model, b))  # noqa: E731
+        yield "decode", "eager", batch, batch, measure
+    for batch in DECODES:
+        yield "decode", "graph", batch, batch, lambda b=batch: in_graph(model, b)
+    for batch in DECODES if with_compiled else ():
+        yield "decode", "compiled", batch, batch, lambda b=batch: compiled(model, b)
 
 
 @torch.no_grad()
-def measure(model, stock: str) -> list[dict]:
-    """Both in turns, twice: the lower median counts."""
+def times(name: str, model, with_compiled: bool) -> list[dict]:
+    """All in turns, twice: the lower median counts."""
     rows = []
-    for step, batch, tokens, begin in cases(model):
-        best: dict[str, tuple[float, float]] = {}
-        logits = {}
-        for impl in (stock, "gdn", stock, "gdn"):
-            if impl == "gdn":
-                integration.patch(model)
-            run = begin()
-            found = medians(model, run)
+    for step, how, batch, tokens, measure in cases(model, with_compiled):
+        config = {"model": name, "layers": len(model.model.layers)}
+        config |= {"step": step, "how": how, "N": batch, "T": tokens}
+        best: dict[str, tuple] = {}
+        refused: dict[str, str] = {}
+        for impl in IMPLS * (1 if how == "compiled" else 2):
+            try:
+                with as_impl(model, impl):
+                    found = measure()
+            except RuntimeError as error:
+                refused[impl] = str(error).splitlines()[0]
+                continue
             best[impl] = min(found, best.get(impl, found))
-            if step == "prefill":
-                logits[impl] = run().logits[:, -1].float()
-            integration.unpatch(model)
-        config = {"step": step, "N": batch, "T": tokens, "layers": len(model.model.layers)}
-        for impl, (ms, linear) in best.items():
-            row = {"suite": "transformers", "impl": impl, "config": config, "ms": ms}
-            rows.append(row | {"linear_ms": linear, "tokens_per_s": tokens / ms * 1e3})
-            print(f"{step:8} N={batch:3} T={tokens:5} {impl:22} {ms:8.2f} ms, linear {linear:.2f}")
-        if logits:
-            apart = (logits["gdn"] - logits[stock]).norm() / logits[stock].norm()
-            rows[-1]["apart"] = float(apart)
-            print(f"{'':8} logits are apart by {apart:.1e}")
+        for impl in IMPLS:
+            row = {"suite": "transformers", "impl": impl, "config": config}
+            if impl in best:
+                ms, linear = best[impl]
+                row |= {"ms": ms, "tokens_per_s": tokens / ms * 1e3}
+                row |= {} if linear is None else {"linear_ms": linear}
+                print(f"{name} {step} {how} N={batch} {impl}: {ms:.2f} ms, linear {linear}")
+            else:
+                row["refused"] = refused[impl]
+                print(f"{name} {step} {how} N={batch} {impl}: {refused[impl]}")
+            rows.append(row)
     return rows
+
+
+@torch.no_grad()
+def errors(name: str) -> list[dict]:
+    """Logits of a block in bf16 against those of the same weights in f32 with PyTorch's
+    functions."""
+    model = make_model(name, 1)
+    tokens = steps.tokens_of(*ERRORS_OF)
+    wide = copy.deepcopy(model).float()
+    with as_impl(wide, "torch functions"):
+        want = wide(tokens).logits
+    del wide
+    rows = []
+    for impl in IMPLS:
+        with as_impl(model, impl):
+            got = model(tokens).logits.float()
+        error = float((got - want).norm() / want.norm())
+        config = {"model": name, "layers": len(model.model.layers), "N": ERRORS_OF[0]}
+        row = {"suite": "transformers", "impl": impl, "config": config, "error": error}
+        print(f"{name} logits {impl}: error {error:.2e}")
+        rows.append(row)
+    return rows
+
+
+def versions() -> dict[str, str | None]:
+    """Of what is measured; None where it is not installed."""
+    found = dict.fromkeys(("torch", "transformers", "fla", "causal_conv1d"))
+    for name in found:
+        if importlib.util.find_spec(name) is not None:
+            found[name] = importlib.import_module(name).__version__
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.transformers", description=__doc__)
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--blocks", type=int, default=2, help="of four layers each")
+    parser.add_argument("--compile", action="store_true", help="also steps of torch.compile")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    model = make_model(arguments.blocks)
-    name = "transformers with FLA" if importlib.util.find_spec("fla") else "transformers"
-    rows = measure(model, name)
-    if arguments.output:
-        record = {
-            "device": torch.cuda.get_device_name(),
-            "date": datetime.date.today().isoformat(),
-            "versions": {"torch": torch.__version__},
-            "rows": rows,
-        }
-        arguments.output.write_text(json.dumps(record, indent=1) + "\n")
+    report = {
+        "device": torch.cuda.get_device_name(),
+        "date": datetime.date.today().isoformat(),
+        "versions": versions(),
+        "rows": [],
+    }
+    for name in arguments.models:
+        report["rows"] += errors(name)
+        torch.cuda.empty_cache()
+        report["rows"] += times(name, make_model(name, arguments.blocks), arguments.compile)
+        torch.cuda.empty_cache()
+        if arguments.output:
+            save(arguments.output, report)
 
 
 if __name__ == "__main__":

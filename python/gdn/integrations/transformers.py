@@ -1,40 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""gdn's kernels in models of transformers (5.17): one call, before the model runs.
+"""gdn's kernels in models of transformers (5.17 to 5.24): one call, before the model runs.
 
     import gdn.integrations.transformers
     gdn.integrations.transformers.patch(model)
 
-The functions of the gated delta rule that the model's layers call are replaced, for all models of
-the same module. Prompts go in chunks; a token goes through a step that changes the cache's state in
-place. Calls that need a gradient, or a kernel that is not there, go to the original functions; the
-reason is logged once.
+Layers of Qwen3.5, Qwen3-Next, OLMo-Hybrid and Kimi-Linear go through one kernel between their
+projections. Where a layer cannot, its own forward runs with gdn's functions of the rule, and where
+these cannot, with the original ones. The logger of this module's name says why, once.
 """
 
 from __future__ import annotations
 
-import functools
-import logging
 import sys
+from types import MethodType
 
 import torch
 
-from ..kernel_calls import find_refusal
-from ..ops import chunk_gated_delta_rule
-from ..ops.step import delta_step
-from ..rule_kernels import UNIT, kind_of
-
-logger = logging.getLogger(__name__)
-
-_CHUNK, _RECURRENT = "torch_chunk_gated_delta_rule", "torch_recurrent_gated_delta_rule"
+from . import transformers_functions as functions
+from .transformers_families import family_of
+from .transformers_layers import forward
+from .transformers_setup import setup_of
 
 
 def patch(model: torch.nn.Module) -> int:
-    """Replaces the functions of the modules that `model`'s linear attention comes from. Returns the
-    number of its layers that call them. A second call changes nothing. Raises ValueError if there
-    are no such layers, and for a model whose strengths have another range than those of a model of
-    the same module that is patched: unpatch that one first."""
-    layers = [layer for layer in model.modules() if hasattr(_module_of(layer), _CHUNK)]
-    layers = [layer for layer in layers if type(layer).__name__.endswith("GatedDeltaNet")]
+    """Gives the layers of `model` gdn's forward, and replaces the functions of the rule in the
+    modules that they come from. Returns the number of layers. A second call changes nothing.
+    Raises ValueError if there are none, and for a model whose strengths have another range than
+    those of a model of the same module that is patched: unpatch that one first."""
+    layers = [layer for layer in model.modules() if family_of(layer) is not None]
     if not layers:
         raise ValueError(
             "model: expected layers of a gated delta rule that transformers has, found none"
@@ -42,112 +35,31 @@ def patch(model: torch.nn.Module) -> int:
     text_config = getattr(model.config, "text_config", None) or model.config
     doubled = bool(getattr(text_config, "linear_allow_neg_eigval", False))
     for module in {_module_of(layer) for layer in layers}:
-        for name, run in ((_CHUNK, _chunk), (_RECURRENT, _recurrent)):
-            original = getattr(module, name)
-            if not hasattr(original, "gdn_original"):
-                setattr(module, name, _replacement(original, run, doubled))
-            elif original.gdn_doubled != doubled:
-                raise ValueError(
-                    f"model: expected linear_allow_neg_eigval {original.gdn_doubled}, that of the"
-                    f" model that is patched, got {doubled}"
-                )
+        if functions.has_functions(module):
+            functions.replace(module, doubled)
+    for layer in layers:
+        before = layer.__dict__.get("forward")
+        if not _is_ours(before):
+            setup_of(layer).original = before
+            layer.forward = MethodType(forward, layer)
     return len(layers)
 
 
 def unpatch(model: torch.nn.Module) -> None:
-    """Puts the original functions back."""
+    """Puts the original forwards and functions back."""
     for module in {_module_of(layer) for layer in model.modules()}:
-        for name in (_CHUNK, _RECURRENT):
-            found = getattr(module, name, None)
-            if hasattr(found, "gdn_original"):
-                setattr(module, name, found.gdn_original)
+        functions.put_back(module)
+    for layer in model.modules():
+        if _is_ours(layer.__dict__.get("forward")):
+            del layer.forward
+            if (before := setup_of(layer).original) is not None:
+                layer.forward = before
+            del layer._gdn_setup
 
 
 def _module_of(layer: torch.nn.Module):
     return sys.modules[type(layer).__module__]
 
 
-def _replacement(original, run, doubled: bool):
-    logged: set[str] = set()
-
-    @functools.wraps(original)
-    def rule(query, key, value, g, beta, *arguments, **options):
-        reason = _refusal(query, key, value, g, beta, options, doubled)
-        if reason is None and not arguments:
-            return run(query, key, value, g, beta, doubled, **options)
-        if reason is not None and reason not in logged:
-            logged.add(reason)
-            logger.info("%s: not by gdn: %s", original.__name__, reason)
-        return original(query, key, value, g, beta, *arguments, **options)
-
-    rule.gdn_original, rule.gdn_doubled = original, doubled
-    return rule
-
-
-def _refusal(query, key, value, g, beta, options, doubled: bool) -> str | None:
-    """Why the original has to run, or None."""
-    tensors = (query, key, value, g, beta, options.get("initial_state"))
-    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
-        return "an input requires a gradient"
-    if not query.dtype == key.dtype == value.dtype:
-        return f"q, k and v have the types {query.dtype}, {key.dtype} and {value.dtype}"
-    if query.shape[1] == 0:
-        return "there are no tokens"
-    kind = kind_of(
-        query.shape[-1],
-        value.shape[-1],
-        doubled_beta=doubled,
-        l2norm=bool(options.get("use_qk_l2norm_in_kernel")),
-        io=str(value.dtype).removeprefix("torch."),
-    )
-    return find_refusal(kind, (query.device.type, query.device.index or 0))
-
-
-def _chunk(
-    query,
-    key,
-    value,
-    g,
-    beta,
-    doubled: bool,
-    initial_state=None,
-    output_final_state=False,
-    use_qk_l2norm_in_kernel=False,
-    cu_seqlens=None,
-    **_,
-):
-    # The states that are given out are views of [B, HV, V, K], and the cache keeps their strides.
-    return chunk_gated_delta_rule(
-        query,
-        key,
-        value,
-        g,
-        beta,
-        initial_state=initial_state,
-        output_final_state=output_final_state,
-        use_qk_l2norm_in_kernel=use_qk_l2norm_in_kernel,
-        allow_neg_eigval=doubled,
-        cu_seqlens=cu_seqlens,
-    )
-
-
-def _recurrent(query, key, value, g, beta, doubled: bool, **options):
-    state = options.get("initial_state")
-    in_place = (
-        state is not None
-        and options.get("output_final_state")
-        and options.get("cu_seqlens") is None
-        and query.shape[1] == 1
-        and state.dtype == torch.float32
-        and state.mT.is_contiguous()
-        and query.shape[-1] % UNIT == 0
-        and value.shape[-1] % UNIT == 0
-    )
-    if not in_place:
-        return _chunk(query, key, value, g, beta, doubled, **options)
-    out = torch.empty_like(value[:, 0], memory_format=torch.contiguous_format)
-    l2norm = bool(options.get("use_qk_l2norm_in_kernel"))
-    token = (x[:, 0] for x in (query, key, value, g, beta))
-    delta_step(*token, state.mT, out, l2norm, doubled)
-    # The cache copies it onto itself, which does nothing.
-    return out[:, None], state
+def _is_ours(method: object) -> bool:
+    return getattr(method, "__func__", None) is forward
