@@ -8,7 +8,14 @@ from .operator import gated_delta_rule
 
 # What the originals take for their own kernels, and what changes no number.
 _IGNORED = frozenset(
-    ("chunk_indices", "cu_seqlens_cpu", "disable_recompute", "max_num_seqs", "use_graph")
+    (
+        "chunk_indices",
+        "chunk_size",
+        "cu_seqlens_cpu",
+        "disable_recompute",
+        "max_num_seqs",
+        "use_graph",
+    )
 )
 
 
@@ -75,7 +82,12 @@ def run(
     state_v_first: bool,
     cu_seqlens: Tensor | None,
 ) -> tuple[Tensor, Tensor | None]:
-    """FLA's states are [N, Hv, dk, dv], or [N, Hv, dv, dk] with `state_v_first`."""
+    """FLA's states are [N, Hv, dk, dv], or [N, Hv, dv, dk] with `state_v_first`. q, k and v of
+    different types are taken in the widest; the output is of the type of v."""
+    dtype = v.dtype
+    if not q.dtype == k.dtype == dtype:
+        wide = torch.promote_types(torch.promote_types(q.dtype, k.dtype), dtype)
+        q, k, v = q.to(wide), k.to(wide), v.to(wide)
     if initial_state is not None and not state_v_first:
         initial_state = initial_state.transpose(-1, -2)
     out, states = gated_delta_rule(
@@ -90,6 +102,7 @@ def run(
         l2norm,
         allow_neg_eigval,
     )
+    out = out.to(dtype)
     if not output_final_state:
         return out, None
     return out, states if state_v_first else states.transpose(-1, -2)

@@ -4,7 +4,7 @@
 import torch
 from torch import Tensor
 
-from .arguments import check_others, decays, run, strengths
+from ..arguments import check_others, decays, run, strengths
 
 
 def chunk_gated_delta_rule(

@@ -3,7 +3,7 @@
 
 from torch import Tensor
 
-from .arguments import check_others, decays, run, strengths
+from ..arguments import check_others, decays, run, strengths
 
 
 def fused_recurrent_kda(
