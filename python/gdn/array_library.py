@@ -48,7 +48,7 @@ class NumpyArrays:
 
     def has_unit_stride(self, array) -> bool:
         """Whether the last dimension is contiguous."""
-        return array.shape[-1] < 2 or array.strides[-1] == array.itemsize
+        return array.size < 2 or array.shape[-1] < 2 or array.strides[-1] == array.itemsize
 
     def rows_apart(self, array):
         """The array, or a copy whose last dimension is contiguous, as kernels read it."""
@@ -131,7 +131,7 @@ class TorchArrays:
         return array.clamp(-1, _LARGEST).to(self.torch.int32)
 
     def has_unit_stride(self, array) -> bool:
-        return array.shape[-1] < 2 or array.stride(-1) == 1
+        return array.numel() < 2 or array.shape[-1] < 2 or array.stride(-1) == 1
 
     def rows_apart(self, array):
         return array if array.stride(-1) == 1 else array.contiguous()

@@ -26,6 +26,7 @@ class RuleKind(NamedTuple):
     io: str
     state: str
     layout: str  # "ready", or "gated": decays and strengths are made by the kernel
+    verify: str  # "none", or what its verify keeps: "slots" or "buffer"
 
     def config(self) -> dict[str, object]:
         """A configuration of layers with this rule. Numbers of heads are symbols of an image, and
@@ -73,10 +74,11 @@ def kind_of(
     doubled_beta: bool = False,
     l2norm: bool = False,
     layout: str = "ready",
+    verify: str = "none",
 ) -> RuleKind:
     """The kind that serves heads of these sizes."""
     sizes = (-(-size // UNIT) * UNIT for size in (key_dim, value_dim))
-    return RuleKind(*sizes, per_channel, doubled_beta, l2norm, io, state, layout)
+    return RuleKind(*sizes, per_channel, doubled_beta, l2norm, io, state, layout, verify)
 
 
 def has_kernels(kind: RuleKind) -> bool:
@@ -119,9 +121,9 @@ def call_of(
     null_slot: int = -1,
     capturing: bool = False,
 ) -> Call:
-    """The call of an entry ("prefill" or "decode") on a device ("cpu" or "cuda", ordinal). On a
-    stream that is `capturing` it is the thread's last one, whatever the stream: the memory to work
-    in cannot be taken there."""
+    """The call of an entry ("prefill", "decode" or "verify") on a device ("cpu" or "cuda",
+    ordinal). On a stream that is `capturing` it is the thread's last one, whatever the stream: the
+    memory to work in cannot be taken there."""
     made = _calls.__dict__.setdefault("made", {})
     if kind.io not in _SHORT or kind.state not in _SHORT:
         raise ValueError(f"types: expected {', '.join(_SHORT)}, got {kind.io} and {kind.state}")
@@ -161,10 +163,14 @@ def _image(device: Device, kind: RuleKind) -> Image:
 def _path(device: Device, kind: RuleKind):
     """A prebuilt image, or else one that is compiled, or is in the cache."""
     config = kind.config()
-    types = {"io": _SHORT[kind.io], "state": _SHORT[kind.state]}
+    asked = {"io": _SHORT[kind.io], "state": _SHORT[kind.state]}
+    only: list[str] = []
+    if kind.verify != "none":
+        asked["verify"] = kind.verify
+        only = ["--only=verify"]
     try:
         return images.find(
-            config, device, layout=kind.layout, outputs="core", l2norm=kind.l2norm, **types
+            config, device, layout=kind.layout, outputs="core", l2norm=kind.l2norm, **asked
         )
     except images.ImageNotFoundError:
         try:
@@ -172,8 +178,13 @@ def _path(device: Device, kind: RuleKind):
         except compiler.CompileError:
             pass
         else:
-            options = [f"--layout={kind.layout}", "--outputs=core", *["--l2norm"] * kind.l2norm]
+            options = [
+                f"--layout={kind.layout}",
+                "--outputs=core",
+                *["--l2norm"] * kind.l2norm,
+                *only,
+            ]
             return compiler.compile(
-                config, targets.run_by(device)[0], engine="c", options=options, **types
+                config, targets.run_by(device)[0], engine="c", options=options, **asked
             )
         raise

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What functions on states in place have in common: checks of their arrays, gates, and the call of
+an entry. gdn.rule_step, gdn.rule_pool and gdn.rule_verify are these functions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .array_library import library_of
+from .rule_kernels import UNIT, call_of, kind_of
+from .runtime import Runtime
+
+_FLOATS = ("float32", "bfloat16", "float16")
+
+
+class Options(NamedTuple):
+    """Arguments that every function has."""
+
+    scale: float | None
+    l2norm: bool
+    allow_neg_eigval: bool
+    null_slot: int
+    runtime: Runtime | None
+
+
+class RuleEntry:
+    """Arrays of one call of an entry on pools. ValueError for what does not go together; nothing is
+    launched before `run`."""
+
+    def __init__(self, q, k, v, states):
+        self.arrays = library_of(q)
+        for name, array in (("q", q), ("k", k), ("v", v)):
+            if len(array.shape) != 3:
+                raise ValueError(f"{name}: expected the shape [N, H, d], got {list(array.shape)}")
+        self.q, self.k, self.v, self.states = q, k, v, states
+        self.key_heads, self.key_dim = map(int, q.shape[1:])
+        #: Rows of tokens, and value heads.
+        self.heads = [int(size) for size in v.shape[:2]]
+        self.value_dim = int(v.shape[2])
+        self.io, self.layout = self.arrays.dtype_of(v), "ready"
+        self._given: dict[str, object] = {}
+
+    def take_gates(self, a, b, A_log, dt_bias, *, ready: bool = False) -> None:
+        """Raw gates [rows, HV] and constants [HV]. With `ready`, or where a kernel would round
+        them, decays and strengths are made ahead of it."""
+        gates = {"a": a, "b": b, "A_log": A_log, "dt_bias": dt_bias}
+        for name, array in gates.items():
+            self.check(name, array, self.heads if name in ("a", "b") else self.heads[1:])
+        arrays = self.arrays
+        # A kernel reads them in the type of v, which has fewer digits or less range.
+        is_narrow = self.io != "float32" and any(arrays.dtype_of(x) != self.io for x in (a, b))
+        if ready or is_narrow:
+            return self.take_ready_gates(*arrays.ready_gates(a, b, A_log, dt_bias))
+        self.layout = "gated"
+        for name, array in gates.items():
+            dtype = self.io if name in ("a", "b") else "float32"
+            self._given[name] = arrays.rows_apart(arrays.cast(array, dtype))
+
+    def take_ready_gates(self, log_decay, beta) -> None:
+        """Logarithms of decays, and strengths, [rows, HV]."""
+        for name, array in (("log_decay", log_decay), ("beta", beta)):
+            self.check(name, array, self.heads)
+            self._given[name] = self.arrays.rows_apart(self.arrays.cast(array, "float32"))
+
+    def take_integers(self, name: str, array, shape: list[int]):
+        """Slots, counts or starts, as i32, which it returns. What no i32 holds is no slot."""
+        self.check(name, array, shape)
+        if "int" not in (found := self.arrays.dtype_of(array)):
+            raise ValueError(f"{name}: expected integers, got {found}")
+        self._given[name] = self.arrays.rows_apart(self.arrays.ids(array))
+        return self._given[name]
+
+    def take_slots(self, slots, write_slots, count: list[int]) -> None:
+        """Slots to read and to write, by default the same."""
+        ids = self.take_integers("slots", slots, count)
+        if write_slots is None:
+            self._given["write_slots"] = ids
+        else:
+            self.take_integers("write_slots", write_slots, count)
+
+    def take_starts(self, cu_seqlens) -> int:
+        """Starts of sequences [N + 1]. Returns N."""
+        if len(cu_seqlens.shape) != 1 or cu_seqlens.shape[0] < 1:
+            raise ValueError(
+                f"cu_seqlens: expected the shape [N + 1], got {list(cu_seqlens.shape)}"
+            )
+        self.take_integers("cu_seqlens", cu_seqlens, list(cu_seqlens.shape))
+        return int(cu_seqlens.shape[0]) - 1
+
+    def take_flags(self, name: str, flags, count: int) -> None:
+        """Booleans [count], by default true."""
+        if flags is None:
+            self._given[name] = self.arrays.trues(count)
+            return
+        self.check(name, flags, [count], ("bool",))
+        self._given[name] = self.arrays.rows_apart(flags)
+
+    def take(self, name: str, array) -> None:
+        """Another array, as the entry reads it."""
+        self._given[name] = array
+
+    def check(self, name: str, array, shape: list[int], types: tuple[str, ...] = ()) -> None:
+        if list(array.shape) != shape:
+            raise ValueError(f"{name}: expected the shape {shape}, got {list(array.shape)}")
+        if types and (found := self.arrays.dtype_of(array)) not in types:
+            raise ValueError(f"{name}: expected {' or '.join(types)}, got {found}")
+
+    def check_pool(self, name: str, pool, types: tuple[str, ...] = _FLOATS) -> None:
+        """States [slots, HV, dv, dk]."""
+        sizes = [self.heads[1], self.value_dim, self.key_dim]
+        self.check(name, pool, [*pool.shape[:1], *sizes], types)
+        if not self.arrays.has_unit_stride(pool):
+            raise ValueError(f"{name}: expected a contiguous last dimension, got another stride")
+
+    def output(self, out):
+        """`out`, checked, or a new array."""
+        shape = [*self.heads, self.value_dim]
+        if out is None:
+            return self.arrays.empty(shape, self.io)
+        self.check("out", out, shape, (self.io,))
+        if not self.arrays.has_unit_stride(out):
+            raise ValueError("out: expected a contiguous last dimension, got another stride")
+        return out
+
+    def check_inputs(self) -> None:
+        keys = [self.heads[0], self.key_heads, self.key_dim]
+        self.check("v", self.v, list(self.v.shape), _FLOATS)
+        self.check("q", self.q, keys, (self.io,))
+        self.check("k", self.k, keys, (self.io,))
+        self.check_pool("states", self.states)
+        if self.key_heads == 0 or self.heads[1] % self.key_heads != 0:
+            heads = self.heads[1]
+            raise ValueError(
+                f"v: expected a multiple of the {self.key_heads} heads of q, got {heads}"
+            )
+        if self.key_dim % UNIT or self.value_dim % UNIT:
+            sizes = f"{self.value_dim} x {self.key_dim}"
+            raise ValueError(f"states: expected heads of multiples of {UNIT}, got {sizes}")
+
+    def run(self, entry: str, out, options: Options, verify: str = "none"):
+        """Launches the entry, whose output is `out`."""
+        arrays = self.arrays
+        kind = kind_of(
+            self.key_dim,
+            self.value_dim,
+            io=self.io,
+            state=arrays.dtype_of(self.states),
+            doubled_beta=bool(options.allow_neg_eigval),
+            l2norm=bool(options.l2norm),
+            layout=self.layout,
+            verify=verify,
+        )
+        call = call_of(
+            kind,
+            entry,
+            arrays.device,
+            arrays.stream,
+            options.runtime,
+            options.null_slot,
+            capturing=arrays.capturing,
+        )
+        factor = 1.0 if options.scale is None else options.scale * self.key_dim**0.5
+        is_other = abs(factor - 1) > 1e-9
+        q = arrays.rows_apart(self.q)
+        # Ahead of the kernel, so that what it gives is in range; lengths are lost there.
+        if is_other and not options.l2norm:
+            q = arrays.cast(self.q * factor, self.io)
+        inputs = {"q": q, "k": arrays.rows_apart(self.k), "v": arrays.rows_apart(self.v)}
+        given = inputs | self._given | {"state_pool": self.states, "core": out}
+        call(**{name: value for name, value in given.items() if name in call.names})
+        if is_other and options.l2norm:
+            out *= factor
+        return out

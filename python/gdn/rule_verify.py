@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tokens that may be rejected, through the gated delta rule: the state after each token is kept,
+in a buffer or in slots of the pool.
+
+    gated_delta_verify(q, k, v, a, b, A_log, dt_bias, states, slots, cu_seqlens, buffer, places)
+
+Kernels come from where those of gdn.rule do.
+"""
+
+from __future__ import annotations
+
+from .rule_entry import Options, RuleEntry
+from .runtime import Runtime
+
+# Of a sequence, that the kernels of gated_delta_verify_in_slots take.
+MOST_TOKENS = 8
+
+
+def gated_delta_verify(
+    q,
+    k,
+    v,
+    a,
+    b,
+    A_log,
+    dt_bias,
+    states,
+    slots,
+    cu_seqlens,
+    token_states,
+    token_slots,
+    *,
+    out=None,
+    scale: float | None = None,
+    l2norm: bool = False,
+    null_slot: int = -1,
+    runtime: Runtime | None = None,
+):
+    """For each token of a sequence n, with S at first `states[slots[n]]`,
+    `g = -exp(A_log) softplus(a + dt_bias)` and `beta = sigmoid(b)`: `S <- exp(g) S`,
+    `S <- S + beta (v - S k) k^T`, `out = scale S q`. S after token t of the sequence goes to
+    `token_states[token_slots[n, t]]`; `states` are only read.
+
+    Sequence n has the tokens from cu_seqlens[n] to cu_seqlens[n + 1]; cu_seqlens [N + 1] starts at
+    0 or more, does not decrease, and ends at T or less. q and k [T, Hk, dk] and v [T, Hv, dv] are
+    of one type (f32, bf16 or f16), a and b [T, Hv], A_log and dt_bias [Hv] of any. states
+    [P, Hv, dv, dk] and token_states [B, Hv, dv, dk] are of one type (f32, bf16 or f16), and do not
+    overlap. slots [N] and token_slots [N, S] are integers; no state is kept after tokens from S on.
+
+    A sequence whose slot is `null_slot`, negative or not below P is skipped: its outputs are zeros,
+    as those of tokens of no sequence. A place in token_slots of this kind keeps nothing. `scale` is
+    dk ^ -0.5 if None. `l2norm` scales q and k to unit length.
+
+    Returns out [T, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
+    """
+    entry = RuleEntry(q, k, v, states)
+    entry.take_gates(a, b, A_log, dt_bias)
+    entry.check_inputs()
+    entry.check_pool("token_states", token_states, (entry.arrays.dtype_of(states),))
+    count = entry.take_starts(cu_seqlens)
+    entry.take_integers("slots", slots, [count])
+    entry.take_integers("token_slots", token_slots, _table(token_slots, count))
+    entry.take("token_state_pool", token_states)
+    options = Options(scale, l2norm, False, null_slot, runtime)
+    return _verify(entry, count, out, options, "buffer")
+
+
+def gated_delta_verify_in_slots(
+    q,
+    k,
+    v,
+    a,
+    b,
+    A_log,
+    dt_bias,
+    states,
+    token_slots,
+    num_accepted,
+    cu_seqlens,
+    *,
+    out=None,
+    scale: float | None = None,
+    l2norm: bool = False,
+    null_slot: int = -1,
+    runtime: Runtime | None = None,
+):
+    """As gated_delta_verify, with the states after tokens in slots of the same pool: S after token
+    t goes to `states[token_slots[n, t]]`, and the first S is `states[token_slots[n, m - 1]]`, where
+    `m = num_accepted[n]` tokens of the sequence's previous step were accepted. It is read before
+    any is written.
+
+    token_slots [N, S] has at most 8 columns. A sequence with another count than 1 to S, or with
+    more than 8 tokens, is skipped."""
+    entry = RuleEntry(q, k, v, states)
+    entry.take_gates(a, b, A_log, dt_bias)
+    entry.check_inputs()
+    count = entry.take_starts(cu_seqlens)
+    shape = _table(token_slots, count)
+    if shape[1] > MOST_TOKENS:
+        raise ValueError(
+            f"token_slots: expected at most {MOST_TOKENS} tokens of a sequence, got {shape[1]}"
+        )
+    entry.take_integers("token_slots", token_slots, shape)
+    entry.take_integers("num_accepted", num_accepted, [count])
+    options = Options(scale, l2norm, False, null_slot, runtime)
+    return _verify(entry, count, out, options, "slots")
+
+
+def _table(token_slots, count: int) -> list[int]:
+    if len(token_slots.shape) != 2:
+        raise ValueError(f"token_slots: expected the shape [N, S], got {list(token_slots.shape)}")
+    return [count, int(token_slots.shape[1])]
+
+
+def _verify(entry: RuleEntry, count: int, out, options: Options, kind: str):
+    out = entry.output(out)
+    if count > 0 and entry.heads[0] > 0:
+        return entry.run("verify", out, options, kind)
+    entry.arrays.fill(out, 0)
+    return out

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tokens that may be rejected, with arrays of NumPy, against float64."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from rule_cases import DK, DV, HV, draw, error_of, recurrence, strided
+
+from gdn import Runtime
+from gdn.rule_verify import gated_delta_verify, gated_delta_verify_in_slots
+
+STARTS = np.array([0, 4, 4, 5, 7], np.int32)  # tokens of four sequences, and one more
+TOKENS, SLOTS, STEPS = 8, 17, 4
+
+
+@pytest.fixture(scope="module")
+def runtime(build_dir):
+    return Runtime(build_dir / "lib/libgdnrt.so")
+
+
+pytestmark = pytest.mark.usefixtures("compiler_on_path")
+
+
+def pool(rng, dtype=np.float32):
+    return rng.standard_normal((SLOTS, HV, DV, DK)).astype(dtype)
+
+
+def expected(given, states, first, kept, table, l2norm=False):
+    """Outputs, and `kept` with the state after each token, in float64. `first` has the slots to
+    begin with, negative for sequences that are skipped."""
+    out, kept = np.zeros(given["v"].shape), kept.astype(np.float64)
+    for n, (begin, end) in enumerate(pairwise(STARTS)):
+        if first[n] < 0:
+            continue
+        steps = recurrence(given, range(begin, end), states[first[n]].astype(float), l2norm=l2norm)
+        for t, (core, state) in enumerate(steps):
+            out[begin + t] = core
+            if 0 <= table[n, t] < len(kept):
+                kept[table[n, t]] = state
+    return out, kept
+
+
+@pytest.mark.parametrize("l2norm", [False, True])
+def test_states_in_a_buffer(runtime, l2norm):
+    """All tokens, none and fewer than places; the last one is skipped. States are read alone."""
+    rng = np.random.default_rng(1)
+    given, states = draw(rng, TOKENS), pool(rng)
+    before = states.copy()
+    buffer = np.full((4 * STEPS + 1, HV, DV, DK), -7, np.float32)
+    slots, table = np.array([4, 2, 6, -1]), np.arange(4 * STEPS).reshape(4, STEPS)
+    table[0, 1] = -1
+    given["v"][5:] = np.nan
+    want, kept = expected(given, states, slots, buffer, table, l2norm)
+    places = {"slots": slots, "cu_seqlens": STARTS, "token_states": buffer, "token_slots": table}
+    out = np.full((TOKENS, HV, DV), np.nan, np.float32)
+    gated_delta_verify(**given, states=states, **places, out=out, l2norm=l2norm, runtime=runtime)
+    assert not out[5:].any()
+    assert error_of(out, want) < 1e-5 and error_of(buffer, kept) < 1e-5
+    np.testing.assert_array_equal(states, before)
+
+
+def test_states_in_slots(runtime):
+    """The first state is that after the last accepted token; counts out of range are skipped."""
+    rng = np.random.default_rng(2)
+    given, states = draw(rng, TOKENS), pool(rng)
+    table = 1 + np.arange(4 * STEPS).reshape(4, STEPS)
+    accepted = np.array([3, 1, STEPS + 1, 2])
+    first = np.array([table[0, 2], table[1, 0], -1, table[3, 1]])
+    want, after = expected(given, states, first, states, table)
+    places = {"token_slots": table, "num_accepted": accepted, "cu_seqlens": STARTS}
+    out = gated_delta_verify_in_slots(**given, states=states, **places, runtime=runtime)
+    assert not out[4].any()
+    assert error_of(out, want) < 1e-5 and error_of(states, after) < 1e-5
+
+
+def test_null_slot(runtime):
+    rng = np.random.default_rng(3)
+    given, states = draw(rng, TOKENS), pool(rng)
+    table = np.arange(4 * STEPS).reshape(4, STEPS)  # the first place is slot 0
+    places = {"token_slots": table, "num_accepted": np.ones(4, int), "cu_seqlens": STARTS}
+    want, after = expected(given, states, [-1, 4, 8, 12], states, table)
+    out = gated_delta_verify_in_slots(
+        **given, states=states, **places, null_slot=0, runtime=runtime
+    )
+    assert not out[:4].any()
+    assert error_of(out, want) < 1e-5 and error_of(states, after) < 1e-5
+
+
+def test_types_and_strides(runtime):
+    """Raw gates of f32 beside inputs of f16 are not rounded."""
+    rng = np.random.default_rng(4)
+    given, states = draw(rng, TOKENS, np.float16), pool(rng)
+    given["a"], given["b"] = rng.standard_normal((2, TOKENS, HV)).astype(np.float32)
+    wide = np.full((4, STEPS, 2, HV, DV, DK), -7, np.float32)
+    buffer = wide[:, :, 1].reshape(4 * STEPS, HV, DV, DK)
+    places = {"slots": np.arange(4), "token_slots": np.arange(4 * STEPS).reshape(4, STEPS)}
+    want, kept = expected(given, states, range(4), buffer, places["token_slots"])
+    apart = {name: strided(x) for name, x in (given | places).items()}
+    out = gated_delta_verify(
+        **apart, states=states, cu_seqlens=STARTS, token_states=buffer, runtime=runtime
+    )
+    assert out.dtype == np.float16
+    assert error_of(out, want) < 2e-3 and error_of(buffer, kept) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"token_slots": np.zeros(4, int)}, r"token_slots: expected the shape \[N, S\], got \[4\]"),
+        ({"token_slots": np.zeros((3, 2), int)}, r"token_slots: expected the shape \[4, 2\], got"),
+        ({"token_slots": np.zeros((4, 2))}, "token_slots: expected integers, got float64"),
+        (
+            {"token_states": np.zeros((9, HV, DV, DK))},
+            "token_states: expected float32, got float64",
+        ),
+        ({"token_states": np.zeros((9, HV, DK))}, r"token_states: expected the shape \[9, 4, 24"),
+        ({"slots": np.zeros(3, int)}, r"slots: expected the shape \[4\], got \[3\]"),
+    ],
+)
+def test_refusals(runtime, change, message):
+    rng = np.random.default_rng(5)
+    given = draw(rng, TOKENS) | {"states": pool(rng), "slots": np.zeros(4, int)}
+    given |= {"token_states": pool(rng), "token_slots": np.zeros((4, 2), int)}
+    with pytest.raises(ValueError, match=message):
+        gated_delta_verify(**given | change, cu_seqlens=STARTS, runtime=runtime)
+
+
+def test_most_tokens_in_slots(runtime):
+    rng = np.random.default_rng(6)
+    given = draw(rng, TOKENS) | {"states": pool(rng), "token_slots": np.zeros((4, 9), int)}
+    with pytest.raises(ValueError, match=r"token_slots: expected at most 8 tokens of a seq.* got 9"):
+        gated_delta_verify_in_slots(
+            **given, num_accepted=np.ones(4, int), cu_seqlens=STARTS, runtime=runtime
+        )
