@@ -27,6 +27,7 @@ class RuleKind(NamedTuple):
     state: str
     layout: str  # "ready", or "gated": decays and strengths are made by the kernel
     verify: str  # "none", or what its verify keeps: "slots" or "buffer"
+    checkpoints: bool  # prefill keeps states inside sequences
 
     def config(self) -> dict[str, object]:
         """A configuration of layers with this rule. Numbers of heads are symbols of an image, and
@@ -75,10 +76,13 @@ def kind_of(
     l2norm: bool = False,
     layout: str = "ready",
     verify: str = "none",
+    checkpoints: bool = False,
 ) -> RuleKind:
     """The kind that serves heads of these sizes."""
     sizes = (-(-size // UNIT) * UNIT for size in (key_dim, value_dim))
-    return RuleKind(*sizes, per_channel, doubled_beta, l2norm, io, state, layout, verify)
+    return RuleKind(
+        *sizes, per_channel, doubled_beta, l2norm, io, state, layout, verify, checkpoints
+    )
 
 
 def has_kernels(kind: RuleKind) -> bool:
@@ -164,13 +168,23 @@ def _path(device: Device, kind: RuleKind):
     """A prebuilt image, or else one that is compiled, or is in the cache."""
     config = kind.config()
     asked = {"io": _SHORT[kind.io], "state": _SHORT[kind.state]}
-    only: list[str] = []
+    engine, only = "c", []
     if kind.verify != "none":
         asked["verify"] = kind.verify
         only = ["--only=verify"]
+    elif kind.checkpoints:
+        # Its images have them.
+        engine, asked["verify"] = "sglang", "none"
+        only = ["--only=prefill", "--checkpoints"]
     try:
         return images.find(
-            config, device, layout=kind.layout, outputs="core", l2norm=kind.l2norm, **asked
+            config,
+            device,
+            engine=engine,
+            layout=kind.layout,
+            outputs="core",
+            l2norm=kind.l2norm,
+            **asked,
         )
     except images.ImageNotFoundError:
         try:

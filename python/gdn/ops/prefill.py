@@ -20,12 +20,18 @@ def delta_prefill(
     slots: Tensor,
     cu_seqlens: Tensor,
     has_initial: Tensor | None,
+    cu_checkpoints: Tensor | None,
+    checkpoint_tokens: Tensor | None,
+    checkpoint_slots: Tensor | None,
     out: Tensor,
     scale: float | None,
     l2norm: bool,
     allow_neg_eigval: bool,
 ) -> None:
-    """See gdn.rule_pool.delta_prefill."""
+    """See gdn.rule_pool.delta_prefill. The three of checkpoints are given together."""
+    checkpoints = None
+    if cu_checkpoints is not None:
+        checkpoints = (cu_checkpoints, checkpoint_tokens, checkpoint_slots)
 
     def run(q, k, v, pools, out, scale):
         ready_prefill(
@@ -38,6 +44,7 @@ def delta_prefill(
             slots,
             cu_seqlens,
             has_initial=has_initial,
+            checkpoints=checkpoints,
             out=out,
             scale=scale,
             l2norm=l2norm,

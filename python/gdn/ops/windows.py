@@ -124,7 +124,9 @@ def advance(
 
 
 def put(windows: Tensor, new: Tensor, slots: Tensor, writes: Tensor) -> None:
-    """windows[slots[n]] = new[n] where writes[n]."""
+    """windows[slots[n]] = new[n] where writes[n]; slots are in range."""
+    if slots.shape[0] == 0:
+        return
     # The others write what the first that writes does, or what is there if none does.
     leader = writes.int().argmax()
     source = torch.where(writes, torch.arange(slots.shape[0], device=slots.device), leader)

@@ -29,8 +29,9 @@ def fused_recurrent_gated_delta_rule(
     shared = v.shape[1] // q.shape[1]
     q, k = q.repeat_interleave(shared, 1), k.repeat_interleave(shared, 1)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
-    length = out.shape[1]
-    ends = range(0, out.shape[0] * length + 1, length) if cu_seqlens is None else cu_seqlens.tolist()
+    if cu_seqlens is None:
+        cu_seqlens = torch.arange(out.shape[0] + 1) * out.shape[1]
+    ends = cu_seqlens.tolist()
     rows = out.view(-1, *out.shape[2:])
     table = ssm_state_indices.reshape(len(ends) - 1, -1).tolist()
     for n, slots in enumerate(table):

@@ -92,9 +92,7 @@ SUITES = {
         "flashinfer",
         "flashinfer_names",
         _POOLS,
-        (
-            (r"compile|cache_keeps|misaligned", INTERNAL + "FlashInfer's kernel and its cache"),
-        ),
+        ((r"compile|cache_keeps|misaligned", INTERNAL + "FlashInfer's kernel and its cache"),),
         _REASONS,
     ),
     "vLLM convolutions": Suite(

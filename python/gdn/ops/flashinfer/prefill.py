@@ -75,6 +75,10 @@ def chunk_gated_delta_rule(
     states = states_of(
         (count, *sizes), cu_seqlens, initial_state, output_state, state_indices, output_final_state
     )
+    places = (None, None, None)
+    kept = states
+    if checkpoints is not None:
+        states, places = checkpoints.beside(kept)
     out = output
     if out is None or out.dtype != v.dtype:
         out = v.new_empty((q.shape[0], heads, v.shape[2]))
@@ -91,11 +95,14 @@ def chunk_gated_delta_rule(
         states.slots,
         cu_seqlens,
         states.has_initial,
+        *places,
         out,
         None if scale is None else float(scale),
         use_qk_l2norm_in_kernel,
         allow_neg_eigval,
     )
+    if checkpoints is not None:
+        checkpoints.store(states, kept)
     if output is not None and output is not out:
         out = output.copy_(out)
-    return (out, states.pool) if output_final_state else out
+    return (out, kept.pool) if output_final_state else out

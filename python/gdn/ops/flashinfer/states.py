@@ -70,12 +70,27 @@ class Checkpoints(NamedTuple):
     starts: Tensor
     every: int
 
-    def tokens(self) -> Tensor:
-        """After how many tokens of its sequence each is, [C]."""
-        index = torch.arange(self.states.shape[0], device=self.starts.device)
-        sequence = torch.searchsorted(self.starts.long(), index, right=True) - 1
-        first = self.starts.long()[sequence.clamp(0, self.starts.shape[0] - 1)]
-        return (index - first + 1) * self.every
+    def beside(self, kept: States) -> tuple[States, tuple[Tensor, Tensor, Tensor]]:
+        """The states of a batch and the checkpoints in one pool, and what a prefill takes: starts,
+        tokens and slots of the checkpoints."""
+        count, device = kept.slots.shape[0], self.starts.device
+        live = (kept.slots >= 0) & (kept.slots < kept.pool.shape[0])
+        taken = kept.pool[torch.where(live, kept.slots, 0).long()]
+        pool = torch.cat([taken, self.states.to(taken.dtype)])
+        index = torch.arange(count, device=device)
+        places = torch.arange(self.states.shape[0], device=device)
+        starts = self.starts.long()
+        sequence = torch.searchsorted(starts, places, right=True) - 1
+        tokens = (places - starts[sequence.clamp(0, count)] + 1) * self.every
+        states = States(pool, torch.where(live, index, -1), kept.has_initial)
+        return states, (self.starts, tokens, count + places)
+
+    def store(self, states: States, kept: States) -> None:
+        """What a prefill left in that pool, where it belongs."""
+        count = kept.slots.shape[0]
+        self.states.copy_(states.pool[count:])
+        live = states.slots >= 0
+        put(kept.pool, states.pool[:count], torch.where(live, kept.slots, 0).long(), live)
 
 
 def checkpoints_of(
