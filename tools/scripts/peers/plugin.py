@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .forward import ForwardOnly
-from .suites import SUITES
+from .suites import SUITES, Suite
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,18 +28,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long_running: of a suite")
     names = importlib.import_module(f"peers.{suite.names}")
     names.install(config.getoption("--peer-device"))
-    config.pluginmanager.register(Results(config, suite), "peer-results")
+    forward = importlib.import_module("peers.forward").ForwardOnly()
+    config.pluginmanager.register(Results(config, suite, forward), "peer-results")
 
 
 class Results:
     """Which tests run, and how they end."""
 
-    def __init__(self, config: pytest.Config, suite):
-        self.config, self.suite = config, suite
+    def __init__(self, config: pytest.Config, suite: Suite, forward):
+        self.config, self.suite, self.forward = config, suite, forward
         self.counts, self.without_gradients = Counter(), 0
         self.refused: Counter[tuple[str, str]] = Counter()
         self.failures: dict[str, str] = {}
-        self.forward = ForwardOnly()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         every = self.config.getoption("--peer-every")
