@@ -6,10 +6,24 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gdn import ops_check, ops_names_check, ops_tracing_check  # noqa: E402
+from gdn import (  # noqa: E402
+    Runtime,
+    ops_check,
+    ops_names_check,
+    ops_tracing_check,
+    rule_kernels,
+)
 from gdn.ops import causal_conv1d, flashinfer, rms_norm_gated, vllm  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("compiler_on_path")
+pytestmark = pytest.mark.usefixtures("compiler_on_path", "built_runtime")
+
+
+@pytest.fixture
+def built_runtime(build_dir, monkeypatch):
+    """The default runtime is that of the build."""
+    runtime = Runtime(build_dir / "lib/libgdnrt.so")
+    monkeypatch.setattr(rule_kernels, "_runtime", [runtime])
+
 
 CHECKS = [
     ops_check.check_rule,

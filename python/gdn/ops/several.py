@@ -43,7 +43,10 @@ def several_tokens(
         kept = states.new_empty((batch * tokens, *states.shape[1:]))
         places = places * tokens + columns
     else:
-        kept, places = states.new_empty((1, *states.shape[1:])), (places * 0 - 1) + columns * 0
+        kept, places = (
+            states.new_empty((1, *states.shape[1:])),
+            torch.full_like(places + columns, -1),
+        )
     gated_delta_verify(*flat, states, slots, starts, kept, places, out, scale, l2norm, -1)
     live = (slots >= 0) & (slots < states.shape[0])
     if token_slots is not None:
