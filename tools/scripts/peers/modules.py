@@ -26,4 +26,4 @@ def without_cuda() -> None:
     import torch
 
     torch.cuda.synchronize = lambda *arguments: None
-    torch.cuda.empty_cache = lambda: None
+    torch.cuda.empty_cache = torch.accelerator.empty_cache = lambda: None

@@ -9,8 +9,8 @@ from .vllm_names import Platform, install_common
 
 
 class _Cpu(Platform):
-    def is_cuda_alike(self) -> bool:
-        return False
+    def is_cpu(self) -> bool:
+        return True
 
 
 def install(device: str) -> None:
@@ -61,7 +61,7 @@ def _chunks(
     from gdn.ops.prefill import delta_prefill
 
     out, states = torch.empty_like(value[0]), initial_state.mT.contiguous()
-    places = (states, initial_state_indices, cu_seqlens, None, out)
+    places = (states, initial_state_indices, cu_seqlens, None, None, None, None, out)
     inputs = (query[0], key[0], value[0], g[0], beta[0])
     delta_prefill(*inputs, *places, None, use_qk_l2norm_in_kernel, False)
     return out[None], states.mT.contiguous()

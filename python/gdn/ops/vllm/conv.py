@@ -26,14 +26,14 @@ def causal_conv1d_fn(
     """x [D, T] of the sequences query_start_loc [N + 1] to y [D, T], with the tokens apart, by
     weight [D, K] and bias [D]. The windows conv_states[cache_indices[n]] [D, >= K - 1] are changed
     in place, and begin with zeros unless has_initial_state[n]. Sequences whose index is
-    `null_block_id`, `pad_slot_id` or negative give zeros. What is not of this function is not
-    looked at: metadata, validate_data."""
+    `null_block_id`, `pad_slot_id` or negative give zeros. There may be more indices than sequences.
+    What is not of this function is not looked at: metadata, validate_data."""
     name = "causal_conv1d_fn"
     refuse_gradients(name, x=x, conv_states=conv_states)
     if x.dim() != 2:
         raise ValueError(f"{name}: x: expected the shape [D, T], got {list(x.shape)}")
     channels, count = x.shape[0], query_start_loc.shape[0] - 1
-    check(name, "cache_indices", cache_indices, (count,))
+    cache_indices = _of(name, "cache_indices", cache_indices, count)
     check(name, "has_initial_state", has_initial_state, (count,))
     windows = _windows(name, conv_states, weight, bias, channels, 0)
     slots = _slots(cache_indices, count, pad_slot_id, x.device)
@@ -134,6 +134,17 @@ def _windows(
             f"{name}: cache of windows: expected at least {least} columns, got {cache.shape[2]}"
         )
     return cache if drafts else cache[:, :, : width - 1]
+
+
+def _of(function: str, name: str, array: Tensor | None, count: int) -> Tensor | None:
+    """The part that is of `count` sequences."""
+    if array is None:
+        return None
+    if array.dim() != 1 or array.shape[0] < count:
+        raise ValueError(
+            f"{function}: {name}: expected at least {count} elements, got {list(array.shape)}"
+        )
+    return array[:count]
 
 
 def _slots(indices: Tensor | None, count: int, pad: int, device: torch.device) -> Tensor:
