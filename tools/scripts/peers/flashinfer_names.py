@@ -16,7 +16,7 @@ def install(device: str) -> None:
         gated_delta_rule_decode_pretranspose=ours.gated_delta_rule_decode_pretranspose,
         gated_delta_rule_mtp=ours.gated_delta_rule_mtp,
     )
-    module("flashinfer.gdn_prefill", chunk_gated_delta_rule=ours.chunk_gated_delta_rule)
+    module("flashinfer.gdn_prefill", chunk_gated_delta_rule=_prefill)
     module(
         "flashinfer.utils",
         get_compute_capability=lambda device: (9, 0),
@@ -32,6 +32,16 @@ def install(device: str) -> None:
     )
     if device == "cpu":
         without_cuda()
+
+
+def _prefill(*arguments, **options):
+    """In the suite's version use_qk_l2norm_in_kernel, the tenth argument, is not looked at."""
+    from gdn.ops.flashinfer import chunk_gated_delta_rule
+
+    if len(arguments) > 9:
+        arguments = (*arguments[:9], False, *arguments[10:])
+    options.pop("use_qk_l2norm_in_kernel", None)
+    return chunk_gated_delta_rule(*arguments, **options)
 
 
 def _on_narrow_states(
