@@ -4,7 +4,7 @@
 import torch
 from torch import Tensor
 
-from .windows import put
+from .slots import put
 
 
 class Rings:

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from .convolution import uniform
 from .prefill import gated_delta_prefill
+from .slots import put_in_range
 from .verify import gated_delta_verify
-from .windows import put
 
 
 def several_tokens(
@@ -38,23 +38,17 @@ def several_tokens(
     places = torch.arange(batch, device=q.device)[:, None]
     columns = torch.arange(tokens, device=q.device)
     if buffer is not None:
-        kept, places = buffer.view(-1, *states.shape[1:]), places * buffer.shape[1] + columns
+        kept = buffer.view(-1, *states.shape[1:])
+        places = places * buffer.shape[1] + columns
     elif token_slots is not None:
         kept = states.new_empty((batch * tokens, *states.shape[1:]))
         places = places * tokens + columns
     else:
-        kept, places = (
-            states.new_empty((1, *states.shape[1:])),
-            torch.full_like(places + columns, -1),
-        )
+        kept = states.new_empty((1, *states.shape[1:]))
+        places = torch.full_like(places + columns, -1)
     gated_delta_verify(*flat, states, slots, starts, kept, places, out, scale, l2norm, -1)
     live = (slots >= 0) & (slots < states.shape[0])
     if token_slots is not None:
-        _store(states, kept, token_slots.reshape(-1), live.repeat_interleave(tokens))
+        put_in_range(states, kept, token_slots.reshape(-1), live.repeat_interleave(tokens))
     elif write_slots is not None:
-        _store(states, kept[places[:, -1]], write_slots, live)
-
-
-def _store(states: Tensor, new: Tensor, slots: Tensor, live: Tensor) -> None:
-    in_range = (slots >= 0) & (slots < states.shape[0])
-    put(states, new, slots.long().clamp(0, states.shape[0] - 1), live & in_range)
+        put_in_range(states, kept[places[:, -1]], write_slots, live)

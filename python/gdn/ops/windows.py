@@ -12,6 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .slots import put
+
 
 class Batch(NamedTuple):
     """Which tokens and windows belong together; index tensors are of i64."""
@@ -99,7 +101,7 @@ def convolve(
 
 def advance(
     x: Tensor, batch: Batch, windows: Tensor, taken: Tensor, first: Tensor | None, width: int
-):
+) -> None:
     """Writes the windows behind the tokens of live sequences that have some; others keep their
     bits. `first` is given for drafts."""
     columns = torch.arange(windows.shape[2], device=x.device)
@@ -108,8 +110,7 @@ def advance(
         lead, source = windows.shape[2] - lengths, lengths + columns
     else:
         lead, source = width - 2, first[:, None] + 1 + columns
-    token = columns - lead
-    token = token.expand(lengths.shape[0], -1)
+    token = (columns - lead).expand(lengths.shape[0], -1)
     is_input = (token >= 0) & (token < lengths)
     source = torch.where(token < 0, source, columns).clamp(0, windows.shape[2] - 1)
     old = taken.gather(2, source[:, None].expand(taken.shape))
@@ -121,15 +122,3 @@ def advance(
         batch.slots,
         batch.live & (batch.lengths > 0),
     )
-
-
-def put(windows: Tensor, new: Tensor, slots: Tensor, writes: Tensor) -> None:
-    """windows[slots[n]] = new[n] where writes[n]; slots are in range."""
-    if slots.shape[0] == 0:
-        return
-    # The others write what the first that writes does, or what is there if none does.
-    leader = writes.int().argmax()
-    source = torch.where(writes, torch.arange(slots.shape[0], device=slots.device), leader)
-    slots = slots[source]
-    values = torch.where(writes.any(), new[source], windows[slots])
-    windows.index_copy_(0, slots, values)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ..convolution import check
-from ..windows import put
+from ..slots import put, put_in_range
 
 # Tokens between checkpoints are a multiple of it.
 _CHUNK = 64
@@ -89,8 +89,7 @@ class Checkpoints(NamedTuple):
         """What a prefill left in that pool, where it belongs."""
         count = kept.slots.shape[0]
         self.states.copy_(states.pool[count:])
-        live = states.slots >= 0
-        put(kept.pool, states.pool[:count], torch.where(live, kept.slots, 0).long(), live)
+        put_in_range(kept.pool, states.pool[:count], kept.slots, states.slots >= 0)
 
 
 def checkpoints_of(
