@@ -11,7 +11,7 @@ from .ops import causal_conv1d, flashinfer, fused_post_conv_prep, rms_norm_gated
 from .ops_problems import Check, draw, recurrence
 
 CHANNELS, WIDTH = 24, 4
-LENGTHS = (3, 0, 1, 7, 2)
+LENGTHS = (2, 0, 1, 7, 2, 3)
 
 
 def check_names(check: Check, device: str) -> None:
@@ -44,7 +44,8 @@ def check_convolution(check: Check, device: str) -> None:
     """vLLM's prefill: sequences without tokens, without a window, with the null slot, none."""
     weight, bias = weights(device)
     starts = starts_of(LENGTHS)
-    slots, has = torch.tensor([3, 5, 0, 7, -1]), torch.tensor([True, False, True, False, True])
+    slots = torch.tensor([3, 5, 6, 7, -1, 0])
+    has = torch.tensor([True, False, False, False, True, True])
     generator = torch.Generator().manual_seed(4)
     # Tokens of no sequence at the end.
     x = torch.randn(starts[-1] + 2, CHANNELS, generator=generator).to(device)
@@ -54,7 +55,7 @@ def check_convolution(check: Check, device: str) -> None:
     rest = (torch.tensor(starts, device=device), slots.to(device), has.to(device))
     y = vllm.causal_conv1d_fn(x.T, weight, bias, cache, *rest).T
     wanted, windows = torch.zeros(y.shape, dtype=torch.float64), before.double().cpu()
-    for n in (0, 3):
+    for n in (0, 2, 3):
         window = windows[slots[n], :, : WIDTH - 1] * has[n]
         rows = slice(starts[n], starts[n + 1])
         wanted[rows], inputs = convolved(window, x[rows], weight, bias)
@@ -68,7 +69,7 @@ def check_drafts(check: Check, device: str) -> None:
     """vLLM's update with accepted counts."""
     weight, bias = weights(device)
     starts, most = starts_of(LENGTHS), max(LENGTHS)
-    slots, accepted = torch.tensor([3, 5, 1, 7, 0]), torch.tensor([1, 7, 2, 3, 1])
+    slots, accepted = torch.tensor([3, 5, 1, 7, 0, 2]), torch.tensor([1, 7, 2, 3, 1, 4])
     generator = torch.Generator().manual_seed(5)
     x = torch.randn(starts[-1], CHANNELS, generator=generator).to(device)
     columns = WIDTH - 2 + most
