@@ -89,7 +89,7 @@ SUITES = {
         "flashinfer",
         "flashinfer_names",
         _PREFILL,
-        ((r"float8", "fp8 states"),),
+        ((r"kernel_state_dtype.*state_dtype[23]", "fp8 states"),),
         (("amplitude explosion", "the suite skips it: values explode"),),
     ),
     "FlashInfer strided pools": Suite(
