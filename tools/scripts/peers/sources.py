@@ -120,11 +120,7 @@ def _from_repository(source: Source, scratch: Path) -> Path:
 
 def _pip(command: str, *arguments: str, temporary: Path | None = None) -> None:
     run = [sys.executable, "-m", "pip", command, "--quiet", "--no-deps", *arguments]
-    environment = None if temporary is None else _with_temporary(temporary)
-    done = subprocess.run(run, text=True, capture_output=True, env=environment)
+    place = {} if temporary is None else {"TMPDIR": str(temporary)}
+    done = subprocess.run(run, text=True, capture_output=True, env=os.environ | place)
     if done.returncode:
         raise FetchError(f"{' '.join(run)}: {done.stderr.strip()[-2000:]}")
-
-
-def _with_temporary(folder: Path) -> dict[str, str]:
-    return os.environ | {"TMPDIR": str(folder)}
