@@ -4,7 +4,7 @@ the user's cache, where gdn-compile is installed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from . import compiler, images, targets
@@ -22,11 +22,12 @@ def find_or_compile(
     outputs: str,
     l2norm: bool = False,
     verify: str | None = None,
-    only: str | None = None,
+    compiled_for: str | None = None,
+    options: Iterable[str] = (),
 ) -> Path:
     """The path of an image; arguments are those of gdn.images.find, whose errors are raised where
-    there is neither an image nor a compiler. One that is compiled has the entry `only`, if it is
-    given. CompileError where the compiler refuses."""
+    there is neither an image nor a compiler. One that is compiled is for `compiled_for`, by default
+    `engine`, with further `options` of gdn-compile. CompileError where the compiler refuses."""
     types = {"io": io, "state": state, "verify": verify}
     try:
         return images.find(
@@ -44,9 +45,12 @@ def find_or_compile(
         except compiler.CompileError:
             pass
         else:
-            options = [f"--layout={layout}", f"--outputs={outputs}", *["--l2norm"] * l2norm]
-            options += [f"--only={only}"] if only else []
+            forms = [f"--layout={layout}", f"--outputs={outputs}", *["--l2norm"] * l2norm]
             return compiler.compile(
-                config, targets.run_by(device)[0], engine=engine, options=options, **types
+                config,
+                targets.run_by(device)[0],
+                engine=compiled_for or engine,
+                options=[*forms, *options],
+                **types,
             )
         raise

@@ -150,6 +150,7 @@ class RuleEntry:
             l2norm=bool(options.l2norm),
             layout=self.layout,
             verify=verify,
+            checkpoints="cu_checkpoints" in self._given,
         )
         call = call_of(
             kind,

@@ -23,23 +23,31 @@ class RuleKind(NamedTuple):
     state: str
     layout: str  # "ready", or "gated": decays and strengths are made by the kernel
     verify: str  # "none", or what its verify keeps: "slots" or "buffer"
+    checkpoints: bool  # prefill keeps states inside sequences
 
     @property
     def types(self) -> tuple[str, ...]:
         return self.io, self.state
 
     def image_path(self, device: Device) -> Path:
+        # Prebuilt images for sglang have checkpoints.
+        engine, options = "c", []
+        if self.verify != "none":
+            options = ["--only=verify"]
+        elif self.checkpoints:
+            engine, options = "sglang", ["--only=prefill", "--checkpoints"]
         return find_or_compile(
             self.config(),
             device,
-            engine="c",
+            engine=engine,
             io=SHORT_TYPES[self.io],
             state=SHORT_TYPES[self.state],
             layout=self.layout,
             outputs="core",
             l2norm=self.l2norm,
-            verify=None if self.verify == "none" else self.verify,
-            only="verify" if self.verify != "none" else None,
+            verify=self.verify,
+            compiled_for="c",
+            options=options,
         )
 
     def config(self) -> dict[str, object]:
@@ -89,7 +97,10 @@ def kind_of(
     l2norm: bool = False,
     layout: str = "ready",
     verify: str = "none",
+    checkpoints: bool = False,
 ) -> RuleKind:
     """The kind that serves heads of these sizes."""
     sizes = (-(-size // UNIT) * UNIT for size in (key_dim, value_dim))
-    return RuleKind(*sizes, per_channel, doubled_beta, l2norm, io, state, layout, verify)
+    return RuleKind(
+        *sizes, per_channel, doubled_beta, l2norm, io, state, layout, verify, checkpoints
+    )

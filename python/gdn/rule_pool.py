@@ -25,6 +25,7 @@ def delta_prefill(
     *,
     has_initial=None,
     write_slots=None,
+    checkpoints: tuple | None = None,
     out=None,
     scale: float | None = None,
     l2norm: bool = False,
@@ -48,10 +49,16 @@ def delta_prefill(
     write slot of this kind. `scale` is dk ^ -0.5 if None. `l2norm` scales q and k to unit length.
     `allow_neg_eigval` allows strengths up to 2 instead of 1.
 
+    `checkpoints` are cu_checkpoints [N + 1], tokens [C] and slots [C], integers: sequence n has
+    those from cu_checkpoints[n] to cu_checkpoints[n + 1], and states[slots[c]] gets S after
+    tokens[c] of its tokens (docs/spec/slots.md).
+
     Returns out [T, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
     """
     entry = RuleEntry(q, k, v, states)
     entry.take_ready_gates(log_decay, beta)
+    if checkpoints is not None:
+        _take_checkpoints(entry, checkpoints, int(cu_seqlens.shape[0]))
     options = Options(scale, l2norm, allow_neg_eigval, null_slot, runtime)
     return _prefill(entry, slots, write_slots, cu_seqlens, has_initial, out, options)
 
@@ -83,6 +90,14 @@ def gated_delta_prefill(
     entry.take_gates(a, b, A_log, dt_bias, ready=True)
     options = Options(scale, l2norm, False, null_slot, runtime)
     return _prefill(entry, slots, write_slots, cu_seqlens, has_initial, out, options)
+
+
+def _take_checkpoints(entry: RuleEntry, checkpoints: tuple, starts: int) -> None:
+    cu_checkpoints, tokens, slots = checkpoints
+    count = [int(size) for size in tokens.shape]
+    entry.take_integers("cu_checkpoints", cu_checkpoints, [starts])
+    entry.take_integers("checkpoint_tokens", tokens, count)
+    entry.take_integers("checkpoint_slots", slots, count)
 
 
 def _prefill(entry: RuleEntry, slots, write_slots, cu_seqlens, has_initial, out, options: Options):

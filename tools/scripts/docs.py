@@ -21,6 +21,7 @@ from pathlib import Path
 import gpu_support
 import image_table
 import measured_pages
+import peer_table
 import presets
 import wheel_table
 
@@ -101,6 +102,8 @@ def index(has_passes: bool) -> str:
     lines.append("- [heads that GPUs have kernels for](gpu-support.md), from `gpu-support.json`")
     lines.append("- [what presets have on which target](presets.md), from `presets.json`")
     lines.append("- [images that all presets need](image-groups.md), from `image-groups.json`")
+    if peer_table.RECORD.exists():
+        lines.append("- [suites of other libraries](peer-suites.md), from `peer-suites.json`")
     for path in numerics():
         lines.append(f"- [errors of prefill]({path.stem}.md), from `{path.name}`")
     for path in sanitizers():
@@ -119,6 +122,9 @@ def pages() -> dict[Path, str]:
     made[OUT / "presets.md"] = presets.markdown(rows)
     groups = json.loads(image_table.RECORD.read_text())
     made[OUT / "image-groups.md"] = image_table.markdown(groups)
+    if peer_table.RECORD.exists():
+        suites = json.loads(peer_table.RECORD.read_text())
+        made[OUT / "peer-suites.md"] = peer_table.markdown(suites)
     readme = presets.readme((ROOT / "README.md").read_text(), rows)
     wheels = json.loads(wheel_table.RECORD.read_text())
     made[ROOT / "README.md"] = wheel_table.readme(readme, wheels)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The gated delta rule under the names and with the arguments of flash-linear-attention (FLA),
-FlashInfer and vLLM, as operators of PyTorch for CPUs and CUDA GPUs. Inference only: nothing has a
-backward.
+"""The gated delta rule, convolutions and the norm under the names and with the arguments of other
+libraries, as operators of PyTorch for CPUs and CUDA GPUs. Inference only: nothing has a backward.
 
     from gdn.ops import chunk_gated_delta_rule, fused_recurrent_gated_delta_rule
 
-gdn.rule says where kernels come from. Both forms of the originals are one operator here: the
-kernel is chosen by the numbers of sequences and tokens. Needs PyTorch.
+gdn.ops.fla, gdn.ops.flashinfer, gdn.ops.vllm and gdn.ops.causal_conv1d have the functions of one
+library each. Here are all of them by their names; of a name that several have, FLA's of the rule
+and causal-conv1d's of convolutions. gdn.rule says where kernels come from. Needs PyTorch.
 """
 
 import importlib.util
@@ -14,18 +14,37 @@ import importlib.util
 if importlib.util.find_spec("torch") is None:
     raise ImportError("gdn.ops: expected PyTorch to be installed; the rule for NumPy is gdn.rule")
 
-from .kda import chunk_kda, fused_recurrent_kda
-from .rule import chunk_gated_delta_rule, fused_recurrent_gated_delta_rule
-from .step import (
-    fused_sigmoid_gating_delta_rule_update,
+from .causal_conv1d import causal_conv1d_fn, causal_conv1d_update
+from .fla import (
+    chunk_gated_delta_rule,
+    chunk_kda,
+    fused_recurrent_gated_delta_rule,
+    fused_recurrent_kda,
+    rms_norm_gated,
+)
+from .flashinfer import (
+    gated_delta_rule_decode,
     gated_delta_rule_decode_pretranspose,
+    gated_delta_rule_mtp,
+)
+from .vllm import (
+    fused_post_conv_prep,
+    fused_recurrent_gated_delta_rule_packed_decode,
+    fused_sigmoid_gating_delta_rule_update,
 )
 
 __all__ = [
+    "causal_conv1d_fn",
+    "causal_conv1d_update",
     "chunk_gated_delta_rule",
     "chunk_kda",
+    "fused_post_conv_prep",
     "fused_recurrent_gated_delta_rule",
+    "fused_recurrent_gated_delta_rule_packed_decode",
     "fused_recurrent_kda",
     "fused_sigmoid_gating_delta_rule_update",
+    "gated_delta_rule_decode",
     "gated_delta_rule_decode_pretranspose",
+    "gated_delta_rule_mtp",
+    "rms_norm_gated",
 ]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Arguments of FLA's functions as the rule takes them."""
 
+import warnings
+
 import torch
 from torch import Tensor
 
@@ -8,7 +10,14 @@ from .operator import gated_delta_rule
 
 # What the originals take for their own kernels, and what changes no number.
 _IGNORED = frozenset(
-    ("chunk_indices", "cu_seqlens_cpu", "disable_recompute", "max_num_seqs", "use_graph")
+    (
+        "chunk_indices",
+        "chunk_size",
+        "cu_seqlens_cpu",
+        "disable_recompute",
+        "max_num_seqs",
+        "use_graph",
+    )
 )
 
 
@@ -51,14 +60,40 @@ def strengths(beta: Tensor, use_beta_sigmoid_in_kernel: bool, allow_neg_eigval: 
     return 2 * beta if allow_neg_eigval else beta
 
 
-def decays(g: Tensor, A_log: Tensor | None, dt_bias: Tensor | None) -> Tensor:
-    """The logarithm of the decay of raw gates [.., Hv] or [.., Hv, dk]."""
-    if A_log is None:
+def decays(
+    g: Tensor, A_log: Tensor | None, dt_bias: Tensor | None, lower_bound: float | None = None
+) -> Tensor:
+    """The logarithm of the decay of raw gates [.., Hv] or [.., Hv, dk]; with `lower_bound` it is
+    that times a sigmoid, and A_log may be None."""
+    if A_log is None and lower_bound is None:
         raise ValueError("A_log: expected a tensor with use_gate_in_kernel, got None")
-    raw, rate = g.float(), -A_log.float().exp().reshape(-1)
+    raw = g.float()
     if dt_bias is not None:
         raw = raw + dt_bias.float().reshape(raw.shape[2:])
-    return (rate[:, None] if raw.dim() == 4 else rate) * torch.nn.functional.softplus(raw)
+    rate = 1.0
+    if A_log is not None:
+        rate = A_log.float().exp().reshape(-1)
+        rate = rate[:, None] if raw.dim() == 4 else rate
+    if lower_bound is not None:
+        return lower_bound * (rate * raw).sigmoid()
+    return -rate * torch.nn.functional.softplus(raw)
+
+
+def take_legacy_order(function: str, state_v_first: bool, others: dict[str, object]) -> bool:
+    """`state_v_first`, or what an older name of it in `others` says, which it removes."""
+    older = others.pop("transpose_state_layout", None)
+    if older is None:
+        return state_v_first
+    if state_v_first:
+        raise ValueError(
+            f"{function}: transpose_state_layout: expected None with state_v_first, got {older}"
+        )
+    warnings.warn(
+        f"{function}: transpose_state_layout is an older name of state_v_first",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    return bool(older)
 
 
 def run(
@@ -75,7 +110,12 @@ def run(
     state_v_first: bool,
     cu_seqlens: Tensor | None,
 ) -> tuple[Tensor, Tensor | None]:
-    """FLA's states are [N, Hv, dk, dv], or [N, Hv, dv, dk] with `state_v_first`."""
+    """FLA's states are [N, Hv, dk, dv], or [N, Hv, dv, dk] with `state_v_first`. q, k and v of
+    different types are taken in the widest; the output is of the type of v."""
+    dtype = v.dtype
+    if not q.dtype == k.dtype == dtype:
+        wide = torch.promote_types(torch.promote_types(q.dtype, k.dtype), dtype)
+        q, k, v = q.to(wide), k.to(wide), v.to(wide)
     if initial_state is not None and not state_v_first:
         initial_state = initial_state.transpose(-1, -2)
     out, states = gated_delta_rule(
@@ -90,6 +130,7 @@ def run(
         l2norm,
         allow_neg_eigval,
     )
+    out = out.to(dtype)
     if not output_final_state:
         return out, None
     return out, states if state_v_first else states.transpose(-1, -2)

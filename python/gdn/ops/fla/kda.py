@@ -3,7 +3,7 @@
 
 from torch import Tensor
 
-from .arguments import check_others, decays, run, strengths
+from ..arguments import check_others, decays, run, strengths, take_legacy_order
 
 
 def fused_recurrent_kda(
@@ -26,11 +26,14 @@ def fused_recurrent_kda(
     cu_seqlens: Tensor | None = None,
     **others,
 ) -> tuple[Tensor, Tensor | None]:
-    """As gdn.ops.chunk_gated_delta_rule, with g [B, T, HV, K], dt_bias [HV * K] and K = V. Refuses
-    bounded decays (lower_bound) and strengths above 1."""
-    check_others("fused_recurrent_kda", {"lower_bound": lower_bound, **others})
+    """As gdn.ops.chunk_gated_delta_rule, with g [B, T, HV, K], dt_bias [HV * K] and K = V. With
+    `lower_bound` the logarithm of a decay in the kernel is lower_bound * sigmoid(exp(A_log) *
+    (g + dt_bias)). Refuses strengths above 1."""
+    name = "fused_recurrent_kda"
+    state_v_first = take_legacy_order(name, state_v_first, others)
+    check_others(name, others)
     if use_gate_in_kernel:
-        g = decays(g, A_log, dt_bias)
+        g = decays(g, A_log, dt_bias, lower_bound)
     return run(
         q,
         k,

@@ -4,7 +4,7 @@
 import torch
 from torch import Tensor
 
-from .arguments import check_others, decays, run, strengths
+from ..arguments import check_others, decays, run, strengths, take_legacy_order
 
 
 def chunk_gated_delta_rule(
@@ -35,7 +35,9 @@ def chunk_gated_delta_rule(
 
     Raises ValueError for arrays that do not go together and for arguments that gdn does not have,
     such as cp_context and head_first; ImageNotFoundError where no image is there."""
-    check_others("chunk_gated_delta_rule", others)
+    name = "chunk_gated_delta_rule"
+    state_v_first = take_legacy_order(name, state_v_first, others)
+    check_others(name, others)
     if use_gate_in_kernel:
         g = decays(g, A_log, dt_bias)
     beta = strengths(beta, use_beta_sigmoid_in_kernel, allow_neg_eigval)
@@ -78,7 +80,9 @@ def fused_recurrent_gated_delta_rule(
 ) -> tuple[Tensor, Tensor | None]:
     """As chunk_gated_delta_rule. Without g there is no decay, and without beta strengths are 1; gk
     [B, T, HV, K] decays each channel of the keys. gv is refused."""
-    check_others("fused_recurrent_gated_delta_rule", {"gv": gv, **others})
+    name = "fused_recurrent_gated_delta_rule"
+    state_v_first = take_legacy_order(name, state_v_first, others)
+    check_others(name, {"gv": gv, **others})
     if g is None and use_gate_in_kernel:
         raise ValueError("g: expected a tensor with use_gate_in_kernel, got None")
     if g is None:

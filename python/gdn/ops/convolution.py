@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""gdn::causal_conv1d, the operator that the convolutions of this package call."""
+
+import torch
+from torch import Tensor
+
+from .windows import advance, batch_of, convolve, first_columns, windows_of
+
+
+@torch.library.custom_op("gdn::causal_conv1d", mutates_args=("windows",))
+def causal_conv1d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    windows: Tensor | None,
+    slots: Tensor,
+    cu_seqlens: Tensor,
+    has_initial: Tensor | None,
+    num_accepted: Tensor | None,
+    segments: Tensor | None,
+    silu: bool,
+    null_slot: int,
+) -> Tensor:
+    """x [T, D] to y [T, D] in the type of x, by weight [D, K] and bias [D]; sums are of f32.
+    Sequence n has the tokens from cu_seqlens[n] to cu_seqlens[n + 1] and the window
+    windows[slots[n]] [D, W] with W >= K - 1, which is changed in place; it begins with zeros if
+    has_initial[n] is false. Without `windows` all begin with zeros. A sequence without tokens
+    changes nothing. One whose slot is `null_slot`, negative or not below the number of windows is
+    skipped: its results are zeros. `num_accepted` [N] is of drafts (windows.py), and `segments` [T]
+    parts a sequence; tokens of a negative segment are zeros."""
+    tokens, width = x.shape[0], weight.shape[1]
+    if tokens == 0 or slots.shape[0] == 0:
+        return x.new_zeros(x.shape)
+    count = slots.shape[0] if windows is None else windows.shape[0]
+    batch = batch_of(tokens, cu_seqlens, slots, count, null_slot)
+    taken = first = None
+    if windows is not None:
+        taken = windows_of(batch, windows, has_initial)
+        first = first_columns(windows, width, num_accepted)
+    y = convolve(x, weight, bias, silu, batch, taken, first, segments)
+    if windows is not None:
+        advance(x, batch, windows, taken, None if num_accepted is None else first, width)
+    return y.to(x.dtype)
+
+
+@causal_conv1d.register_fake
+def _(x, weight, bias, windows, slots, cu_seqlens, has_initial, num_accepted, segments, silu, null):
+    return x.new_empty(x.shape)
+
+
+def check(function: str, name: str, tensor: Tensor | None, shape: tuple[int | None, ...]) -> None:
+    """Raises ValueError unless a tensor has that shape; None stands for any size."""
+    if tensor is None:
+        return
+    found = tuple(tensor.shape)
+    same = len(found) == len(shape) and all(
+        size in (None, got) for size, got in zip(shape, found, strict=True)
+    )
+    if not same:
+        sizes = ", ".join("any" if size is None else str(size) for size in shape)
+        raise ValueError(f"{function}: {name}: expected the shape [{sizes}], got {list(found)}")
+
+
+def is_silu(function: str, activation: bool | str | None) -> bool:
+    if activation in (None, False):
+        return False
+    if activation in (True, "silu", "swish"):
+        return True
+    raise ValueError(f"{function}: activation: expected None, silu or swish, got {activation!r}")
+
+
+def uniform(count: int, tokens: int, device: torch.device) -> Tensor:
+    """cu_seqlens of `count` sequences of `tokens` each."""
+    return torch.arange(count + 1, dtype=torch.int64, device=device) * tokens

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Arrays of heads and states as kernels take them: sizes of heads are multiples of 8, and the last
+dimension is contiguous."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from ..rule_kernels import UNIT
+
+
+def on_pools(
+    run: Callable[..., object],
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    pools: list[Tensor],
+    out: Tensor,
+    scale: float | None,
+) -> None:
+    """run(q, k, v, pools, out, scale), which changes the first of pools [P, HV, V, K] and out
+    [T, HV, V] in place. Arrays that no kernel takes are copied, whole pools too, and back."""
+    key_dim, value_dim = q.shape[-1], v.shape[-1]
+    fits = not (key_dim % UNIT or value_dim % UNIT)
+    if fits and all(pool.stride(-1) == 1 for pool in pools) and out.stride(-1) == 1:
+        run(q, k, v, pools, out, scale)
+        return
+    more_keys, more_values = -key_dim % UNIT, -value_dim % UNIT
+    pad = torch.nn.functional.pad
+    copies = [pad(pool, (0, more_keys, 0, more_values)).contiguous() for pool in pools]
+    wide = pad(out, (0, more_values)).contiguous()
+    scale = key_dim**-0.5 if scale is None else scale
+    q, k, v = pad(q, (0, more_keys)), pad(k, (0, more_keys)), pad(v, (0, more_values))
+    run(q, k, v, copies, wide, scale)
+    pools[0].copy_(copies[0][..., :value_dim, :key_dim])
+    out.copy_(wide[..., :value_dim])

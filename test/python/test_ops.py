@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""gdn.ops on a CPU, where PyTorch is installed: all that gdn.ops_check looks at, and arguments that
+are refused before anything is written."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from gdn import (  # noqa: E402
+    Runtime,
+    ops_check,
+    ops_names_check,
+    ops_tracing_check,
+    rule_kernels,
+)
+from gdn.ops import causal_conv1d, flashinfer, rms_norm_gated, vllm  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("compiler_on_path", "built_runtime")
+
+
+@pytest.fixture
+def built_runtime(build_dir, monkeypatch):
+    """The default runtime is that of the build."""
+    runtime = Runtime(build_dir / "lib/libgdnrt.so")
+    monkeypatch.setattr(rule_kernels, "_runtime", [runtime])
+
+
+CHECKS = [
+    ops_check.check_rule,
+    ops_check.check_kda,
+    ops_check.check_steps,
+    ops_check.check_tracing,
+    ops_names_check.check_convolution,
+    ops_names_check.check_drafts,
+    ops_names_check.check_channels_first,
+    ops_names_check.check_norm,
+    ops_names_check.check_prefill,
+    ops_names_check.check_several,
+    ops_tracing_check.check_tracing_of_names,
+]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_checks(check, capsys):
+    count = ops_check.Check()
+    check(count, "cpu")
+    assert count.failed == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda x: causal_conv1d.causal_conv1d_fn(x, torch.ones(7, 4)),
+            r"causal_conv1d_fn: weight: expected the shape \[8, any\], got \[7, 4\]",
+        ),
+        (
+            lambda x: causal_conv1d.causal_conv1d_update(x, torch.ones(2, 8, 2), torch.ones(8, 4)),
+            "conv_state: expected windows of at least 3 inputs, got 2",
+        ),
+        (
+            lambda x: causal_conv1d.causal_conv1d_fn(x, torch.ones(8, 4), activation="gelu"),
+            "activation: expected None, silu or swish, got 'gelu'",
+        ),
+        (
+            lambda x: vllm.causal_conv1d_update(
+                x,
+                torch.ones(2, 8, 4),
+                torch.ones(8, 4),
+                conv_state_indices=torch.arange(2),
+                num_accepted_tokens=torch.ones(2, dtype=torch.int32),
+            ),
+            "cache of windows: expected at least 7 columns, got 4",
+        ),
+        (
+            lambda x: rms_norm_gated(x, x, None, bias=torch.ones(5)),
+            "bias: not supported, expected None, got a tensor of",
+        ),
+        (
+            lambda x: flashinfer.chunk_gated_delta_rule(x, x, x, checkpoint_every_n_tokens=100),
+            "expected a multiple of the chunk size, 64, got 100",
+        ),
+        (
+            lambda x: flashinfer.gated_delta_rule_mtp(
+                *[torch.ones(2, 3, 2, 8)] * 3,
+                torch.ones(4, 2, 8, 8),
+                torch.arange(2),
+                *[torch.ones(2), torch.ones(2, 3, 2)] * 2,
+                cache_replayssm=True,
+            ),
+            "cache_replayssm: not supported",
+        ),
+    ],
+)
+def test_refusals(call, message):
+    x = torch.ones(2, 8, 5)
+    with pytest.raises(ValueError, match=message):
+        call(x)
+    assert (x == 1).all()
+
+
+def test_gradients_are_refused():
+    x = torch.ones(2, 8, requires_grad=True)
+    with pytest.raises(RuntimeError, match="causal_conv1d_update: x: expected no gradient"):
+        causal_conv1d.causal_conv1d_update(x, torch.ones(2, 8, 3), torch.ones(8, 4))
+
+
+def test_heads_of_any_size():
+    """Heads that are no multiple of 8: states are copied, padded, and copied back."""
+    pool = torch.zeros(3, 1, 1, 1)
+    out = torch.empty(1, 1, 1, 1)
+    one = torch.ones(1, 1)
+    vllm.fused_recurrent_gated_delta_rule_packed_decode(
+        torch.ones(1, 3), 0 * one, 0.5 * one, one[0], one[0], 1.0, pool, out, torch.tensor([2])
+    )
+    strength = float(torch.tensor(0.5).sigmoid())
+    assert out.item() == pytest.approx(strength, rel=1e-6)
+    assert pool.flatten().tolist() == pytest.approx([0, 0, strength], rel=1e-6)

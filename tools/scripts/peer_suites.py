@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs the test suites of other libraries against the functions of gdn.ops, with nothing but the
+import swapped, and counts.
+
+  peer_suites.py fetch suites                  the suites, at their versions, into a folder
+  peer_suites.py take vllm folder suites       one of them, from sources that are there
+  peer_suites.py run suites --device cuda      all that are in the folder
+  peer_suites.py run suites --only vLLM --every 20 --record
+
+Needs PyTorch, pytest and gdn, on a device without a network too once the folder is there. On a CPU
+the suites' name of the device is replaced. --every runs each nth case of a test, which is for slow
+machines and said in the record. --record puts the counts into docs/generated/peer-suites.json.
+Ends with 0 if nothing failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from datetime import date
+from pathlib import Path
+
+from peers.sources import SOURCES, FetchError, fetch, fetch_needed, take
+from peers.suites import SUITES, Suite
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORD = ROOT / "docs/generated/peer-suites.json"
+# How suites name the device, for a run on a CPU.
+CPU_EDITS = (
+    (r"""(["'])cuda\1""", r"\1cpu\1"),
+    (r"torch\.cuda\.is_available\(\)", "True"),
+    (r"torch\.cuda\.get_device_capability\(\w*\)", "(9, 0)"),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    fetching = commands.add_parser("fetch")
+    fetching.add_argument("folder", type=Path)
+    taking = commands.add_parser("take")
+    taking.add_argument("source", choices=list(SOURCES))
+    taking.add_argument("root", type=Path)
+    taking.add_argument("folder", type=Path)
+    running = commands.add_parser("run")
+    running.add_argument("folder", type=Path)
+    running.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    running.add_argument("--only", default="", help="suites with this in their names")
+    running.add_argument("--every", type=int, default=1)
+    running.add_argument("--record", action="store_true")
+    asked = parser.parse_args()
+    try:
+        if asked.command == "take":
+            take(asked.source, asked.root, asked.folder)
+            return 0
+        if asked.command == "fetch":
+            for name in SOURCES:
+                fetch(name, asked.folder)
+            fetch_needed(asked.folder)
+            return 0
+    except FetchError as error:
+        print(error)
+        return 1
+    return run_all(asked.folder, asked.device, asked.only, asked.every, asked.record)
+
+
+def run_all(folder: Path, device: str, only: str, every: int, is_recorded: bool) -> int:
+    failed = 0
+    for name, suite in SUITES.items():
+        there = (folder / suite.source).is_dir()
+        if only not in name or suite.on not in (None, device):
+            continue
+        if not there:
+            print(f"{name}: expected {folder / suite.source}, found nothing")
+            failed += 1
+            continue
+        found = run(name, suite, folder.resolve(), device, every)
+        failures = found.pop("failures")
+        for test, text in failures.items():
+            print(f"FAILED {test}\n{text}")
+        counts = ", ".join(f"{found[key]} {key}" for key in ("passed", "failed", "skipped"))
+        refused = sum(row["cases"] for row in found["not_expressible"])
+        print(f"{name}: {counts}, {refused} not expressible", flush=True)
+        failed += found["failed"]
+        if is_recorded:
+            record(name, found)
+    return 1 if failed else 0
+
+
+def run(name: str, suite: Suite, folder: Path, device: str, every: int) -> dict:
+    """The counts of one suite, with its version, and what it ran on."""
+    with tempfile.TemporaryDirectory() as scratch:
+        tests = prepare(suite, folder / suite.source, Path(scratch), device)
+        output = Path(scratch) / "counts.json"
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "peers.plugin", "--no-header"]
+        command += ["-p", "no:cacheprovider", "--tb=short", "-W", "ignore", f"--rootdir={scratch}"]
+        command += [f"--peer-suite={name}", f"--peer-device={device}", f"--peer-every={every}"]
+        command += [f"--peer-output={output}", *map(str, tests)]
+        places = [ROOT / "tools/scripts", folder / suite.source, folder / "needed"]
+        if importlib.util.find_spec("gdn") is None:
+            places.append(ROOT / "python")
+        path = os.pathsep.join(filter(None, [*map(str, places), os.environ.get("PYTHONPATH")]))
+        # FLA's suite skips shared heads of keys otherwise.
+        environment = os.environ | {"PYTHONPATH": path, "FLA_DISABLE_BACKEND_DISPATCH": "1"}
+        done = subprocess.run(
+            command, cwd=scratch, env=environment, stdout=subprocess.PIPE, text=True
+        )
+        if not output.exists():
+            print(done.stdout)
+            raise SystemExit(f"{name}: pytest came to no end")
+        found = json.loads(output.read_text())
+    if done.returncode not in (0, 1):
+        found["failures"]["pytest"] = done.stdout[-2000:]
+        found["failed"] += 1
+    facts = {"version": SOURCES[suite.source].version, **where(device), "every": every}
+    return facts | found
+
+
+def prepare(suite: Suite, source: Path, scratch: Path, device: str) -> list[Path]:
+    """Copies of a suite's files that run on a device, in a package of their own. Files beside them
+    come along."""
+    package = scratch / "peer_tests"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    for directory in {source / Path(test).parent for test in suite.tests}:
+        for path in directory.glob("*.py"):
+            text = path.read_text()
+            for pattern, replacement in CPU_EDITS if device == "cpu" else ():
+                text = re.sub(pattern, replacement, text)
+            (package / path.name).write_text(text)
+    return [package / Path(test).name for test in suite.tests]
+
+
+def where(device: str) -> dict[str, str]:
+    """The device, the day and the commit of a run."""
+    git = ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"]
+    done = subprocess.run(git, text=True, capture_output=True)
+    name = "CPU"
+    if device == "cuda":
+        import torch
+
+        name = torch.cuda.get_device_name()
+    return {"device": name, "date": str(date.today()), "commit": done.stdout.strip()}
+
+
+def record(name: str, found: dict) -> None:
+    """The counts of a suite in the record, whose other suites stay."""
+    known = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    known[name] = found
+    known = {suite: known[suite] for suite in SUITES if suite in known}
+    RECORD.write_text(json.dumps(known, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

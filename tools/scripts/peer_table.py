@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The page of what other libraries' suites found, from the record of peer_suites.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORD = ROOT / "docs/generated/peer-suites.json"
+
+_HEAD = """# Test suites of other libraries
+
+Made by `tools/scripts/docs.py` from `peer-suites.json`, which `tools/scripts/peer_suites.py`
+writes; do not edit. The suites run against the functions of `gdn.ops` with nothing but the import
+swapped.
+"""
+
+
+def markdown(record: dict[str, dict]) -> str:
+    lines = [_HEAD]
+    lines += ["| suite | version | ran on | passed | failed | skipped | not expressible |"]
+    lines += ["|---|---|---|---:|---:|---:|---:|"]
+    for name, suite in record.items():
+        where = f"{suite['device']}, {suite['date']}, {suite['commit']}"
+        if suite["every"] > 1:
+            where += f", one of {suite['every']} cases"
+        counts = [f"{suite[key]:,}" for key in ("passed", "failed", "skipped")]
+        cases = sum(row["cases"] for row in suite["not_expressible"])
+        cells = [name, suite["version"], where, *counts, f"{cases:,}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    lines += ["", "## Not expressible", "", "| suite | test | cases | why |", "|---|---|---:|---|"]
+    for name, suite in record.items():
+        for row in suite["not_expressible"]:
+            lines.append(f"| {name} | `{row['test']}` | {row['cases']:,} | {row['why']} |")
+    return "\n".join(lines) + "\n"
