@@ -11,11 +11,9 @@ from __future__ import annotations
 
 from .array_library import library_of
 from .kernel_calls import call_of
-from .op_kernels import ConvKind
+from .op_kernels import MOST_WIDTH, ConvKind, tile_of
 from .runtime import Runtime
 
-# Channels of a tile: the most that divide them all.
-_TILES = (64, 32, 16, 8)
 _FLOATS = ("float32", "bfloat16", "float16")
 
 
@@ -97,7 +95,7 @@ def causal_conv1d(
         given["bias"] = arrays.rows_apart(arrays.cast(bias, "float32"))
     if cu_seqlens is not None:
         given["cu_seqlens"] = arrays.rows_apart(arrays.cast(cu_seqlens, "int32"))
-        flags = arrays.trues(count) if has_initial is None else has_initial
+        flags = arrays.flags(count, True) if has_initial is None else has_initial
         given["has_initial"] = arrays.rows_apart(flags)
     call(**given)
     return out
@@ -109,15 +107,17 @@ def _kind(arrays, x, weight, states, bias, activation: str) -> ConvKind:
             raise ValueError(f"{name}: expected {rank} dimensions, got {list(array.shape)}")
     channels = int(x.shape[1])
     width = int(weight.shape[1])
-    if not 2 <= width <= 8:
-        raise ValueError(f"weight: expected the shape [D, K] with K from 2 to 8, got K = {width}")
+    if not 2 <= width <= MOST_WIDTH:
+        raise ValueError(
+            f"weight: expected the shape [D, K] with K from 2 to {MOST_WIDTH}, got K = {width}"
+        )
     for name, array, shape in (
         ("weight", weight, [channels, width]),
         ("states", states, [*states.shape[:1], channels, width - 1]),
     ):
         _check(arrays, name, array, shape, _FLOATS)
-    tile = next((size for size in _TILES if channels % size == 0), None)
-    if tile is None or channels == 0:
+    tile = tile_of(channels)
+    if tile is None:
         raise ValueError(f"x: expected a multiple of 8 channels, got {channels}")
     if activation not in ("silu", "identity"):
         raise ValueError(f"activation: expected silu or identity, got {activation}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from .array_library import library_of
 from .kernel_calls import call_of
-from .op_kernels import NormKind
+from .op_kernels import MOST_NORM, NormKind, has_norm
 from .runtime import Runtime
 
 _ACTIVATIONS = {"silu": 1.0, "sigmoid": 0.0}
@@ -51,8 +51,8 @@ def gated_rms_norm(
     for name, array in (("gate", gate), ("out", out)):
         if array is not None and (found := arrays.dtype_of(array)) != io:
             raise ValueError(f"{name}: expected {io}, the type of x, got {found}")
-    if size == 0 or size % 8 or size > 512:
-        raise ValueError(f"x: expected heads of a multiple of 8 up to 512, got {size}")
+    if not has_norm(size):
+        raise ValueError(f"x: expected heads of a multiple of 8 up to {MOST_NORM}, got {size}")
     if activation not in _ACTIVATIONS:
         raise ValueError(f"activation: expected silu or sigmoid, got {activation}")
     if not 0 < eps < float("inf"):

@@ -11,6 +11,21 @@ from . import compiler, targets
 from .kernel_calls import SHORT_TYPES
 from .runtime import Device
 
+# Channels of a tile: the most that divide them all.
+_TILES = (64, 32, 16, 8)
+# The widest convolution, and the largest head of a norm.
+MOST_WIDTH, MOST_NORM = 8, 512
+
+
+def tile_of(channels: int) -> int | None:
+    """Channels of a tile, or None if no kernel has so many."""
+    return next((size for size in _TILES if channels > 0 and channels % size == 0), None)
+
+
+def has_norm(size: int) -> bool:
+    """Whether kernels have a norm of so many elements."""
+    return 0 < size <= MOST_NORM and size % _TILES[-1] == 0
+
 
 def _compile(layer: str, device: Device) -> Path:
     return compiler.compile(compiler.Layer(layer), targets.run_by(device)[0])

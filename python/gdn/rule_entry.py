@@ -91,7 +91,7 @@ class RuleEntry:
     def take_flags(self, name: str, flags, count: int) -> None:
         """Booleans [count], by default true."""
         if flags is None:
-            self._given[name] = self.arrays.trues(count)
+            self._given[name] = self.arrays.flags(count, True)
             return
         self.check(name, flags, [count], ("bool",))
         self._given[name] = self.arrays.rows_apart(flags)

@@ -8,10 +8,10 @@ torch = pytest.importorskip("torch")
 
 from gdn import (  # noqa: E402
     Runtime,
+    devices,
     ops_check,
     ops_names_check,
     ops_tracing_check,
-    rule_kernels,
 )
 from gdn.ops import causal_conv1d, flashinfer, rms_norm_gated, vllm  # noqa: E402
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("compiler_on_path", "built_runtime")
 def built_runtime(build_dir, monkeypatch):
     """The default runtime is that of the build."""
     runtime = Runtime(build_dir / "lib/libgdnrt.so")
-    monkeypatch.setattr(rule_kernels, "_runtime", [runtime])
+    monkeypatch.setattr(devices, "_runtime", [runtime])
 
 
 CHECKS = [

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .arguments import refuse_gradients
-from .convolution import causal_conv1d, check, is_silu, uniform
+from .convolution import causal_conv1d, check, is_silu, starts_of, uniform
 from .rings import Rings
 from .windows import advance, batch_of
 
@@ -106,7 +106,7 @@ def causal_conv1d_update(
         bias,
         conv_state if rings is None else rings.windows,
         slots if rings is None else rings.slots,
-        uniform(batch, length, x.device),
+        starts_of(batch, length, x.device),
         None,
         None,
         None,

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""gdn::gated_rms_norm, the operator of a norm of rows that is gated."""
+"""gdn::gated_rms_norm, the operator of a norm of rows that is gated: gdn's kernel where there is
+one, else operations of PyTorch."""
 
 import torch
 from torch import Tensor
+
+from ..array_library import library_of
+from ..gated_norm import gated_rms_norm as norm_of_heads
+from ..kernel_calls import find_refusal
+from ..op_kernels import NormKind, has_norm
 
 
 @torch.library.custom_op("gdn::gated_rms_norm", mutates_args=())
@@ -11,6 +17,13 @@ def gated_rms_norm(
 ) -> Tensor:
     """x / sqrt(mean(x^2) + eps) * weight * act(gate) over the last dimension, in f32, to the type
     of x; act is silu, or the sigmoid."""
+    if weight is not None and x.numel() > 0 and _has_kernel(x, gate):
+        heads = (-1, 1, x.shape[-1])
+        activation = "sigmoid" if sigmoid else "silu"
+        y = norm_of_heads(
+            x.reshape(heads), gate.reshape(heads), weight, eps=eps, activation=activation
+        )
+        return y.view(x.shape)
     rows = x.float()
     y = rows * torch.rsqrt(rows.square().mean(-1, keepdim=True) + eps)
     if weight is not None:
@@ -18,6 +31,14 @@ def gated_rms_norm(
     raw = gate.float()
     y = y * (raw.sigmoid() if sigmoid else torch.nn.functional.silu(raw))
     return y.to(x.dtype).contiguous()
+
+
+def _has_kernel(x: Tensor, gate: Tensor) -> bool:
+    if x.dtype != gate.dtype or not has_norm(x.shape[-1]):
+        return False
+    arrays = library_of(x)
+    kind = NormKind(x.shape[-1], False, arrays.dtype_of(x))
+    return find_refusal(kind, arrays.device) is None
 
 
 @gated_rms_norm.register_fake

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..arguments import refuse_gradients
-from ..convolution import causal_conv1d, check, is_silu, uniform
+from ..convolution import causal_conv1d, check, is_silu, starts_of
 
 
 def causal_conv1d_fn(
@@ -94,7 +94,7 @@ def causal_conv1d_update(
     else:
         count, longest = x.shape[0], 1 if x.dim() == 2 else x.shape[2]
         tokens = x if x.dim() == 2 else x.transpose(1, 2).reshape(count * longest, x.shape[1])
-        starts = uniform(count, longest, x.device)
+        starts = starts_of(count, longest, x.device)
     check(name, "conv_state_indices", conv_state_indices, (count,))
     check(name, "num_accepted_tokens", num_accepted_tokens, (count,))
     drafts = 0 if num_accepted_tokens is None else max(longest, 1)
