@@ -172,7 +172,7 @@ def kernel(monkeypatch, build_dir, compiler_on_path):
 def tensors(*arrays):
     import torch
 
-    return [torch.from_numpy(np.ascontiguousarray(x, np.float32)) for x in arrays]
+    return [torch.tensor(np.asarray(x, np.float32)) for x in arrays]
 
 
 class Case:
