@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from ...model_config import ModelConfig
 from ...runtime import Kernel
 
+LAYOUTS = ("interleaved", "flat", "split")
 PACKED = ("in_proj_qkvz", "in_proj_ba")
 APART = ("in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a")
 _REST = ("conv1d", "A_log", "dt_bias", "norm", "out_proj")
@@ -29,6 +30,10 @@ def model_of(config: object, kernels: Mapping[str, Kernel]) -> ModelConfig:
         wanted["output_gate"] = model.output_gate
     for name, kernel in kernels.items():
         facts = kernel._image.attributes(kernel.name)
+        if (layout := facts.get("layout")) not in (None, *LAYOUTS):
+            raise ValueError(
+                f"kernels: expected {name} with the layout {' or '.join(LAYOUTS)}, got {layout}"
+            )
         for fact, value in wanted.items():
             if facts.get(fact, value) != value:
                 raise ValueError(
@@ -64,11 +69,16 @@ def order_of_model(model: ModelConfig) -> str:
     return "interleaved" if model.layout == "interleaved" else "flat"
 
 
-def names_of(projections: Iterable[str]) -> tuple[str, ...]:
-    """A layer's own arrays, beside projections that the caller computes: one array for all of
-    q, k, v and z, and one for b and a, unless one of these is the caller's."""
+def names_of(model: ModelConfig, projections: Iterable[str]) -> tuple[str, ...]:
+    """A layer's own arrays, beside projections that the caller computes: one array for q, k, v and
+    z and one for b and a, unless some of these are the caller's."""
     given = set(projections)
-    inputs = APART if given & {"in_proj_qkv", "in_proj_z"} else PACKED
-    if given & {"in_proj_b", "in_proj_a"}:
-        inputs = tuple(name for name in inputs if name != "in_proj_ba") + APART[2:]
-    return tuple(name for name in dict.fromkeys((*inputs, *_REST)) if name not in given)
+    if order_of_model(model) == "interleaved" and (mixed := given & set(APART)):
+        raise ValueError(
+            f"projections: expected {' and '.join(PACKED)} for {model.model_type}, got "
+            + ", ".join(sorted(mixed))
+        )
+    inputs = APART[:2] if given & set(APART[:2]) else PACKED[:1]
+    gates = APART[2:] if given & set(APART[2:]) else PACKED[1:]
+    gates = () if "in_proj_ba" in given else gates
+    return tuple(name for name in (*inputs, *gates, *_REST) if name not in given)

@@ -48,7 +48,8 @@ class LayerWeights:
     """What tensors a layer takes, and where they go on one rank.
 
     `names` are the layer's own arrays, of the names above without ".weight"; `order` is that of
-    in_proj_qkvz and in_proj_ba, "interleaved" or "flat"."""
+    in_proj_qkvz and in_proj_ba, "interleaved" or "flat". `apart` says that messages shall name the
+    tensors of OLMo-Hybrid's checkpoints."""
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class LayerWeights:
         hidden_size: int,
         conv_width: int,
         order: str,
+        apart: bool = False,
         tp_size: int = 1,
         tp_rank: int = 0,
     ):
@@ -72,7 +74,7 @@ class LayerWeights:
         self._sizes |= {"A_log": gates, "dt_bias": gates, "norm": heads.value_dim}
         self._sizes |= {"qkvz": 2 * (keys + values), "ba": 2 * gates}
         self._known = _COMMON | (_INTERLEAVED if order == "interleaved" else _FLAT)
-        self._hidden, self._width = hidden_size, conv_width
+        self._hidden, self._width, self._apart = hidden_size, conv_width, apart
         self._ranks, self._rank = tp_size, tp_rank
         self.names = tuple(names)
         if unknown := [name for name in self.names if name not in self._known]:
@@ -129,14 +131,14 @@ class LayerWeights:
         for name in self.names:
             parts = self._places({name: own[name]})
             empty = [section for section, place in parts.items() if bool(_isnan(place).all())]
-            if len(empty) == len(parts):
-                found.append(name)
-            else:
-                found += [self._alone(section) for section in empty]
+            is_whole = len(empty) == len(parts) and not (self._apart and name != "conv1d")
+            found += [name] if is_whole else [self._alone(section) for section in empty]
         return [prefix + (n if n in ("A_log", "dt_bias") else f"{n}.weight") for n in found]
 
     def _alone(self, section: str) -> str:
-        return next(name for name, parts in self._known.items() if parts == (section,))
+        """The tensor that has nothing but this section."""
+        names = [name for name, parts in self._known.items() if parts == (section,)]
+        return names[-1 if self._apart else 0]
 
     def _share(self, section: str) -> int:
         return self._sizes[section] // (1 if section == "norm" else self._ranks)
