@@ -2,6 +2,8 @@
 """GatedDeltaNetAttention.from_config and load_weights: the names of each family's checkpoints,
 ranks, what is missing, and what is refused; of NumPy arrays, and of tensors where PyTorch is."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from gdn_layer_model import relative_error
@@ -45,6 +47,7 @@ def config(model_type: str, **extra) -> dict:
         "linear_conv_kernel_dim": 4,
         "rms_norm_eps": 1e-6,
         "hidden_act": "silu",
+        "dtype": "float32",
     } | extra
 
 
@@ -102,7 +105,7 @@ def bind(layer) -> None:
 
 
 def make(given, kernels, weights=None, **options):
-    layer = GatedDeltaNetAttention.from_config(given, kernels, model_dtype="float32", **options)
+    layer = GatedDeltaNetAttention.from_config(given, kernels, **options)
     if weights is not None:
         assert layer.load_weights(weights) == set(weights)
         bind(layer)
@@ -233,6 +236,18 @@ def test_projections_of_the_caller(runtime, kernels_of):
         make(config("qwen3_next"), kernels_of(given, "split"), projections=calls)
 
 
+def test_types_of_the_configuration(kernels_of):
+    given = config("qwen3_5_text")
+    kernels = kernels_of(given, "split")
+    assert make(given, kernels).get_state_dtype() == ("float32", "float32")
+    of_transformers = SimpleNamespace(to_dict=lambda: given)
+    assert make(of_transformers, kernels).hidden_size == HIDDEN
+    half = given | {"dtype": "float16", "mamba_ssm_dtype": "float32"}
+    assert make(half, kernels).get_state_dtype() == ("float16", "float32")
+    layer = make(half, kernels, model_dtype="bfloat16", mamba_ssm_cache_dtype="auto")
+    assert layer.get_state_dtype() == ("bfloat16", "bfloat16")
+
+
 def test_kernels_of_another_model(kernels_of):
     kernels = kernels_of(config("qwen3_5_text"), "split")
     doubled = config("olmo_hybrid", linear_allow_neg_eigval=True)
@@ -260,9 +275,7 @@ def test_tensors_with_gradients(runtime, kernels_of):
     kernels = kernels_of(given, "split")
     with pytest.raises(ValueError, match=r"device: expected that of the weights.* got none"):
         module.from_config(given, kernels)
-    layer = module.from_config(
-        given, kernels, device="cpu", dtype=torch.float32, model_dtype="float32"
-    )
+    layer = module.from_config(given, kernels, device="cpu")
     weights = {n: torch.tensor(w) for n, w in make_weights("separate").items()}
     trained = {n: torch.nn.Parameter(w) for n, w in weights.items()}
     last = trained.pop("A_log")

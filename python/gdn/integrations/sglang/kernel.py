@@ -32,7 +32,8 @@ class GdnKernel(LinearAttnKernelBase):
 
     def __init__(self, fallback: LinearAttnKernelBase):
         self._fallback = fallback
-        self._reasons: set[str] = set()
+        #: What went to it.
+        self.reasons: set[str] = set()
         self._places: tuple | None = None
 
     def decode(
@@ -254,8 +255,8 @@ class GdnKernel(LinearAttnKernelBase):
 
     def _own(self, name: str, reason: str):
         """SGLang's method, instead of ours."""
-        if (text := f"{name}: {reason}") not in self._reasons:
-            self._reasons.add(text)
+        if (text := f"{name}: {reason}") not in self.reasons:
+            self.reasons.add(text)
             logger.warning("SGLang's own kernel runs for %s", text)
         return getattr(self._fallback, name)
 

@@ -14,7 +14,15 @@ from ...runtime import Kernel, Pool
 from .device_arrays import empty_like_rows, floats_beside, stream_of
 from .gdn_layer import GDNLayer
 from .gdn_metadata import GDNAttentionMetadata
-from .layer_config import attributes_of, model_of, names_of, order_of_model
+from .layer_config import (
+    PROJECTIONS,
+    attributes_of,
+    model_of,
+    names_of,
+    order_of_model,
+    types_of,
+    weight_types,
+)
 from .layer_shape import (
     LayerHeads,
     gated_delta_net_state_dtype,
@@ -23,7 +31,6 @@ from .layer_shape import (
 )
 from .layer_weights import LayerWeights
 
-PROJECTIONS = ("in_proj_qkvz", "in_proj_ba", "in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a")
 _GATES = {"silu": "silu", "swish": "silu", "sigmoid": "sigmoid"}
 
 
@@ -166,16 +173,17 @@ class GatedDeltaNetAttention:
     def from_config(cls, config, kernels: Mapping[str, Kernel], **options):
         """A layer without weights, for NumPy arrays, of a model's configuration: one of
         transformers, a mapping, or the path of a config.json of Qwen3-Next, Qwen3.5 or
-        OLMo-Hybrid. `options` are arguments of the class but weights, names and order. Nothing
-        runs before load_weights() has brought all.
+        OLMo-Hybrid. `options` are arguments of the class but weights, names and order; types are
+        the configuration's unless they are given. Nothing runs before load_weights() has brought
+        all.
 
         ConfigError for a configuration that gdn-compile refuses; ValueError for kernels of
         another model."""
         check_kernels(kernels)
         model = model_of(config, kernels)
         names = names_of(model, options.get("projections") or ())
-        order = order_of_model(model)
-        return cls(attributes_of(model), kernels, None, names=names, order=order, **options)
+        options = types_of(model) | {"names": names, "order": order_of_model(model)} | options
+        return cls(attributes_of(model), kernels, None, **options)
 
     def load_weights(
         self,
@@ -314,7 +322,6 @@ class GatedDeltaNetAttention:
     ) -> None:
         """hidden_states [T, hidden] to output[:T]. Without metadata it is a profile run: no
         slot is touched and the core's output is zero."""
-        self._check_loaded()
         tokens = hidden_states.shape[0]
         arrays, z = self.project(hidden_states)
         normed = "out" in self._taken
@@ -336,6 +343,7 @@ class GatedDeltaNetAttention:
 
     def project(self, hidden_states) -> tuple[dict[str, object], object]:
         """What the kernels take of the projections, and z [T, Hv * dv] unless it is packed."""
+        self._check_loaded()
         if "qkvz" in self._taken:
             qkvz = self._call("in_proj_qkvz", hidden_states)
             ba = self._call("in_proj_ba", hidden_states)
@@ -444,15 +452,6 @@ def check_kernels(kernels: Mapping[str, Kernel]) -> None:
                 f"kernels: expected one of the outputs core and out of {kind}, got both; compile"
                 " with --outputs=core or --outputs=norm"
             )
-
-
-def weight_types(kernels: Mapping[str, Kernel], model_dtype: str) -> dict[str, str]:
-    """Types of a layer's arrays: those that kernels take, else that of the model."""
-    taken = {param.name: param.dtype for kernel in kernels.values() for param in kernel.params}
-    types = dict.fromkeys((*PROJECTIONS, "out_proj"), model_dtype)
-    types |= {"A_log": "float32", "dt_bias": taken.get("dt_bias", "float32")}
-    types |= {"conv1d": taken.get("conv_weight", model_dtype)}
-    return types | {"norm": taken.get("norm_weight", model_dtype)}
 
 
 def _linear(weight) -> Callable:

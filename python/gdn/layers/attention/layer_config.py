@@ -10,9 +10,11 @@ from types import SimpleNamespace
 from ...model_config import ModelConfig
 from ...runtime import Kernel
 
+_LONG = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
 LAYOUTS = ("interleaved", "flat", "split")
 PACKED = ("in_proj_qkvz", "in_proj_ba")
 APART = ("in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a")
+PROJECTIONS = (*PACKED, *APART)
 _REST = ("conv1d", "A_log", "dt_bias", "norm", "out_proj")
 
 
@@ -65,6 +67,12 @@ def attributes_of(model: ModelConfig) -> SimpleNamespace:
     )
 
 
+def types_of(model: ModelConfig) -> dict[str, str]:
+    """Types of weights and, if the model says, of recurrent states, as arguments of layers."""
+    types = {"model_dtype": _LONG[model.io or "bf16"]}
+    return types | ({"mamba_ssm_cache_dtype": _LONG[model.state]} if model.state else {})
+
+
 def order_of_model(model: ModelConfig) -> str:
     return "interleaved" if model.layout == "interleaved" else "flat"
 
@@ -82,3 +90,12 @@ def names_of(model: ModelConfig, projections: Iterable[str]) -> tuple[str, ...]:
     gates = APART[2:] if given & set(APART[2:]) else PACKED[1:]
     gates = () if "in_proj_ba" in given else gates
     return tuple(name for name in (*inputs, *gates, *_REST) if name not in given)
+
+
+def weight_types(kernels: Mapping[str, Kernel], model_dtype: str) -> dict[str, str]:
+    """Types of a layer's arrays: those that kernels take, else that of the model."""
+    taken = {param.name: param.dtype for kernel in kernels.values() for param in kernel.params}
+    types = dict.fromkeys((*PROJECTIONS, "out_proj"), model_dtype)
+    types |= {"A_log": "float32", "dt_bias": taken.get("dt_bias", "float32")}
+    types |= {"conv1d": taken.get("conv_weight", model_dtype)}
+    return types | {"norm": taken.get("norm_weight", model_dtype)}

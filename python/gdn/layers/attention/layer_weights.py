@@ -89,16 +89,16 @@ class LayerWeights:
 
     def load(
         self,
-        own: Mapping[str, object],
+        arrays: Mapping[str, object],
         weights: Mapping[str, object] | Iterable[tuple[str, object]],
         prefix: str = "",
         strict: bool = True,
     ) -> set[str]:
-        """Copies the whole layer's tensors into `own`, this rank's arrays by `names`. Names of
+        """Copies the whole layer's tensors into `arrays`, this rank's arrays by `names`. Names of
         tensors have the prefix, which others, of other layers, have not. Returns those that were
         taken. Tensors may come in several calls. With `strict` a name that no layer of this order
         has is a ValueError; a wrong shape, or a section that comes twice in a call, always is."""
-        places = self._places(own)
+        places = self._places(arrays)
         pairs = weights.items() if isinstance(weights, Mapping) else weights
         taken: set[str] = set()
         filled: dict[str, str] = {}
@@ -121,15 +121,15 @@ class LayerWeights:
                         f"{full}: expected {section} once, got it also as {filled[section]}"
                     )
                 filled[section] = full
-            self._copy(places, sections, _detached(full, tensor, own))
+            self._copy(places, sections, _detached(full, tensor, arrays))
             taken.add(full)
         return taken
 
-    def missing(self, own: Mapping[str, object], prefix: str = "") -> list[str]:
+    def missing(self, arrays: Mapping[str, object], prefix: str = "") -> list[str]:
         """Names of tensors without which there is a part of an array that is nothing but NaN."""
         found = []
         for name in self.names:
-            parts = self._places({name: own[name]})
+            parts = self._places({name: arrays[name]})
             empty = [section for section, place in parts.items() if bool(_isnan(place).all())]
             is_whole = len(empty) == len(parts) and not (self._apart and name != "conv1d")
             found += [name] if is_whole else [self._alone(section) for section in empty]
@@ -150,10 +150,10 @@ class LayerWeights:
             return (self._hidden, size)
         return (size,) if name in ("A_log", "dt_bias", "norm", "o_norm") else (size, self._hidden)
 
-    def _places(self, own: Mapping[str, object]) -> dict[str, object]:
+    def _places(self, arrays: Mapping[str, object]) -> dict[str, object]:
         """Views of the arrays, by section."""
         places = {}
-        for name, array in own.items():
+        for name, array in arrays.items():
             first = 0
             for section in self._known[name]:
                 size = self._share(section)
@@ -182,9 +182,9 @@ def _isnan(array):
     return np.isnan(array) if isinstance(array, np.ndarray) else array.isnan()
 
 
-def _detached(name: str, tensor, own: Mapping[str, object]):
+def _detached(name: str, tensor, arrays: Mapping[str, object]):
     """The tensor without what a gradient needs, in the library of the layer's arrays."""
-    wanted = type(next(iter(own.values())))
+    wanted = type(next(iter(arrays.values())))
     if isinstance(tensor, np.ndarray) != issubclass(wanted, np.ndarray):
         raise ValueError(
             f"{name}: expected a {'NumPy array' if issubclass(wanted, np.ndarray) else 'tensor'},"

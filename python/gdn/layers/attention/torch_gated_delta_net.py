@@ -15,7 +15,15 @@ except ImportError as error:
 from ...runtime import Kernel
 from . import gated_delta_net
 from .gdn_metadata import GDNAttentionMetadata
-from .layer_config import attributes_of, model_of, names_of, order_of_model
+from .layer_config import (
+    PROJECTIONS,
+    attributes_of,
+    model_of,
+    names_of,
+    order_of_model,
+    types_of,
+    weight_types,
+)
 from .layer_shape import LayerHeads
 from .layer_weights import LayerWeights
 
@@ -74,7 +82,7 @@ class GatedDeltaNetAttention(torch.nn.Module):
             tp_rank=self.tp_rank,
         )
         model_type = str(dtype).removeprefix("torch.")
-        types = gated_delta_net.weight_types(self.kernels, model_type)
+        types = weight_types(self.kernels, model_type)
         for name in self._weights.names:
             # No weight yet: whoever computes with it shall see that.
             shape, wide = self._weights.shape(name), _DTYPES[types[name]]
@@ -98,17 +106,21 @@ class GatedDeltaNetAttention(torch.nn.Module):
     ):
         """A layer of a model's configuration: one of transformers, a mapping, or the path of a
         config.json of Qwen3-Next, Qwen3.5 or OLMo-Hybrid. `device` is that of its parameters;
-        there is no default. `options` are arguments of the class but names and order. Nothing runs
-        before load_weights() has brought all.
+        there is no default. `options` are arguments of the class but names and order; types are
+        the configuration's unless they are given. Nothing runs before load_weights() has brought
+        all.
 
         ConfigError for a configuration that gdn-compile refuses; ValueError for kernels of
         another model."""
         gated_delta_net.check_kernels(kernels)
         model = model_of(config, kernels)
-        names = names_of(model, options.get("projections") or ())
-        own = tuple(name for name in names if name in gated_delta_net.PROJECTIONS)
-        order = order_of_model(model)
-        return cls(attributes_of(model), kernels, names=own, device=device, order=order, **options)
+        own = names_of(model, options.get("projections") or ())
+        types = types_of(model)
+        dtype = options.pop("dtype", _DTYPES[types.pop("model_dtype")])
+        types |= {"model_dtype": str(dtype).removeprefix("torch."), "order": order_of_model(model)}
+        types |= {"names": tuple(name for name in own if name in PROJECTIONS)}
+        options = types | options
+        return cls(attributes_of(model), kernels, device=device, dtype=dtype, **options)
 
     def load_weights(
         self,
