@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The plugin of SGLang: what it registers, whose kernels a dispatcher gets, and the kernels on
 SGLang's pools against float64, with tensors of the CPU. SGLang itself is stood in for by what the
-plugin asks of it."""
+plugin asks of it, and by files of its wheel where they are on the path."""
 
+import ast
 import enum
 import sys
 import types
+from pathlib import Path
+from typing import Optional
 
 import numpy as np
 import pytest
@@ -151,6 +154,72 @@ class Fallback:
             return self.found
 
         return call
+
+
+def classes_of(path, names, given):
+    """Classes as a file defines them, without what else it imports."""
+    tree = ast.parse(path.read_text())
+    tree.body = [x for x in tree.body if isinstance(x, ast.ClassDef) and x.name in names]
+    exec(compile(tree, str(path), "exec"), given)
+    return [given[name] for name in names]
+
+
+def test_files_of_sglang(monkeypatch, build_dir, compiler_on_path):
+    """The choice, the hook and the dispatcher of the wheel, where its folder is on the path."""
+    torch = pytest.importorskip("torch")
+    from gdn.bench.peers import sglang as peer
+
+    for name in [name for name in sys.modules if name.partition(".")[0] == "sglang"]:
+        monkeypatch.delitem(sys.modules, name)
+    before = set(sys.modules)
+    try:
+        peer.make_importable()
+    except ImportError as error:
+        pytest.skip(str(error))
+    monkeypatch.setattr(rule_kernels, "_runtime", [Runtime(build_dir / "lib/libgdnrt.so")])
+    try:
+        from sglang.srt.arg_groups import choices
+        from sglang.srt.layers.attention.linear import kernels
+        from sglang.srt.layers.attention.linear.kernels.gdn_triton import TritonGDNKernel
+        from sglang.srt.plugins.hook_registry import HookRegistry
+
+        folder = Path(kernels.__file__).parents[1]
+        given = {"Enum": enum.Enum}
+        (backend,) = classes_of(folder / "utils.py", ["LinearAttnKernelBackend"], given)
+        given |= {"Optional": Optional, "torch": torch, "TritonGDNKernel": TritonGDNKernel}
+        given |= {"rank0_log": print}
+        (dispatcher,) = classes_of(folder / "gdn_backend.py", ["GDNKernelDispatcher"], given)
+        exec_options = types.SimpleNamespace(
+            mamba=options("gdn"),
+            deterministic=types.SimpleNamespace(enable_deterministic_inference=False),
+        )
+        add_modules(
+            monkeypatch,
+            layers__attention__linear__gdn_backend={"GDNKernelDispatcher": dispatcher},
+            runtime_context={"get_exec": lambda: exec_options},
+        )
+        plugin.register()
+        assert "gdn" in choices.LINEAR_ATTN_KERNEL_BACKEND_CHOICES
+        custom = backend("gdn")
+        with pytest.raises(ValueError, match="Unsupported GDN decode backend"):
+            dispatcher(custom, custom, backend.TRITON)
+        HookRegistry.apply_hooks()
+        made = dispatcher(custom, custom, backend.TRITON)
+        assert type(made.decode_kernel).__name__ == "GdnKernel" and made.supports_packed_decode
+        assert made.target_verify_supports_strided_qkv(None)
+        assert not made.extend_uses_state_checkpoints
+        assert made._get_target_verify_kernel(torch.zeros(1)) is made.tree_verify_kernel
+        case, slots = Case(2), [4, 7]
+        mixed = torch.cat([x.flatten(1) for x in (case.q, case.k, case.v)], 1)
+        out = made.packed_decode(
+            mixed, case.a, case.b, **case.constants, scale=DK**-0.5, ssm_states=case.states,
+            cache_indices=integers(slots), num_v_heads=HV, head_v_dim=DV, replayssm_d=None,
+        )  # fmt: skip
+        case.check(out, range(3), slots)
+    finally:
+        for name in set(sys.modules) - before:
+            if "sglang" in name:
+                sys.modules.pop(name)
 
 
 SLOTS, STEPS = 9, 3
