@@ -141,8 +141,8 @@ class RuleEntry:
             sizes = f"{self.value_dim} x {self.key_dim}"
             raise ValueError(f"states: expected heads of multiples of {UNIT}, got {sizes}")
 
-    def run(self, entry: str, out, options: Options, verify: str = "none"):
-        """Launches the entry, whose output is `out`."""
+    def run(self, entry: str, out, options: Options, **form):
+        """Launches the entry, whose output is `out`. `form` are arguments of kind_of."""
         arrays = self.arrays
         kind = kind_of(
             self.key_dim,
@@ -152,7 +152,7 @@ class RuleEntry:
             doubled_beta=bool(options.allow_neg_eigval),
             l2norm=bool(options.l2norm),
             layout=self.layout,
-            verify=verify,
+            **form,
         )
         call = call_of(
             kind,

@@ -26,7 +26,8 @@ class RuleKind(NamedTuple):
     io: str
     state: str
     layout: str  # "ready", or "gated": decays and strengths are made by the kernel
-    verify: str  # "none", or what its verify keeps: "slots" or "buffer"
+    verify: str  # "none", or where its verify keeps states: "slots" or "buffer"
+    checkpoints: bool  # prefill keeps states inside of sequences
 
     def config(self) -> dict[str, object]:
         """A configuration of layers with this rule. Numbers of heads are symbols of an image, and
@@ -75,10 +76,13 @@ def kind_of(
     l2norm: bool = False,
     layout: str = "ready",
     verify: str = "none",
+    checkpoints: bool = False,
 ) -> RuleKind:
     """The kind that serves heads of these sizes."""
     sizes = (-(-size // UNIT) * UNIT for size in (key_dim, value_dim))
-    return RuleKind(*sizes, per_channel, doubled_beta, l2norm, io, state, layout, verify)
+    return RuleKind(
+        *sizes, per_channel, doubled_beta, l2norm, io, state, layout, verify, checkpoints
+    )
 
 
 def has_kernels(kind: RuleKind) -> bool:
@@ -163,14 +167,21 @@ def _image(device: Device, kind: RuleKind) -> Image:
 def _path(device: Device, kind: RuleKind):
     """A prebuilt image, or else one that is compiled, or is in the cache."""
     config = kind.config()
-    asked = {"io": _SHORT[kind.io], "state": _SHORT[kind.state]}
-    only: list[str] = []
-    if kind.verify != "none":
-        asked["verify"] = kind.verify
-        only = ["--only=verify"]
+    form = ["--outputs=core", *["--l2norm"] * kind.l2norm]
+    wanted = {"io": _SHORT[kind.io], "state": _SHORT[kind.state]}
+    # Those with checkpoints are found as SGLang's, whose verify is not needed.
+    engine = "sglang" if kind.checkpoints else "c"
+    if kind.verify != "none" or kind.checkpoints:
+        wanted["verify"] = kind.verify
     try:
         return images.find(
-            config, device, layout=kind.layout, outputs="core", l2norm=kind.l2norm, **asked
+            config,
+            device,
+            engine=engine,
+            layout=kind.layout,
+            outputs="core",
+            l2norm=kind.l2norm,
+            **wanted,
         )
     except images.ImageNotFoundError:
         try:
@@ -178,13 +189,12 @@ def _path(device: Device, kind: RuleKind):
         except compiler.CompileError:
             pass
         else:
-            options = [
-                f"--layout={kind.layout}",
-                "--outputs=core",
-                *["--l2norm"] * kind.l2norm,
-                *only,
-            ]
+            if kind.checkpoints:
+                form += ["--checkpoints", "--only=prefill"]
+            elif kind.verify != "none":
+                form += ["--only=verify"]
+            options = [f"--layout={kind.layout}", *form]
             return compiler.compile(
-                config, targets.run_by(device)[0], engine="c", options=options, **asked
+                config, targets.run_by(device)[0], engine="c", options=options, **wanted
             )
         raise

@@ -25,6 +25,8 @@ def delta_prefill(
     *,
     has_initial=None,
     write_slots=None,
+    checkpoint_tokens=None,
+    checkpoint_slots=None,
     out=None,
     scale: float | None = None,
     l2norm: bool = False,
@@ -43,9 +45,13 @@ def delta_prefill(
     [N] are integers. Where has_initial [N], booleans, is false, the first S is zero and nothing is
     read; by default all have one.
 
+    With checkpoint_tokens and checkpoint_slots [N], integers, S after checkpoint_tokens[n] tokens
+    of the sequence goes to states[checkpoint_slots[n]] too, if that number is a positive multiple
+    of 64 and at most the sequence's length.
+
     A sequence without tokens leaves its state. One whose slot is `null_slot`, negative or not below
-    P is skipped: its outputs are zeros, as those of tokens of no sequence. Nothing is written to a
-    write slot of this kind. `scale` is dk ^ -0.5 if None. `l2norm` scales q and k to unit length.
+    P is skipped: its outputs are zeros, as those of tokens of no sequence. Nothing is written to
+    other slots of this kind. `scale` is dk ^ -0.5 if None. `l2norm` scales q and k to unit length.
     `allow_neg_eigval` allows strengths up to 2 instead of 1.
 
     Returns out [T, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
@@ -53,7 +59,8 @@ def delta_prefill(
     entry = RuleEntry(q, k, v, states)
     entry.take_ready_gates(log_decay, beta)
     options = Options(scale, l2norm, allow_neg_eigval, null_slot, runtime)
-    return _prefill(entry, slots, write_slots, cu_seqlens, has_initial, out, options)
+    inside = (checkpoint_tokens, checkpoint_slots)
+    return _prefill(entry, slots, write_slots, cu_seqlens, has_initial, inside, out, options)
 
 
 def gated_delta_prefill(
@@ -82,16 +89,24 @@ def gated_delta_prefill(
     entry = RuleEntry(q, k, v, states)
     entry.take_gates(a, b, A_log, dt_bias, ready=True)
     options = Options(scale, l2norm, False, null_slot, runtime)
-    return _prefill(entry, slots, write_slots, cu_seqlens, has_initial, out, options)
+    inside = (None, None)
+    return _prefill(entry, slots, write_slots, cu_seqlens, has_initial, inside, out, options)
 
 
-def _prefill(entry: RuleEntry, slots, write_slots, cu_seqlens, has_initial, out, options: Options):
+def _prefill(entry: RuleEntry, slots, write_slots, cu_seqlens, has_initial, inside, out, options):
     entry.check_inputs()
     count = entry.take_starts(cu_seqlens)
     entry.take_slots(slots, write_slots, [count])
     entry.take_flags("has_initial", has_initial, count)
+    has_checkpoints = any(array is not None for array in inside)
+    if has_checkpoints:
+        for name, array in zip(("checkpoint_tokens", "checkpoint_slots"), inside, strict=True):
+            if array is None:
+                raise ValueError(f"{name}: expected an array beside the other, got None")
+            entry.take_integers(name, array, [count])
+        entry.take("cu_checkpoints", entry.arrays.numbers(range(count + 1), "int32"))
     out = entry.output(out)
     if count > 0 and entry.heads[0] > 0:
-        return entry.run("prefill", out, options)
+        return entry.run("prefill", out, options, checkpoints=has_checkpoints)
     entry.arrays.fill(out, 0)
     return out

@@ -80,6 +80,14 @@ class Batch:
         rows = self.q, self.k, self.v, self.g[None], self.beta[None]
         return kernel.extend(*rows, ssm_states=states, **self.places)[0]
 
+    def extend_tracked(self, kernel, states):
+        """With the state of each sequence before its last chunk, as the prefix cache asks for."""
+        chunks = (self.places["query_start_loc"].diff() - 1) // 64
+        track = torch.empty(len(self.slots), HV, D, D, device=states.device)
+        more = {"track_state": track, "track_chunk_idx": chunks.to(torch.int32)}
+        rows = self.q, self.k, self.v, self.g[None], self.beta[None]
+        return kernel.extend(*rows, ssm_states=states, **self.places, **more)[0]
+
     def target_verify(self, kernel, states, buffer, rows):
         return kernel.target_verify(
             **self.gates,
@@ -108,6 +116,7 @@ def check_steps(check: Check, device: str, kernels: dict, dtype: torch.dtype) ->
         "decode": Batch(device, [1] * 5, [7, -1, 0, 250, 3]),
         "packed_decode": Batch(device, [1] * 5, [7, -1, 0, 250, 3]),
         "extend": Batch(device, [130, 0, 64, 7], [2, 9, 11, 40]),
+        "extend_tracked": Batch(device, [130, 0, 65, 7], [2, 9, 11, 40]),
     }
     for (method, batch), (name, kernel) in product(cases, kernels):
         states = make_states(device, dtype)
@@ -206,6 +215,7 @@ def compare_times(kernels: dict) -> list[dict]:
         batch = Batch("cuda", lengths, list(range(len(lengths))))
         text = f"extend, {len(lengths)} sequences, {sum(lengths)} tokens"
         measure(text, batch, Batch.extend, in_graph=False)
+        measure(f"{text}, tracked", batch, Batch.extend_tracked, in_graph=False)
     for count in (1, 16, 64):
         batch = Batch("cuda", [STEPS] * count, list(range(count)))
         table = torch.arange(count, dtype=torch.int32, device="cuda")

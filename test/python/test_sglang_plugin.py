@@ -316,8 +316,46 @@ def test_extend(kernel):
     case.check(out, starts, slots)
 
 
-def test_tracked_states_are_sglangs(kernel):
+@pytest.mark.parametrize("slots", [[4, 2, 8, -1], [-1, 4, 2, 8]])
+def test_tracked_states(kernel, slots):
+    """States before chunk 2 of a sequence and before its first one; padding in front or behind."""
     import torch
+
+    lengths = [3, 130, 70, 66] if slots[0] < 0 else [130, 70, 66, 3]
+    starts = np.cumsum([0, *lengths])
+    case, chunks = Case(269), [-1 if n == 3 else n // 65 for n in lengths]
+    chunks[lengths.index(70)] = 0
+    track = torch.full((4, HV, DV, DK), -7.0)
+    out, _, inside = extend(
+        kernel, case, starts, slots, track_state=track, track_chunk_idx=integers(chunks)
+    )
+    assert inside is None and not kernel._fallback.calls
+    case.check(out, starts, slots)
+    for n, chunk in enumerate(chunks):
+        if slots[n] < 0:
+            continue
+        state = case.before[slots[n]].astype(float)
+        tokens = range(starts[n], starts[n] + 64 * chunk)
+        found = rule_cases.recurrence(case.given, tokens, state, l2norm=True)
+        steps = [state, *(after for _, after in found)]
+        assert error_of(track[n].numpy(), steps[-1]) < 2e-5
+
+
+def test_tracked_states_without_a_batch(kernel):
+    """Padding alone leaves all states."""
+    import torch
+
+    case, track = Case(70), torch.zeros(2, HV, DV, DK)
+    more = {"track_state": track, "track_chunk_idx": integers([-1, -1])}
+    out, *_ = extend(kernel, case, [0, 70, 70], [-1, -1], **more)
+    assert not out.any() and error_of(case.states.numpy(), case.before) == 0
+
+
+def test_tracked_states_are_sglangs(kernel, monkeypatch):
+    import torch
+
+    kernels = sys.modules["gdn.integrations.sglang.kernel"]
+    monkeypatch.setattr(kernels, "find_refusal", lambda *_: "no image")
 
     case, inside = Case(80), torch.arange(4.0).reshape(1, 4, 1, 1, 1).expand(1, 4, HV, DV, DK)
     kernel._fallback.found = torch.ones(1), None, inside

@@ -17,7 +17,7 @@ from ...rule_kernels import UNIT, find_refusal, kind_of
 from ...rule_pool import delta_prefill
 from ...rule_step import gated_delta_step
 from ...rule_verify import gated_delta_verify
-from .tracked import fill_tracked
+from .tracked import fill_tracked, prefill_tracked
 
 logger = logging.getLogger("gdn")
 
@@ -138,13 +138,12 @@ class GdnKernel(LinearAttnKernelBase):
     ) -> tuple:
         """Ragged sequences: q and k [1, T, H, K], v [1, T, HV, V], g and beta [1, T, HV].
         Returns the output [1, T, HV, V], and None twice: no state is returned, and none between
-        chunks. Where `track_state` asks for states inside of sequences, SGLang's own kernel
-        runs."""
-        reason = _refusal((q, k, v), ssm_states, layout="ready")
+        chunks. `track_state` [N, HV, V, K] gets the state of sequence n before its chunk
+        track_chunk_idx[n] of 64 tokens."""
+        is_tracked = track_state is not None
+        reason = _refusal((q, k, v), ssm_states, layout="ready", checkpoints=is_tracked)
         if not inplace_update:
             reason = "states must not change (multi-item scoring)"
-        if track_state is not None:
-            reason = "states inside of sequences are kept (prefix cache)"
         if reason is not None:
             found = self._own("extend", reason)(
                 q,
@@ -158,22 +157,18 @@ class GdnKernel(LinearAttnKernelBase):
                 inplace_update=inplace_update,
                 **kwargs,
             )
-            if track_state is not None:
+            if is_tracked:
                 fill_tracked(track_state, track_chunk_idx, found[2], query_start_loc)
             return found
         takes = output is not None and output.shape == v.shape and output.dtype == v.dtype
-        out = delta_prefill(
-            q[0],
-            k[0],
-            v[0],
-            g[0],
-            beta[0],
-            ssm_states,
-            cache_indices[: query_start_loc.shape[0] - 1],
-            query_start_loc,
-            out=output[0] if takes else None,
-            l2norm=True,
-        )
+        into = output[0] if takes else None
+        inputs = q[0], k[0], v[0], g[0], beta[0]
+        slots = cache_indices[: query_start_loc.shape[0] - 1]
+        if is_tracked:
+            tracked = track_state, track_chunk_idx
+            out = prefill_tracked(inputs, ssm_states, slots, query_start_loc, into, *tracked)
+        else:
+            out = delta_prefill(*inputs, ssm_states, slots, query_start_loc, out=into, l2norm=True)
         return out[None], None, None
 
     def target_verify(
@@ -276,15 +271,13 @@ def _layout(v: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> str:
     return layout_of(_name(v), _name(a), _name(b))
 
 
-def _refusal(inputs, states: torch.Tensor, *, layout: str, verify: str = "none") -> str | None:
-    """Why gdn has no kernel, or None where it has one."""
+def _refusal(inputs, states: torch.Tensor, **form) -> str | None:
+    """Why gdn has no kernel, or None where it has one. `form` are arguments of kind_of."""
     q, k, v = inputs
     if not q.dtype == k.dtype == v.dtype:
         return f"q, k and v are of types {q.dtype}, {k.dtype} and {v.dtype}"
     sizes = states.shape[-1], states.shape[-2]
     if any(size % UNIT for size in sizes):
         return f"heads of {sizes[0]} x {sizes[1]} are no multiples of {UNIT}"
-    kind = kind_of(
-        *sizes, io=_name(v), state=_name(states), l2norm=True, layout=layout, verify=verify
-    )
+    kind = kind_of(*sizes, io=_name(v), state=_name(states), l2norm=True, **form)
     return find_refusal(kind, (v.device.type, v.device.index or 0))

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import torch
 
+from ...rule_pool import delta_prefill
+
 #: Tokens between the states that SGLang's own prefill returns.
 CHUNK = 64
 
@@ -23,3 +25,39 @@ def fill_tracked(
     rows = chunks.cumsum(0) - chunks + track_chunk_idx[: lengths.shape[0]].clamp(min=0)
     rows = rows.clamp(max=states.shape[1] - 1)
     track_state[: rows.shape[0]].copy_(states[0].index_select(0, rows))
+
+
+def prefill_tracked(
+    inputs: tuple[torch.Tensor, ...],
+    states: torch.Tensor,
+    slots: torch.Tensor,
+    query_start_loc: torch.Tensor,
+    out: torch.Tensor | None,
+    track_state: torch.Tensor,
+    track_chunk_idx: torch.Tensor,
+) -> torch.Tensor:
+    """delta_prefill of `inputs`, and the same in track_state. Kernels write such states to the pool
+    that they read from: here a pool of the batch, with the states of its sequences in front."""
+    count = slots.shape[0]
+    rows = torch.arange(2 * count, dtype=torch.int32, device=slots.device)
+    own, kept = rows.chunk(2)
+    live = slots >= 0
+    # Both halves: before the first chunk it is the state that the sequence begins with.
+    first = states.index_select(0, slots.clamp(min=0))
+    pool = torch.cat([first, first])
+    out = delta_prefill(
+        *inputs,
+        pool,
+        torch.where(live, own, -1),
+        query_start_loc,
+        checkpoint_tokens=track_chunk_idx[:count] * CHUNK,
+        checkpoint_slots=kept,
+        out=out,
+        l2norm=True,
+    )
+    track_state[:count].copy_(pool[count:])
+    # Rows of padding write once more what another row writes, or what there is.
+    source = torch.where(live, own, live.int().argmax())
+    target = slots.index_select(0, source).clamp(min=0)
+    states.index_copy_(0, target.long(), pool.index_select(0, source))
+    return out
