@@ -24,6 +24,12 @@ class Options(NamedTuple):
     runtime: Runtime | None
 
 
+def layout_of(io: str, *gates: str) -> str:
+    """The layout of the kernel for raw gates of these types. One of "gated" reads them in the type
+    of v, which may have fewer digits or less range; for others they are made ready ahead of it."""
+    return "gated" if io == "float32" or set(gates) == {io} else "ready"
+
+
 class RuleEntry:
     """Arrays of one call of an entry on pools. ValueError for what does not go together; nothing is
     launched before `run`."""
@@ -48,9 +54,7 @@ class RuleEntry:
         for name, array in gates.items():
             self.check(name, array, self.heads if name in ("a", "b") else self.heads[1:])
         arrays = self.arrays
-        # A kernel reads them in the type of v, which has fewer digits or less range.
-        is_narrow = self.io != "float32" and any(arrays.dtype_of(x) != self.io for x in (a, b))
-        if ready or is_narrow:
+        if ready or layout_of(self.io, *map(arrays.dtype_of, (a, b))) == "ready":
             return self.take_ready_gates(*arrays.ready_gates(a, b, A_log, dt_bias))
         self.layout = "gated"
         for name, array in gates.items():

@@ -115,6 +115,6 @@ def _table(token_slots, count: int) -> list[int]:
 def _verify(entry: RuleEntry, count: int, out, options: Options, kind: str):
     out = entry.output(out)
     if count > 0 and entry.heads[0] > 0:
-        return entry.run("verify", out, options, kind)
+        return entry.run("verify", out, options, verify=kind)
     entry.arrays.fill(out, 0)
     return out

@@ -100,7 +100,7 @@ def sigmoid(x):
     return np.exp(-np.logaddexp(0, -x))
 
 
-def expected_outputs(gate: str = "silu") -> list[np.ndarray]:
+def expected_outputs(gate: str = "silu", eps: float = 1e-6) -> list[np.ndarray]:
     """The layer in float64, from the checkpoint in its own parts."""
     weights = {name: w.astype(np.float64) for name, w in make_weights("separate").items()}
     core = {n: weights[n] for n in ("A_log", "dt_bias")}
@@ -116,7 +116,7 @@ def expected_outputs(gate: str = "silu") -> list[np.ndarray]:
             first += length
         core = np.concatenate(rows)
         z = inputs["z"].reshape(core.shape)
-        scale = 1 / np.sqrt((core**2).mean(-1, keepdims=True) + 1e-6)
+        scale = 1 / np.sqrt((core**2).mean(-1, keepdims=True) + eps)
         normed = core * scale * weights["norm.weight"] * sigmoid(z)
         normed = normed * z if gate == "silu" else normed
         outputs.append(normed.reshape(len(hidden), -1) @ weights["out_proj.weight"].T)

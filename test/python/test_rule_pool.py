@@ -89,6 +89,24 @@ def test_strided_arrays(runtime):
     assert np.isnan(wide[:, 0]).all()
 
 
+def test_states_inside_of_sequences(runtime):
+    """After 64 and 128 tokens; where the number is none of these, or the slot is skipped, nothing
+    is written."""
+    rng = np.random.default_rng(7)
+    starts = np.array([0, 130, 230, 300, 370])
+    given, states = draw(rng, 370), rng.standard_normal((12, HV, DV, DK)).astype(np.float32)
+    slots, inside, counts = np.arange(4), np.array([8, 9, -1, 11]), np.array([128, 64, 64, 65])
+    want, after = rule_cases.expected(given, states, starts, slots)
+    for n, tokens in ((0, 128), (1, 64)):
+        first = states[n].astype(float)
+        steps = rule_cases.recurrence(given, range(starts[n], starts[n] + tokens), first)
+        *_, (_, after[inside[n]]) = steps
+    places = {"states": states, "slots": slots, "cu_seqlens": starts}
+    kept = (np.arange(5), counts, inside)
+    out = delta_prefill(**ready(given), **places, checkpoints=kept, runtime=runtime)
+    assert error_of(out, want) < 2e-5 and error_of(states, after) < 2e-5
+
+
 @pytest.mark.parametrize("tokens, starts", [(0, [0, 0]), (3, [0])])
 def test_nothing_to_do(runtime, tokens, starts):
     rng = np.random.default_rng(5)

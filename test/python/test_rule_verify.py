@@ -129,7 +129,7 @@ def test_refusals(runtime, change, message):
 def test_most_tokens_in_slots(runtime):
     rng = np.random.default_rng(6)
     given = draw(rng, TOKENS) | {"states": pool(rng), "token_slots": np.zeros((4, 9), int)}
-    with pytest.raises(ValueError, match="token_slots: expected at most 8 tokens of .* got 9"):
+    with pytest.raises(ValueError, match=r"token_slots: expected at most 8 tokens of a .* got 9"):
         gated_delta_verify_in_slots(
             **given, num_accepted=np.ones(4, int), cu_seqlens=STARTS, runtime=runtime
         )

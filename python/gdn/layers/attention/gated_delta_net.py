@@ -4,23 +4,33 @@ torch_gated_delta_net, tensors: projections, the core of the runtime library, th
 norm, and the output projection."""
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
+from ...array_library import NumpyArrays
 from ...model_config import OLMO_NORM_EPS
 from ...runtime import Kernel, Pool
 from .device_arrays import empty_like_rows, floats_beside, stream_of
 from .gdn_layer import GDNLayer
 from .gdn_metadata import GDNAttentionMetadata
+from .layer_config import (
+    PROJECTIONS,
+    attributes_of,
+    model_of,
+    names_of,
+    order_of_model,
+    types_of,
+    weight_types,
+)
 from .layer_shape import (
     LayerHeads,
     gated_delta_net_state_dtype,
     gated_delta_net_state_shape,
     shard_weights,
 )
+from .layer_weights import LayerWeights
 
-PROJECTIONS = ("in_proj_qkvz", "in_proj_ba", "in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a")
 _GATES = {"silu": "silu", "swish": "silu", "sigmoid": "sigmoid"}
 
 
@@ -48,12 +58,12 @@ class GatedDeltaNetAttention:
 
     `config` has the attributes of the models' configurations (linear_num_key_heads, ...).
     `weights` are the whole layer's, by the checkpoint's names without prefix
-    ("in_proj_qkvz.weight", "conv1d.weight", "A_log"); this rank's share is taken. A
-    projection that is given as a callable is used as it is: that is where quantised ones
-    come in. `order` is that of in_proj_qkvz and in_proj_ba, "interleaved" (Qwen3-Next) or
-    "flat"; beside in_proj_qkv in_proj_ba is flat always. Epsilon and gate of the norm are
-    those that the image was made for, or the configuration's where kernels take them as
-    `norm_constants`.
+    ("in_proj_qkvz.weight", "conv1d.weight", "A_log"); this rank's share is taken. Without them
+    load_weights() brings the arrays `names`, as in a layer of from_config(). A projection that
+    is given as a callable is used as it is: that is where quantised ones come in. `order` is that
+    of in_proj_qkvz and in_proj_ba, "interleaved" (Qwen3-Next) or "flat"; beside in_proj_qkv
+    in_proj_ba is flat always. Epsilon and gate of the norm are those that the image was made for,
+    or the configuration's where kernels take them as `norm_constants`.
 
     The layout of the kernels says what is handed over: kernels of the checkpoint's layout
     take the projections in place, those with the layout split get views. Kernels that give
@@ -66,8 +76,9 @@ class GatedDeltaNetAttention:
         self,
         config,
         kernels: Mapping[str, Kernel],
-        weights: Mapping[str, object],
+        weights: Mapping[str, object] | None,
         *,
+        names: tuple[str, ...] = (),
         tp_size: int = 1,
         tp_rank: int = 0,
         order: str = "interleaved",
@@ -84,6 +95,8 @@ class GatedDeltaNetAttention:
         self.prefix = prefix
         if static_forward_context is not None and prefix in static_forward_context:
             raise ValueError(f"prefix: expected a name of its own, got {prefix} twice")
+        if weights is None and not names:
+            raise ValueError("weights: expected those of a layer, or from_config(), got none")
         self.kernels = dict(kernels)
         check_kernels(self.kernels)
         self._runtime = next(iter(self.kernels.values()))._runtime
@@ -104,8 +117,8 @@ class GatedDeltaNetAttention:
         # Models have several epsilons, and not all have a gate: the image was made of the right
         # ones.
         named = {} if "norm_constants" in self._taken else kernels
-        is_olmo = getattr(config, "model_type", None) == "olmo_hybrid"
-        eps = OLMO_NORM_EPS if is_olmo else float(config.rms_norm_eps)
+        self.model_type = getattr(config, "model_type", None)
+        eps = OLMO_NORM_EPS if self.model_type == "olmo_hybrid" else float(config.rms_norm_eps)
         self.layer_norm_epsilon = fact_of(named, "norm_eps", eps)
         self.activation = config.hidden_act
         gate = getattr(config, "output_gate_type", None)
@@ -117,7 +130,7 @@ class GatedDeltaNetAttention:
                 f"output_gate_type: expected {self.output_gate}, that of the image, got {gate}"
             )
         # Checkpoints that have q, k and v apart from z have b and a one behind the other.
-        apart = "in_proj_qkv.weight" in weights or "in_proj_qkv" in (projections or {})
+        apart = "in_proj_qkv.weight" in (weights or {}) or "in_proj_qkv" in (projections or {})
         self.order = "flat" if apart else order
         self.num_spec = num_spec
         self.model_dtype = model_dtype
@@ -127,6 +140,7 @@ class GatedDeltaNetAttention:
         self.all_reduce = all_reduce
         self.kv_cache: tuple | None = None
         self._core: GDNLayer | None = None
+        self._is_loaded = False
 
         heads = LayerHeads(self.num_k_heads, self.num_v_heads, self.head_k_dim, self.head_v_dim)
         given = dict(projections or {})
@@ -136,7 +150,11 @@ class GatedDeltaNetAttention:
                 f"projections: expected {', '.join(PROJECTIONS)} or out_proj, got "
                 + ", ".join(sorted(unknown))
             )
-        share = self.take_share(heads, weights)
+        self._parts: LayerWeights | None = None
+        if weights is None:
+            share = self._make_share(heads, names)
+        else:
+            share = self.take_share(heads, weights)
         for name in (*PROJECTIONS, "out_proj"):
             weight = share.get(f"{name}.weight")
             setattr(self, name, given.get(name) or (None if weight is None else _linear(weight)))
@@ -150,6 +168,64 @@ class GatedDeltaNetAttention:
         self._check_projections()
         if static_forward_context is not None:
             static_forward_context[prefix] = self
+
+    @classmethod
+    def from_config(cls, config, kernels: Mapping[str, Kernel], **options):
+        """A layer without weights, for NumPy arrays, of a model's configuration: one of
+        transformers, a mapping, or the path of a config.json of Qwen3-Next, Qwen3.5 or
+        OLMo-Hybrid. `options` are arguments of the class but weights, names and order; types are
+        the configuration's unless they are given. Nothing runs before load_weights() has brought
+        all.
+
+        ConfigError for a configuration that gdn-compile refuses; ValueError for kernels of
+        another model."""
+        check_kernels(kernels)
+        model = model_of(config, kernels)
+        names = names_of(model, options.get("projections") or ())
+        options = types_of(model) | {"names": names, "order": order_of_model(model)} | options
+        return cls(attributes_of(model), kernels, None, **options)
+
+    def load_weights(
+        self,
+        weights: Mapping[str, object] | Iterable[tuple[str, object]],
+        *,
+        prefix: str = "",
+        strict: bool = True,
+    ) -> set[str]:
+        """Copies this rank's share of the whole layer's weights, of a layer of from_config(). Names
+        are the checkpoint's, merged (in_proj_qkvz, in_proj_ba) or apart (in_proj_qkv, in_proj_z,
+        in_proj_b, in_proj_a; q_proj, k_proj, v_proj, g_proj, b_proj, a_proj), behind `prefix`;
+        names without it are left out. Several calls may bring them, and later ones replace what is
+        there. Returns the names that were taken.
+
+        ValueError for a wrong shape and, with `strict`, for an unknown name."""
+        if self._parts is None:
+            raise ValueError("weights: expected a layer of from_config(), got one that has weights")
+        return self._parts.load(self._own, weights, prefix, strict)
+
+    def _make_share(self, heads: LayerHeads, names: tuple[str, ...]) -> dict[str, object]:
+        """This rank's arrays, of nothing but NaN, in the types that the kernels take."""
+        self._parts = LayerWeights(
+            heads,
+            names,
+            hidden_size=self.hidden_size,
+            conv_width=self.conv_kernel_size,
+            order=self.order,
+            apart=self.model_type == "olmo_hybrid",
+            tp_size=self.tp_size,
+            tp_rank=self.tp_rank,
+        )
+        types, numpy = weight_types(self.kernels, self.model_dtype), NumpyArrays()
+        self._own = {n: numpy.empty(self._parts.shape(n), types[n]) for n in names}
+        for array in self._own.values():
+            array[...] = np.nan
+        return {n if n in ("A_log", "dt_bias") else f"{n}.weight": x for n, x in self._own.items()}
+
+    def _check_loaded(self) -> None:
+        if self._parts is not None and not self._is_loaded:
+            if missing := self._parts.missing(self._own):
+                raise ValueError(f"weights: expected load_weights to bring {', '.join(missing)}")
+            self._is_loaded = True
 
     def take_share(self, heads: LayerHeads, weights: Mapping[str, object]) -> dict[str, object]:
         """This rank's part of the whole layer's weights."""
@@ -203,6 +279,7 @@ class GatedDeltaNetAttention:
         """The layer's states, slots in front of get_state_shape(). They stay the caller's.
         `states` are what the kernel verify keeps states in besides: pending_keys,
         pending_deltas and pending_decays, or token_conv_pool and token_state_pool."""
+        self._check_loaded()
         shapes = self.get_state_shape()
         for name, array, shape in zip(
             ("conv_state", "ssm_state"), (conv_state, ssm_state), shapes, strict=True
@@ -266,6 +343,7 @@ class GatedDeltaNetAttention:
 
     def project(self, hidden_states) -> tuple[dict[str, object], object]:
         """What the kernels take of the projections, and z [T, Hv * dv] unless it is packed."""
+        self._check_loaded()
         if "qkvz" in self._taken:
             qkvz = self._call("in_proj_qkvz", hidden_states)
             ba = self._call("in_proj_ba", hidden_states)

@@ -15,15 +15,26 @@ except ImportError as error:
 from ...runtime import Kernel
 from . import gated_delta_net
 from .gdn_metadata import GDNAttentionMetadata
-from .layer_shape import LayerHeads, check_weight, weight_shape, weight_slices
+from .layer_config import (
+    PROJECTIONS,
+    attributes_of,
+    model_of,
+    names_of,
+    order_of_model,
+    types_of,
+    weight_types,
+)
+from .layer_shape import LayerHeads
+from .layer_weights import LayerWeights
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 class GatedDeltaNetAttention(torch.nn.Module):
     """Arguments are those of gated_delta_net.GatedDeltaNetAttention without weights, which
-    load_weights() brings. `names` are the projections that the checkpoint has:
-    in_proj_qkvz and in_proj_ba, or in_proj_qkv, in_proj_z, in_proj_b and in_proj_a."""
+    load_weights() brings, and the device of the parameters. `names` are the projections that the
+    layer keeps: in_proj_qkvz and in_proj_ba, or in_proj_qkv, in_proj_z, in_proj_b and
+    in_proj_a."""
 
     mamba_type = "gdn_attention"
 
@@ -34,13 +45,15 @@ class GatedDeltaNetAttention(torch.nn.Module):
         *,
         names: tuple[str, ...] = ("in_proj_qkvz", "in_proj_ba"),
         group: object = None,
-        device: object = "cuda",
+        device: object = None,
         dtype: torch.dtype = torch.bfloat16,
         order: str = "interleaved",
         projections: Mapping[str, Callable] | None = None,
         **options,
     ):
         super().__init__()
+        if device is None:
+            raise ValueError("device: expected that of the weights, such as 'cuda:0', got none")
         self.config, self.kernels = config, dict(kernels)
         self.order = "flat" if "in_proj_qkv" in names else order
         self.projections = dict(projections or {})
@@ -57,15 +70,23 @@ class GatedDeltaNetAttention(torch.nn.Module):
         )
         gated_delta_net.check_kernels(self.kernels)
         self._runtime = next(iter(self.kernels.values()))._runtime
-        self.names = (*names, "conv1d", "A_log", "dt_bias", "norm", "out_proj")
-        self.dtype = dtype
-        for name in self.names:
-            if name in self.projections:
-                continue
-            wide = torch.float32 if name == "A_log" else dtype
+        own = (*names, "conv1d", "A_log", "dt_bias", "norm", "out_proj")
+        self._weights = LayerWeights(
+            self.heads,
+            (name for name in own if name not in self.projections),
+            hidden_size=config.hidden_size,
+            conv_width=config.linear_conv_kernel_dim,
+            order=self.order,
+            apart=getattr(config, "model_type", None) == "olmo_hybrid",
+            tp_size=self.tp_size,
+            tp_rank=self.tp_rank,
+        )
+        model_type = str(dtype).removeprefix("torch.")
+        types = weight_types(self.kernels, model_type)
+        for name in self._weights.names:
             # No weight yet: whoever computes with it shall see that.
-            start = 1 if name == "dt_bias" else float("nan")
-            weight = torch.full(self._shape(name), start, dtype=wide, device=device)
+            shape, wide = self._weights.shape(name), _DTYPES[types[name]]
+            weight = torch.full(shape, float("nan"), dtype=wide, device=device)
             parameter = torch.nn.Parameter(weight, requires_grad=False)
             if name in ("A_log", "dt_bias"):
                 self.register_parameter(name, parameter)
@@ -79,51 +100,47 @@ class GatedDeltaNetAttention(torch.nn.Module):
                 raise ValueError(f"prefix: expected a name of its own, got {self._prefix} twice")
             registry[self._prefix] = self
 
-    def _shape(self, name: str) -> tuple[int, ...]:
-        """Of this rank's share."""
-        axis, slices = weight_slices(
-            self._runtime, self.heads, name, self.tp_size, self.tp_rank, self.order
-        )
-        size = sum(part.stop - part.start for part in slices)
-        hidden = self.config.hidden_size
-        if name == "conv1d":
-            return (size, 1, self.config.linear_conv_kernel_dim)
-        if name in ("A_log", "dt_bias", "norm"):
-            return (size,)
-        return (hidden, size) if axis == 1 else (size, hidden)
+    @classmethod
+    def from_config(
+        cls, config, kernels: Mapping[str, Kernel], *, device: object = None, **options
+    ):
+        """A layer of a model's configuration: one of transformers, a mapping, or the path of a
+        config.json of Qwen3-Next, Qwen3.5 or OLMo-Hybrid. `device` is that of its parameters;
+        there is no default. `options` are arguments of the class but names and order; types are
+        the configuration's unless they are given. Nothing runs before load_weights() has brought
+        all.
 
-    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
-        """Takes this rank's share of the whole layer's weights, by the checkpoint's names
-        without prefix. Returns the names that it took."""
-        parameters = dict(self.named_parameters())
-        taken = set()
-        for name, weight in weights:
-            if name not in parameters:
-                continue
-            short = name.removesuffix(".weight")
-            expected = weight_shape(
-                self._runtime,
-                self.heads,
-                short,
-                hidden_size=self.config.hidden_size,
-                conv_width=self.config.linear_conv_kernel_dim,
-            )
-            check_weight(name, weight.shape, expected)
-            axis, slices = weight_slices(
-                self._runtime, self.heads, short, self.tp_size, self.tp_rank, self.order
-            )
-            parts = [weight.narrow(axis, s.start, s.stop - s.start) for s in slices]
-            share = torch.cat(parts, dim=axis)
-            parameters[name].data.copy_(share.reshape(parameters[name].shape))
-            taken.add(name)
-        self._layer = None
-        return taken
+        ConfigError for a configuration that gdn-compile refuses; ValueError for kernels of
+        another model."""
+        gated_delta_net.check_kernels(kernels)
+        model = model_of(config, kernels)
+        own = names_of(model, options.get("projections") or ())
+        types = types_of(model)
+        dtype = options.pop("dtype", _DTYPES[types.pop("model_dtype")])
+        types |= {"model_dtype": str(dtype).removeprefix("torch."), "order": order_of_model(model)}
+        types |= {"names": tuple(name for name in own if name in PROJECTIONS)}
+        options = types | options
+        return cls(attributes_of(model), kernels, device=device, dtype=dtype, **options)
+
+    def load_weights(
+        self,
+        weights: Mapping[str, torch.Tensor] | Iterable[tuple[str, torch.Tensor]],
+        *,
+        prefix: str = "",
+        strict: bool = True,
+    ) -> set[str]:
+        """Copies this rank's share of the whole layer's weights, without their gradients. See
+        gated_delta_net.GatedDeltaNetAttention.load_weights."""
+        return self._weights.load(self._own(), weights, prefix, strict)
+
+    def _own(self) -> dict[str, torch.Tensor]:
+        """The parameters' memory, by the names of LayerWeights."""
+        return {name.removesuffix(".weight"): p.data for name, p in self.named_parameters()}
 
     def _made(self) -> gated_delta_net.GatedDeltaNetAttention:
         """The layer over the parameters, which are one rank's already."""
         if self._layer is None:
-            missing = [n for n, p in self.named_parameters() if bool(p.data.isnan().any())]
-            if missing:
+            if missing := self._weights.missing(self._own()):
                 raise ValueError(f"weights: expected load_weights to bring {', '.join(missing)}")
             self._layer = _RankLayer(
                 self.config,

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks the kernels of gdn.integrations.sglang with PyTorch, on a GPU or on the CPU: decode,
+packed decode, extend and verify on pools as SGLang has them, against float64 and, on a GPU, beside
+SGLang's own Triton kernels, with times.
+
+    python3 -m gdn.sglang_check --device cuda --json times.json
+
+SGLang is the installed one, or the folder of its wheel on PYTHONPATH.
+"""
+
+import argparse
+import json
+import sys
+from itertools import accumulate
+from pathlib import Path
+
+import torch
+
+from .bench.peers.sglang import make_importable, triton_kernel
+from .ops_check import Check, milliseconds, recurrence
+
+H, HV, D = 16, 32, 128
+SLOTS, STEPS = 300, 4
+LIMIT = 8e-3  # of float64, with inputs of bf16
+
+
+class Batch:
+    """Tokens of sequences of these lengths, on slots of a pool. A slot below 0 is padding."""
+
+    def __init__(self, device: str, lengths: list[int], slots: list[int], seed: int = 0):
+        generator = torch.Generator().manual_seed(seed)
+
+        def normal(*sizes):
+            return torch.randn(*sizes, generator=generator).to(device, torch.bfloat16)
+
+        tokens = sum(lengths)
+        self.starts = [0, *accumulate(lengths)]
+        self.slots = slots
+        self.mixed = normal(tokens, 2 * H * D + HV * D)
+        parts = self.mixed.split([H * D, H * D, HV * D], 1)
+        # As SGLang hands them over: views of one row.
+        self.q, self.k, self.v = (x.unflatten(1, (-1, D))[None] for x in parts)
+        self.a, self.b = normal(tokens, HV), normal(tokens, HV)
+        self.A_log = torch.rand(HV, generator=generator).to(device)
+        self.dt_bias = torch.randn(HV, generator=generator).to(device)
+        self.g = -self.A_log.exp() * torch.nn.functional.softplus(self.a.float() + self.dt_bias)
+        self.beta = self.b.float().sigmoid()
+        self.places = {
+            "cache_indices": torch.tensor(slots, dtype=torch.int32, device=device),
+            "query_start_loc": torch.tensor(self.starts, dtype=torch.int32, device=device),
+        }
+        self.gates = {"A_log": self.A_log, "dt_bias": self.dt_bias}
+        self.packed = {"scale": D**-0.5, "num_v_heads": HV, "head_v_dim": D}
+
+    def expected(self, states: torch.Tensor):
+        """Outputs [T, HV, V], and states after the last tokens [N, HV, V, K], in float64."""
+
+        def unit(x):
+            x = x.double()
+            return x / (x.square().sum(-1, keepdim=True) + 1e-6).sqrt()
+
+        given = {"q": unit(self.q), "k": unit(self.k), "v": self.v}
+        given |= {"g": self.g[None], "beta": self.beta[None]}
+        before = states[self.slots].mT
+        out, after = recurrence(given, self.starts, before, D**-0.5)
+        return out[0], after.mT
+
+    # Calls, as SGLang's dispatcher makes them.
+
+    def decode(self, kernel, states):
+        rows = self.q, self.k, self.v, self.a, self.b
+        return kernel.decode(*rows, ssm_states=states, **self.gates, **self.places)
+
+    def packed_decode(self, kernel, states):
+        places = {"ssm_states": states, "cache_indices": self.places["cache_indices"]}
+        given = self.gates | places | self.packed
+        return kernel.packed_decode(self.mixed, self.a, self.b, **given)
+
+    def extend(self, kernel, states):
+        rows = self.q, self.k, self.v, self.g[None], self.beta[None]
+        return kernel.extend(*rows, ssm_states=states, **self.places)[0]
+
+    def extend_tracked(self, kernel, states):
+        """With the state of each sequence before its last chunk, as the prefix cache asks for."""
+        chunks = (self.places["query_start_loc"].diff() - 1) // 64
+        track = torch.empty(len(self.slots), HV, D, D, device=states.device)
+        more = {"track_state": track, "track_chunk_idx": chunks.to(torch.int32)}
+        rows = self.q, self.k, self.v, self.g[None], self.beta[None]
+        return kernel.extend(*rows, ssm_states=states, **self.places, **more)[0]
+
+    def target_verify(self, kernel, states, buffer, rows):
+        return kernel.target_verify(
+            **self.gates,
+            q=self.q,
+            k=self.k,
+            v=self.v,
+            a=self.a,
+            b=self.b,
+            ssm_states=states,
+            intermediate_states_buffer=buffer,
+            intermediate_state_indices=rows,
+            cache_steps=STEPS,
+            retrieve_parent_token=None,
+            **self.places,
+        )
+
+
+def make_states(device: str, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(9)
+    return torch.randn(SLOTS, HV, D, D, generator=generator).to(device, dtype)
+
+
+def check_steps(check: Check, device: str, kernels: dict, dtype: torch.dtype) -> None:
+    """Steps in place: outputs, states of the batch, and all other slots."""
+    cases = {
+        "decode": Batch(device, [1] * 5, [7, -1, 0, 250, 3]),
+        "packed_decode": Batch(device, [1] * 5, [7, -1, 0, 250, 3]),
+        "extend": Batch(device, [130, 0, 64, 7], [2, 9, 11, 40]),
+        "extend_tracked": Batch(device, [130, 0, 65, 7], [2, 9, 11, 40]),
+    }
+    for (method, batch), (name, kernel) in product(cases, kernels):
+        states = make_states(device, dtype)
+        before = states.clone()
+        want, after = batch.expected(before)
+        out = getattr(batch, method)(kernel, states)[0]
+        live = [n for n, slot in enumerate(batch.slots) if slot >= 0]
+        tokens = [t for n in live for t in range(batch.starts[n], batch.starts[n + 1])]
+        own = [batch.slots[n] for n in live]
+        # Kernels of SGLang round between stages, so they are shown, and ours have a limit.
+        limit = LIMIT if name == "gdn" else 1.0
+        pairs = (out[tokens], want[tokens]), (states[own], after[live])
+        check.close(f"{method}, {name}, states of {dtype}", limit, *pairs)
+        if name == "gdn":
+            rest = [slot for slot in range(SLOTS) if slot not in own]
+            check.that("other slots", torch.equal(states[rest], before[rest]))
+            padding = [t for t in range(len(want)) if t not in tokens]
+            check.that("padding is zero", not out[padding].any())
+
+
+def product(cases: dict, kernels: dict):
+    return [(case, kernel) for case in cases.items() for kernel in kernels.items()]
+
+
+def check_verify(check: Check, device: str, kernels: dict) -> None:
+    """Drafts: the state after each token in the buffer, the pool as it was."""
+    batch = Batch(device, [STEPS] * 3, [7, -1, 250])
+    rows = torch.tensor([1, 0, 3], dtype=torch.int32, device=device)
+    for name, kernel in kernels.items():
+        states = make_states(device)
+        before = states.clone()
+        want, _ = batch.expected(before)
+        buffer = torch.full((4, STEPS, HV, D, D), -7.0, device=device)
+        out = batch.target_verify(kernel, states, buffer, rows)[0]
+        kept = []
+        for n in (0, 2):
+            first = batch.starts[n]
+            for t in range(STEPS):
+                part = Batch(device, [STEPS] * 3, batch.slots)
+                part.starts = [first, first + t + 1]
+                part.slots = batch.slots[n : n + 1]
+                kept.append(part.expected(before)[1][0])
+        tokens = [*range(STEPS), *range(2 * STEPS, 3 * STEPS)]
+        found = buffer[[1, 3]].flatten(0, 1)
+        limit = LIMIT if name == "gdn" else 1.0
+        pairs = (out[tokens], want[tokens]), (found, torch.stack(kept))
+        check.close(f"target_verify, {name}", limit, *pairs)
+        check.that("states are only read", torch.equal(states, before))
+
+
+def graph_of(run):
+    """A CUDA graph of a call that has run before."""
+    run()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = run()
+    return graph, out
+
+
+def check_graph(check: Check, kernel) -> None:
+    """A graph of decode, replayed for other slots."""
+    batch, states = Batch("cuda", [1] * 5, [7, 1, 0, 250, 3]), make_states("cuda")
+    graph, found = graph_of(lambda: batch.packed_decode(kernel, states))
+    batch.places["cache_indices"].copy_(torch.tensor([9, -1, 4, 2, 5]))
+    before = states.clone()
+    want = batch.packed_decode(kernel, states).clone()
+    after = states.clone()
+    states.copy_(before)
+    graph.replay()
+    torch.cuda.synchronize()
+    check.that("CUDA graph", torch.equal(found, want) and torch.equal(states, after))
+
+
+def compare_times(kernels: dict) -> list[dict]:
+    """Milliseconds of a call on the device, from graphs, and from Python where there are none."""
+    rows = []
+
+    def measure(name: str, batch: Batch, run, in_graph: bool = True) -> None:
+        row = {"call": name}
+        for of, kernel in kernels.items():
+            states = make_states("cuda")
+
+            def call(kernel=kernel, states=states):
+                return run(batch, kernel, states)
+
+            made = graph_of(call) if in_graph else None  # which keeps what it returns
+            row[of] = milliseconds(made[0].replay if made else call)
+        rows.append(row)
+        print(name, {of: f"{row[of]:.4f} ms" for of in kernels}, flush=True)
+
+    for count in (1, 64, 256):
+        batch = Batch("cuda", [1] * count, list(range(count)))
+        measure(f"packed_decode of {count}", batch, Batch.packed_decode)
+    for lengths in ([1024] * 8, [8192], [1] * 32 + [2048]):
+        batch = Batch("cuda", lengths, list(range(len(lengths))))
+        text = f"extend, {len(lengths)} sequences, {sum(lengths)} tokens"
+        measure(text, batch, Batch.extend, in_graph=False)
+        measure(f"{text}, tracked", batch, Batch.extend_tracked, in_graph=False)
+    for count in (1, 16, 64):
+        batch = Batch("cuda", [STEPS] * count, list(range(count)))
+        table = torch.arange(count, dtype=torch.int32, device="cuda")
+        buffer = torch.empty(count, STEPS, HV, D, D, device="cuda")
+
+        def verify(batch, kernel, states, buffer=buffer, table=table):
+            return batch.target_verify(kernel, states, buffer, table)
+
+        measure(f"target_verify of {count} x {STEPS}", batch, verify)
+    return rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="sglang_check", description=__doc__)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
+    parser.add_argument("--json", type=Path, help="a file for checks and times")
+    arguments = parser.parse_args()
+    make_importable()
+    from .integrations.sglang.kernel import GdnKernel
+
+    is_gpu = arguments.device == "cuda"
+    theirs = triton_kernel() if is_gpu else None
+    ours = GdnKernel(theirs)
+    kernels = {"gdn": ours} | ({"sglang": theirs} if is_gpu else {})
+    check, times = Check(), []
+    with torch.no_grad():
+        for dtype in (torch.float32, torch.bfloat16):
+            check_steps(check, arguments.device, kernels, dtype)
+        check_verify(check, arguments.device, kernels)
+        if is_gpu:
+            check_graph(check, ours)
+            times = compare_times(kernels)
+    # Nothing went to SGLang's kernels instead of ours.
+    check.that("no fallback", not ours.reasons, ", ".join(ours.reasons))
+    if arguments.json:
+        device = torch.cuda.get_device_name() if is_gpu else "cpu"
+        record = {"device": device, "failed": check.failed, "milliseconds": times}
+        arguments.json.write_text(json.dumps(record, indent=1) + "\n")
+    print(f"{check.failed} failed")
+    return 1 if check.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,432 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The plugin of SGLang: what it registers, whose kernels a dispatcher gets, and the kernels on
+SGLang's pools against float64, with tensors of the CPU. SGLang itself is stood in for by what the
+plugin asks of it, and by files of its wheel where they are on the path."""
+
+import ast
+import enum
+import sys
+import types
+from pathlib import Path
+from typing import Optional
+
+import numpy as np
+import pytest
+import rule_cases
+from rule_cases import DK, DV, HV, draw, error_of
+
+from gdn import Runtime, rule_kernels
+from gdn.integrations import sglang as plugin
+from gdn.integrations.sglang.dispatcher import chosen_phases, make_dispatcher
+
+
+class Backend(enum.Enum):
+    TRITON = "triton"
+    FLASHINFER = "flashinfer"
+    CUSTOM = "custom"
+
+
+def options(base="triton", decode=None, prefill=None, verify=None):
+    return types.SimpleNamespace(
+        linear_attn_backend=base,
+        linear_attn_decode_backend=decode,
+        linear_attn_prefill_backend=prefill,
+        linear_attn_verify_backend=verify,
+    )
+
+
+def add_modules(patch, **modules):
+    """Modules of SGLang by the last part of their names."""
+    for path, members in modules.items():
+        name = "sglang.srt." + path.replace("__", ".")
+        module = types.ModuleType(name)
+        module.__dict__.update(members)
+        patch.setitem(sys.modules, name, module)
+
+
+@pytest.mark.parametrize(
+    "given, phases",
+    [
+        (options(), set()),
+        (options("gdn"), {"decode", "prefill", "verify"}),
+        (options("gdn", verify="triton"), {"decode", "prefill"}),
+        (options("gdn", decode="flashinfer"), {"prefill"}),
+        (options(decode="gdn"), {"decode", "verify"}),
+        (options(prefill="gdn"), {"prefill"}),
+    ],
+)
+def test_chosen_phases(given, phases):
+    assert chosen_phases(given) == phases
+
+
+def test_register(monkeypatch):
+    names, hooks = ["triton"], []
+    registry = types.SimpleNamespace(register=lambda *hook: hooks.append(hook))
+    members = {"LINEAR_ATTN_KERNEL_BACKEND_CHOICES": names}
+    members["add_linear_attn_kernel_backend_choices"] = names.extend
+    choices = types.SimpleNamespace(**members)
+    kinds = types.SimpleNamespace(AROUND="around")
+    add_modules(
+        monkeypatch,
+        arg_groups={"choices": choices},
+        plugins__hook_registry={"HookRegistry": registry, "HookType": kinds},
+    )
+    plugin.register()
+    plugin.register()
+    assert names == ["triton", "gdn"]
+    target = "sglang.srt.layers.attention.linear.gdn_backend.GDNKernelDispatcher.__init__"
+    assert hooks[0] == (target, make_dispatcher, "around")
+
+
+class Dispatcher:
+    """As SGLang's: one kernel of Triton for all, and an error for what it does not know."""
+
+    def __init__(self, decode, prefill, verify=None):
+        if Backend.CUSTOM in (decode, prefill):
+            raise ValueError("unsupported")
+        self.tree_verify_kernel = self.decode_kernel = self.extend_kernel = "triton"
+        self.verify_kernel = "triton"
+        self.verify_kernel_is_flashinfer = decode == Backend.FLASHINFER
+        self.supports_packed_decode = False
+        self.seen = decode, prefill, verify
+
+
+class Ours:
+    supports_packed_decode = True
+
+    def __init__(self, fallback):
+        self.fallback = fallback
+
+
+def dispatcher(patch, mamba, *backends, deterministic=False):
+    exec_options = types.SimpleNamespace(
+        mamba=mamba,
+        deterministic=types.SimpleNamespace(enable_deterministic_inference=deterministic),
+    )
+    add_modules(patch, runtime_context={"get_exec": lambda: exec_options})
+    kernel = types.ModuleType("gdn.integrations.sglang.kernel")
+    kernel.GdnKernel = Ours
+    patch.setitem(sys.modules, kernel.__name__, kernel)
+    made = Dispatcher.__new__(Dispatcher)
+    make_dispatcher(Dispatcher.__init__, made, *backends)
+    return made
+
+
+def test_dispatcher_with_our_kernels(monkeypatch):
+    made = dispatcher(monkeypatch, options("gdn"), Backend.CUSTOM, Backend.CUSTOM, Backend.TRITON)
+    kernel = made.decode_kernel
+    assert kernel is made.extend_kernel is made.verify_kernel
+    assert kernel.fallback == made.tree_verify_kernel == "triton"
+    assert made.supports_packed_decode and not made.verify_kernel_is_flashinfer
+
+
+def test_dispatcher_with_one_phase(monkeypatch):
+    given = options(decode="flashinfer", prefill="gdn")
+    made = dispatcher(monkeypatch, given, Backend.FLASHINFER, Backend.CUSTOM, Backend.FLASHINFER)
+    assert isinstance(made.extend_kernel, Ours)
+    assert made.decode_kernel == made.verify_kernel == "triton"
+    assert made.seen == (Backend.FLASHINFER, Backend.TRITON, Backend.FLASHINFER)
+    assert made.verify_kernel_is_flashinfer and not made.supports_packed_decode
+
+
+def test_other_dispatchers_are_left_alone(monkeypatch):
+    made = dispatcher(monkeypatch, options(), Backend.TRITON, Backend.FLASHINFER)
+    assert made.decode_kernel == made.extend_kernel == "triton"
+    with pytest.raises(ValueError, match="unsupported"):
+        dispatcher(monkeypatch, options("other"), Backend.CUSTOM, Backend.CUSTOM)
+
+
+def test_deterministic_inference_is_refused(monkeypatch):
+    backends = Backend.CUSTOM, Backend.CUSTOM
+    with pytest.raises(ValueError, match="expected triton with --enable-deterministic-inference"):
+        dispatcher(monkeypatch, options("gdn"), *backends, deterministic=True)
+
+
+class Fallback:
+    """Notes what it is asked for."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __getattr__(self, name):
+        def call(*_arguments, **given):
+            self.calls.append((name, given))
+            return self.found
+
+        return call
+
+
+def classes_of(path, names, given):
+    """Classes as a file defines them, without what else it imports."""
+    tree = ast.parse(path.read_text())
+    tree.body = [x for x in tree.body if isinstance(x, ast.ClassDef) and x.name in names]
+    exec(compile(tree, str(path), "exec"), given)
+    return [given[name] for name in names]
+
+
+def test_files_of_sglang(monkeypatch, build_dir, compiler_on_path):
+    """The choice, the hook and the dispatcher of the wheel, where its folder is on the path."""
+    torch = pytest.importorskip("torch")
+    from gdn.bench.peers import sglang as peer
+
+    for name in [name for name in sys.modules if name.partition(".")[0] == "sglang"]:
+        monkeypatch.delitem(sys.modules, name)
+    before = set(sys.modules)
+    try:
+        peer.make_importable()
+    except ImportError as error:
+        pytest.skip(str(error))
+    monkeypatch.setattr(rule_kernels, "_runtime", [Runtime(build_dir / "lib/libgdnrt.so")])
+    try:
+        from sglang.srt.arg_groups import choices
+        from sglang.srt.layers.attention.linear import kernels
+        from sglang.srt.layers.attention.linear.kernels.gdn_triton import TritonGDNKernel
+        from sglang.srt.plugins.hook_registry import HookRegistry
+
+        folder = Path(kernels.__file__).parents[1]
+        given = {"Enum": enum.Enum}
+        (backend,) = classes_of(folder / "utils.py", ["LinearAttnKernelBackend"], given)
+        given |= {"Optional": Optional, "torch": torch, "TritonGDNKernel": TritonGDNKernel}
+        given |= {"rank0_log": print}
+        (dispatcher,) = classes_of(folder / "gdn_backend.py", ["GDNKernelDispatcher"], given)
+        exec_options = types.SimpleNamespace(
+            mamba=options("gdn"),
+            deterministic=types.SimpleNamespace(enable_deterministic_inference=False),
+        )
+        add_modules(
+            monkeypatch,
+            layers__attention__linear__gdn_backend={"GDNKernelDispatcher": dispatcher},
+            runtime_context={"get_exec": lambda: exec_options},
+        )
+        plugin.register()
+        assert "gdn" in choices.LINEAR_ATTN_KERNEL_BACKEND_CHOICES
+        custom = backend("gdn")
+        with pytest.raises(ValueError, match="Unsupported GDN decode backend"):
+            dispatcher(custom, custom, backend.TRITON)
+        HookRegistry.apply_hooks()
+        made = dispatcher(custom, custom, backend.TRITON)
+        assert type(made.decode_kernel).__name__ == "GdnKernel" and made.supports_packed_decode
+        assert made.target_verify_supports_strided_qkv(None)
+        assert not made.extend_uses_state_checkpoints
+        assert made._get_target_verify_kernel(torch.zeros(1)) is made.tree_verify_kernel
+        case, slots = Case(2), [4, 7]
+        mixed = torch.cat([x.flatten(1) for x in (case.q, case.k, case.v)], 1)
+        out = made.packed_decode(
+            mixed, case.a, case.b, **case.constants, scale=DK**-0.5, ssm_states=case.states,
+            cache_indices=integers(slots), num_v_heads=HV, head_v_dim=DV, replayssm_d=None,
+        )  # fmt: skip
+        case.check(out, range(3), slots)
+    finally:
+        for name in set(sys.modules) - before:
+            if "sglang" in name:
+                sys.modules.pop(name)
+
+
+SLOTS, STEPS = 9, 3
+
+
+@pytest.fixture
+def kernel(monkeypatch, build_dir, compiler_on_path):
+    pytest.importorskip("torch")
+    name = "layers__attention__linear__kernels__kernel_backend"
+    add_modules(monkeypatch, **{name: {"LinearAttnKernelBase": object}})
+    monkeypatch.delitem(sys.modules, "gdn.integrations.sglang.kernel", raising=False)
+    monkeypatch.setattr(rule_kernels, "_runtime", [Runtime(build_dir / "lib/libgdnrt.so")])
+    from gdn.integrations.sglang.kernel import GdnKernel
+
+    yield GdnKernel(Fallback())
+    sys.modules.pop("gdn.integrations.sglang.kernel", None)
+
+
+def tensors(*arrays):
+    import torch
+
+    return [torch.tensor(np.asarray(x, np.float32)) for x in arrays]
+
+
+class Case:
+    """Tokens of a layer, and its pool of states."""
+
+    def __init__(self, rows, seed=1):
+        import torch
+
+        rng = np.random.default_rng(seed)
+        self.given = draw(rng, rows)
+        self.q, self.k, self.v, self.a, self.b = tensors(
+            *(self.given[name] for name in ("q", "k", "v", "a", "b"))
+        )
+        rate, bias = tensors(self.given["A_log"], self.given["dt_bias"])
+        # Parameters of a model, which nobody has frozen.
+        self.constants = {n: torch.nn.Parameter(x) for n, x in (("A_log", rate), ("dt_bias", bias))}
+        self.before = rng.standard_normal((SLOTS, HV, DV, DK)).astype(np.float32)
+        (self.states,) = tensors(self.before)
+
+    def check(self, out, starts, slots):
+        """The output and all states, against float64."""
+        want, after = rule_cases.expected(self.given, self.before, starts, slots, l2norm=True)
+        assert error_of(out[0].numpy(), want) < 2e-5
+        assert error_of(self.states.numpy(), after) < 2e-5
+
+
+def integers(values):
+    import torch
+
+    return torch.tensor(values, dtype=torch.int32)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_decode(kernel, packed):
+    import torch
+
+    case, slots = Case(4), [4, -1, 0, 7]
+    case.given["v"][1] = case.v[1] = np.nan
+    places = {"ssm_states": case.states, "cache_indices": integers(slots)}
+    if packed:
+        mixed = torch.cat([x.flatten(1) for x in (case.q, case.k, case.v)], 1)
+        sizes = {"scale": DK**-0.5, "num_v_heads": HV, "head_v_dim": DV, "replayssm_d": None}
+        out = kernel.packed_decode(mixed, case.a, case.b, **case.constants, **places, **sizes)
+    else:
+        rows = [x[None] for x in (case.q, case.k, case.v)]
+        starts = {"query_start_loc": integers(range(5))}
+        out = kernel.decode(*rows, case.a, case.b, **case.constants, **places, **starts)
+    assert out.shape == (1, 4, HV, DV) and not out[0, 1].any()
+    case.check(out, range(5), slots)
+    assert not kernel._fallback.calls
+
+
+def extend(kernel, case, starts, slots, **more):
+    gates = tensors(*(rule_cases.ready(case.given)[name] for name in ("log_decay", "beta")))
+    return kernel.extend(
+        *(x[None] for x in (case.q, case.k, case.v, *gates)),
+        ssm_states=case.states,
+        cache_indices=integers(slots),
+        query_start_loc=integers(starts),
+        **more,
+    )
+
+
+def test_extend(kernel):
+    import torch
+
+    case, starts, slots = Case(80), [0, 70, 70, 77, 80], [4, 2, 8, -1]
+    output = torch.full((1, 80, HV, DV), torch.nan)
+    # SGLang has more slots than sequences where a batch is padded.
+    out, state, inside = extend(kernel, case, starts, [*slots, -1], output=output)
+    assert state is inside is None and out.data_ptr() == output.data_ptr()
+    case.check(out, starts, slots)
+
+
+@pytest.mark.parametrize("slots", [[4, 2, 8, -1], [-1, 4, 2, 8]])
+def test_tracked_states(kernel, slots):
+    """States before chunk 2 of a sequence and before its first one; padding in front or behind."""
+    import torch
+
+    lengths = [3, 130, 70, 66] if slots[0] < 0 else [130, 70, 66, 3]
+    starts = np.cumsum([0, *lengths])
+    case, chunks = Case(269), [-1 if n == 3 else n // 65 for n in lengths]
+    chunks[lengths.index(70)] = 0
+    track = torch.full((4, HV, DV, DK), -7.0)
+    out, _, inside = extend(
+        kernel, case, starts, slots, track_state=track, track_chunk_idx=integers(chunks)
+    )
+    assert inside is None and not kernel._fallback.calls
+    case.check(out, starts, slots)
+    for n, chunk in enumerate(chunks):
+        if slots[n] < 0:
+            continue
+        state = case.before[slots[n]].astype(float)
+        tokens = range(starts[n], starts[n] + 64 * chunk)
+        found = rule_cases.recurrence(case.given, tokens, state, l2norm=True)
+        steps = [state, *(after for _, after in found)]
+        assert error_of(track[n].numpy(), steps[-1]) < 2e-5
+
+
+def test_tracked_states_without_a_batch(kernel):
+    """Padding alone leaves all states."""
+    import torch
+
+    case, track = Case(70), torch.zeros(2, HV, DV, DK)
+    more = {"track_state": track, "track_chunk_idx": integers([-1, -1])}
+    out, *_ = extend(kernel, case, [0, 70, 70], [-1, -1], **more)
+    assert not out.any() and error_of(case.states.numpy(), case.before) == 0
+
+
+def test_tracked_states_are_sglangs(kernel, monkeypatch):
+    import torch
+
+    kernels = sys.modules["gdn.integrations.sglang.kernel"]
+    monkeypatch.setattr(kernels, "find_refusal", lambda *_: "no image")
+
+    case, inside = Case(80), torch.arange(4.0).reshape(1, 4, 1, 1, 1).expand(1, 4, HV, DV, DK)
+    kernel._fallback.found = torch.ones(1), None, inside
+    track = torch.zeros(3, HV, DV, DK)
+    # Chunks 0 and 1 of the first sequence, none of the second, 2 and 3 of the others.
+    starts = [0, 65, 65, 80]
+    found = extend(
+        kernel, case, starts, [1, 2, 3], track_state=track, track_chunk_idx=integers([1, -1, 0])
+    )
+    assert found is kernel._fallback.found
+    assert track[0].eq(1).all() and track[2].eq(2).all()
+    name, given = kernel._fallback.calls[0]
+    assert name == "extend" and "track_state" not in given
+
+
+@pytest.mark.parametrize("stable_rows", [False, True])
+def test_target_verify(kernel, stable_rows):
+    import torch
+
+    case, slots, rows = Case(2 * STEPS + 3), [4, 7, -1], [1, 0, 3]
+    given, table = case.given, integers(rows)
+    buffer = torch.full((4, STEPS, HV, DV, DK), -7.0)
+    starts = [0, STEPS, 2 * STEPS, 2 * STEPS + 3]
+    for _ in range(2):
+        out = kernel.target_verify(
+            *case.constants.values(),
+            *(x[None] for x in (case.q, case.k, case.v)),
+            case.a,
+            case.b,
+            ssm_states=case.states,
+            cache_indices=integers(slots),
+            query_start_loc=integers(starts),
+            intermediate_states_buffer=buffer,
+            intermediate_state_indices=table,
+            cache_steps=STEPS,
+            retrieve_parent_token=None,
+            stable_rows=stable_rows,
+        )
+        assert not out[0, 2 * STEPS :].any()
+        for n in range(2):
+            tokens, first = range(starts[n], starts[n + 1]), case.before[slots[n]].astype(float)
+            steps = list(rule_cases.recurrence(given, tokens, first, l2norm=True))
+            want, kept = (np.stack(x) for x in zip(*steps, strict=True))
+            assert error_of(out[0, tokens].numpy(), want) < 2e-5
+            assert error_of(buffer[table[n]].numpy(), kept) < 2e-5
+        # Rows that change are looked at in each step.
+        if stable_rows:
+            table[:2] = integers([2, 1])
+    assert error_of(case.states.numpy(), case.before) == 0
+
+
+def test_what_goes_to_sglang(kernel, caplog):
+    """Buffered states, trees, types and sizes without a kernel; each reason is logged once."""
+    import torch
+
+    case = Case(2)
+    kernel._fallback.found = torch.ones(1)
+    places = {"ssm_states": case.states, "cache_indices": integers([1, 2])}
+    mixed = torch.cat([x.flatten(1) for x in (case.q, case.k, case.v)], 1)
+    sizes = {"scale": DK**-0.5, "num_v_heads": HV, "head_v_dim": DV}
+    for _ in range(2):
+        kernel.packed_decode(
+            mixed, case.a, case.b, **case.constants, **places, **sizes, replayssm_d=mixed
+        )
+    rows = [x[None] for x in (case.q, case.k, case.v)]
+    wide = {"query_start_loc": integers(range(3))} | places
+    wide["ssm_states"] = case.states.double()
+    kernel.decode(*rows, case.a, case.b, **case.constants, **wide)
+    assert [name for name, _ in kernel._fallback.calls] == ["packed_decode"] * 2 + ["decode"]
+    found = [record.getMessage() for record in caplog.records]
+    own = "SGLang's own kernel runs for packed_decode"
+    assert found[0] == f"{own}: states are buffered (--enable-linear-replayssm)"
+    assert len(found) == 2 and "float64" in found[1]
+    assert error_of(case.states.numpy(), case.before) == 0
