@@ -24,9 +24,9 @@ from .transformers_setup import setup_of
 
 def patch(model: torch.nn.Module) -> int:
     """Gives the layers of `model` that gdn knows its forward, and replaces the functions of the
-    rule in the modules that layers come from. Returns the number of layers. A second call changes nothing.
-    Raises ValueError if there are none, and for a model whose strengths have another range than
-    those of a model of the same module that is patched: unpatch that one first."""
+    rule in the modules that layers come from. Returns the number of layers. A second call changes
+    nothing. Raises ValueError if there are none, and for a model whose strengths have another range
+    than those of a model of the same module that is patched: unpatch that one first."""
     layers = [layer for layer in model.modules() if _is_served(layer)]
     if not layers:
         raise ValueError(
