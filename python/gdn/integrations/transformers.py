@@ -23,11 +23,11 @@ from .transformers_setup import setup_of
 
 
 def patch(model: torch.nn.Module) -> int:
-    """Gives the layers of `model` gdn's forward, and replaces the functions of the rule in the
-    modules that they come from. Returns the number of layers. A second call changes nothing.
-    Raises ValueError if there are none, and for a model whose strengths have another range than
-    those of a model of the same module that is patched: unpatch that one first."""
-    layers = [layer for layer in model.modules() if family_of(layer) is not None]
+    """Gives the layers of `model` that gdn knows its forward, and replaces the functions of the
+    rule in the modules that layers come from. Returns the number of layers. A second call changes
+    nothing. Raises ValueError if there are none, and for a model whose strengths have another range
+    than those of a model of the same module that is patched: unpatch that one first."""
+    layers = [layer for layer in model.modules() if _is_served(layer)]
     if not layers:
         raise ValueError(
             "model: expected layers of a gated delta rule that transformers has, found none"
@@ -39,7 +39,7 @@ def patch(model: torch.nn.Module) -> int:
             functions.replace(module, doubled)
     for layer in layers:
         before = layer.__dict__.get("forward")
-        if not _is_ours(before):
+        if family_of(layer) is not None and not _is_ours(before):
             setup_of(layer).original = before
             layer.forward = MethodType(forward, layer)
     return len(layers)
@@ -55,6 +55,14 @@ def unpatch(model: torch.nn.Module) -> None:
             if (before := setup_of(layer).original) is not None:
                 layer.forward = before
             del layer._gdn_setup
+
+
+def _is_served(layer: torch.nn.Module) -> bool:
+    """As a whole, or by its functions."""
+    if family_of(layer) is not None:
+        return True
+    is_linear = type(layer).__name__.endswith("GatedDeltaNet")
+    return is_linear and functions.has_functions(_module_of(layer))
 
 
 def _module_of(layer: torch.nn.Module):

@@ -68,21 +68,20 @@ QWEN3_5 = Family("split", _split, "norm", "out_proj")
 OLMO_HYBRID = Family("separate", _separate, "o_norm", "o_proj")
 KIMI_LINEAR = Family("separate", _kimi, "o_norm", "o_proj", per_channel=True)
 
-# By the modules that a layer has to have.
-_FAMILIES = (
-    (("conv1d", "in_proj_qkvz", "in_proj_ba", "norm", "out_proj"), QWEN3_NEXT),
-    (("conv1d", "in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a", "norm"), QWEN3_5),
-    (("conv1d", "q_proj", "k_proj", "v_proj", "a_proj", "g_proj", "o_norm"), OLMO_HYBRID),
-    (("conv1d", "q_proj", "k_proj", "v_proj", "forget_gate", "g_b_proj", "o_norm"), KIMI_LINEAR),
-)
+# By the names of classes: layers with the same parts may compute something else, such as bounded
+# decays.
+_FAMILIES = {
+    "Qwen3NextGatedDeltaNet": QWEN3_NEXT,
+    "Qwen3_5GatedDeltaNet": QWEN3_5,
+    "Qwen3_5MoeGatedDeltaNet": QWEN3_5,
+    "OlmoHybridGatedDeltaNet": OLMO_HYBRID,
+    "KimiLinearDeltaAttention": KIMI_LINEAR,
+}
 
 
 def family_of(layer: nn.Module) -> Family | None:
     """The family of a layer, or None if it is of none."""
-    if not hasattr(layer, "conv_kernel_size"):
-        return None
-    found = (family for names, family in _FAMILIES if all(hasattr(layer, n) for n in names))
-    return next(found, None)
+    return _FAMILIES.get(type(layer).__name__)
 
 
 def sizes_of(family: Family, layer: nn.Module) -> Sizes:
