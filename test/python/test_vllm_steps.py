@@ -12,6 +12,7 @@ from gdn import Runtime
 from gdn.integrations.vllm.layer_core import LayerCore, LayerKernels
 from gdn.integrations.vllm.layer_kind import LayerKind
 from gdn.integrations.vllm.steps import runs_of
+from gdn.integrations.vllm.warm_up import warm_up_runs
 from gdn.reference import Layer, evaluate
 
 HK, HV, D, SLOTS, COLUMNS = 1, 2, 16, 40, 3
@@ -231,6 +232,37 @@ def test_steps_against_float64(kernels, step):
     np.testing.assert_allclose(out, want, atol=2e-4)
     for name, pool in pools.items():
         np.testing.assert_allclose(pool, expected[name], atol=2e-4, equal_nan=True)
+
+
+def test_warming_up(kernels):
+    """All entries run, for one sequence to the most, and touch no slot."""
+    kind, made = kernels
+    size = 21
+    shapes = {"qkvz": CHANNELS + HV * D, "ba": 2 * HV, "qkv": CHANNELS, "b": HV, "a": HV}
+    tokens = {name: np.zeros((size, width), np.float32) for name, width in shapes.items()}
+    weights = {
+        "conv_weight": np.zeros((CHANNELS, 4), np.float32),
+        "A_log": np.zeros(HV, np.float32),
+        "dt_bias": np.zeros(HV, np.float32),
+        "norm_weight": np.zeros(D, np.float32),
+        "norm_constants": np.array([1e-6, 1], np.float32),
+    }
+    pools = {
+        "conv_pool": np.full((1, CHANNELS, 3), np.nan, np.float32),
+        "state_pool": np.full((1, HV, D, D), np.nan, np.float32),
+    }
+    out, counts = np.ones((size, HV, D), np.float32), []
+    core = LayerCore(made, weights, np.ones(12, bool))
+
+    def array(values):
+        return np.array(values, bool if values[0] is False else np.int32)
+
+    for launches in warm_up_runs(size, 12, COLUMNS, array):
+        core.run(launches, tokens, pools, out)
+        counts.append([(run.entry, len(next(iter(run.rows.values())))) for run in launches])
+    assert not out.any()
+    assert [step[0] for step in counts] == [("decode", n) for n in (1, 2, 4, 8, 12)]
+    assert [len(step) for step in counts] == [3, 3, 3, 2, 2]
 
 
 def slots_that_are_read(launches):

@@ -44,6 +44,7 @@ OLD = {
 ALLOWED = [
     (r"", r"[.>]walk[(<]|WalkResult|WalkOrder|walk\.was|os\.walk|ast\.walk", "MLIR's and Python's"),
     (r"", r"[Ww]alk(s|ed)? (over|in program|a function|up|the IR)", "a walk over IR, as in MLIR"),
+    (r"vllm", r"_forward_core_fused_norm_packed", "vLLM's name"),
     (r"scripts/check_names\.py$", r'^ +r"\w+: ', "names of cases as they were, and as they are"),
 ]
 

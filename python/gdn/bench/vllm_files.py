@@ -150,6 +150,12 @@ def async_tensor_h2d(data, device=None, dtype=None, out=None) -> torch.Tensor:
     return tensor.to(device, non_blocking=True)
 
 
+def np_to_pinned_tensor(array) -> torch.Tensor:
+    """The array as a tensor in memory that a GPU can copy from."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory() if torch.cuda.is_available() else tensor
+
+
 class Step:
     """The step that layers find as vLLM's context of a forward."""
 
@@ -189,6 +195,7 @@ def install(folder: Path) -> Step:
         "vllm.utils.torch_utils": {
             "PIN_MEMORY": torch.cuda.is_available(),
             "async_tensor_h2d": async_tensor_h2d,
+            "np_to_pinned_tensor": np_to_pinned_tensor,
             "get_dtype_size": lambda dtype: torch.empty(0, dtype=dtype).element_size(),
         },
     }
