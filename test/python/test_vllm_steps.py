@@ -236,7 +236,7 @@ def test_steps_against_float64(kernels, step):
 
 def test_warming_up(kernels):
     """All entries run, for one sequence to the most, and touch no slot."""
-    kind, made = kernels
+    _, made = kernels
     size = 21
     shapes = {"qkvz": CHANNELS + HV * D, "ba": 2 * HV, "qkv": CHANNELS, "b": HV, "a": HV}
     tokens = {name: np.zeros((size, width), np.float32) for name, width in shapes.items()}
