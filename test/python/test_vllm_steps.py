@@ -70,6 +70,9 @@ def metadata_of(queries, table, *, drafts=None, accepted=None, initial=None, pad
     )
     counts |= {"num_spec_decodes": 0, "num_spec_decode_tokens": 0}
     m = SimpleNamespace(**fields, **counts, num_actual_tokens=int(queries.sum()) + padding)
+    masks = np.zeros(len(queries), bool) if drafts is None else np.array(drafts)
+    rows = zip(queries.tolist(), table, masks, initial, accepted or queries, strict=True)
+    m.sequences = list(rows)
     if drafts is None:
         m.num_decodes = int(np.argmax(queries > 1)) if (queries > 1).any() else len(queries)
         m.num_decode_tokens = int(queries[: m.num_decodes].sum())
@@ -216,14 +219,19 @@ def test_steps_against_float64(kernels, step):
         windows[slot] = states[slot] = np.nan
     expected = {name: pool.copy() for name, pool in pools.items()}
     layer = Layer(kind.layout, D, D)
-    want = np.zeros((size, HV, D))
-    for run in launches:
-        rows = run.rows
-        if run.entry == "decode":
-            rows = rows | {"has_initial": np.ones(len(rows["slots"]), bool)}
-        given = {name: array[run.tokens] for name, array in tokens.items()}
+    want, first = np.zeros((size, HV, D)), 0
+    for count, slots, has_drafts, initial, accepted in metadata.sequences:
+        part, first = slice(first, first + count), first + count
+        if count == 0:
+            continue
+        rows = {"cu_seqlens": i32([0, count])}
+        if has_drafts:
+            rows |= {"token_slots": slots[None], "num_accepted": i32([accepted])}
+        else:
+            rows |= {"slots": slots[:1], "has_initial": np.array([initial])}
+        given = {name: array[part] for name, array in tokens.items()}
         result = evaluate(layer, given | weights | expected | rows)
-        want[run.tokens] = result["out" if kind.has_norm else "core"]
+        want[part] = result["out" if kind.has_norm else "core"]
         expected = {name: result[name] for name in expected}
 
     out = np.zeros((size, HV, D), np.float32)
