@@ -68,11 +68,12 @@ class GdnQwenGatedDeltaNetAttention(QwenGatedDeltaNetAttention):
     def _run_gdn(self, tokens: dict[str, torch.Tensor], out: torch.Tensor) -> None:
         steps = get_forward_context().attn_metadata
         metadata = steps.get(self.prefix) if isinstance(steps, dict) else None
+        # In the profile run, which is ahead of the capture of graphs.
+        if self.gdn_core is None:
+            self.gdn_core = self._new_core()
         if metadata is None:
             self._warm_up_gdn(tokens, out)
             return
-        if self.gdn_core is None:
-            self.gdn_core = self._new_core()
         if self.gdn_pools is None or self.gdn_pools[0] is not self.kv_cache:
             self.gdn_pools = self.kv_cache, self._pools_of(*self.kv_cache)
         self.gdn_core.run(metadata.gdn_runs, tokens, self.gdn_pools[1], out)
@@ -111,7 +112,7 @@ class GdnQwenGatedDeltaNetAttention(QwenGatedDeltaNetAttention):
             torch.zeros(1, *shape, dtype=dtype, device=out.device)
             for shape, dtype in zip(shapes, types, strict=True)
         )
-        core, pools = self._new_core(), self._pools_of(*pools)
+        pools = self._pools_of(*pools)
         columns = 1 + self.num_spec
         most = self.vllm_config.scheduler_config.max_num_seqs * columns
 
@@ -120,7 +121,7 @@ class GdnQwenGatedDeltaNetAttention(QwenGatedDeltaNetAttention):
             return torch.tensor(values, dtype=dtype, device=out.device)
 
         for runs in warm_up_runs(out.shape[0], most, columns, array):
-            core.run(runs, tokens, pools, out)
+            self.gdn_core.run(runs, tokens, pools, out)
 
 
 def kind_of(layer: QwenGatedDeltaNetAttention, vllm_config) -> LayerKind:
