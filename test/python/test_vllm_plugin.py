@@ -142,6 +142,14 @@ def test_a_profile_run_touches_no_state(kernels, step):
     before = [pool.clone() for pool in pools]
     layer._forward_core_fused_norm_packed(case.qkvz, case.ba, case.out)
     assert kernels.is_warm and not case.out.any()
+    # Nothing is made where a graph may be captured.
+    core = layer.gdn_core
+    _, metadata = make_metadata(case.rows, SIZES, "cpu", graphs=True)
+    step.attn_metadata = {PREFIX: metadata}
+    copies = tuple(pool.clone() for pool in pools)
+    layer.kv_cache = copies
+    layer._forward_core_fused_norm_packed(case.qkvz, case.ba, case.out)
+    assert layer.gdn_core is core is not None
     assert all(torch.equal(*pair) for pair in zip(pools, before, strict=True))
 
 

@@ -12,6 +12,7 @@ from gdn import Runtime
 from gdn.integrations.vllm.layer_core import LayerCore, LayerKernels
 from gdn.integrations.vllm.layer_kind import LayerKind
 from gdn.integrations.vllm.steps import runs_of
+from gdn.integrations.vllm.warm_up import warm_up_runs
 from gdn.reference import Layer, evaluate
 
 HK, HV, D, SLOTS, COLUMNS = 1, 2, 16, 40, 3
@@ -69,6 +70,9 @@ def metadata_of(queries, table, *, drafts=None, accepted=None, initial=None, pad
     )
     counts |= {"num_spec_decodes": 0, "num_spec_decode_tokens": 0}
     m = SimpleNamespace(**fields, **counts, num_actual_tokens=int(queries.sum()) + padding)
+    masks = np.zeros(len(queries), bool) if drafts is None else np.array(drafts)
+    rows = zip(queries.tolist(), table, masks, initial, accepted or queries, strict=True)
+    m.sequences = list(rows)
     if drafts is None:
         m.num_decodes = int(np.argmax(queries > 1)) if (queries > 1).any() else len(queries)
         m.num_decode_tokens = int(queries[: m.num_decodes].sum())
@@ -215,14 +219,19 @@ def test_steps_against_float64(kernels, step):
         windows[slot] = states[slot] = np.nan
     expected = {name: pool.copy() for name, pool in pools.items()}
     layer = Layer(kind.layout, D, D)
-    want = np.zeros((size, HV, D))
-    for run in launches:
-        rows = run.rows
-        if run.entry == "decode":
-            rows = rows | {"has_initial": np.ones(len(rows["slots"]), bool)}
-        given = {name: array[run.tokens] for name, array in tokens.items()}
+    want, first = np.zeros((size, HV, D)), 0
+    for count, slots, has_drafts, initial, accepted in metadata.sequences:
+        part, first = slice(first, first + count), first + count
+        if count == 0:
+            continue
+        rows = {"cu_seqlens": i32([0, count])}
+        if has_drafts:
+            rows |= {"token_slots": slots[None], "num_accepted": i32([accepted])}
+        else:
+            rows |= {"slots": slots[:1], "has_initial": np.array([initial])}
+        given = {name: array[part] for name, array in tokens.items()}
         result = evaluate(layer, given | weights | expected | rows)
-        want[run.tokens] = result["out" if kind.has_norm else "core"]
+        want[part] = result["out" if kind.has_norm else "core"]
         expected = {name: result[name] for name in expected}
 
     out = np.zeros((size, HV, D), np.float32)
@@ -231,6 +240,37 @@ def test_steps_against_float64(kernels, step):
     np.testing.assert_allclose(out, want, atol=2e-4)
     for name, pool in pools.items():
         np.testing.assert_allclose(pool, expected[name], atol=2e-4, equal_nan=True)
+
+
+def test_warming_up(kernels):
+    """All entries run, for one sequence to the most, and touch no slot."""
+    _, made = kernels
+    size = 21
+    shapes = {"qkvz": CHANNELS + HV * D, "ba": 2 * HV, "qkv": CHANNELS, "b": HV, "a": HV}
+    tokens = {name: np.zeros((size, width), np.float32) for name, width in shapes.items()}
+    weights = {
+        "conv_weight": np.zeros((CHANNELS, 4), np.float32),
+        "A_log": np.zeros(HV, np.float32),
+        "dt_bias": np.zeros(HV, np.float32),
+        "norm_weight": np.zeros(D, np.float32),
+        "norm_constants": np.array([1e-6, 1], np.float32),
+    }
+    pools = {
+        "conv_pool": np.full((1, CHANNELS, 3), np.nan, np.float32),
+        "state_pool": np.full((1, HV, D, D), np.nan, np.float32),
+    }
+    out, counts = np.ones((size, HV, D), np.float32), []
+    core = LayerCore(made, weights, np.ones(12, bool))
+
+    def array(values):
+        return np.array(values, bool if values[0] is False else np.int32)
+
+    for launches in warm_up_runs(size, 12, COLUMNS, array):
+        core.run(launches, tokens, pools, out)
+        counts.append([(run.entry, len(next(iter(run.rows.values())))) for run in launches])
+    assert not out.any()
+    assert [step[0] for step in counts] == [("decode", n) for n in (1, 2, 4, 8, 12)]
+    assert [len(step) for step in counts] == [3, 3, 3, 2, 2]
 
 
 def slots_that_are_read(launches):

@@ -17,7 +17,7 @@ from ...devices import device_of
 from ...find_or_compile import find_or_compile
 from .layer_core import LayerCore, LayerKernels
 from .layer_kind import LayerKind
-from .steps import Run
+from .warm_up import warm_up_runs
 
 logger = init_logger(__name__)
 
@@ -68,11 +68,12 @@ class GdnQwenGatedDeltaNetAttention(QwenGatedDeltaNetAttention):
     def _run_gdn(self, tokens: dict[str, torch.Tensor], out: torch.Tensor) -> None:
         steps = get_forward_context().attn_metadata
         metadata = steps.get(self.prefix) if isinstance(steps, dict) else None
+        # In the profile run, which is ahead of the capture of graphs.
+        if self.gdn_core is None:
+            self.gdn_core = self._new_core()
         if metadata is None:
             self._warm_up_gdn(tokens, out)
             return
-        if self.gdn_core is None:
-            self.gdn_core = self._new_core()
         if self.gdn_pools is None or self.gdn_pools[0] is not self.kv_cache:
             self.gdn_pools = self.kv_cache, self._pools_of(*self.kv_cache)
         self.gdn_core.run(metadata.gdn_runs, tokens, self.gdn_pools[1], out)
@@ -101,25 +102,26 @@ class GdnQwenGatedDeltaNetAttention(QwenGatedDeltaNetAttention):
         return {"conv_pool": windows[..., :width], "state_pool": state}
 
     def _warm_up_gdn(self, tokens: dict[str, torch.Tensor], out: torch.Tensor) -> None:
-        """A profile run: takes the memory that prefill works in while vLLM measures what is used,
-        by prompts whose slots are padding."""
+        """A profile run: takes the memory that kernels work in, ahead of graphs and while vLLM
+        measures what is used, by sequences whose slots are padding."""
         if self.gdn_kernels.is_warm:
             return
         self.gdn_kernels.is_warm = True
-        device = out.device
         shapes, types = self.get_state_shape(), self.get_state_dtype()
         pools = (
-            torch.zeros(1, *shape, dtype=dtype, device=device)
+            torch.zeros(1, *shape, dtype=dtype, device=out.device)
             for shape, dtype in zip(shapes, types, strict=True)
         )
-        core, pools = self._new_core(), self._pools_of(*pools)
-        last = out.shape[0]
-        for count in _counts(min(self.vllm_config.scheduler_config.max_num_seqs, last)):
-            ends = torch.linspace(0, last, count + 1, device=device).int()
-            slots = torch.zeros(count, dtype=torch.int32, device=device)
-            rows = {"cu_seqlens": ends, "slots": slots, "write_slots": slots}
-            rows["has_initial"] = torch.zeros(count, dtype=torch.bool, device=device)
-            core.run([Run("prefill", slice(0, last), rows)], tokens, pools, out)
+        pools = self._pools_of(*pools)
+        columns = 1 + self.num_spec
+        most = self.vllm_config.scheduler_config.max_num_seqs * columns
+
+        def array(values: list) -> torch.Tensor:
+            dtype = torch.bool if values[0] is False else torch.int32
+            return torch.tensor(values, dtype=dtype, device=out.device)
+
+        for runs in warm_up_runs(out.shape[0], most, columns, array):
+            self.gdn_core.run(runs, tokens, pools, out)
 
 
 def kind_of(layer: QwenGatedDeltaNetAttention, vllm_config) -> LayerKind:
@@ -160,14 +162,6 @@ def kernels_of(kind: LayerKind, ordinal: int) -> LayerKernels:
         path = find_or_compile(kind.config(), device, engine="vllm", **kind.options())
         _kernels[key] = LayerKernels(device, device._runtime.image(path))
     return _kernels[key]
-
-
-def _counts(most: int) -> list[int]:
-    """Numbers of prompts, between which other variants of prefill are chosen."""
-    counts = [1]
-    while counts[-1] < most:
-        counts.append(min(2 * counts[-1], most))
-    return counts
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -16,17 +16,11 @@ NULL_SLOT = 0
 
 class LayerKernels:
     """The entries of an image on a device, for all layers of a model, which run one after another:
-    the memory that prefill works in is theirs in common."""
+    the memory that calls work in is theirs in common, and that of graphs."""
 
     def __init__(self, device: Device, image: Image):
-        self._kernels = {entry: device.kernel(image, entry) for entry in ENTRIES}
-        self._prefill = Call(self._kernels["prefill"], NULL_SLOT)
+        self.calls = {entry: Call(device.kernel(image, entry), NULL_SLOT) for entry in ENTRIES}
         self.is_warm = False
-
-    def new_calls(self) -> dict[str, Call]:
-        """Those of a layer. Prompts go through one call, so that its memory is taken once."""
-        made = {entry: Call(self._kernels[entry], NULL_SLOT) for entry in ("decode", "verify")}
-        return made | {"prefill": self._prefill}
 
 
 class LayerCore:
@@ -43,7 +37,7 @@ class LayerCore:
         weights: Mapping[str, object],
         all_true,
     ):
-        self._calls = kernels.new_calls()
+        self._calls = kernels.calls
         self._names = {entry: call.names for entry, call in self._calls.items()}
         self._weights = dict(weights)
         self._all_true = all_true
