@@ -13,7 +13,7 @@ from gdn import (  # noqa: E402
     ops_names_check,
     ops_tracing_check,
 )
-from gdn.ops import causal_conv1d, flashinfer, rms_norm_gated, vllm  # noqa: E402
+from gdn.ops import causal_conv1d, fla, flashinfer, rms_norm_gated, vllm  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("compiler_on_path", "built_runtime")
 
@@ -116,3 +116,53 @@ def test_heads_of_any_size():
     strength = float(torch.tensor(0.5).sigmoid())
     assert out.item() == pytest.approx(strength, rel=1e-6)
     assert pool.flatten().tolist() == pytest.approx([0, 0, strength], rel=1e-6)
+
+
+def test_indices_behind_the_sequences():
+    """An engine's buffer of slots is longer than a batch; it must not be shorter."""
+    x, weight, starts = torch.ones(8, 3), torch.ones(8, 4), torch.tensor([0, 1, 3])
+    slots = torch.tensor([2, 1, 3, 3])
+    y = [
+        vllm.causal_conv1d_fn(x, weight, None, torch.zeros(4, 8, 3), starts, given)
+        for given in (slots, slots[:2])
+    ]
+    assert torch.equal(*y)
+    with pytest.raises(ValueError, match="cache_indices: expected at least 2 elements, got"):
+        vllm.causal_conv1d_fn(x, weight, None, torch.zeros(4, 8, 3), starts, slots[:1])
+
+
+def test_where_an_update_goes():
+    """Into its input, or into `out`."""
+    x, weight, slots = torch.ones(2, 8), torch.ones(8, 4), torch.tensor([1, 2])
+    made = []
+    for out in (None, torch.zeros(2, 8)):
+        given = x.clone()
+        y = vllm.causal_conv1d_update(
+            given, torch.zeros(3, 8, 3), 2 * weight, conv_state_indices=slots, out=out
+        )
+        assert y is (given if out is None else out)
+        assert torch.equal(given, x) == (out is not None)
+        made.append(y)
+    assert torch.equal(*made)
+
+
+def test_an_older_name_of_the_order_of_states():
+    given = ops_check.draw((1, 3, 1, 1, 16, 16), "cpu", torch.float32)
+    states = torch.zeros(1, 1, 16, 16)
+    options = {"initial_state": states, "output_final_state": True}
+    with pytest.warns(DeprecationWarning, match="older name of state_v_first"):
+        older = fla.chunk_gated_delta_rule(**given, **options, transpose_state_layout=True)
+    newer = fla.chunk_gated_delta_rule(**given, **options, state_v_first=True)
+    assert torch.equal(older[1], newer[1]) and not torch.equal(newer[1], newer[1].mT)
+    with pytest.raises(ValueError, match="transpose_state_layout: expected None"):
+        fla.chunk_gated_delta_rule(**given, state_v_first=True, transpose_state_layout=True)
+
+
+def test_types_that_differ():
+    """The widest is computed in, and the output is of the type of v."""
+    given = ops_check.draw((1, 3, 1, 1, 16, 16), "cpu", torch.float32)
+    narrow = given | {"v": given["v"].half()}
+    out, _ = fla.fused_recurrent_gated_delta_rule(**narrow)
+    wide = given | {"v": given["v"].half().float()}
+    wanted, _ = fla.fused_recurrent_gated_delta_rule(**wide)
+    assert out.dtype == torch.float16 and torch.equal(out, wanted.half())

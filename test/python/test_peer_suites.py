@@ -136,7 +136,11 @@ def test_suites_have_sources_and_names():
 def test_table():
     row = {"version": "1.0", "device": "CPU", "date": "2026-01-02", "commit": "abc", "every": 3}
     row |= {"passed": 1200, "failed": 0, "skipped": 4}
-    refused = [{"test": "test_x", "cases": 5, "why": "backward"}]
+    refused = [
+        {"test": "test_x", "cases": 5, "why": "backward"},
+        {"test": "gradients", "cases": 7, "why": "backward"},
+    ]
     text = peer_table.markdown({"FLA": row | {"not_expressible": refused}})
     assert "| FLA | 1.0 | CPU, 2026-01-02, abc, one of 3 cases | 1,200 | 0 | 4 | 5 |" in text
     assert "| FLA | `test_x` | 5 | backward |" in text
+    assert "| FLA | `gradients` | 7 | backward |" in text

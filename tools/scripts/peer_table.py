@@ -12,20 +12,22 @@ _HEAD = """# Test suites of other libraries
 
 Made by `tools/scripts/docs.py` from `peer-suites.json`, which `tools/scripts/peer_suites.py`
 writes; do not edit. The suites run against the functions of `gdn.ops` with nothing but the import
-swapped.
+swapped. Tests that compare gradients too ran without them.
 """
 
 
 def markdown(record: dict[str, dict]) -> str:
     lines = [_HEAD]
-    lines += ["| suite | version | ran on | passed | failed | skipped | not expressible |"]
+    lines += ["| suite | version | ran on | passed | failed | skipped | not run |"]
     lines += ["|---|---|---|---:|---:|---:|---:|"]
     for name, suite in record.items():
         where = f"{suite['device']}, {suite['date']}, {suite['commit']}"
         if suite["every"] > 1:
             where += f", one of {suite['every']} cases"
         counts = [f"{suite[key]:,}" for key in ("passed", "failed", "skipped")]
-        cases = sum(row["cases"] for row in suite["not_expressible"])
+        # Tests that ran without their gradients are among those that passed.
+        rows = [row for row in suite["not_expressible"] if row["test"] != "gradients"]
+        cases = sum(row["cases"] for row in rows)
         cells = [name, suite["version"], where, *counts, f"{cases:,}"]
         lines.append("| " + " | ".join(cells) + " |")
     lines += ["", "## Not expressible", "", "| suite | test | cases | why |", "|---|---|---:|---|"]
