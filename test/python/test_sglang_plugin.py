@@ -316,7 +316,7 @@ def test_extend(kernel):
     case.check(out, starts, slots)
 
 
-@pytest.mark.parametrize("slots", [[4, 2, 8, -1], [-1, 4, 2, 8]])
+@pytest.mark.parametrize("slots", [[4, 0, 8, -1], [-1, 4, 0, 8]])
 def test_tracked_states(kernel, slots):
     """States before chunk 2 of a sequence and before its first one; padding in front or behind."""
     import torch
