@@ -42,7 +42,8 @@ def error_of(got: torch.Tensor, want: torch.Tensor) -> float:
 
 
 def measure(name: str, bytes_moved: int, rate: float, ours: list, theirs: list) -> dict:
-    row = {"case": name, "bytes": bytes_moved, **time_calls(ours)}
+    row = {"suite": "single-ops", "impl": "gdn", "config": {"case": name}}
+    row |= {"bytes": bytes_moved, **time_calls(ours)}
     row["share"] = bytes_moved / (row["us"] * 1e-6) / rate
     if theirs:
         row["fla_us"] = time_calls(theirs)["us"]
@@ -53,7 +54,7 @@ def measure(name: str, bytes_moved: int, rate: float, ours: list, theirs: list) 
 def show(row: dict) -> dict:
     fla = f", FLA {row['fla_us']:.1f} us ({row['ratio']:.2f})" if "ratio" in row else ""
     print(
-        f"{row['case']}: {row['us']:.1f} us, {row['share']:.2f} of the copy rate, error"
+        f"{row['config']['case']}: {row['us']:.1f} us, {row['share']:.2f} of the copy rate, error"
         f" {row['error']:.1e}{fla}",
         flush=True,
     )

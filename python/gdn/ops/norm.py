@@ -17,7 +17,8 @@ def gated_rms_norm(
 ) -> Tensor:
     """x / sqrt(mean(x^2) + eps) * weight * act(gate) over the last dimension, in f32, to the type
     of x; act is silu, or the sigmoid."""
-    if weight is not None and x.numel() > 0 and _has_kernel(x, gate):
+    # Kernels have an epsilon above zero.
+    if weight is not None and x.numel() > 0 and eps > 0 and _has_kernel(x, gate):
         heads = (-1, 1, x.shape[-1])
         activation = "sigmoid" if sigmoid else "silu"
         y = norm_of_heads(
