@@ -324,7 +324,23 @@ ALL_SUITES = ("decode", "verify", "prefill", "packed", "prologue", "norm")
 ALL_SUITES += ("cpu", "host", "compile", "first call", "step")
 
 
-@pytest.mark.parametrize("path", RESULTS, ids=[path.stem for path in RESULTS])
+# Of parts of other programs, which say what gdn-bench does not ask.
+OTHER_REPORTS = ("single-ops", "transformers", "vllm-layer")
+OTHERS = [path for path in RESULTS if path.stem.rpartition("-")[0] in OTHER_REPORTS]
+
+
+def test_recorded_reports_of_other_programs():
+    assert {path.stem.rpartition("-")[0] for path in OTHERS} == set(OTHER_REPORTS)
+    for path in OTHERS:
+        report = json.loads(path.read_text())
+        assert {"device", "date", "commit", "versions", "rows"} <= set(report), path
+        assert all({"suite", "impl", "config"} <= set(row) for row in report["rows"]), path
+
+
+GDN_BENCH = [path for path in RESULTS if path not in OTHERS]
+
+
+@pytest.mark.parametrize("path", GDN_BENCH, ids=[path.stem for path in GDN_BENCH])
 def test_recorded_reports_have_one_format(path):
     """Those of the GPU from Python and those of the CPU from C++."""
     report = json.loads(path.read_text())

@@ -139,7 +139,7 @@ def main() -> int:
     record = {
         "device": torch.cuda.get_device_name(),
         "date": str(datetime.date.today()),
-        "torch": torch.__version__,
+        "versions": {"torch": torch.__version__},
         "copy_tb_per_s": rate / 1e12,
         "rows": rows,
     }

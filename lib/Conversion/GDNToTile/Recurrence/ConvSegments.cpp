@@ -28,7 +28,7 @@ public:
   using RecurrentKernel::RecurrentKernel;
 
 protected:
-  void takePart() override;
+  void takeTokens() override;
   Value loadStart(const Carry &carry, Value r) override;
   void storeEnd(const Carry &carry, Value tile, Value r) override;
 
@@ -43,7 +43,7 @@ private:
 
 } // namespace
 
-void ConvSegments::takePart() {
+void ConvSegments::takeTokens() {
   numWindows = parts.carries.size();
   views.stage().setGrid(
       {sequenceForm + " + 1", valueForm, std::to_string(numSegments)});

@@ -330,7 +330,7 @@ LogicalResult RecurrentKernel::emit() {
     h = arith::DivUIOp::create(b, loc, h, ratio);
   }
   if (Value live = emitBounds()) {
-    takePart();
+    takeTokens();
     auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());

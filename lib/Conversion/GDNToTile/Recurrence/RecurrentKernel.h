@@ -29,7 +29,7 @@ protected:
 
   /// Makes `begin` and `end` the tokens that the block has of its sequence:
   /// all.
-  virtual void takePart() {}
+  virtual void takeTokens() {}
 
   /// The live tokens `begin` to `end`: all value heads of key head `h`, or the
   /// block's one.
