@@ -227,7 +227,7 @@ def check_several(check: Check, device: str) -> None:
     for name, options in (
         ("the last state", {}),
         ("a buffer", {"intermediate_states_buffer": torch.zeros(rows, 5, 4, 128, 128)}),
-        ("slots", {"ssm_state_indices": places}),
+        ("slots", {"ssm_state_indices": places, "output_state_indices": slots + 2}),
     ):
         options = {key: x.to(device) for key, x in options.items()}
         pool.copy_(before)
@@ -238,7 +238,7 @@ def check_several(check: Check, device: str) -> None:
         if name == "a buffer":
             pairs.append((options["intermediate_states_buffer"][live, :tokens], states))
         if name == "slots":
-            pairs.append((pool[places[live]], states))
+            pairs += [(pool[places[live]], states), (pool[slots[live] + 2], states[:, -1])]
         else:
             pairs.append((pool[slots[live]], states[:, -1]))
         check.close(f"gated_delta_rule_mtp with {name}", 8e-3, *pairs)

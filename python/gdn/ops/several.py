@@ -50,5 +50,5 @@ def several_tokens(
     live = (slots >= 0) & (slots < states.shape[0])
     if token_slots is not None:
         put_in_range(states, kept, token_slots.reshape(-1), live.repeat_interleave(tokens))
-    elif write_slots is not None:
+    if write_slots is not None:
         put_in_range(states, kept[places[:, -1]], write_slots, live)

@@ -36,8 +36,8 @@ def gated_delta_rule_mtp(
     The state after the last token goes to the slot `output_state_indices` [B], by default to where
     the first was, unless disable_state_update; None is True, as in FlashInfer 0.7. The state after
     each token goes to intermediate_states_buffer [>= B, >= T, HV, V, K], of the type of the pool,
-    or to the slots `ssm_state_indices` [B, T] of the pool, and then the last nowhere else. Nothing
-    is written to a negative slot.
+    or to the slots `ssm_state_indices` [B, T] of the pool, and then the last elsewhere only if
+    output_state_indices say where. Nothing is written to a negative slot.
 
     Returns the output [B, T, HV, V] and the pool. Refuses the caches of ReplaySSM."""
     name = "gated_delta_rule_mtp"
@@ -61,7 +61,9 @@ def gated_delta_rule_mtp(
             f"{name}: ssm_state_indices: expected no intermediate_states_buffer beside it, and"
             " disable_state_update=False"
         )
-    written = initial_state_indices if output_state_indices is None else output_state_indices
+    written = output_state_indices
+    if written is None and ssm_state_indices is None:
+        written = initial_state_indices
     out = torch.empty_like(v, memory_format=torch.contiguous_format)
     several_tokens(
         (q, k, v),
