@@ -18,6 +18,7 @@ if(GDN_LINKER)
   gdn_need(GDN_LINKER_WORKS
     "the linker of -fuse-ld=${GDN_LINKER} (-DGDN_LINKER= takes the compiler's own)" lld)
 endif()
+find_package(Threads REQUIRED) # which the target of oneTBB links
 find_package(TBB QUIET CONFIG)
 gdn_need(TBB_FOUND "TBBConfig.cmake of oneTBB" libtbb-dev)
 # Headers of FlatBuffers and xxHash: no library is linked for either.
