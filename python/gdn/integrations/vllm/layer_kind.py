@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-# Types as options of gdn-compile name them.
-TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
-# Head sizes of kernels are multiples of it.
-UNIT = 8
+from ... import layer_kernels
+from ...kernel_calls import SHORT_TYPES
+from ...rule_kernels import UNIT
+
 #: The most tokens of a sequence with drafts.
 MOST_VERIFIED = 8
 
@@ -56,8 +56,8 @@ class LayerKind(NamedTuple):
             if wanted != found:
                 return f"{name}: expected {wanted}, found {found}"
         for name, dtype in (("dtype", self.io), ("mamba_ssm_cache_dtype", self.state)):
-            if dtype not in TYPES:
-                return f"{name}: expected {', '.join(TYPES)}, found {dtype}"
+            if dtype not in SHORT_TYPES:
+                return f"{name}: expected {', '.join(SHORT_TYPES)}, found {dtype}"
         for name, size in (("head_k_dim", self.key_dim), ("head_v_dim", self.value_dim)):
             if size % UNIT:
                 return f"{name}: expected a multiple of {UNIT}, found {size}"
@@ -72,25 +72,17 @@ class LayerKind(NamedTuple):
 
     def config(self) -> dict[str, object]:
         """A configuration of layers of this kind. Numbers of heads are symbols of an image."""
-        return {
-            "model_type": "qwen3_next" if self.layout == "interleaved" else "qwen3_5_text",
-            "num_hidden_layers": 1,
-            "hidden_size": 1024,
-            "rms_norm_eps": self.norm_eps,
-            "hidden_act": self.activation,
-            "output_gate_type": self.gate,
-            "linear_num_key_heads": 2,
-            "linear_num_value_heads": 2,
-            "linear_key_head_dim": self.key_dim,
-            "linear_value_head_dim": self.value_dim,
-            "linear_conv_kernel_dim": self.conv_width,
-        }
+        sizes = (self.key_dim, self.value_dim, self.conv_width)
+        kind = layer_kernels.LayerKind(
+            self.layout, *sizes, self.norm_eps, self.gate, self.io, self.state
+        )
+        return kind.config()
 
     def options(self) -> Mapping[str, str]:
         """Of gdn-compile, and of gdn.images.find."""
         return {
-            "io": TYPES[self.io],
-            "state": TYPES[self.state],
+            "io": SHORT_TYPES[self.io],
+            "state": SHORT_TYPES[self.state],
             "layout": self.layout,
             "outputs": "norm" if self.has_norm else "core",
         }
