@@ -293,7 +293,7 @@ REFUSED = {
     "replays": ({"replays": True}, "use_replayssm: expected False, found True"),
     "rounding": ({"rounds_at_random": True}, "enable_stochastic_rounding: expected False"),
     "weight": ({"norm_weight": "float16"}, "norm.weight: expected float32, found float16"),
-    "state": ({"state": "float8_e4m3fn"}, "mamba_ssm_cache_dtype: expected bfloat16, float16"),
+    "state": ({"state": "float8_e4m3fn"}, "mamba_ssm_cache_dtype: expected float32, bfloat16"),
     "heads": ({"value_dim": 20}, "head_v_dim: expected a multiple of 8, found 20"),
     "drafts": ({"num_speculative_tokens": 8}, "num_speculative_tokens: expected at most 7"),
     "blocks": ({"cache_mode": "align"}, "mamba_cache_mode: expected none with speculation"),
