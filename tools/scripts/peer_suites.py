@@ -2,8 +2,8 @@
 """Runs the test suites of other libraries against the functions of gdn.ops, with nothing but the
 import swapped, and counts.
 
-  peer_suites.py fetch suites                  the suites, at their versions, into a folder
-  peer_suites.py take vllm folder suites       one of them, from sources that are there
+  peer_suites.py fetch suites                  the suites that packages have, into a folder
+  peer_suites.py take fla folder suites        one of them, from sources that are there
   peer_suites.py run suites --device cuda      all that are in the folder
   peer_suites.py run suites --only vLLM --every 20 --record
 
@@ -62,8 +62,9 @@ def main() -> int:
             take(asked.source, asked.root, asked.folder)
             return 0
         if asked.command == "fetch":
-            for name in SOURCES:
-                fetch(name, asked.folder)
+            for name, source in SOURCES.items():
+                if source.package:
+                    fetch(name, asked.folder)
             fetch_needed(asked.folder)
             return 0
     except FetchError as error:

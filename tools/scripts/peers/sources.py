@@ -19,7 +19,7 @@ class FetchError(Exception):
 @dataclass(frozen=True)
 class Source:
     """Sources of one library. `package` is a requirement of pip whose source distribution has the
-    suite; otherwise it is in a repository, at a commit."""
+    suite; otherwise it is in a repository alone, at a commit."""
 
     version: str
     keep: tuple[str, ...]  # patterns below the root
@@ -59,14 +59,15 @@ NEEDED = ("einops==0.8.2",)
 
 
 def fetch(name: str, folder: Path) -> None:
-    """The files of a source into folder/name."""
+    """The files of a source that a package has into folder/name."""
     source = SOURCES[name]
+    if source.package is None:
+        raise FetchError(
+            f"{name}: its packages have no tests: expected the sources of {source.repository} at"
+            f" {source.commit} in a folder, for the command take"
+        )
     with tempfile.TemporaryDirectory() as scratch:
-        if source.package:
-            root = _from_package(source.package, Path(scratch))
-        else:
-            root = _from_repository(source, Path(scratch))
-        take(name, root, folder)
+        take(name, _from_package(source.package, Path(scratch)), folder)
 
 
 def take(name: str, root: Path, folder: Path) -> None:
@@ -102,20 +103,6 @@ def _from_package(requirement: str, scratch: Path) -> Path:
         if (path.parent / "tests").is_dir():
             return path.parent
     raise FetchError(failure or f"{requirement}: expected tests in its sources, found none")
-
-
-def _from_repository(source: Source, scratch: Path) -> Path:
-    git = ["git", "-C", str(scratch)]
-    url = f"https://github.com/{source.repository}"
-    for command in (
-        [*git, "init", "--quiet"],
-        [*git, "fetch", "--quiet", "--depth=1", url, source.commit],
-        [*git, "checkout", "--quiet", "FETCH_HEAD"],
-    ):
-        done = subprocess.run(command, text=True, capture_output=True)
-        if done.returncode:
-            raise FetchError(f"{' '.join(command)}: {done.stderr.strip()}")
-    return scratch
 
 
 def _pip(command: str, *arguments: str, temporary: Path | None = None) -> None:
