@@ -171,6 +171,14 @@ def library_of(array) -> NumpyArrays | TorchArrays:
     )
 
 
+def check_array(arrays, name: str, array, shape: list[int], types: tuple[str, ...] = ()) -> None:
+    """Raises ValueError for another shape, or for a type that `types` lack, if there are some."""
+    if list(array.shape) != shape:
+        raise ValueError(f"{name}: expected the shape {shape}, got {list(array.shape)}")
+    if types and (found := arrays.dtype_of(array)) not in types:
+        raise ValueError(f"{name}: expected {' or '.join(types)}, got {found}")
+
+
 def _numpy_type(dtype: str):
     if dtype == "bfloat16":
         import ml_dtypes

@@ -9,7 +9,7 @@ docs/spec/conv1d.md has the mathematics.
 
 from __future__ import annotations
 
-from .array_library import library_of
+from .array_library import check_array, library_of
 from .kernel_calls import call_of
 from .op_kernels import MOST_WIDTH, ConvKind, tile_of
 from .runtime import Runtime
@@ -56,13 +56,14 @@ def causal_conv1d(
     io = kind.io
     for name, array, shape, types in (
         ("x", x, [count if cu_seqlens is None else tokens, channels], _FLOATS),
-        ("slots", slots, [count], None),
-        ("write_slots", write_slots, [count], None),
+        ("slots", slots, [count], ()),
+        ("write_slots", write_slots, [count], ()),
         ("has_initial", has_initial, [count], ("bool",)),
-        ("bias", bias, [channels], None),
+        ("bias", bias, [channels], ()),
         ("out", out, [tokens, channels], (io,)),
     ):
-        _check(arrays, name, array, shape, types)
+        if array is not None:
+            check_array(arrays, name, array, shape, types)
     for name, array in (("slots", slots), ("write_slots", write_slots), ("cu_seqlens", cu_seqlens)):
         if array is not None and "int" not in (found := arrays.dtype_of(array)):
             raise ValueError(f"{name}: expected integers, got {found}")
@@ -115,7 +116,7 @@ def _kind(arrays, x, weight, states, bias, activation: str) -> ConvKind:
         ("weight", weight, [channels, width]),
         ("states", states, [*states.shape[:1], channels, width - 1]),
     ):
-        _check(arrays, name, array, shape, _FLOATS)
+        check_array(arrays, name, array, shape, _FLOATS)
     tile = tile_of(channels)
     if tile is None:
         raise ValueError(f"x: expected a multiple of 8 channels, got {channels}")
@@ -123,12 +124,3 @@ def _kind(arrays, x, weight, states, bias, activation: str) -> ConvKind:
         raise ValueError(f"activation: expected silu or identity, got {activation}")
     types = (arrays.dtype_of(array) for array in (x, states, weight))
     return ConvKind(width, tile, activation, bias is not None, *types)
-
-
-def _check(arrays, name: str, array, shape: list[int], types: tuple[str, ...] | None) -> None:
-    if array is None:
-        return
-    if list(array.shape) != shape:
-        raise ValueError(f"{name}: expected the shape {shape}, got {list(array.shape)}")
-    if types is not None and (found := arrays.dtype_of(array)) not in types:
-        raise ValueError(f"{name}: expected {' or '.join(types)}, got {found}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .array_library import library_of
+from .array_library import check_array, library_of
 from .kernel_calls import call_of
 from .rule_kernels import UNIT, kind_of
 from .runtime import Runtime
@@ -105,10 +105,7 @@ class RuleEntry:
         self._given[name] = array
 
     def check(self, name: str, array, shape: list[int], types: tuple[str, ...] = ()) -> None:
-        if list(array.shape) != shape:
-            raise ValueError(f"{name}: expected the shape {shape}, got {list(array.shape)}")
-        if types and (found := self.arrays.dtype_of(array)) not in types:
-            raise ValueError(f"{name}: expected {' or '.join(types)}, got {found}")
+        check_array(self.arrays, name, array, shape, types)
 
     def check_pool(self, name: str, pool, types: tuple[str, ...] = _FLOATS) -> None:
         """States [slots, HV, dv, dk]."""

@@ -108,7 +108,9 @@ def run(name: str, suite: Suite, folder: Path, device: str, every: int) -> dict:
         places = [ROOT / "tools/scripts", folder / suite.source, folder / "needed"]
         if importlib.util.find_spec("gdn") is None:
             places.append(ROOT / "python")
-        path = os.pathsep.join(filter(None, [*map(str, places), os.environ.get("PYTHONPATH")]))
+        # Suites run in another folder.
+        known = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+        path = os.pathsep.join(map(str, [*places, *(Path(place).resolve() for place in known)]))
         # FLA's suite skips shared heads of keys otherwise.
         environment = os.environ | {"PYTHONPATH": path, "FLA_DISABLE_BACKEND_DISPATCH": "1"}
         done = subprocess.run(
