@@ -8,6 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
+from .devices import device_of
+from .runtime import Runtime
+
 # Constants that calls read, by what they are: making them costs more than a small kernel.
 _constants = threading.local()
 
@@ -22,6 +25,10 @@ class NumpyArrays:
     device = ("cpu", 0)
     stream = None
     capturing = False
+    xp = np
+
+    def copy(self, array):
+        return array.copy()
 
     def empty(self, shape, dtype: str):
         return np.empty(shape, _numpy_type(dtype))
@@ -72,9 +79,17 @@ class NumpyArrays:
 class TorchArrays:
     """Tensors of PyTorch, on the device of one of them and its current stream. For one call."""
 
-    def __init__(self, torch, device):
-        self.torch, self._device = torch, device
+    def __init__(self, torch, device, runtime: Runtime | None):
+        self.torch, self._device, self._runtime = torch, device, runtime
         self.device = (device.type, device.index or 0)
+
+    @property
+    def xp(self):
+        """The module with the functions that both libraries have."""
+        return self.torch
+
+    def copy(self, array):
+        return array.clone()
 
     @cached_property
     def stream(self):
@@ -99,39 +114,51 @@ class TorchArrays:
         start, stop, step = values.start, values.stop, values.step
         return self._constant(
             (start, stop, step, dtype),
-            lambda options: self.torch.arange(
-                start, stop, step, dtype=self._type(dtype), **options
+            lambda: np.arange(start, stop, step, dtype),
+            lambda: self.torch.arange(
+                start, stop, step, dtype=self._type(dtype), device=self._device
             ),
         )
 
     def flags(self, count: int, value: bool):
         return self._constant(
             ("flags", count, value),
-            lambda options: self.torch.full((count,), value, **options),
+            lambda: np.full(count, value),
+            lambda: self.torch.full((count,), value, device=self._device),
         )
 
     def floats(self, values: tuple[float, ...]):
         return self._constant(
             ("floats", values),
-            # Nothing is copied from the host, which a capture refuses.
-            lambda options: self.torch.cat(
-                [self.torch.full((1,), x, dtype=self.torch.float32, **options) for x in values]
+            lambda: np.asarray(values, np.float32),
+            lambda: self.torch.cat(
+                [
+                    self.torch.full((1,), x, dtype=self.torch.float32, device=self._device)
+                    for x in values
+                ]
             ),
         )
 
-    def _constant(self, key, make):
-        """What `make` gives, kept for this thread and stream. The memory of what is made while a
-        graph is captured is the graph's."""
-        options = {"device": self._device}
+    def _constant(self, key, values, kernels):
+        """`values` on the device, kept for this thread. On a GPU they are in memory of the
+        runtime: PyTorch may be taking its own from the pool of a graph that it is about to
+        capture, whose owner knows all that is in it. A capture refuses copies from the host;
+        there `kernels` make them, in memory that is the graph's."""
         if self.capturing:
-            return make(options)
+            return kernels()
         known = _constants.__dict__.setdefault("known", {})
-        key = (self._device, self.stream, *key)
+        key = (self._device, *key)
         if key not in known:
             if len(known) >= _MOST_CONSTANTS:
                 known.clear()
-            known[key] = make(options)
+            known[key] = self._on_device(values())
         return known[key]
+
+    def _on_device(self, values: np.ndarray):
+        if self._device.type != "cuda" or values.size == 0:
+            return self.torch.as_tensor(values, device=self._device)
+        memory = device_of(self.device, self._runtime).array(values)
+        return self.torch.as_tensor(memory, device=self._device)
 
     def cast(self, array, dtype: str):
         return array.to(self._type(dtype))
@@ -159,13 +186,14 @@ class TorchArrays:
         target.copy_(source)
 
 
-def library_of(array) -> NumpyArrays | TorchArrays:
-    """Raises TypeError for what is neither."""
+def library_of(array, runtime: Runtime | None = None) -> NumpyArrays | TorchArrays:
+    """The library of an array, and its device, which is that of `runtime` where kernels of it
+    run. Raises TypeError for what is neither."""
     if isinstance(array, np.ndarray):
         return NumpyArrays()
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(array, torch.Tensor):
-        return TorchArrays(torch, array.device)
+        return TorchArrays(torch, array.device, runtime)
     raise TypeError(
         f"expected an array of NumPy or a tensor of PyTorch, got {type(array).__name__}"
     )

@@ -102,6 +102,19 @@ class DeviceArray:
             self._device._runtime._lib.gdnrt_device_free(self._device._handle, self.data, None)
             self.data = None
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, object]:
+        """The memory for libraries that take arrays of CUDA as they are: torch.as_tensor,
+        cupy.asarray. They keep this object. Other devices and bfloat16 have no such interface."""
+        if self._device.kind != "cuda" or self.dtype.kind not in "fib":
+            raise AttributeError(f"{self._device.kind} memory of {self.dtype}: no CUDA interface")
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.data, False),
+            "version": 3,
+        }
+
     def write(self, array: np.ndarray) -> None:
         """Copies an array of the same shape and dtype to the device."""
         if array.shape != self.shape or array.dtype != self.dtype:

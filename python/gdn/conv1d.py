@@ -13,6 +13,7 @@ from .array_library import check_array, library_of
 from .kernel_calls import call_of
 from .op_kernels import MOST_WIDTH, ConvKind, tile_of
 from .runtime import Runtime
+from .skipped_rows import keep_skipped_rows, live_sequences, live_tokens
 
 _FLOATS = ("float32", "bfloat16", "float16")
 
@@ -30,6 +31,7 @@ def causal_conv1d(
     activation: str = "silu",
     out=None,
     null_slot: int = -1,
+    zero_skipped: bool = True,
     runtime: Runtime | None = None,
 ):
     """For each token t and channel c of a sequence: `y[t, c] = act(bias[c] + sum_j weight[c, j]
@@ -42,12 +44,12 @@ def causal_conv1d(
     `cu_seqlens` there are as many tokens as slots. `has_initial` [N], of bool, says which sequences
     have a state, by default all; it goes with cu_seqlens. bias [D] is of any type. `activation` is
     "silu" or "identity". A sequence whose slot is `null_slot`, negative or not below P is skipped:
-    its results are zeros.
+    its results are zeros, or without `zero_skipped` what `out` holds.
 
     Returns y [T, D] in the type of x, `out` if it is given. Raises ValueError for arrays that do
     not go together, CompileError where no kernel is there and none can be compiled.
     """
-    arrays = library_of(x)
+    arrays = library_of(x, runtime)
     kind = _kind(arrays, x, weight, states, bias, activation)
     tokens, channels = map(int, x.shape)
     count = int(slots.shape[0]) if cu_seqlens is None else int(cu_seqlens.shape[0]) - 1
@@ -98,7 +100,13 @@ def causal_conv1d(
         given["cu_seqlens"] = arrays.rows_apart(arrays.cast(cu_seqlens, "int32"))
         flags = arrays.flags(count, True) if has_initial is None else has_initial
         given["has_initial"] = arrays.rows_apart(flags)
-    call(**given)
+    if zero_skipped:
+        call(**given)
+        return out
+    live = live_sequences(ids, null_slot, int(states.shape[0]))
+    if cu_seqlens is not None:
+        live = live_tokens(arrays, live, given["cu_seqlens"], tokens)
+    keep_skipped_rows(arrays, out, live, lambda: call(**given))
     return out
 
 

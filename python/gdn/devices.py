@@ -3,21 +3,25 @@
 
 from __future__ import annotations
 
+import threading
+
 from .runtime import Device, Runtime
 
 _runtime: list[Runtime] = []
 _devices: dict[tuple, Device] = {}
+_lock = threading.Lock()
 
 
 def device_of(device: tuple[str, int], runtime: Runtime | None = None) -> Device:
-    """("cpu" or "cuda", ordinal), of the installed library unless a runtime is given. Not for two
-    threads at once."""
-    if runtime is None:
-        if not _runtime:
-            _runtime.append(Runtime())
-        runtime = _runtime[0]
-    key = (runtime, device)
-    if key not in _devices:
-        kind, ordinal = device
-        _devices[key] = runtime.device(num_workers=0) if kind == "cpu" else runtime.cuda(ordinal)
-    return _devices[key]
+    """("cpu" or "cuda", ordinal), of the installed library unless a runtime is given."""
+    with _lock:
+        if runtime is None:
+            if not _runtime:
+                _runtime.append(Runtime())
+            runtime = _runtime[0]
+        key = (runtime, device)
+        if key not in _devices:
+            kind, ordinal = device
+            is_cpu = kind == "cpu"
+            _devices[key] = runtime.device(num_workers=0) if is_cpu else runtime.cuda(ordinal)
+        return _devices[key]

@@ -36,7 +36,7 @@ def gated_rms_norm(
     Returns y [T, H, d] in the type of x, `out` if it is given. Raises ValueError for arrays that do
     not go together, CompileError where no kernel is there and none can be compiled.
     """
-    arrays = library_of(x)
+    arrays = library_of(x, runtime)
     if len(x.shape) != 3:
         raise ValueError(f"x: expected the shape [T, H, d], got {list(x.shape)}")
     shape, io = [int(size) for size in x.shape], arrays.dtype_of(x)

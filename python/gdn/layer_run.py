@@ -53,7 +53,7 @@ def run_layer(
             f"projections: expected {', '.join(names)} for the layout {kind.layout}, got"
             f" {len(projections)} arrays"
         )
-    arrays = library_of(states)
+    arrays = library_of(states, runtime)
     batch, tokens = states.shape[0], out.shape[0]
     if batch == 0 or tokens == 0 or tokens % batch:
         raise ValueError(f"out: expected tokens of {batch} sequences of one length, got {tokens}")

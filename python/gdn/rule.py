@@ -11,8 +11,8 @@ docs/spec/delta_rule.md has the mathematics.
 from __future__ import annotations
 
 from .array_library import library_of
-from .kernel_calls import call_of
-from .rule_kernels import kind_of
+from .kernel_calls import call_of, find_refusal
+from .rule_kernels import RuleKind, kind_of, unit_of
 from .runtime import Runtime
 
 _FLOATS = ("float32", "bfloat16", "float16")
@@ -52,7 +52,7 @@ def gated_delta_rule(
     Raises ValueError for arrays that do not go together, ImageNotFoundError where no image is
     there and none can be compiled.
     """
-    call = _RuleCall(q, k, v, log_decay, beta, cu_seqlens, initial_state)
+    call = _RuleCall(q, k, v, log_decay, beta, cu_seqlens, initial_state, runtime)
     return call.run(scale, l2norm, allow_neg_eigval, state_dtype, runtime)
 
 
@@ -63,8 +63,8 @@ def _fail(name: str, expected: str, found: object):
 class _RuleCall:
     """The arguments of one call, checked."""
 
-    def __init__(self, q, k, v, log_decay, beta, cu_seqlens, initial_state):
-        self.arrays = library_of(q)
+    def __init__(self, q, k, v, log_decay, beta, cu_seqlens, initial_state, runtime):
+        self.arrays = library_of(q, runtime)
         for name, array in (("q", q), ("k", k), ("v", v)):
             if len(array.shape) != 4:
                 _fail(name, "the shape [B, T, H, d]", list(array.shape))
@@ -112,9 +112,12 @@ class _RuleCall:
     def run(self, scale, l2norm, allow_neg_eigval, state_dtype, runtime):
         if state_dtype not in _FLOATS:
             _fail("state_dtype", "float32, bfloat16 or float16", state_dtype)
+        is_decode = self.cu_seqlens is None and self.tokens == 1
+        entry = "decode" if is_decode else "prefill"
         kind = kind_of(
             self.key_dim,
             self.value_dim,
+            unit=unit_of(entry, self.arrays.device),
             io=self.io,
             state=state_dtype,
             per_channel=self.per_channel,
@@ -123,14 +126,20 @@ class _RuleCall:
         )
         key_dim, value_dim = kind.key_dim, kind.value_dim
         flat = self.batch * self.tokens
-        pool = self._pool(key_dim, value_dim, state_dtype)
+        beside = kind._replace(verify="buffer")
+        if is_decode and self._is_read_in_place(beside, runtime):
+            # It reads the states where they are, and writes others.
+            kind, entry = beside, "verify"
+            states = self.initial_state
+            pool = self.arrays.empty(states.shape, state_dtype)
+        else:
+            states = pool = self._pool(key_dim, value_dim, state_dtype)
         made = self.arrays.zeros if self.count == 0 else self.arrays.empty
         out = made((flat, self.value_heads, value_dim), self.io)
         if flat > 0 and self.count > 0:
-            is_decode = self.cu_seqlens is None and self.tokens == 1
             call = call_of(
                 kind,
-                "decode" if is_decode else "prefill",
+                entry,
                 self.arrays.device,
                 self.arrays.stream,
                 runtime,
@@ -139,7 +148,7 @@ class _RuleCall:
             # The kernel's own scale is that of its head size.
             wanted = self.key_dim**-0.5 if scale is None else scale
             factor = wanted * key_dim**0.5
-            given = self._arguments(call, key_dim, value_dim, pool, out)
+            given = self._arguments(call, key_dim, value_dim, states, pool, out)
             is_other = abs(factor - 1) > 1e-9
             # Ahead of the kernel, so that what it gives is in range; lengths are lost there.
             if is_other and not l2norm:
@@ -150,6 +159,17 @@ class _RuleCall:
         out = out[:, :, : self.value_dim]
         out = out.reshape(self.batch, self.tokens, self.value_heads, self.value_dim)
         return out, pool[:, :, : self.value_dim, : self.key_dim]
+
+    def _is_read_in_place(self, kind: RuleKind, runtime: Runtime | None) -> bool:
+        """Whether a kernel takes the initial states as they are."""
+        states, arrays = self.initial_state, self.arrays
+        return (
+            states is not None
+            and (kind.key_dim, kind.value_dim) == (self.key_dim, self.value_dim)
+            and arrays.dtype_of(states) == kind.state
+            and arrays.has_unit_stride(states)
+            and find_refusal(kind, arrays.device, runtime) is None
+        )
 
     def _pool(self, key_dim: int, value_dim: int, dtype: str):
         """A slot for each sequence, with its state."""
@@ -170,8 +190,10 @@ class _RuleCall:
         self.arrays.fill(padded[:, :, : flat.shape[2]], flat)
         return padded
 
-    def _arguments(self, call, key_dim: int, value_dim: int, pool, out) -> dict[str, object]:
-        """What the entry takes, by name."""
+    def _arguments(
+        self, call, key_dim: int, value_dim: int, states, pool, out
+    ) -> dict[str, object]:
+        """What the entry takes, by name: states to read, and a pool to write."""
         arrays = self.arrays
         decay = arrays.cast(self.log_decay, "float32")
         if self.per_channel:
@@ -196,7 +218,9 @@ class _RuleCall:
             "slots": slots,
             "write_slots": slots,
             "has_initial": arrays.flags(self.count, True),
-            "state_pool": pool,
+            "state_pool": states,
+            "token_state_pool": pool,
+            "token_slots": slots.reshape(-1, 1),
             "core": out,
         }
         return {name: value for name, value in given.items() if name in call.names}

@@ -8,9 +8,12 @@ from typing import NamedTuple
 
 from .array_library import check_array, library_of
 from .kernel_calls import call_of
-from .rule_kernels import UNIT, kind_of
+from .rule_kernels import kind_of, unit_of
 from .runtime import Runtime
+from .skipped_rows import keep_skipped_rows, live_sequences, live_tokens
 
+# Of a sequence, that the kernels of gdn.rule_verify.gated_delta_verify_in_slots take.
+MOST_TOKENS = 8
 _FLOATS = ("float32", "bfloat16", "float16")
 
 
@@ -21,7 +24,7 @@ class Options(NamedTuple):
     l2norm: bool
     allow_neg_eigval: bool
     null_slot: int
-    runtime: Runtime | None
+    zero_skipped: bool
 
 
 def layout_of(io: str, *gates: str) -> str:
@@ -31,11 +34,12 @@ def layout_of(io: str, *gates: str) -> str:
 
 
 class RuleEntry:
-    """Arrays of one call of an entry on pools. ValueError for what does not go together; nothing is
-    launched before `run`."""
+    """Arrays of one call of an entry on pools: "decode", "prefill" or "verify". ValueError for what
+    does not go together; nothing is launched before `run`."""
 
-    def __init__(self, q, k, v, states):
-        self.arrays = library_of(q)
+    def __init__(self, name: str, q, k, v, states, runtime: Runtime | None):
+        self.name, self.runtime = name, runtime
+        self.arrays = library_of(q, runtime)
         for name, array in (("q", q), ("k", k), ("v", v)):
             if len(array.shape) != 3:
                 raise ValueError(f"{name}: expected the shape [N, H, d], got {list(array.shape)}")
@@ -135,11 +139,12 @@ class RuleEntry:
             raise ValueError(
                 f"v: expected a multiple of the {self.key_heads} heads of q, got {heads}"
             )
-        if self.key_dim % UNIT or self.value_dim % UNIT:
+        unit = unit_of(self.name, self.arrays.device)
+        if self.key_dim % unit or self.value_dim % unit:
             sizes = f"{self.value_dim} x {self.key_dim}"
-            raise ValueError(f"states: expected heads of multiples of {UNIT}, got {sizes}")
+            raise ValueError(f"states: expected heads of multiples of {unit}, got {sizes}")
 
-    def run(self, entry: str, out, options: Options, verify: str = "none"):
+    def run(self, out, options: Options, verify: str = "none"):
         """Launches the entry, whose output is `out`."""
         arrays = self.arrays
         kind = kind_of(
@@ -155,10 +160,10 @@ class RuleEntry:
         )
         call = call_of(
             kind,
-            entry,
+            self.name,
             arrays.device,
             arrays.stream,
-            options.runtime,
+            self.runtime,
             options.null_slot,
             capturing=arrays.capturing,
         )
@@ -170,7 +175,36 @@ class RuleEntry:
             q = arrays.cast(self.q * factor, self.io)
         inputs = {"q": q, "k": arrays.rows_apart(self.k), "v": arrays.rows_apart(self.v)}
         given = inputs | self._given | {"state_pool": self.states, "core": out}
-        call(**{name: value for name, value in given.items() if name in call.names})
-        if is_other and options.l2norm:
-            out *= factor
+
+        def launch() -> None:
+            call(**{name: value for name, value in given.items() if name in call.names})
+            if is_other and options.l2norm:
+                arrays.fill(out, out * factor)
+
+        if options.zero_skipped:
+            launch()
+        else:
+            keep_skipped_rows(arrays, out, self._live_rows(options.null_slot), launch)
         return out
+
+    def _live_rows(self, null_slot: int):
+        """Which rows of tokens are of a sequence that is not skipped."""
+        given, count = self._given, int(self.states.shape[0])
+        if "num_accepted" in given:
+            live = self._live_drafts(null_slot)
+        else:
+            live = live_sequences(given["slots"], null_slot, count)
+        if "cu_seqlens" not in given:
+            return live
+        return live_tokens(self.arrays, live, given["cu_seqlens"], self.heads[0])
+
+    def _live_drafts(self, null_slot: int):
+        """The same of sequences whose first slot is that of their last accepted token."""
+        table, accepted = self._given["token_slots"], self._given["num_accepted"]
+        starts = self._given["cu_seqlens"]
+        most = int(table.shape[1])
+        places = accepted.clip(1, most) - 1
+        rows = self.arrays.numbers(range(int(table.shape[0])), "int64")
+        live = live_sequences(table[rows, places], null_slot, int(self.states.shape[0]))
+        lengths = starts[1:] - starts[:-1]
+        return live & (accepted >= 1) & (accepted <= most) & (lengths <= MOST_TOKENS)

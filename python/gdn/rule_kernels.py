@@ -36,6 +36,8 @@ class RuleKind(NamedTuple):
             options = ["--only=verify"]
         elif self.checkpoints:
             engine, options = "sglang", ["--only=prefill", "--checkpoints"]
+        elif any(size % unit_of("prefill", (device.kind, 0)) for size in self[:2]):
+            options = ["--only=decode"]
         return find_or_compile(
             self.config(),
             device,
@@ -86,10 +88,17 @@ class RuleKind(NamedTuple):
 UNIT = 8
 
 
+def unit_of(entry: str, device: tuple[str, int]) -> int:
+    """What head sizes of an entry are multiples of on a device: products on tensor cores, which
+    prefill has, take 16 rows."""
+    return 16 if entry == "prefill" and device[0] == "cuda" else UNIT
+
+
 def kind_of(
     key_dim: int,
     value_dim: int,
     *,
+    unit: int = UNIT,
     io: str,
     state: str = "float32",
     per_channel: bool = False,
@@ -99,8 +108,8 @@ def kind_of(
     verify: str = "none",
     checkpoints: bool = False,
 ) -> RuleKind:
-    """The kind that serves heads of these sizes."""
-    sizes = (-(-size // UNIT) * UNIT for size in (key_dim, value_dim))
+    """The kind that serves heads of these sizes, in multiples of `unit`."""
+    sizes = (-(-size // unit) * unit for size in (key_dim, value_dim))
     return RuleKind(
         *sizes, per_channel, doubled_beta, l2norm, io, state, layout, verify, checkpoints
     )

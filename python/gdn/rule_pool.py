@@ -31,6 +31,7 @@ def delta_prefill(
     l2norm: bool = False,
     allow_neg_eigval: bool = False,
     null_slot: int = -1,
+    zero_skipped: bool = True,
     runtime: Runtime | None = None,
 ):
     """For each token of a sequence n, with S at first `states[slots[n]]`: `S <- exp(log_decay) S`,
@@ -48,6 +49,7 @@ def delta_prefill(
     P is skipped: its outputs are zeros, as those of tokens of no sequence. Nothing is written to a
     write slot of this kind. `scale` is dk ^ -0.5 if None. `l2norm` scales q and k to unit length.
     `allow_neg_eigval` allows strengths up to 2 instead of 1.
+    Without `zero_skipped` what `out` holds for skipped sequences and tokens of none stays.
 
     `checkpoints` are cu_checkpoints [N + 1], tokens [C] and slots [C], integers: sequence n has
     those from cu_checkpoints[n] to cu_checkpoints[n + 1], and states[slots[c]] gets S after
@@ -55,11 +57,11 @@ def delta_prefill(
 
     Returns out [T, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
     """
-    entry = RuleEntry(q, k, v, states)
+    entry = RuleEntry("prefill", q, k, v, states, runtime)
     entry.take_ready_gates(log_decay, beta)
     if checkpoints is not None:
         _take_checkpoints(entry, checkpoints, int(cu_seqlens.shape[0]))
-    options = Options(scale, l2norm, allow_neg_eigval, null_slot, runtime)
+    options = Options(scale, l2norm, allow_neg_eigval, null_slot, zero_skipped)
     return _prefill(entry, slots, write_slots, cu_seqlens, has_initial, out, options)
 
 
@@ -81,14 +83,15 @@ def gated_delta_prefill(
     scale: float | None = None,
     l2norm: bool = False,
     null_slot: int = -1,
+    zero_skipped: bool = True,
     runtime: Runtime | None = None,
 ):
     """As delta_prefill, of raw gates a and b [T, Hv] and constants A_log and dt_bias [Hv], of any
     type: the decay is -exp(A_log) softplus(a + dt_bias), and the strength sigmoid(b). They are made
     ahead of the kernel."""
-    entry = RuleEntry(q, k, v, states)
+    entry = RuleEntry("prefill", q, k, v, states, runtime)
     entry.take_gates(a, b, A_log, dt_bias, ready=True)
-    options = Options(scale, l2norm, False, null_slot, runtime)
+    options = Options(scale, l2norm, False, null_slot, zero_skipped)
     return _prefill(entry, slots, write_slots, cu_seqlens, has_initial, out, options)
 
 
@@ -107,6 +110,7 @@ def _prefill(entry: RuleEntry, slots, write_slots, cu_seqlens, has_initial, out,
     entry.take_flags("has_initial", has_initial, count)
     out = entry.output(out)
     if count > 0 and entry.heads[0] > 0:
-        return entry.run("prefill", out, options)
-    entry.arrays.fill(out, 0)
+        return entry.run(out, options)
+    if options.zero_skipped:
+        entry.arrays.fill(out, 0)
     return out

@@ -28,6 +28,7 @@ def gated_delta_step(
     scale: float | None = None,
     l2norm: bool = False,
     null_slot: int = -1,
+    zero_skipped: bool = True,
     runtime: Runtime | None = None,
 ):
     """For each sequence n, with `S = states[slots[n]]`, `g = -exp(A_log) softplus(a + dt_bias)` and
@@ -39,12 +40,13 @@ def gated_delta_step(
     and write_slots [N] are integers. A sequence whose slot is `null_slot`, negative or not below P
     is skipped: its output is zeros. `scale` is dk ^ -0.5 if None. `l2norm` scales q and k to unit
     length.
+    Without `zero_skipped` what `out` holds for skipped sequences stays.
 
     Returns out [N, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
     """
-    entry = RuleEntry(q, k, v, states)
+    entry = RuleEntry("decode", q, k, v, states, runtime)
     entry.take_gates(a, b, A_log, dt_bias)
-    options = Options(scale, l2norm, False, null_slot, runtime)
+    options = Options(scale, l2norm, False, null_slot, zero_skipped)
     return _step(entry, slots, write_slots, out, options)
 
 
@@ -63,12 +65,13 @@ def delta_step(
     l2norm: bool = False,
     allow_neg_eigval: bool = False,
     null_slot: int = -1,
+    zero_skipped: bool = True,
     runtime: Runtime | None = None,
 ):
     """As gated_delta_step, of decays and strengths that are ready: log_decay and beta [N, Hv], of
     any type. Without `slots` sequence n has slot n. `allow_neg_eigval` allows strengths up to
     2."""
-    entry = RuleEntry(q, k, v, states)
+    entry = RuleEntry("decode", q, k, v, states, runtime)
     entry.take_ready_gates(log_decay, beta)
     if slots is None:
         count = entry.heads[0]
@@ -77,7 +80,7 @@ def delta_step(
                 f"states: expected one for each of {count} sequences, got {states.shape[0]}"
             )
         slots = entry.arrays.numbers(range(count), "int32")
-    options = Options(scale, l2norm, allow_neg_eigval, null_slot, runtime)
+    options = Options(scale, l2norm, allow_neg_eigval, null_slot, zero_skipped)
     return _step(entry, slots, write_slots, out, options)
 
 
@@ -86,4 +89,4 @@ def _step(entry: RuleEntry, slots, write_slots, out, options: Options):
     count = entry.heads[:1]
     entry.take_slots(slots, write_slots, count)
     out = entry.output(out)
-    return out if count == [0] else entry.run("decode", out, options)
+    return out if count == [0] else entry.run(out, options)

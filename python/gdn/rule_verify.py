@@ -9,11 +9,8 @@ Kernels come from where those of gdn.rule do.
 
 from __future__ import annotations
 
-from .rule_entry import Options, RuleEntry
+from .rule_entry import MOST_TOKENS, Options, RuleEntry
 from .runtime import Runtime
-
-# Of a sequence, that the kernels of gated_delta_verify_in_slots take.
-MOST_TOKENS = 8
 
 
 def gated_delta_verify(
@@ -34,6 +31,7 @@ def gated_delta_verify(
     scale: float | None = None,
     l2norm: bool = False,
     null_slot: int = -1,
+    zero_skipped: bool = True,
     runtime: Runtime | None = None,
 ):
     """For each token of a sequence n, with S at first `states[slots[n]]`,
@@ -50,10 +48,11 @@ def gated_delta_verify(
     A sequence whose slot is `null_slot`, negative or not below P is skipped: its outputs are zeros,
     as those of tokens of no sequence. A place in token_slots of this kind keeps nothing. `scale` is
     dk ^ -0.5 if None. `l2norm` scales q and k to unit length.
+    Without `zero_skipped` what `out` holds for tokens of skipped sequences and of none stays.
 
     Returns out [T, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
     """
-    entry = RuleEntry(q, k, v, states)
+    entry = RuleEntry("verify", q, k, v, states, runtime)
     entry.take_gates(a, b, A_log, dt_bias)
     entry.check_inputs()
     entry.check_pool("token_states", token_states, (entry.arrays.dtype_of(states),))
@@ -61,7 +60,7 @@ def gated_delta_verify(
     entry.take_integers("slots", slots, [count])
     entry.take_integers("token_slots", token_slots, _table(token_slots, count))
     entry.take("token_state_pool", token_states)
-    options = Options(scale, l2norm, False, null_slot, runtime)
+    options = Options(scale, l2norm, False, null_slot, zero_skipped)
     return _verify(entry, count, out, options, "buffer")
 
 
@@ -82,6 +81,7 @@ def gated_delta_verify_in_slots(
     scale: float | None = None,
     l2norm: bool = False,
     null_slot: int = -1,
+    zero_skipped: bool = True,
     runtime: Runtime | None = None,
 ):
     """As gated_delta_verify, with the states after tokens in slots of the same pool: S after token
@@ -91,7 +91,7 @@ def gated_delta_verify_in_slots(
 
     token_slots [N, S] has at most 8 columns. A sequence with another count than 1 to S, or with
     more than 8 tokens, is skipped."""
-    entry = RuleEntry(q, k, v, states)
+    entry = RuleEntry("verify", q, k, v, states, runtime)
     entry.take_gates(a, b, A_log, dt_bias)
     entry.check_inputs()
     count = entry.take_starts(cu_seqlens)
@@ -102,7 +102,7 @@ def gated_delta_verify_in_slots(
         )
     entry.take_integers("token_slots", token_slots, shape)
     entry.take_integers("num_accepted", num_accepted, [count])
-    options = Options(scale, l2norm, False, null_slot, runtime)
+    options = Options(scale, l2norm, False, null_slot, zero_skipped)
     return _verify(entry, count, out, options, "slots")
 
 
@@ -115,6 +115,7 @@ def _table(token_slots, count: int) -> list[int]:
 def _verify(entry: RuleEntry, count: int, out, options: Options, kind: str):
     out = entry.output(out)
     if count > 0 and entry.heads[0] > 0:
-        return entry.run("verify", out, options, verify=kind)
-    entry.arrays.fill(out, 0)
+        return entry.run(out, options, verify=kind)
+    if options.zero_skipped:
+        entry.arrays.fill(out, 0)
     return out

@@ -100,6 +100,17 @@ def test_a_ragged_batch(runtime, io, width, channels):
     check(*run(runtime, given), given, io)
 
 
+def test_rows_of_skipped_sequences_may_stay(runtime):
+    given = draw(5)
+    want, _ = run(runtime, given)
+    out = np.full_like(given["x"], 7)
+    got, _ = run(runtime, given, out=out, zero_skipped=False)
+    live = want.any(1)
+    assert got is out and 0 < live.sum() < len(live)
+    np.testing.assert_array_equal(out[live], want[live])
+    assert (out[~live] == 7).all()
+
+
 def test_without_bias_or_activation(runtime):
     given = draw(1, bias=False)
     got, states = run(runtime, given, activation="identity")

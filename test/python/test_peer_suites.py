@@ -144,3 +144,21 @@ def test_table():
     assert "| FLA | 1.0 | CPU, 2026-01-02, abc, one of 3 cases | 1,200 | 0 | 4 | 5 |" in text
     assert "| FLA | `test_x` | 5 | backward |" in text
     assert "| FLA | `gradients` | 7 | backward |" in text
+    card = row | {"device": "NVIDIA H200", "not_expressible": refused[:1]}
+    both = {"FLA": row | {"not_expressible": refused}, "FLA, NVIDIA H200": card}
+    text = peer_table.markdown(both)
+    assert "| FLA, NVIDIA H200 | 1.0 | NVIDIA H200, 2026-01-02" in text
+    assert text.count("`test_x`") == 1
+
+
+def test_record_has_each_device(tmp_path, monkeypatch):
+    monkeypatch.setattr(peer_suites, "RECORD", tmp_path / "record.json")
+    first, second = list(SUITES)[:2]
+    for key, passed in ((second, 1), (f"{first}, GPU", 2), (first, 3), (f"{first}, GPU", 4)):
+        peer_suites.record(key, {"passed": passed})
+    found = json.loads((tmp_path / "record.json").read_text())
+    assert [(key, row["passed"]) for key, row in found.items()] == [
+        (first, 3),
+        (f"{first}, GPU", 4),
+        (second, 1),
+    ]

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from gdn import Runtime, images
+from gdn import Runtime, images, rule
 from gdn.rule import gated_delta_rule
 
 H, HV, DK, DV = 2, 4, 16, 24
@@ -145,6 +145,27 @@ def test_strided_arrays(runtime, per_channel):
         found = gated_delta_rule(**apart, initial_state=strided(states), runtime=runtime)
         for a, b in zip(found, whole, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_states_of_a_token_are_read_where_they_are(runtime, monkeypatch):
+    """A state is copied only where no kernel takes it as it is: another type, or strides."""
+    copies = []
+    pool = rule._RuleCall._pool
+    monkeypatch.setattr(
+        rule._RuleCall, "_pool", lambda self, *sizes: copies.append(1) or pool(self, *sizes)
+    )
+    rng = np.random.default_rng(11)
+    given = draw(rng, 2, 1)
+    states = rng.standard_normal((2, HV, DV, DK)).astype(np.float32)
+    rows = np.concatenate([states, np.full_like(states, np.nan)], axis=3)[..., :DK]
+    want = gated_delta_rule(**given, initial_state=states, runtime=runtime)
+    found = gated_delta_rule(**given, initial_state=rows, runtime=runtime)
+    assert not copies
+    for other in (states.astype(np.float64), strided(states)):
+        found += gated_delta_rule(**given, initial_state=other, runtime=runtime)
+    assert len(copies) == 2
+    for i, array in enumerate(found):
+        assert error_of(array, want[i % 2]) < 1e-6
 
 
 def test_scale(runtime):

@@ -56,7 +56,12 @@ def test_skipped_sequences(runtime):
     given["v"][:5] = np.nan
     slots = np.array([0, 3, 2**32 + 4, 5])
     want, after = rule_cases.expected(given, states, STARTS, [-1, 3, -1, 5])
-    places = {"states": states, "slots": slots, "cu_seqlens": STARTS.astype(np.int64)}
+    places = {"states": states.copy(), "slots": slots, "cu_seqlens": STARTS.astype(np.int64)}
+    kept = np.full((TOKENS, *given["v"].shape[1:]), 7, np.float32)
+    options = {"null_slot": 0, "zero_skipped": False, "out": kept}
+    delta_prefill(**ready(given), **places, **options, runtime=runtime)
+    assert (kept[:75] == 7).all() and (kept[76:] == 7).all() and error_of(kept[75], want[75]) < 2e-5
+    places["states"] = states
     out = delta_prefill(**ready(given), **places, null_slot=0, runtime=runtime)
     assert not out[:75].any() and out[75].all()
     assert error_of(out, want) < 2e-5 and error_of(states, after) < 2e-5

@@ -117,6 +117,12 @@ def test_skipped_sequences_are_zeros(runtime):
     want, after = expected(given, before, [-1, 3, -1, -1], [-1, 3, -1, -1])
     assert not out[[0, 2, 3]].any()
     assert error_of(out, want) < 1e-5 and error_of(states, after) < 1e-5
+    # What the caller has in their rows may stay.
+    kept = np.full_like(out, 7)
+    places = {"slots": slots, "null_slot": 0, "zero_skipped": False, "out": kept}
+    gated_delta_step(**given, states=before.copy(), **places, runtime=runtime)
+    assert (kept[[0, 2, 3]] == 7).all()
+    np.testing.assert_array_equal(kept[1], out[1])
     # Without a null slot 0 is one like others.
     states = before.copy()
     out = gated_delta_step(**given, states=states, slots=slots, runtime=runtime)

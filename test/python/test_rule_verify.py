@@ -57,6 +57,11 @@ def test_states_in_a_buffer(runtime, l2norm):
     gated_delta_verify(**given, states=states, **places, out=out, l2norm=l2norm, runtime=runtime)
     assert not out[5:].any()
     assert error_of(out, want) < 1e-5 and error_of(buffer, kept) < 1e-5
+    rows = np.full_like(out, 7)
+    options = {"out": rows, "l2norm": l2norm, "zero_skipped": False}
+    gated_delta_verify(**given, states=states, **places, **options, runtime=runtime)
+    np.testing.assert_array_equal(rows[:5], out[:5])
+    assert (rows[5:] == 7).all()
     np.testing.assert_array_equal(states, before)
 
 
@@ -65,13 +70,19 @@ def test_states_in_slots(runtime):
     rng = np.random.default_rng(2)
     given, states = draw(rng, TOKENS), pool(rng)
     table = 1 + np.arange(4 * STEPS).reshape(4, STEPS)
-    accepted = np.array([3, 1, STEPS + 1, 2])
+    accepted, before = np.array([3, 1, STEPS + 1, 2]), states.copy()
     first = np.array([table[0, 2], table[1, 0], -1, table[3, 1]])
     want, after = expected(given, states, first, states, table)
     places = {"token_slots": table, "num_accepted": accepted, "cu_seqlens": STARTS}
     out = gated_delta_verify_in_slots(**given, states=states, **places, runtime=runtime)
     assert not out[4].any()
     assert error_of(out, want) < 1e-5 and error_of(states, after) < 1e-5
+    rows = np.full_like(out, 7)
+    options = {"out": rows, "zero_skipped": False}
+    gated_delta_verify_in_slots(**given, states=before, **places, **options, runtime=runtime)
+    live = np.isin(np.arange(TOKENS), np.flatnonzero(out.any((1, 2))))
+    np.testing.assert_array_equal(rows[live], out[live])
+    assert (rows[~live] == 7).all() and not live[4] and live[0]
 
 
 def test_null_slot(runtime):

@@ -9,7 +9,8 @@ import swapped, and counts.
 
 Needs PyTorch, pytest and gdn, on a device without a network too once the folder is there. On a CPU
 the suites' name of the device is replaced. --every runs each nth case of a test, which is for slow
-machines and said in the record. --record puts the counts into docs/generated/peer-suites.json.
+machines and said in the record. --record puts the counts into docs/generated/peer-suites.json,
+those of a GPU beside those of a CPU.
 Ends with 0 if nothing failed.
 """
 
@@ -56,6 +57,7 @@ def main() -> int:
     running.add_argument("--only", default="", help="suites with this in their names")
     running.add_argument("--every", type=int, default=1)
     running.add_argument("--record", action="store_true")
+    running.add_argument("--commit", help="that the sources are of, where no git is")
     asked = parser.parse_args()
     try:
         if asked.command == "take":
@@ -70,10 +72,14 @@ def main() -> int:
     except FetchError as error:
         print(error)
         return 1
-    return run_all(asked.folder, asked.device, asked.only, asked.every, asked.record)
+    facts = where(asked.device) | {"every": asked.every}
+    if asked.commit:
+        facts["commit"] = asked.commit
+    return run_all(asked.folder, asked.device, asked.only, facts, asked.record)
 
 
-def run_all(folder: Path, device: str, only: str, every: int, is_recorded: bool) -> int:
+def run_all(folder: Path, device: str, only: str, facts: dict, is_recorded: bool) -> int:
+    """`facts` are of the run: the device, the day, the commit, and which cases."""
     failed = 0
     for name, suite in SUITES.items():
         there = (folder / suite.source).is_dir()
@@ -83,7 +89,7 @@ def run_all(folder: Path, device: str, only: str, every: int, is_recorded: bool)
             print(f"{name}: expected {folder / suite.source}, found nothing")
             failed += 1
             continue
-        found = run(name, suite, folder.resolve(), device, every)
+        found = facts | run(name, suite, folder.resolve(), device, facts["every"])
         failures = found.pop("failures")
         for test, text in failures.items():
             print(f"FAILED {test}\n{text}")
@@ -92,7 +98,7 @@ def run_all(folder: Path, device: str, only: str, every: int, is_recorded: bool)
         print(f"{name}: {counts}, {refused} not expressible", flush=True)
         failed += found["failed"]
         if is_recorded:
-            record(name, found)
+            record(name if device == "cpu" else f"{name}, {found['device']}", found)
     return 1 if failed else 0
 
 
@@ -123,8 +129,7 @@ def run(name: str, suite: Suite, folder: Path, device: str, every: int) -> dict:
     if done.returncode not in (0, 1):
         found["failures"]["pytest"] = done.stdout[-2000:]
         found["failed"] += 1
-    facts = {"version": SOURCES[suite.source].version, **where(device), "every": every}
-    return facts | found
+    return {"version": SOURCES[suite.source].version} | found
 
 
 def prepare(suite: Suite, source: Path, scratch: Path, device: str) -> list[Path]:
@@ -155,10 +160,12 @@ def where(device: str) -> dict[str, str]:
 
 
 def record(name: str, found: dict) -> None:
-    """The counts of a suite in the record, whose other suites stay."""
+    """The counts of a suite on a device in the record, whose others stay, in the order of the
+    suites."""
     known = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     known[name] = found
-    known = {suite: known[suite] for suite in SUITES if suite in known}
+    order = [next(i for i, suite in enumerate(SUITES) if key.startswith(suite)) for key in known]
+    known = dict(item for _, item in sorted(zip(order, known.items(), strict=True)))
     RECORD.write_text(json.dumps(known, indent=1) + "\n")
 
 

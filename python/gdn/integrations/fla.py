@@ -22,7 +22,7 @@ from fla import backends
 from ..kernel_calls import find_refusal
 from ..ops import chunk_gated_delta_rule
 from ..ops.arguments import refusal_of
-from ..rule_kernels import kind_of
+from ..rule_kernels import kind_of, unit_of
 
 
 class GdnBackend(backends.BaseBackend):
@@ -51,16 +51,17 @@ class GdnBackend(backends.BaseBackend):
             return False, "strengths may be above 1"
         if q.shape[1] < 2 and given.get("cu_seqlens") is None:
             return False, "gdn has no faster kernel for steps of one token"
+        device = q.device.type, q.device.index or 0
         kind = kind_of(
             q.shape[-1],
             v.shape[-1],
+            unit=unit_of("prefill", device),
             doubled_beta=bool(given.get("allow_neg_eigval")),
             l2norm=bool(given.get("use_qk_l2norm_in_kernel")),
             io=str(v.dtype).removeprefix("torch."),
         )
         if kind.doubled_beta and q.is_cuda:
             return False, "gdn goes token by token on GPUs where strengths may be above 1"
-        device = q.device.type, q.device.index or 0
         reason = find_refusal(kind, device)
         return reason is None, reason
 

@@ -17,7 +17,7 @@ import torch
 from ..kernel_calls import find_refusal
 from ..ops import chunk_gated_delta_rule
 from ..ops.step import delta_step
-from ..rule_kernels import UNIT, kind_of
+from ..rule_kernels import UNIT, kind_of, unit_of
 
 logger = logging.getLogger("gdn.integrations.transformers")
 
@@ -77,14 +77,16 @@ def _refusal(query, key, value, g, beta, options, doubled: bool) -> str | None:
         return f"q, k and v have the types {query.dtype}, {key.dtype} and {value.dtype}"
     if query.shape[1] == 0:
         return "there are no tokens"
+    device = query.device.type, query.device.index or 0
     kind = kind_of(
         query.shape[-1],
         value.shape[-1],
+        unit=unit_of("prefill", device),
         doubled_beta=doubled,
         l2norm=bool(options.get("use_qk_l2norm_in_kernel")),
         io=str(value.dtype).removeprefix("torch."),
     )
-    return find_refusal(kind, (query.device.type, query.device.index or 0))
+    return find_refusal(kind, device)
 
 
 def _chunk(

@@ -32,7 +32,10 @@ class Setup:
             return
         norm = getattr(layer, self.family.norm)
         gate = getattr(norm, "activation", None)
-        self._facts = (getattr(norm, "variance_epsilon", None), "silu" if gate in _SILU else gate)
+        epsilon = getattr(norm, "variance_epsilon", None)
+        # As text: of a number that two layers have differently torch.compile makes a variable.
+        self._epsilon = None if epsilon is None else repr(float(epsilon))
+        self._gate = "silu" if gate in _SILU else gate
         self._doubled = bool(getattr(layer, "allow_neg_eigval", False))
         self.sizes: Sizes = sizes_of(self.family, layer)
         self.channels = layer.conv1d.weight.shape[0]
@@ -41,23 +44,29 @@ class Setup:
             self.refusal = "the convolution has a bias"
         elif layer.activation not in _SILU:
             self.refusal = f"the convolution has the activation {layer.activation}"
-        elif None in self._facts:
+        elif None in (self._epsilon, self._gate):
             self.refusal = f"{type(norm).__name__} does not say its epsilon and its activation"
 
     def kind(self, io: torch.dtype) -> LayerKind:
+        if torch.compiler.is_compiling():
+            return self._kind(io)
         if io not in self._kinds:
-            _, key_dim, value_dim, width = self.sizes
-            self._kinds[io] = LayerKind(
-                self.family.layout,
-                key_dim,
-                value_dim,
-                width,
-                *self._facts,
-                io=str(io).removeprefix("torch."),
-                per_channel=self.family.per_channel,
-                doubled_beta=self._doubled,
-            )
+            self._kinds[io] = self._kind(io)
         return self._kinds[io]
+
+    def _kind(self, io: torch.dtype) -> LayerKind:
+        _, key_dim, value_dim, width = self.sizes
+        return LayerKind(
+            self.family.layout,
+            key_dim,
+            value_dim,
+            width,
+            float(self._epsilon),
+            self._gate,
+            io=str(io).removeprefix("torch."),
+            per_channel=self.family.per_channel,
+            doubled_beta=self._doubled,
+        )
 
     def state_shape(self, rows: int) -> StateShape:
         heads, key_dim, value_dim, width = self.sizes

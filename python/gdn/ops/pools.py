@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arrays of heads and states as kernels take them: sizes of heads are multiples of 8, and the last
-dimension is contiguous."""
+"""Arrays of heads and states as kernels take them: sizes of heads are multiples of 8 or 16, and the
+last dimension is contiguous."""
 
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from ..rule_kernels import UNIT
+from ..rule_kernels import unit_of
 
 
 def on_pools(
+    entry: str,
     run: Callable[..., object],
     q: Tensor,
     k: Tensor,
@@ -20,13 +21,15 @@ def on_pools(
     scale: float | None,
 ) -> None:
     """run(q, k, v, pools, out, scale), which changes the first of pools [P, HV, V, K] and out
-    [T, HV, V] in place. Arrays that no kernel takes are copied, whole pools too, and back."""
+    [T, HV, V] in place. Arrays that no kernel of the entry takes are copied, whole pools too, and
+    back."""
     key_dim, value_dim = q.shape[-1], v.shape[-1]
-    fits = not (key_dim % UNIT or value_dim % UNIT)
+    unit = unit_of(entry, (q.device.type, q.device.index or 0))
+    fits = not (key_dim % unit or value_dim % unit)
     if fits and all(pool.stride(-1) == 1 for pool in pools) and out.stride(-1) == 1:
         run(q, k, v, pools, out, scale)
         return
-    more_keys, more_values = -key_dim % UNIT, -value_dim % UNIT
+    more_keys, more_values = -key_dim % unit, -value_dim % unit
     pad = torch.nn.functional.pad
     copies = [pad(pool, (0, more_keys, 0, more_values)).contiguous() for pool in pools]
     wide = pad(out, (0, more_values)).contiguous()

@@ -51,7 +51,7 @@ def delta_prefill(
             allow_neg_eigval=allow_neg_eigval,
         )
 
-    on_pools(run, q, k, v, [states], out, scale)
+    on_pools("prefill", run, q, k, v, [states], out, scale)
 
 
 @torch.library.custom_op("gdn::gated_delta_prefill", mutates_args=("states", "out"))
@@ -91,4 +91,4 @@ def gated_delta_prefill(
             l2norm=l2norm,
         )
 
-    on_pools(run, q, k, v, [states], out, scale)
+    on_pools("prefill", run, q, k, v, [states], out, scale)

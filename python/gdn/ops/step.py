@@ -46,7 +46,7 @@ def gated_delta_step(
             null_slot=null_slot,
         )
 
-    on_pools(run, q, k, v, [states], out, scale)
+    on_pools("decode", run, q, k, v, [states], out, scale)
 
 
 @torch.library.custom_op("gdn::delta_step", mutates_args=("states", "out"))

@@ -36,7 +36,7 @@ def gated_delta_verify(
         options = {"out": out, "scale": scale, "l2norm": l2norm, "null_slot": null_slot}
         verify(q, k, v, *gates, read, slots, cu_seqlens, kept, token_slots, **options)
 
-    on_pools(run, q, k, v, [token_states, states], out, scale)
+    on_pools("verify", run, q, k, v, [token_states, states], out, scale)
 
 
 @torch.library.custom_op("gdn::gated_delta_verify_in_slots", mutates_args=("states", "out"))
@@ -64,4 +64,4 @@ def gated_delta_verify_in_slots(
         options = {"out": out, "scale": scale, "l2norm": l2norm, "null_slot": null_slot}
         verify_in_slots(q, k, v, *gates, pools[0], token_slots, num_accepted, cu_seqlens, **options)
 
-    on_pools(run, q, k, v, [states], out, scale)
+    on_pools("verify", run, q, k, v, [states], out, scale)

@@ -14,7 +14,7 @@ from sglang.srt.layers.attention.linear.kernels.kernel_backend import LinearAttn
 
 from ...kernel_calls import find_refusal
 from ...rule_entry import layout_of
-from ...rule_kernels import UNIT, kind_of
+from ...rule_kernels import kind_of, unit_of
 from ...rule_pool import delta_prefill
 from ...rule_step import gated_delta_step
 from ...rule_verify import gated_delta_verify
@@ -41,7 +41,7 @@ class GdnKernel(LinearAttnKernelBase):
         self, q, k, v, a, b, *, A_log, dt_bias, ssm_states, cache_indices, query_start_loc, **kwargs
     ) -> torch.Tensor:
         """A token of each sequence: q and k [1, N, H, K], v [1, N, HV, V], a and b [N, HV]."""
-        reason = _refusal((q, k, v), ssm_states, layout=_layout(v, a, b))
+        reason = _refusal("decode", (q, k, v), ssm_states, layout=_layout(v, a, b))
         if reason is not None:
             return self._own("decode", reason)(
                 q,
@@ -88,7 +88,7 @@ class GdnKernel(LinearAttnKernelBase):
         """The same of mixed_qkv [N, 2 H K + HV V], where q, k and v are views. Returns
         [1, N, HV, V]."""
         q, k, v = _parts(mixed_qkv, num_v_heads, head_v_dim, ssm_states.shape[-1])
-        reason = _refusal((q, k, v), ssm_states, layout=_layout(v, a, b))
+        reason = _refusal("decode", (q, k, v), ssm_states, layout=_layout(v, a, b))
         if any(value is not None for name, value in kwargs.items() if name.startswith("replayssm")):
             reason = "states are buffered (--enable-linear-replayssm)"
         if reason is not None:
@@ -142,7 +142,7 @@ class GdnKernel(LinearAttnKernelBase):
         chunks. `track_state` [N, HV, V, K] gets the state of sequence n before its chunk
         track_chunk_idx[n] of 64 tokens."""
         is_tracked = track_state is not None
-        reason = _refusal((q, k, v), ssm_states, layout="ready", checkpoints=is_tracked)
+        reason = _refusal("prefill", (q, k, v), ssm_states, layout="ready", checkpoints=is_tracked)
         if not inplace_update:
             reason = "states must not change (multi-item scoring)"
         if reason is not None:
@@ -196,7 +196,7 @@ class GdnKernel(LinearAttnKernelBase):
         The state after token t of sequence n goes to
         `intermediate_states_buffer[intermediate_state_indices[n], t]`; ssm_states are only read.
         With `stable_rows` the indices are others in each step."""
-        reason = _refusal((q, k, v), ssm_states, layout=_layout(v, a, b), verify="buffer")
+        reason = _refusal("verify", (q, k, v), ssm_states, layout=_layout(v, a, b), verify="buffer")
         if retrieve_parent_token is not None:
             reason = "drafts are trees"
         elif not intermediate_states_buffer.is_contiguous():
@@ -272,13 +272,16 @@ def _layout(v: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> str:
     return layout_of(_name(v), _name(a), _name(b))
 
 
-def _refusal(inputs, states: torch.Tensor, **form) -> str | None:
-    """Why gdn has no kernel, or None where it has one. `form` are arguments of kind_of."""
+def _refusal(entry: str, inputs, states: torch.Tensor, **form) -> str | None:
+    """Why gdn has no kernel of an entry, or None where it has one. `form` are arguments of
+    kind_of."""
     q, k, v = inputs
     if not q.dtype == k.dtype == v.dtype:
         return f"q, k and v are of types {q.dtype}, {k.dtype} and {v.dtype}"
     sizes = states.shape[-1], states.shape[-2]
-    if any(size % UNIT for size in sizes):
-        return f"heads of {sizes[0]} x {sizes[1]} are no multiples of {UNIT}"
+    device = v.device.type, v.device.index or 0
+    unit = unit_of(entry, device)
+    if any(size % unit for size in sizes):
+        return f"heads of {sizes[0]} x {sizes[1]} are no multiples of {unit}"
     kind = kind_of(*sizes, io=_name(v), state=_name(states), l2norm=True, **form)
-    return find_refusal(kind, (v.device.type, v.device.index or 0))
+    return find_refusal(kind, device)
