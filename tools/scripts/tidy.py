@@ -3,7 +3,8 @@
 
 A change is what differs from the default branch of origin; on that branch
 itself, the last commit. A changed header has its own .cpp checked, which sees
-it through the header filter.
+it through the header filter. With --all, files that were clean before with the same contents are
+not looked at again, on this machine.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+import run_once
+from tidy_once import CleanFiles
 
 ROOT = Path(__file__).resolve().parents[2]
 LLVM_BIN = Path(f"/usr/lib/llvm-{(ROOT / 'LLVM_VERSION').read_text().strip()}/bin")
@@ -85,6 +89,14 @@ def main() -> int:
     if not files:
         print("clang-tidy: no C++ file changed")
         return 0
+    clean = None
+    if options.all and (images := run_once.image_cache(options.build_dir)):
+        clean = CleanFiles(images / "tidy", database, LLVM_BIN)
+        count = len(files)
+        files = [f for f in files if not clean.are_clean(f)]
+        print(f"clang-tidy: {count - len(files)} files of {count} were clean before")
+        if not files:
+            return 0
     print(f"clang-tidy: {len(files)} files", flush=True)
     command = [
         str(LLVM_BIN / "run-clang-tidy"),
@@ -101,6 +113,11 @@ def main() -> int:
         findings = sorted({line.removeprefix(f"{ROOT}/") for line in found})
         print("\n".join(findings) or done.stdout[-4000:] + done.stderr[-4000:])
         print(f"clang-tidy: {len(findings)} findings")
+        named = {ROOT / line.partition(":")[0] for line in findings}
+        # A finding in a header may be of any file.
+        files = [f for f in files if f not in named] if findings and named <= set(files) else []
+    if clean:
+        clean.keep(files)
     return done.returncode
 
 

@@ -6,6 +6,8 @@
 // segments writes it, from the last tokens of the sequence.
 #include "Recurrence/ConvSegments.h"
 
+#include "Program/TokenOps.h"
+
 #include "gdn/Dialect/Tile/IR/Tile.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
