@@ -164,7 +164,8 @@ static void readKimi(ConfigReader &reader, ModelConfig &config) {
   readKdaLayers(linear, config);
   refuse(linear, "gate_lower_bound");
   refuseFlag(linear, "safe_gate", false);
-  refuseFlag(linear, "allow_neg_eigval", false);
+  config.doubleBeta =
+      linear.has("allow_neg_eigval") && linear.boolean("allow_neg_eigval");
   reader.take(linear);
   refuse(reader, "linear_lower_bound");
   refuse(reader, "kda_lower_bound");

@@ -340,7 +340,8 @@ def _read_kimi(reader: _Reader, fields: dict) -> None:
     fields["num_gdn_layers"] = _count_kda_layers(linear, fields["num_layers"])
     _refuse(linear, "gate_lower_bound")
     _refuse_flag(linear, "safe_gate", False)
-    _refuse_flag(linear, "allow_neg_eigval", False)
+    if linear.has("allow_neg_eigval"):
+        fields["doubled_beta"] = linear.boolean("allow_neg_eigval")
     reader.take(linear)
     _refuse(reader, "linear_lower_bound")
     _refuse(reader, "kda_lower_bound")

@@ -58,16 +58,13 @@ class RuleKind(NamedTuple):
         layer has."""
         common = {"num_hidden_layers": 1, "hidden_size": 1024, "rms_norm_eps": 1e-6}
         if self.per_channel:
-            if self.doubled_beta:
-                raise ValueError(
-                    "allow_neg_eigval: expected false with a decay of each channel, got true"
-                )
             if self.key_dim != self.value_dim:
                 raise ValueError(
                     f"v: expected heads of {self.key_dim}, those of q, with a decay of each"
                     f" channel, got {self.value_dim}"
                 )
             heads = {"num_heads": 2, "head_dim": self.key_dim, "short_conv_kernel_size": 4}
+            heads["allow_neg_eigval"] = self.doubled_beta
             return common | {"model_type": "kimi_linear", "linear_attn_config": heads}
         sizes = {
             "linear_num_key_heads": 2,

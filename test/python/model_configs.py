@@ -92,6 +92,7 @@ UNUSUAL = [
     OLMO | {"linear_allow_neg_eigval": False, "linear_use_gate": True, "rms_norm_eps": 7.0},
     kimi(gate_lower_bound=None, safe_gate=False),
     kimi(kda_layers=[0, 1, 2], full_attn_layers=[3]),
+    kimi(allow_neg_eigval=True),
 ]
 MISTAKES = [
     {},
@@ -125,7 +126,7 @@ MISTAKES = [
     KIMI | {"kda_lower_bound": -5},
     kimi(gate_lower_bound=-5.0),
     kimi(safe_gate=True),
-    kimi(allow_neg_eigval=True),
+    kimi(allow_neg_eigval=1),
     *(kimi(kda_layers=value) for value in ([], [1, 1], [9], ["a"], {})),
     kimi(kda_layers=[1, 2], full_attn_layers=[4]),
 ]

@@ -50,10 +50,6 @@ SUITES = {
         (
             (r"test_(chunk|flash_kda|naive|gate|triton_ascend)", "another function: chunks of KDA"),
             (r"vllm_decode", INTERNAL + "arguments of FLA's kernel"),
-            (
-                r"sigmoid_in_kernel.*allow_neg_eigvalTrue",
-                "no kernel yet: strengths above 1 with a decay of each channel",
-            ),
         ),
     ),
     "FLA gated norm": Suite(
