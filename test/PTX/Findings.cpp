@@ -10,7 +10,7 @@
 using namespace ptx;
 
 /// The instruction in a line, or null.
-static const Instruction *find(const Kernel &kernel, int line) {
+static const Instruction *instructionAt(const Kernel &kernel, int line) {
   for (const Instruction &instruction : kernel.code)
     if (instruction.line == line)
       return &instruction;
@@ -18,7 +18,7 @@ static const Instruction *find(const Kernel &kernel, int line) {
 }
 
 static std::string atLine(const Kernel &kernel, int line) {
-  const Instruction *instruction = find(kernel, line);
+  const Instruction *instruction = instructionAt(kernel, line);
   return instruction ? describe(kernel, *instruction)
                      : "PTX line " + std::to_string(line);
 }
@@ -26,7 +26,7 @@ static std::string atLine(const Kernel &kernel, int line) {
 /// A field of JSON with the op that a line comes from, if that is known.
 static std::string originField(const char *name, const Kernel &kernel,
                                int line) {
-  const Instruction *instruction = find(kernel, line);
+  const Instruction *instruction = instructionAt(kernel, line);
   std::string origin = instruction ? nameOrigin(kernel, *instruction) : "";
   return origin.empty() ? ""
                         : std::string(", \"") + name + "\": \"" + origin + "\"";
@@ -192,7 +192,7 @@ std::string Findings::json(const Kernel &kernel) const {
   std::ostringstream out;
   for (const auto &[key, text] : all) {
     auto [line, other, kind] = key;
-    // Kernels, opcodes, ops and the words here have nothing to escape.
+    // Kernels, opcodes, origins and the words here have nothing to escape.
     out << "{\"kernel\": \"" << kernel.name << "\", \"line\": " << line
         << ", \"other\": " << other << ", \"kind\": \"" << kKinds[kind] << "\""
         << originField("origin", kernel, line)

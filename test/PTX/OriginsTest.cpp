@@ -92,17 +92,22 @@ TEST_F(Origins, WithoutTheFile) {
             (Names{"", "a b.mlir:2", "a b.mlir:2", "a b.mlir:3", ""}));
 }
 
+TEST_F(Origins, NeedAPath) {
+  EXPECT_THROW(readProgram(".file 1 .version 9.0"), Fault);
+  EXPECT_THROW(readProgram(".file 1"), Fault);
+}
+
 TEST_F(Origins, InFindings) {
   auto [text, json] = findingsOf(race(path));
   for (const char *part : {
-           "PTX line 18: ld.shared.u32, from gdn_gpu.load "
+           "PTX line 17: ld.shared.u32, from gdn_gpu.load "
            "(gdn_origins.mlir:3): a race with ",
-           "PTX line 16: st.shared.u32, from gdn_gpu.store "
+           "PTX line 15: st.shared.u32, from gdn_gpu.store "
            "(gdn_origins.mlir:2) (warp",
        })
     EXPECT_NE(text.find(part), std::string::npos) << text;
   for (const char *part :
-       {"\"line\": 18, \"other\": 16, \"kind\": \"reads_write\", "
+       {"\"line\": 17, \"other\": 15, \"kind\": \"reads_write\", "
         "\"origin\": \"gdn_gpu.load (gdn_origins.mlir:3)\", "
         "\"other_origin\": \"gdn_gpu.store (gdn_origins.mlir:2)\", \"text\": "})
     EXPECT_NE(json.find(part), std::string::npos) << json;

@@ -295,6 +295,8 @@ void Reader::readSymbol(const std::string &space) {
 /// .file 1 "/folder/name"
 void Reader::readFile() {
   int number = static_cast<int>(takeNumber());
+  if (token().text[0] != '"')
+    fail("expected a path, got " + token().text);
   const std::string &quoted = take().text;
   (*files_)[number] = quoted.substr(1, quoted.size() - 2);
 }

@@ -145,7 +145,7 @@ static FailureOr<std::string> compile(ModuleOp source, const CommandLine &line,
   if (line.lineInfo) {
     SmallString<128> stem(line.output);
     // Programs that read the code run elsewhere.
-    llvm::sys::fs::make_absolute(stem);
+    (void)llvm::sys::fs::make_absolute(stem);
     options.gpu.pipeline.lineInfo = stem.str().str();
   }
   if (line.emit == Emit::gdn)

@@ -19,7 +19,8 @@ struct GpuPipelineOptions {
   bool everyThreadArrives = false;
   /// Unless this is empty, the gdn_gpu programs go to the file
   /// `<lineInfo>.<target>.gpu.mlir`, and each instruction has the location of
-  /// its op in there (`.loc` in PTX).
+  /// its op in there (`.loc` in PTX). Not with a cache of compilations: what is
+  /// found there comes without the file.
   std::string lineInfo;
 };
 
