@@ -48,10 +48,18 @@ void Normalizer::addName(llvm::StringRef name) {
   }
 }
 
+/// Locations of instructions, and labels that only debug information needs.
+static bool isDebug(llvm::StringRef line) {
+  for (const char *begin : {".file", ".loc", ".section", "$L__func_begin",
+                            "$L__func_end", "$L__tmp"})
+    if (line.starts_with(begin))
+      return true;
+  return false;
+}
+
 void Normalizer::add(llvm::StringRef line) {
   line = line.split("//").first.trim();
-  if (line.empty() || line.starts_with(".version") ||
-      line.starts_with(".file") || line.starts_with(".loc"))
+  if (line.empty() || line.starts_with(".version") || isDebug(line))
     return;
   bool wasSpace = false;
   for (size_t at = 0; at < line.size();) {

@@ -98,6 +98,8 @@ llvm::Expected<Cubin> Ptxas::assemble(llvm::StringRef ptx,
   llvm::SmallVector<std::string> options = {
       "-v", "-O3", ("-arch=" + target.getName()).str(), "--split-compile",
       "2"}; // kernels side by side: the same code, sooner
+  if (ptx.contains("\t.loc\t"))
+    options.push_back("-lineinfo");
   ContentKey key("cubin");
   key.add(getIdentity()).add(llvm::join(options, " ")).add(ptx);
   ContentKey keyOfSaid("ptxas output");

@@ -313,7 +313,7 @@ EXPORT Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
                     ptx::runKernel(*launch, state().memory);
                     return 0;
                   } catch (const ptx::Findings &findings) {
-                    append(findings.json(launch->kernel->name));
+                    append(findings.json(*launch->kernel));
                     return report(findings.what());
                   } catch (const ptx::Fault &fault) {
                     return report(fault.what());

@@ -9,13 +9,27 @@
 
 using namespace ptx;
 
-/// "PTX line 12: st.shared.b32"
-static std::string atLine(const Kernel &kernel, int line) {
-  std::string text = "PTX line " + std::to_string(line);
+/// The instruction in a line, or null.
+static const Instruction *instructionAt(const Kernel &kernel, int line) {
   for (const Instruction &instruction : kernel.code)
     if (instruction.line == line)
-      return text + ": " + instruction.opcode;
-  return text;
+      return &instruction;
+  return nullptr;
+}
+
+static std::string atLine(const Kernel &kernel, int line) {
+  const Instruction *instruction = instructionAt(kernel, line);
+  return instruction ? describe(kernel, *instruction)
+                     : "PTX line " + std::to_string(line);
+}
+
+/// A field of JSON with the op that a line comes from, if that is known.
+static std::string originField(const char *name, const Kernel &kernel,
+                               int line) {
+  const Instruction *instruction = instructionAt(kernel, line);
+  std::string origin = instruction ? nameOrigin(kernel, *instruction) : "";
+  return origin.empty() ? ""
+                        : std::string(", \"") + name + "\": \"" + origin + "\"";
 }
 
 /// The warp that an agent is, or works for.
@@ -171,17 +185,19 @@ void Cluster::reportVisits() {
     }
 }
 
-std::string Findings::json(const std::string &kernel) const {
+std::string Findings::json(const Kernel &kernel) const {
   static constexpr const char *kKinds[] = {
       "",          "reads_write", "writes_write", "writes_read",
       "unwritten", "barrier",     "sums",         "ends_early"};
   std::ostringstream out;
   for (const auto &[key, text] : all) {
     auto [line, other, kind] = key;
-    // Kernels, opcodes and the words here have nothing to escape.
-    out << "{\"kernel\": \"" << kernel << "\", \"line\": " << line
-        << ", \"other\": " << other << ", \"kind\": \"" << kKinds[kind]
-        << "\", \"text\": \"" << text << "\"}\n";
+    // Kernels, opcodes, origins and the words here have nothing to escape.
+    out << "{\"kernel\": \"" << kernel.name << "\", \"line\": " << line
+        << ", \"other\": " << other << ", \"kind\": \"" << kKinds[kind] << "\""
+        << originField("origin", kernel, line)
+        << originField("other_origin", kernel, other) << ", \"text\": \""
+        << text << "\"}\n";
   }
   return out.str();
 }

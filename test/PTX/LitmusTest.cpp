@@ -398,7 +398,9 @@ TEST_P(Litmuses, AreTold) {
 
 TEST(Findings, AsJson) {
   Findings found("", {{{12, 7, Conflict::readsWrite}, "what is said"}});
-  EXPECT_EQ(found.json("test"),
+  Kernel kernel;
+  kernel.name = "test";
+  EXPECT_EQ(found.json(kernel),
             R"({"kernel": "test", "line": 12, "other": 7, )"
             R"("kind": "reads_write", "text": "what is said"})"
             "\n");

@@ -16,8 +16,7 @@ std::string ptx::describe(const Warp &warp, const Kernel &kernel, int place) {
   text << kernel.name << ": block " << warp.block->id[0] << ", warp "
        << warp.index << ", ";
   if (place < static_cast<int>(kernel.code.size()))
-    text << "PTX line " << kernel.code[static_cast<size_t>(place)].line << ": "
-         << kernel.code[static_cast<size_t>(place)].opcode;
+    text << describe(kernel, kernel.code[static_cast<size_t>(place)]);
   else
     text << "the end";
   return text.str();

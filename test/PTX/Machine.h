@@ -270,7 +270,7 @@ struct Findings : Fault {
   Findings(const std::string &text, All all)
       : Fault(text), all(std::move(all)) {}
   /// Each as an object of JSON in a line of its own.
-  std::string json(const std::string &kernel) const;
+  std::string json(const Kernel &kernel) const;
   All all;
 };
 

@@ -61,6 +61,8 @@ private:
   void readBody();
   void readRegisters();
   void readSymbol(const std::string &space);
+  void readFile();
+  void readOrigin();
   void readInstruction();
   void readOperand(Instruction &instruction, bool isBranch);
   Operand readPlace();
@@ -82,6 +84,8 @@ private:
   std::vector<Token> tokens_;
   size_t at_ = 0;
   std::unique_ptr<Program> program_ = std::make_unique<Program>();
+  std::shared_ptr<Files> files_ = std::make_shared<Files>();
+  Origin origin_;
   Kernel *kernel_ = nullptr;
   std::vector<Scope> scopes_;
   std::map<uint64_t, int> constants_;
@@ -111,6 +115,10 @@ std::unique_ptr<Program> Reader::read() {
         take();
     } else if (word.is(".extern") || word.is(".visible") || word.is(".weak")) {
       continue;
+    } else if (word.is(".file")) {
+      readFile();
+    } else if (word.is(".section")) { // debug information, and empty
+      skipTo("}");
     } else if (word.is(".entry")) {
       readKernel();
     } else if (word.is(".shared")) {
@@ -137,7 +145,9 @@ void Reader::readKernel() {
   program_->kernels.push_back(std::make_unique<Kernel>());
   kernel_ = program_->kernels.back().get();
   kernel_->name = take().text;
+  kernel_->files = files_;
   constants_.clear();
+  origin_ = {};
   openScope();
   static const std::pair<const char *, Special> kSpecials[] = {
       {"%tid.x", kTidX},
@@ -282,6 +292,24 @@ void Reader::readSymbol(const std::string &space) {
     defineShared(name, begin);
 }
 
+/// .file 1 "/folder/name"
+void Reader::readFile() {
+  int number = static_cast<int>(takeNumber());
+  if (token().text[0] != '"')
+    fail("expected a path, got " + token().text);
+  const std::string &quoted = take().text;
+  (*files_)[number] = quoted.substr(1, quoted.size() - 2);
+}
+
+/// .loc 1 12 5, and what may follow in the line.
+void Reader::readOrigin() {
+  int line = token().line;
+  origin_.file = static_cast<int>(takeNumber());
+  origin_.line = static_cast<int>(takeNumber());
+  while (token().line == line && token().kind != Token::end)
+    take();
+}
+
 void Reader::readBody() {
   for (size_t depth = 1; depth > 0;) {
     if (token().kind == Token::end)
@@ -300,9 +328,7 @@ void Reader::readBody() {
     } else if (accept(".pragma")) {
       skipTo(";");
     } else if (accept(".loc")) {
-      int line = token().line;
-      while (token().line == line)
-        take();
+      readOrigin();
     } else if (token().kind == Token::word && tokens_[at_ + 1].is(":")) {
       std::string name = take().text;
       take();
@@ -420,6 +446,7 @@ void Reader::readOperand(Instruction &instruction, bool isBranch) {
 void Reader::readInstruction() {
   Instruction instruction;
   instruction.line = token().line;
+  instruction.origin = origin_;
   if (accept("@")) {
     instruction.isGuardNegated = accept("!");
     instruction.guard = find(take().text);

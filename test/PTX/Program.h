@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -54,6 +55,12 @@ using Execute = Step (*)(Warp &, const Instruction &, Mask);
 /// Of an instruction that changes nothing here, such as a hint.
 inline Step nothing(Warp &, const Instruction &, Mask) { return Step::next; }
 
+/// What an instruction was made of, as .loc says: a file, by its number, and a
+/// line from 1; 0: nobody knows.
+struct Origin {
+  int file = 0, line = 0;
+};
+
 struct Instruction {
   Execute execute = nullptr;
   /// A predicate that a lane needs to take part, or -1.
@@ -74,7 +81,11 @@ struct Instruction {
   /// The line of the module's text, from 1, and the opcode.
   int line = 0;
   std::string opcode;
+  Origin origin;
 };
+
+/// Paths by the numbers that .file gives them.
+using Files = std::map<int, std::string>;
 
 struct Parameter {
   std::string name;
@@ -129,6 +140,8 @@ struct Kernel {
   size_t localBytes = 0;
   /// Threads that the kernel wants; 0: any.
   uint32_t requiredThreads = 0;
+  /// The module's.
+  std::shared_ptr<const Files> files;
 };
 
 struct Program {
@@ -146,6 +159,12 @@ constexpr int kSharedRankBit = 24;
 constexpr uint64_t kSharedWindow = uint64_t(0x7f01) << 48;
 constexpr uint64_t kLocalWindow = uint64_t(0x7f02) << 48;
 constexpr uint64_t kParameterWindow = uint64_t(0x7f03) << 48;
+
+/// "gdn_gpu.store (decode.gpu.mlir:12)", without the op if the file cannot be
+/// read; empty if nobody knows.
+std::string nameOrigin(const Kernel &kernel, const Instruction &instruction);
+/// "PTX line 12: st.shared.b32, from ", and that.
+std::string describe(const Kernel &kernel, const Instruction &instruction);
 
 /// Reads a module; throws a Fault that names the line.
 std::unique_ptr<Program> readProgram(const std::string &text);

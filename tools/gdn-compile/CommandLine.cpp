@@ -112,7 +112,7 @@ struct Options {
       "cache", cl::value_desc("folder"), cl::cat(outputs),
       cl::desc("Keep what is compiled in this folder, and take from there what "
                "was compiled before; several processes may share it. Not used "
-               "with options of MLIR and LLVM")};
+               "with --line-info and options of MLIR and LLVM")};
   cl::opt<int64_t> tokens{"tokens", cl::init(16), cl::cat(outputs),
                           cl::desc("Tokens per block of prefill's loop "
                                    "(default 16)")};
@@ -155,6 +155,11 @@ struct Options {
       "every-thread-arrives", cl::cat(outputs),
       cl::desc("For tools that look for races in kernels: at barriers between "
                "roles each thread arrives, not one for its warp")};
+  cl::opt<bool> lineInfo{
+      "line-info", cl::cat(outputs),
+      cl::desc("For debuggers and profilers: write the GPU programs (gdn_gpu) "
+               "to <output>.<target>.gpu.mlir, and name the line of its op at "
+               "each instruction (.loc in PTX). The code stays the same")};
 
   cl::opt<Engine> engine{
       "for", cl::cat(entries),
@@ -305,6 +310,7 @@ CommandLine Options::collect() {
   line.segments = segments;
   line.segmentsFrom = segmentsFrom;
   line.everyThreadArrives = everyThreadArrives;
+  line.lineInfo = lineInfo;
   line.io = io;
   line.state = state;
   auto given = [](const auto &option, auto &place) {
@@ -343,6 +349,9 @@ CommandLine Options::collect() {
     if (!isIn(inputs) && !isIn(outputs) && !isIn(entries))
       line.cache.clear();
   }
+  // What is taken from a cache comes without the programs.
+  if (lineInfo)
+    line.cache.clear();
   return line;
 }
 
@@ -376,6 +385,10 @@ static llvm::Error check(const CommandLine &line) {
         "got 1");
   if (line.output.empty())
     return llvm::createStringError("expects -o <file> for the image");
+  if (line.lineInfo && line.output == "-")
+    return llvm::createStringError(
+        "--line-info: expects -o <file>, beside which it writes the GPU "
+        "programs, but got the standard output");
   bool anyTargets = line.emit == Emit::image || line.emit == Emit::gdn ||
                     line.emit == Emit::report || line.emit == Emit::digest;
   if (!anyTargets && line.targets.size() != 1)

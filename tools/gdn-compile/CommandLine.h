@@ -51,6 +51,7 @@ struct CommandLine {
   int64_t segments = -1;
   int64_t segmentsFrom = -1;
   bool everyThreadArrives = false;
+  bool lineInfo = false;
 
   // The entries to generate: one variant for each io type and state type.
   // Empty lists mean what the model says.

@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Support/Timing.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
@@ -141,6 +142,12 @@ static FailureOr<std::string> compile(ModuleOp source, const CommandLine &line,
   options.gpu.needsAllEntries = line.needsAllEntries();
   options.gpu.cache = cache;
   options.gpu.pipeline.everyThreadArrives = line.everyThreadArrives;
+  if (line.lineInfo) {
+    SmallString<128> stem(line.output);
+    // Programs that read the code run elsewhere.
+    (void)llvm::sys::fs::make_absolute(stem);
+    options.gpu.pipeline.lineInfo = stem.str().str();
+  }
   if (line.emit == Emit::gdn)
     return print(source);
   if (line.emit == Emit::image) {

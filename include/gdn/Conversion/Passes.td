@@ -313,7 +313,7 @@ def ConvertGPUToNVVM : Pass<"convert-gdn-gpu-to-nvvm", "::mlir::ModuleOp"> {
     and arguments that are strided memrefs or indices, symbols first.
 
     **Leaves**: no gdn_gpu op; arith, math, memref views, scf, rank-1 vector,
-    llvm and nvvm ops.
+    llvm and nvvm ops, each with the location of the op that it was made of.
 
     **Numerics**: inside `gdn_gpu.map_rows`, a product that is only added or
     subtracted is fused with that operation. The sum over a row first adds the

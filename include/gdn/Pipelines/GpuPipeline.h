@@ -8,6 +8,8 @@
 
 #include "mlir/Pass/PassManager.h"
 
+#include <string>
+
 namespace gdn {
 
 /// Choices of the pipeline that a caller may change.
@@ -15,6 +17,11 @@ struct GpuPipelineOptions {
   /// At barriers of channels each thread arrives, not one for its warp; see
   /// convert-gdn-gpu-to-nvvm.
   bool everyThreadArrives = false;
+  /// Unless this is empty, the gdn_gpu programs go to the file
+  /// `<lineInfo>.<target>.gpu.mlir`, and each instruction has the location of
+  /// its op in there (`.loc` in PTX). Not with a cache of compilations: what is
+  /// found there comes without the file.
+  std::string lineInfo;
 };
 
 /// From gdn to gdn_gpu: the work of one block, for `target`.

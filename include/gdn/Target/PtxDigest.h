@@ -13,10 +13,10 @@ namespace gdn {
 
 /// The part of `ptx` that `kernel` is made of: the kernel itself, and all that
 /// is outside of kernels (the target, shared memory, device functions).
-/// Comments, blank lines, the version of PTX, debug directives and white space
-/// are left out; the kernel is called `kernel`, also in the names of its
-/// parameters and of its shared memory, and its labels are numbered from
-/// 0. Fails if `ptx` has no such kernel.
+/// Comments, blank lines, the version of PTX, debug directives and their
+/// labels, and white space are left out; the kernel is called `kernel`, also in
+/// the names of its parameters and of its shared memory, and its labels are
+/// numbered from 0. Fails if `ptx` has no such kernel.
 llvm::Expected<std::string> normalizePtx(llvm::StringRef ptx,
                                          llvm::StringRef kernel);
 

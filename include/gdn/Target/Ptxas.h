@@ -57,6 +57,7 @@ public:
   /// Assembles `ptx` for `target`. Fails with the lines that ptxas calls
   /// errors, after `seconds`, or when a kernel of the code has no report. With
   /// a cache, what this version made of the same PTX is taken from there.
+  /// Locations in the PTX (`.loc`) become ones of the code.
   llvm::Expected<Cubin> assemble(llvm::StringRef ptx, const TargetModel &target,
                                  const ContentCache *cache = nullptr,
                                  unsigned seconds = 300) const;

@@ -83,6 +83,11 @@ TEST(PtxDigest, NamesCommentsVersionsAndPlacesDoNotCount) {
   changed = replaced(changed, "$L__BB0_1", "$L__BB7_3");
   changed = replaced(changed, "  ", "\t");
   EXPECT_EQ(digest(changed, "decode_bf16"), before);
+  // Debug directives.
+  std::string lines =
+      replaced(module, "  ld.param", "$L__tmp0:\n  .loc 1 2 3\nld.param") +
+      ".section .debug_macinfo { }\n.file 1 \"a.mlir\"\n";
+  EXPECT_EQ(digest(lines), before);
   // The other kernel is not part of it.
   EXPECT_EQ(digest(replaced(module, "ret;", "bar.sync 0;\nret;")), before);
 }

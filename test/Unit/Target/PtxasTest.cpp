@@ -100,13 +100,14 @@ protected:
     (void)llvm::sys::fs::setPermissions(file.getPath(), llvm::sys::fs::all_all);
     return file.getPath();
   }
-  std::string assemble(llvm::StringRef body, unsigned seconds = 20) {
+  std::string assemble(llvm::StringRef body, unsigned seconds = 20,
+                       llvm::StringRef ptx = "// nothing") {
     llvm::Expected<Ptxas> ptxas =
         Ptxas::open(write("release 13.0, V13.0.88", body));
     if (!ptxas)
       return errorOf(ptxas.takeError());
     llvm::Expected<Cubin> cubin =
-        ptxas->assemble("// nothing", llvm::cantFail(TargetModel::get("sm_80")),
+        ptxas->assemble(ptx, llvm::cantFail(TargetModel::get("sm_80")),
                         /*cache=*/nullptr, seconds);
     return cubin ? "assembled" : errorOf(cubin.takeError());
   }
@@ -153,6 +154,13 @@ TEST_F(FakePtxas, ErrorsAreShown) {
             "ptxas 13.0.88 refuses the code for sm_80:\n"
             "ptxas ptx, line 4; error   : Unknown symbol 'r'\n"
             "ptxas fatal   : Ptx assembly aborted due to errors");
+}
+
+TEST_F(FakePtxas, LocationsAreAskedFor) {
+  llvm::StringRef body = "echo \"ptxas fatal   : $*\"; exit 255";
+  EXPECT_THAT(assemble(body), testing::Not(testing::HasSubstr("-lineinfo")));
+  EXPECT_THAT(assemble(body, /*seconds=*/20, "\t.loc\t1 2 3\n"),
+              testing::HasSubstr("-lineinfo"));
 }
 
 TEST_F(FakePtxas, UnreadableOutput) {
