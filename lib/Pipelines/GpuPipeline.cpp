@@ -34,6 +34,9 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   // What they do not take: token by token, with the state in registers.
   algorithm.tokenByToken = true;
   algorithm.variants = getPrefillPolicy(target);
+  ConvPolicy conv = getConvPolicy();
+  algorithm.segments = conv.segments;
+  algorithm.segmentsFrom = conv.segmentsFrom;
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

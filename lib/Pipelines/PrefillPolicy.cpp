@@ -153,3 +153,7 @@ gdn::getPrefillPolicy(const TargetModel &target) {
   add(staged);
   return texts;
 }
+
+// runtime/bench/results/single-ops-h200.json: 1 x 4,096 and 8 x 1,024 tokens
+// are cut. 32 x 100 tokens took twice as long when they were.
+ConvPolicy gdn::getConvPolicy() { return {16, 256}; }

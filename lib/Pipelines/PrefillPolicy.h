@@ -16,6 +16,15 @@ namespace gdn {
 /// launches ask for them.
 llvm::SmallVector<std::string> getPrefillPolicy(const TargetModel &target);
 
+/// How sequences of a convolution without a rule are cut: the options
+/// `segments` and `segments-from` of convert-gdn-to-tile.
+struct ConvPolicy {
+  int64_t segments;     ///< of each sequence
+  int64_t segmentsFrom; ///< mean tokens of a sequence from which it is cut
+};
+
+ConvPolicy getConvPolicy();
+
 } // namespace gdn
 
 #endif // GDN_LIB_PIPELINES_PREFILLPOLICY_H

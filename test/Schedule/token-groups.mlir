@@ -160,6 +160,36 @@ func.func @last(%T: index, %x: memref<?x64xf32>)
   return
 }
 
+// What is loaded inside of the branch and stored to the same view: the lanes of the warp meet
+// between the two, since more than one of them may hold an element.
+// CHECK-LABEL: func.func @last_loads(
+//       CHECK:     %[[LAST:.+]] = gdn_gpu.last_reader
+//       CHECK:     scf.if %[[LAST]] {
+//       CHECK:       gdn_gpu.load %{{.+}} : memref<?x64xf32>
+//       CHECK:       gdn_gpu.warp_barrier
+//       CHECK:       gdn_gpu.store
+//   CHECK-NOT:       gdn_gpu.warp_barrier
+func.func @last_loads(%T: index, %x: memref<?x64xf32>)
+    attributes {gdn_tile.stage = {grid = ["T", "4"], groups = ["T"], symbols = ["T"]}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %t = gdn_tile.block_id 0
+  %next = arith.addi %t, %c1 : index
+  %last = gdn_tile.last_in_group %t of %c4
+  scf.if %last {
+    %old = gdn_tile.load %x[%next, %c0] dims [0, 1] : memref<?x64xf32>, vector<1x64xf32>
+    %new = gdn_tile.map_rows %old : vector<1x64xf32> -> vector<1x64xf32> {
+    ^bb0(%i: index, %row: vector<64xf32>):
+      %r = arith.addf %row, %row : vector<64xf32>
+      gdn_tile.yield %r : vector<64xf32>
+    }
+    gdn_tile.store %new, %x[%t, %c0] dims [0, 1] : vector<1x64xf32>, memref<?x64xf32>
+    gdn_tile.store %new, %x[%next, %c0] dims [0, 1] : vector<1x64xf32>, memref<?x64xf32>
+  }
+  return
+}
+
 // CHECK-LABEL: func.func @bias_of_another_type(
 //   CHECK-NOT:   gdn_gpu
 //       CHECK:   gdn_tile.block_id 0

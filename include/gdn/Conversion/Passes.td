@@ -55,6 +55,11 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     or pending tokens, with `value-heads`, or with convolution windows longer
     than a chunk.
 
+    With `segments` and `value-heads`, a ragged convolution without a rule gets
+    the variant `segments`, too: `@<entry>__segments` alone, since outputs
+    depend on nothing but the inputs ahead of them. The block that comes last of
+    all segments of a sequence writes its window.
+
     With `chunk-stages=staged`, an entry also gets the stages of its variant
     `staged`:
 

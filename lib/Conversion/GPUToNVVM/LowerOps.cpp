@@ -238,6 +238,9 @@ void KernelLowering::lower(Operation &op) {
             finishProducts(b, barrier, values, entry);
             emitBarrier(b, barrier, threads);
           })
+      .Case([&](gdn::gpu::WarpBarrierOp) {
+        NVVM::SyncWarpOp::create(b, loc, Arithmetic{b, loc}.i32(-1));
+      })
       .Case([&](gdn::gpu::LastReaderOp last) {
         Value count = get(last.getCount());
         Value ticket =

@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -278,6 +279,18 @@ Value FragmentEmitter::emitTicket(Operation *op, ArrayRef<Operation *> loads) {
       scalar(last.getCount()), getReads(op, loads));
 }
 
+/// Whether `branch` loads from a view that it stores to.
+static bool storesWhatItLoads(scf::IfOp branch) {
+  SmallPtrSet<Value, 4> loaded;
+  branch.walk([&](tile::LoadOp load) { loaded.insert(load.getView()); });
+  return branch
+      .walk([&](tile::StoreOp store) {
+        return loaded.contains(store.getView()) ? WalkResult::interrupt()
+                                                : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 void FragmentEmitter::emitStores(Operation *op, ArrayRef<Operation *> loads) {
   if (auto store = dyn_cast<tile::StoreOp>(op)) {
     Value view = scalar(store.getView());
@@ -311,9 +324,13 @@ void FragmentEmitter::emitStores(Operation *op, ArrayRef<Operation *> loads) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(result.thenBlock());
   IRMapping outside = scalars;
+  bool hasMet = !storesWhatItLoads(branch);
   for (Operation &inner : branch.thenBlock()->without_terminator()) {
     bool stores = isa<tile::StoreOp>(inner);
     inner.walk([&](tile::StoreOp) { stores = true; });
+    // Several lanes may have loaded what one of them stores.
+    if (stores && !std::exchange(hasMet, true))
+      gpu::WarpBarrierOp::create(b, inner.getLoc());
     if (stores)
       emitStores(&inner, loads);
     else if (makesTile(&inner))

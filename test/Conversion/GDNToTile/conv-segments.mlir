@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A ragged convolution without a rule has a variant for GPUs: sixteen blocks share a sequence. A segment begins
+// A ragged convolution without a rule has a variant for GPUs: blocks share a sequence, as many as the option `segments` says. A segment begins
 // with the pool's window if it is the first, and else with the sequence's own inputs, if it has any
 // tokens. The block that comes last of all writes the window, from the sequence's last tokens.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse | FileCheck %s
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile -canonicalize -cse | FileCheck %s --check-prefix=WHOLE
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="value-heads tokens=2" -canonicalize -cse | FileCheck %s --check-prefix=WHOLE
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="value-heads segments=16 segments-from=256" -canonicalize -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="value-heads segments=4 segments-from=96" -canonicalize -cse | FileCheck %s --check-prefix=FOUR
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse | FileCheck %s --check-prefix=WHOLE
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="segments=16" -canonicalize -cse | FileCheck %s --check-prefix=WHOLE
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="value-heads segments=16 tokens=2" -canonicalize -cse | FileCheck %s --check-prefix=WHOLE
 
 // WHOLE-NOT: segments
 //     WHOLE: func.func @conv(
 // WHOLE-NOT: segments
+
+// FOUR: conditions = {{\[\[}}["96", "N"], ["T"]]], grid = ["N + 1", "H", "4"],
+// FOUR: gdn_tile.last_in_group %{{.+}} of %c4
 
 // CHECK-LABEL: func.func @conv(
 //  CHECK-SAME:   grid = ["N + 1", "H"], symbols

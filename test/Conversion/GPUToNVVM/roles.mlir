@@ -29,6 +29,7 @@
 //       CHECK:     %[[TICKET:.+]] = nvvm.shfl.sync idx %{{.+}}, %[[COUNTED]]
 //       CHECK:     %[[LAST:.+]] = arith.cmpi eq, %[[TICKET]]
 //       CHECK:     scf.if %[[LAST]]
+//       CHECK:       nvvm.bar.warp.sync
 //       CHECK:   nvvm.barrier0
 // CHECK-COUNT-4: llvm.load %{{.+}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xf32>
 // CHECK-COUNT-4: llvm.load %{{.+}} {alignment = 4 : i64} : !llvm.ptr<3> -> f32
@@ -51,6 +52,7 @@ func.func @roles(%n: index, %x: memref<?x128xf32>, %y: memref<128x128xf32>)
     gdn_gpu.store_shared %t, %buffer : !one, !gdn_gpu.shared<128xf32>
     %last = gdn_gpu.last_reader %i of %n after %t : !one
     scf.if %last {
+      gdn_gpu.warp_barrier
       gdn_gpu.store %t, %x[%i, %c0] dims [1] aligned 16 : !one, memref<?x128xf32>
     }
   }

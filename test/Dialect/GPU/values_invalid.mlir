@@ -193,6 +193,16 @@ func.func @take_ticket_c1(%i: index) attributes {gdn_gpu.kernel = {threads = 256
 
 // -----
 
+func.func @warp_barrier_c1() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
+  gdn_gpu.warps 0 for 2 {
+    // expected-error@+1 {{'gdn_gpu.warp_barrier' op expects to be inside a gdn_gpu.warps of one warp}}
+    gdn_gpu.warp_barrier
+  }
+  return
+}
+
+// -----
+
 func.func @is_last_c1(%i: index, %t: i32) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   // expected-error@+1 {{'gdn_gpu.is_last' op expects to be inside a gdn_gpu.warps of one warp}}
   %l = gdn_gpu.is_last %t of %i

@@ -3,7 +3,8 @@
 // A block has a segment of a sequence: nothing of a convolution's output
 // depends on more than the inputs ahead of it. The window in the pool is read
 // by the block of the first segment, so the block that comes last of all
-// segments writes it, from the last tokens of the sequence.
+// segments writes it, from the last tokens of the sequence. A short sequence
+// leaves some segments empty.
 #include "Recurrence/ConvSegments.h"
 
 #include "Program/TokenOps.h"
@@ -17,11 +18,6 @@ using namespace mlir;
 using namespace gdn;
 
 using P = arith::CmpIPredicate;
-
-/// Segments of each sequence, of which a short one leaves some empty.
-static constexpr int64_t numSegments = 16;
-/// Mean tokens of a sequence from which it is cut.
-static constexpr int64_t leastTokens = 256;
 
 namespace {
 
@@ -48,14 +44,15 @@ private:
 void ConvSegments::takeTokens() {
   numWindows = parts.carries.size();
   views.stage().setGrid(
-      {sequenceForm + " + 1", valueForm, std::to_string(numSegments)});
+      {sequenceForm + " + 1", valueForm, std::to_string(algorithm.segments)});
   tile::StageFields stage = views.stage();
   stage.setGroups(
       {std::to_string(numWindows), sequenceForm + " + 1", valueForm});
   // Blocks of short sequences would have nothing to do.
   std::string tokens = getDimForm(parts.results.front().second, 0);
   stage.setConditions(b.getArrayAttr(b.getArrayAttr(
-      {b.getStrArrayAttr({std::to_string(leastTokens), sequenceForm}),
+      {b.getStrArrayAttr(
+           {std::to_string(algorithm.segmentsFrom), sequenceForm}),
        b.getStrArrayAttr({tokens})})));
   stage.setStageOf(func::FuncOp(views.source).getName());
   stage.setVariant("segments");
@@ -63,7 +60,7 @@ void ConvSegments::takeTokens() {
   sequenceBegin = begin;
   sequenceEnd = end;
   Value share = arith::CeilDivUIOp::create(b, loc, sub(end, begin),
-                                           index(numSegments * blockTokens));
+                                           index(algorithm.segments * blockTokens));
   share = mul(share, index(blockTokens));
   begin = minimum(add(begin, mul(segment, share)), end);
   end = minimum(add(begin, share), end);
@@ -105,7 +102,7 @@ void ConvSegments::storeEnd(const Carry &carry, Value, Value r) {
   Value head = add(mul(n, mul(heads, ratio)), headIndex(r));
   Value group = add(mul(head, index(numWindows)), index(carry.section));
   Value isLast = tile::LastInGroupOp::create(b, loc, b.getI1Type(), group,
-                                             index(numSegments));
+                                             index(algorithm.segments));
   auto write = scf::IfOp::create(b, loc, isLast, /*withElse=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(write.thenBlock());
@@ -127,7 +124,7 @@ void ConvSegments::storeEnd(const Carry &carry, Value, Value r) {
 /// Whether sequences of the kernel can be cut; see emitConvSegments.
 static bool hasSegments(const KernelOperands &parts,
                         const Algorithm &algorithm) {
-  return algorithm.valueHeads && !parts.rule && parts.cuSeqlens &&
+  return algorithm.segments != 0 && algorithm.valueHeads && !parts.rule && parts.cuSeqlens &&
          !parts.carries.empty() && !parts.checkpoints && !parts.tokenSlots &&
          !parts.numAccepted && !parts.taken &&
          llvm::all_of(parts.carries, [&](const Carry &carry) {

@@ -374,7 +374,7 @@ LogicalResult ReleaseLaunchOp::verify() {
   return getRole(*this) ? success() : verifyOutsideWarps(*this);
 }
 
-/// (C1) of the ops on counters.
+/// (C1) of the ops on counters and of the barrier of a warp.
 static LogicalResult verifyInOneWarp(Operation *op) {
   auto warps = op->getParentOfType<WarpsOp>();
   if (!warps || !hasOneWarp(warps))
@@ -382,6 +382,7 @@ static LogicalResult verifyInOneWarp(Operation *op) {
   return success();
 }
 
+LogicalResult WarpBarrierOp::verify() { return verifyInOneWarp(*this); }
 LogicalResult LastReaderOp::verify() { return verifyInOneWarp(*this); }
 LogicalResult TakeTicketOp::verify() { return verifyInOneWarp(*this); }
 LogicalResult IsLastOp::verify() { return verifyInOneWarp(*this); }

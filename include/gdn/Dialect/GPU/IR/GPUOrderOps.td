@@ -33,6 +33,41 @@ def GPU_BarrierOp : GPU_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def GPU_WarpBarrierOp : GPU_Op<"warp_barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "The lanes of a warp meet";
+  let description = [{
+    What a lane read or wrote before the barrier, in any memory, is in order with what
+    the other lanes of its warp do behind it. A tile of few elements lies in more than
+    one lane; each of them loads it, and one stores it.
+
+    **Preconditions**
+
+    - (C1) it is inside a `gdn_gpu.warps` of one warp, and not under a condition that differs
+      among its lanes.
+
+    **Example**
+
+    ```mlir
+    #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 1>
+    func.func @shift(%pool: memref<4x16xf32>)
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      gdn_gpu.warps 0 for 1 {
+        %old = gdn_gpu.load %pool[%c1, %c0] dims [1] : memref<4x16xf32>,
+            !gdn_gpu.fragment<16xf32, #gdn_gpu.per_column<#row>>
+        gdn_gpu.warp_barrier
+        gdn_gpu.store %old, %pool[%c0, %c0] dims [1] :
+            !gdn_gpu.fragment<16xf32, #gdn_gpu.per_column<#row>>, memref<4x16xf32>
+      }
+      return
+    }
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
 def GPU_ArriveOp : GPU_Op<"arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Half of a barrier: one warp waits for the others later";
   let description = [{
