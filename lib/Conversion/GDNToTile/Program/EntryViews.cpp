@@ -155,6 +155,19 @@ EntryViews gdn::createEntryViews(func::FuncOp source, StringRef name) {
   return views;
 }
 
+LogicalResult
+gdn::emitStageOf(func::FuncOp source, const Twine &suffix, int64_t &numStages,
+                 llvm::function_ref<LogicalResult(EntryViews &)> emit) {
+  EntryViews views =
+      createEntryViews(source, (source.getName() + suffix).str());
+  if (failed(emit(views))) {
+    views.function.erase();
+    return failure();
+  }
+  ++numStages;
+  return success();
+}
+
 namespace {
 /// Index arithmetic on values that are often constants.
 struct Index {

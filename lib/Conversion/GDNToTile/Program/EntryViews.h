@@ -63,6 +63,13 @@ struct EntryViews {
 /// empty body.
 EntryViews createEntryViews(mlir::func::FuncOp source, llvm::StringRef name);
 
+/// Creates the program of a stage of `source` before it, as @<source><suffix>,
+/// by `emit`, and adds 1 to `numStages`; leaves nothing behind if `emit` fails.
+mlir::LogicalResult
+emitStageOf(mlir::func::FuncOp source, const llvm::Twine &suffix,
+            int64_t &numStages,
+            llvm::function_ref<mlir::LogicalResult(EntryViews &)> emit);
+
 /// Symbols of an entry in the order in which code receives them: by first
 /// appearance in the dimensions of arguments, then results.
 llvm::SmallVector<std::string> getEntrySymbols(mlir::func::FuncOp entry);

@@ -50,17 +50,17 @@ void ConvSegments::takeTokens() {
       {std::to_string(numWindows), sequenceForm + " + 1", valueForm});
   // Blocks of short sequences would have nothing to do.
   std::string tokens = getDimForm(parts.results.front().second, 0);
-  stage.setConditions(b.getArrayAttr(b.getArrayAttr(
-      {b.getStrArrayAttr(
-           {std::to_string(algorithm.segmentsFrom), sequenceForm}),
-       b.getStrArrayAttr({tokens})})));
+  stage.setConditions(b.getArrayAttr(
+      b.getArrayAttr({b.getStrArrayAttr({std::to_string(algorithm.segmentsFrom),
+                                         sequenceForm}),
+                      b.getStrArrayAttr({tokens})})));
   stage.setStageOf(func::FuncOp(views.source).getName());
   stage.setVariant("segments");
   segment = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
   sequenceBegin = begin;
   sequenceEnd = end;
-  Value share = arith::CeilDivUIOp::create(b, loc, sub(end, begin),
-                                           index(algorithm.segments * blockTokens));
+  Value share = arith::CeilDivUIOp::create(
+      b, loc, sub(end, begin), index(algorithm.segments * blockTokens));
   share = mul(share, index(blockTokens));
   begin = minimum(add(begin, mul(segment, share)), end);
   end = minimum(add(begin, share), end);
@@ -124,9 +124,9 @@ void ConvSegments::storeEnd(const Carry &carry, Value, Value r) {
 /// Whether sequences of the kernel can be cut; see emitConvSegments.
 static bool hasSegments(const KernelOperands &parts,
                         const Algorithm &algorithm) {
-  return algorithm.segments != 0 && algorithm.valueHeads && !parts.rule && parts.cuSeqlens &&
-         !parts.carries.empty() && !parts.checkpoints && !parts.tokenSlots &&
-         !parts.numAccepted && !parts.taken &&
+  return algorithm.segments != 0 && algorithm.valueHeads && !parts.rule &&
+         parts.cuSeqlens && !parts.carries.empty() && !parts.checkpoints &&
+         !parts.tokenSlots && !parts.numAccepted && !parts.taken &&
          llvm::all_of(parts.carries, [&](const Carry &carry) {
            return carry.type.getDimSize(0) <= algorithm.tokens;
          });
@@ -140,12 +140,7 @@ LogicalResult gdn::emitConvSegments(func::FuncOp entry, KernelOp kernel,
     return failure();
   if (!hasSegments(*parts, algorithm))
     return success();
-  EntryViews views =
-      createEntryViews(entry, (entry.getName() + "__segments").str());
-  if (failed(ConvSegments(views, *parts, algorithm).emit())) {
-    views.function.erase();
-    return failure();
-  }
-  ++numStages;
-  return success();
+  return emitStageOf(entry, "__segments", numStages, [&](EntryViews &views) {
+    return ConvSegments(views, *parts, algorithm).emit();
+  });
 }

@@ -348,12 +348,11 @@ LogicalResult gdn::emitSegmentedKernel(func::FuncOp entry, KernelOp kernel,
         std::pair(Stage::segments, "__segments")}) {
     if (stage == Stage::scan && algorithm.segments == 2)
       continue; // segment 0 leaves what precedes segment 1
-    EntryViews views = createEntryViews(entry, (entry.getName() + name).str());
-    if (failed(SegmentedKernel(views, *parts, chosen, stage).emitStage())) {
-      views.function.erase();
+    auto emit = [&, stage = stage](EntryViews &views) {
+      return SegmentedKernel(views, *parts, chosen, stage).emitStage();
+    };
+    if (failed(emitStageOf(entry, name, numStages, emit)))
       return failure();
-    }
-    ++numStages;
   }
   return success();
 }

@@ -263,13 +263,9 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     return success();
   auto emit = [&](EmitStage &emitStage, const Twine &name,
                   const Algorithm &chosen, ArrayRef<StageVariant> names) {
-    EntryViews views = createEntryViews(entry, (entry.getName() + name).str());
-    if (failed(emitStage({views, *parts, chosen, names}))) {
-      views.function.erase();
-      return failure();
-    }
-    ++numStages;
-    return success();
+    return emitStageOf(entry, name, numStages, [&](EntryViews &views) {
+      return emitStage({views, *parts, chosen, names});
+    });
   };
   SmallVector<StagedVariant, 0> chosen =
       chooseVariants(*parts, perKeyHead, wanted);
