@@ -26,6 +26,8 @@ void gdn::buildTilePipeline(OpPassManager &passes, const TargetModel &target,
   algorithm.chunkStages = options.chunkStages;
   algorithm.variants = options.variants;
   algorithm.lanes = target.getF32Lanes();
+  algorithm.formCosts = target.getFormCosts().numbers();
+  algorithm.longestFirst = true;
   algorithm.segments =
       options.segments < 0 ? target.getSequenceSegments() : options.segments;
   algorithm.segmentsFrom = options.segmentsFrom < 0

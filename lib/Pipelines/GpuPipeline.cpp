@@ -34,6 +34,8 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   // What they do not take: token by token, with the state in registers.
   algorithm.tokenByToken = true;
   algorithm.variants = getPrefillPolicy(target);
+  algorithm.shortChunks = getShortChunks().str();
+  algorithm.longestFirst = takesLongestFirst(target);
   ConvPolicy conv = getConvPolicy();
   algorithm.segments = conv.segments;
   algorithm.segmentsFrom = conv.segmentsFrom;

@@ -154,6 +154,19 @@ gdn::getPrefillPolicy(const TargetModel &target) {
   return texts;
 }
 
+// A block has a warp for 16 values. Of more than eight warps a thread has too
+// few registers for its state and results for 64 tokens; of fewer than eight
+// each thread copies more beside a large state.
+llvm::StringRef gdn::getShortChunks() {
+  return "32:(129<=values|values<=127&65<=keys)";
+}
+
+// Where there are fused variants they take the batches of many blocks, and
+// sequences of few tokens would pay for an order (3 to 5 %): prefillH200.
+bool gdn::takesLongestFirst(const TargetModel &target) {
+  return !target.hasWgmma();
+}
+
 // runtime/bench/results/single-ops-h200.json: 1 x 4,096 and 8 x 1,024 tokens
 // are cut. 32 x 100 tokens took twice as long when they were.
 ConvPolicy gdn::getConvPolicy() { return {16, 256}; }

@@ -16,6 +16,14 @@ namespace gdn {
 /// launches ask for them.
 llvm::SmallVector<std::string> getPrefillPolicy(const TargetModel &target);
 
+/// The option `short-chunks` of convert-gdn-to-tile: for which heads chunks
+/// have fewer tokens.
+llvm::StringRef getShortChunks();
+
+/// The option `longest-first`: whether recurrences behind a stage of all chunks
+/// take long sequences first.
+bool takesLongestFirst(const TargetModel &target);
+
 /// How sequences of a convolution without a rule are cut: the options
 /// `segments` and `segments-from` of convert-gdn-to-tile.
 struct ConvPolicy {

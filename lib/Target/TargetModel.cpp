@@ -149,3 +149,12 @@ llvm::SmallVector<std::string> TargetModel::getRequiredFeatures() const {
     return {};
   return {getLlvmCpu()};
 }
+
+// Fitted to measurements of tools/scripts/bench_forms.py by the length of
+// vectors, with which the number of registers goes; how well the choice does is
+// in runtime/bench/results/cpu-forms-*.json.
+FormCosts TargetModel::getFormCosts() const {
+  if (level == 4)
+    return {3.9, 0.77, 1.1, 12, 1.18, 0.00648, 0.92, 1.16, 1.1, 0.34};
+  return {2.9, 0.51, 0.34, 10, 1.01, 0.01083, 1, 1, 1.93, 0.25};
+}

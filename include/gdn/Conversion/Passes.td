@@ -161,8 +161,11 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
            "tokens are left, and then token by token; negative: no chunks; "
            "0: chosen by 'lanes'">,
     Option<"lanes", "lanes", "int64_t", /*default=*/"0",
-           "f32 elements per vector of the target CPU, from which 'chunk-from' "
-           "is chosen; 0: not known, no chunks">,
+           "f32 elements per vector of the target CPU, from which, with "
+           "'form-costs', 'chunk-from' is chosen; 0: not known, no chunks">,
+    ListOption<"formCosts", "form-costs", "double",
+               "What a token and a chunk cost on the target CPU: the members of "
+               "gdn::FormCosts in their order; none: no chunks">,
     Option<"precision", "precision", "::gdn::Precision",
            /*default=*/"::gdn::Precision::f32",
            "Operands of the chunk form's products",
@@ -188,6 +191,12 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
                "order in which a launch tries them, as in "
                "'NAME:fused=2;v-split=2;segments=5;where=..;when=..' (see "
                "above). None: 'staged:'">,
+    Option<"shortChunks", "short-chunks", "std::string", /*default=*/"",
+           "With 'chunk-stages=staged' and 'value-heads', for which heads chunks "
+           "have fewer tokens: <tokens>:<conditions over keys and values>">,
+    Option<"longestFirst", "longest-first", "bool", /*default=*/"false",
+           "With 'chunk-stages=staged', recurrences behind a stage of all chunks "
+           "take long sequences first; not where a variant is fused">,
     Option<"tokenByToken", "token-by-token", "bool", /*default=*/"false",
            "Prefill with f32 operands goes token by token, and stores states "
            "and windows in the iteration of their last token, as "

@@ -5,6 +5,8 @@
 #ifndef GDN_TARGET_TARGETMODEL_H
 #define GDN_TARGET_TARGETMODEL_H
 
+#include "gdn/Support/FormCosts.h"
+
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -44,6 +46,8 @@ public:
   unsigned getVectorBits() const { return level == 4 ? 512 : 256; }
   /// f32 values that fill a vector register.
   unsigned getF32Lanes() const { return getVectorBits() / 32; }
+  /// What a token and a chunk of the delta rule cost.
+  FormCosts getFormCosts() const;
   /// Segments that a long sequence is cut into when workers would idle, and the
   /// mean tokens of a sequence from which that pays:
   /// docs/design/20261121-segments.md.

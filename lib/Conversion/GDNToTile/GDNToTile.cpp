@@ -51,12 +51,22 @@ struct ConvertGDNToTile final
           "'chunk-stages=staged', but got f32");
       return signalPassFailure();
     }
-    specs.clear();
+    if (!formCosts.empty() && formCosts.size() != FormCosts::count) {
+      getOperation().emitError("expects the option 'form-costs' to have ")
+          << FormCosts::count << " numbers, but got " << formCosts.size();
+      return signalPassFailure();
+    }
+    policy = {};
+    policy.longestFirst = longestFirst;
     for (StringRef text : variants)
       if (failed(readVariant(text)))
         return signalPassFailure();
-    if (specs.empty())
-      specs.push_back(llvm::cantFail(VariantSpec::parse("staged:")));
+    if (policy.variants.empty())
+      policy.variants.push_back(llvm::cantFail(VariantSpec::parse("staged:")));
+    if (llvm::Error error = policy.readShortChunks(shortChunks)) {
+      getOperation().emitError() << llvm::toString(std::move(error));
+      return signalPassFailure();
+    }
     SmallVector<func::FuncOp> entries;
     for (auto func : getOperation().getOps<func::FuncOp>())
       if (func->hasAttr("gdn.entry"))
@@ -82,7 +92,7 @@ struct ConvertGDNToTile final
                                       "tokens from ")
              << groupTokens << " on in the option 'variants', but got "
              << pieces;
-    specs.push_back(std::move(*spec));
+    policy.variants.push_back(std::move(*spec));
     return success();
   }
 
@@ -113,6 +123,8 @@ struct ConvertGDNToTile final
     Algorithm algorithm = {tokens,     chunk, chunkFrom, precision,
                            valueHeads, lanes, segments,  segmentsFrom};
     algorithm.tokenByToken = tokenByToken;
+    if (!formCosts.empty())
+      algorithm.formCosts = FormCosts::of(ArrayRef<double>(formCosts));
     EntryViews views = createEntryViews(entry, entry.getName());
     if (isCommitKernel(kernel) || hasSlotMoves(kernel) || plansBatch(kernel)) {
       LogicalResult emitted =
@@ -133,13 +145,13 @@ struct ConvertGDNToTile final
         failed(emitSegmentedKernel(entry, kernel, algorithm, stages)))
       return failure();
     if (chunkStages == ChunkStages::staged &&
-        failed(emitStagedKernel(entry, kernel, algorithm, specs, stages)))
+        failed(emitStagedKernel(entry, kernel, algorithm, policy, stages)))
       return failure();
     numStages += stages;
     entry.erase();
     return success();
   }
 
-  SmallVector<VariantSpec, 0> specs;
+  StagedPolicy policy;
 };
 } // namespace

@@ -39,8 +39,10 @@ static llvm::Error readConditions(StringRef key, StringRef text,
                                  "'");
 }
 
+/// What conditions about heads may speak of.
+static constexpr StringRef ofHeads[] = {"keys", "values"};
+
 static llvm::Error readField(StringRef field, VariantSpec &spec) {
-  static constexpr StringRef ofHeads[] = {"keys", "values"};
   static constexpr StringRef ofLaunches[] = {
       "sequences", "heads", "tokens", "workers", "keys", "values", "chunk"};
   auto [key, value] = field.split('=');
@@ -93,4 +95,13 @@ Expected<VariantSpec> VariantSpec::parse(StringRef given) {
     return llvm::createStringError(
         "expected 'by-lengths' without 'segments' and 'v-split'");
   return spec;
+}
+
+llvm::Error StagedPolicy::readShortChunks(StringRef text) {
+  if (text.empty())
+    return llvm::Error::success();
+  auto [tokens, where] = text.split(':');
+  if (llvm::Error error = readNumber("short-chunks", tokens, 1, shortChunk))
+    return error;
+  return readConditions("short-chunks", where, ofHeads, shortWhere);
 }

@@ -39,6 +39,21 @@ struct VariantSpec {
   static llvm::Expected<VariantSpec> parse(llvm::StringRef text);
 };
 
+/// What a policy says of the stages of prefill.
+struct StagedPolicy {
+  llvm::SmallVector<VariantSpec, 0> variants;
+  /// Tokens of a chunk of heads for which `shortWhere` holds, over `keys` and
+  /// `values`; 0: there are no such heads.
+  int64_t shortChunk = 0;
+  Conditions shortWhere;
+  /// Whether recurrences behind a stage of all chunks take long sequences
+  /// first.
+  bool longestFirst = false;
+
+  /// Reads "<tokens>:<conditions>", or nothing.
+  llvm::Error readShortChunks(llvm::StringRef text);
+};
+
 } // namespace gdn
 
 #endif // GDN_LIB_CONVERSION_GDNTOTILE_VARIANTSPEC_H

@@ -8,8 +8,8 @@
 // RUN: sed 's/tensor<?x?xf32>/tensor<?x?x16xf32>/g; s/"T", "Hv"\]/"T", "Hv", "16"]/' %s | gdn-opt -gdn-fuse -convert-gdn-to-tile="chunk-from=1 chunk=32" -canonicalize -cse | FileCheck %s --check-prefix=CHANNELS
 //
 // By the rule of a CPU: decays per head go in chunks, those per channel do not.
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="chunk=64 lanes=16" | FileCheck %s --check-prefix=RULE
-// RUN: sed 's/tensor<?x?xf32>/tensor<?x?x16xf32>/g; s/"T", "Hv"\]/"T", "Hv", "16"]/' %s | gdn-opt -gdn-fuse -convert-gdn-to-tile="chunk=64 lanes=16" | FileCheck %s --check-prefix=NEVER
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="chunk=64 lanes=16 form-costs=3.9,0.77,1.1,12,1.18,0.00648,0.92,1.16,1.1,0.34" | FileCheck %s --check-prefix=RULE
+// RUN: sed 's/tensor<?x?xf32>/tensor<?x?x16xf32>/g; s/"T", "Hv"\]/"T", "Hv", "16"]/' %s | gdn-opt -gdn-fuse -convert-gdn-to-tile="chunk=64 lanes=16 form-costs=3.9,0.77,1.1,12,1.18,0.00648,0.92,1.16,1.1,0.34" | FileCheck %s --check-prefix=NEVER
 // RULE: chunk_from = "{{[0-9]+}}"
 // NEVER: chunk_from = "never"
 

@@ -3,11 +3,15 @@
 // The variant "staged" of a prefill entry: what does not depend on the state, for
 // every chunk, and the inter-chunk recurrence with states in rows.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk=32 chunk-stages=staged" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed chunk=32 chunk-stages=staged" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefix=MIXED
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk=32 chunk-stages=staged longest-first" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed chunk=32 chunk-stages=staged longest-first" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefix=MIXED
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=staged-v-split-4:v-split=4;when=(256<=values&values<=256|4*sequences*heads<=workers),staged:" -canonicalize -cse | FileCheck %s --check-prefix=VSPLIT
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=staged-v-split-3:v-split=3,staged:" -canonicalize -cse | FileCheck %s --check-prefix=WHOLE
 
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="value-heads precision=mixed-io chunk-stages=staged short-chunks=32:keys<=16" -canonicalize -cse | FileCheck %s --check-prefix=SHORT
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="value-heads precision=mixed-io chunk-stages=staged short-chunks=32:17<=keys" -canonicalize -cse | FileCheck %s --check-prefix=LONG
+// SHORT: grid = ["T floordiv 32 + N", "Hv"]
+//  LONG: grid = ["T floordiv 64 + N", "Hv"]
 // RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=staged:,again:" 2>&1 | FileCheck %s --check-prefix=TWICE
 // TWICE: error: 'func.func' op expects variants of prefill that differ in how work is split, but got 'again' besides another
 

@@ -10,6 +10,12 @@
 //   VSPLIT: error: expects the option 'variants' to hold variants of prefill, but of 'a:v-split=0': expected 'v-split' to be at least 1, got '0'
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=staged:,a:segments=1 2>&1 | FileCheck %s --check-prefix=CUTS
 //    CUTS: error: expects the option 'variants' to hold variants of prefill, but of 'a:segments=1': expected 'segments' to be at least 2, got '1'
+// RUN: not gdn-opt %s -convert-gdn-to-tile="short-chunks=0:values<=127" 2>&1 | FileCheck %s --check-prefix=SHORT
+//   SHORT: error: expected 'short-chunks' to be at least 1, got '0'
+// RUN: not gdn-opt %s -convert-gdn-to-tile="short-chunks=32:tokens<=127" 2>&1 | FileCheck %s --check-prefix=HEADS
+//   HEADS: error: expected 'short-chunks' to be about keys, values, got 'tokens'
+// RUN: not gdn-opt %s -convert-gdn-to-tile="lanes=8 form-costs=1,2" 2>&1 | FileCheck %s --check-prefix=COSTS
+//   COSTS: error: expects the option 'form-costs' to have 10 numbers, but got 2
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=:fused=2 2>&1 | FileCheck %s --check-prefix=NAME
 //    NAME: but of ':fused=2': expected a name, got ':fused=2'
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:wide=2 2>&1 | FileCheck %s --check-prefix=FIELD

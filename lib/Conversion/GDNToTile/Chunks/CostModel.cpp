@@ -3,9 +3,7 @@
 // The rule weighs one chunk against its tokens with a model of both. A token
 // goes through dv rows of the state, a few instructions for each vector of dk
 // and some for the row; a chunk is products, work on C x C and C x d tiles, and
-// the state transposed. The model's numbers are fitted to measurements of
-// tools/scripts/bench_forms.py; runtime/bench/results has how well the rule
-// does.
+// the state transposed. The costs are the target's.
 #include "Chunks/CostModel.h"
 
 #include <algorithm>
@@ -13,38 +11,11 @@
 
 using namespace gdn;
 
-namespace {
-/// Nanoseconds on one core of the machine that was measured; only their ratios
-/// matter.
-struct FormCosts {
-  /// A row of the state per token: by itself, for each vector of it, and for
-  /// each vector for whose key and query there is no register.
-  double row, rowVector, spilledVector;
-  double registerVectors;
-  /// How much longer a token takes right behind a chunk: products of the widest
-  /// vectors lower the processor's frequency, and it takes a while to rise.
-  double behindChunk;
-  /// A chunk: its products, where blocks of 2 vectors of columns come out even;
-  /// how much of that it takes with blocks of 3, and with columns left over;
-  /// and each element of a C x C tile.
-  double flop, blocksOf3, leftOver, scoreElement;
-  /// Turning the state around and back, once per run of chunks.
-  double stateElement;
-};
-} // namespace
-
-/// By the length of vectors, with which the number of registers goes.
-static FormCosts costsOf(int64_t lanes) {
-  if (lanes >= 16)
-    return {3.9, 0.77, 1.1, 12, 1.18, 0.00648, 0.92, 1.16, 1.1, 0.34};
-  return {2.9, 0.51, 0.34, 10, 1.01, 0.01083, 1, 1, 1.93, 0.25};
-}
-
-ChunkRule gdn::chooseChunkRule(RuleShape shape, int64_t chunk, int64_t lanes) {
+ChunkRule gdn::chooseChunkRule(RuleShape shape, int64_t chunk, int64_t lanes,
+                               const FormCosts &cost) {
   // With a decay per channel, scores are no products.
-  if (lanes <= 0 || shape.perChannel)
+  if (shape.perChannel)
     return {-1, -1};
-  FormCosts cost = costsOf(lanes);
   double dk = shape.dk, dv = shape.dv, size = chunk;
   double vectors = dk / lanes;
   double token =

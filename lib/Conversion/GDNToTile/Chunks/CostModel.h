@@ -4,6 +4,8 @@
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_CHUNKS_COSTMODEL_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_CHUNKS_COSTMODEL_H
 
+#include "gdn/Support/FormCosts.h"
+
 #include <cstdint>
 
 namespace gdn {
@@ -23,8 +25,9 @@ struct ChunkRule {
 };
 
 /// The rule for chunks of `chunk` tokens on a CPU with vectors of `lanes` f32
-/// elements; no chunks if `lanes` is 0.
-ChunkRule chooseChunkRule(RuleShape shape, int64_t chunk, int64_t lanes);
+/// elements and these costs.
+ChunkRule chooseChunkRule(RuleShape shape, int64_t chunk, int64_t lanes,
+                          const FormCosts &cost);
 
 } // namespace gdn
 

@@ -8,6 +8,9 @@
 #include "Program/TileProgram.h"
 
 #include "gdn/Conversion/Precision.h"
+#include "gdn/Support/FormCosts.h"
+
+#include <optional>
 
 namespace gdn {
 
@@ -42,6 +45,7 @@ struct Algorithm {
   bool tokenByToken = false; ///< whether sequences whose products would take
                              ///< f32 operands are computed token by token, and
                              ///< written on the way
+  std::optional<FormCosts> formCosts; ///< of the CPU, for the rule
 };
 
 class SequenceProgram : public TileProgram {

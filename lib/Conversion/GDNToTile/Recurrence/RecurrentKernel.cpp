@@ -360,10 +360,12 @@ Algorithm gdn::chooseForm(const KernelOperands &parts,
     auto last = [](Value value) {
       return cast<RankedTensorType>(value.getType()).getShape().back();
     };
-    ChunkRule picked =
-        chooseChunkRule({last(rule.getKey()), last(rule.getValue()),
-                         rule.isPerChannel(), rule.getBeta() != nullptr},
-                        algorithm.chunk, algorithm.lanes);
+    ChunkRule picked = {-1, -1};
+    if (algorithm.lanes > 0 && algorithm.formCosts)
+      picked = chooseChunkRule({last(rule.getKey()), last(rule.getValue()),
+                                rule.isPerChannel(), rule.getBeta() != nullptr},
+                               algorithm.chunk, algorithm.lanes,
+                               *algorithm.formCosts);
     chosen.chunkFrom = picked.first;
     chosen.chunkNext = picked.next;
   }

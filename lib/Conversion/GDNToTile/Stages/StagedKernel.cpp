@@ -98,19 +98,6 @@ static bool canShare(const KernelOperands &parts, int64_t vSplit) {
                          getHeadSize(rule.getValue()) % vSplit == 0);
 }
 
-/// Tokens of a chunk. A block of a GPU has a warp for 16 values. Of more than
-/// eight warps a thread has too few registers for its state and results for 64
-/// tokens; of fewer than eight each thread copies more beside a large state.
-static int64_t chooseChunk(const KernelOperands &parts,
-                           const Algorithm &algorithm) {
-  RuleOpInterface rule = parts.rule;
-  int64_t keys = getHeadSize(rule.getKey());
-  int64_t values = getHeadSize(rule.getValue());
-  bool isLarge =
-      algorithm.valueHeads && (values > 128 || (values < 128 && keys > 64));
-  return isLarge ? std::min<int64_t>(algorithm.chunk, 32) : algorithm.chunk;
-}
-
 /// True if sequences of the kernel can be cut into segments, with `vSplit`
 /// blocks for a value head, each of which has as many rows as fit into a map.
 static bool canSegment(const KernelOperands &parts, int64_t vSplit) {
@@ -246,19 +233,21 @@ chooseVariants(const KernelOperands &parts, const Algorithm &algorithm,
 
 LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
                                     const Algorithm &algorithm,
-                                    ArrayRef<VariantSpec> wanted,
+                                    const StagedPolicy &policy,
                                     int64_t &numStages) {
   FailureOr<KernelOperands> parts = KernelOperands::analyse(entry, kernel);
   if (failed(parts))
     return failure();
+  ArrayRef<VariantSpec> wanted = policy.variants;
   Algorithm perKeyHead = algorithm;
   perKeyHead.valueHeads = false;
-  if (parts->rule)
-    perKeyHead.chunk = chooseChunk(*parts, algorithm);
-  // Where "fused" is wanted it takes the batches of many blocks, and sequences
-  // of few tokens would pay for an order (3 to 5 %).
-  perKeyHead.ordersSequences = llvm::all_of(
-      wanted, [](const VariantSpec &spec) { return spec.fused == 0; });
+  if (parts->rule && algorithm.valueHeads && policy.shortChunk != 0 &&
+      specialise(policy.shortWhere, *parts, algorithm))
+    perKeyHead.chunk = std::min(algorithm.chunk, policy.shortChunk);
+  perKeyHead.ordersSequences =
+      policy.longestFirst && llvm::all_of(wanted, [](const VariantSpec &spec) {
+        return spec.fused == 0;
+      });
   if (!canStage(*parts, perKeyHead))
     return success();
   auto emit = [&](EmitStage &emitStage, const Twine &name,

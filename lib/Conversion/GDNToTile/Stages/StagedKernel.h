@@ -11,14 +11,14 @@ namespace gdn {
 
 /// Creates the stage functions of `kernel` before `entry`, which has a program
 /// already, and adds their number to `numStages`: those of the variants that
-/// are wanted and can be had, in that order. Creates none for a kernel that has
-/// none: with windows of the convolution longer than a group of tokens, without
-/// sequence bounds, without the recurrence, with a decay per channel, with keys
-/// made of f32 inputs, with states after tokens, with results that are not made
-/// of the rule's output.
+/// the policy wants and that can be had, in that order. Creates none for a
+/// kernel that has none: with windows of the convolution longer than a group of
+/// tokens, without sequence bounds, without the recurrence, with a decay per
+/// channel, with keys made of f32 inputs, with states after tokens, with
+/// results that are not made of the rule's output.
 mlir::LogicalResult emitStagedKernel(mlir::func::FuncOp entry, KernelOp kernel,
                                      const Algorithm &algorithm,
-                                     llvm::ArrayRef<VariantSpec> wanted,
+                                     const StagedPolicy &policy,
                                      int64_t &numStages);
 
 } // namespace gdn
