@@ -25,6 +25,8 @@ LLVM_BIN = Path(f"/usr/lib/llvm-{(ROOT / 'LLVM_VERSION').read_text().strip()}/bi
 # What ./check spends on clang-tidy at most, eight seconds of a core a file; --all has no
 # bound.
 MOST_FILES = 4
+# So many files are looked at before what was clean is kept.
+BATCH = 24
 
 
 def git(*arguments: str) -> list[str]:
@@ -98,6 +100,19 @@ def main() -> int:
         if not files:
             return 0
     print(f"clang-tidy: {len(files)} files", flush=True)
+    # What was clean is kept on the way: a run may be stopped.
+    worst = 0
+    for start in range(0, len(files), BATCH):
+        batch = files[start : start + BATCH]
+        code, unclear = look_at(batch, database)
+        worst = max(worst, code)
+        if clean:
+            clean.keep([f for f in batch if f not in unclear])
+    return worst
+
+
+def look_at(files: list[Path], database: Path) -> tuple[int, set[Path]]:
+    """Runs clang-tidy and prints what it finds. Its code, and the files that may not be clean."""
     command = [
         str(LLVM_BIN / "run-clang-tidy"),
         f"-clang-tidy-binary={LLVM_BIN / 'clang-tidy'}",
@@ -107,18 +122,17 @@ def main() -> int:
         *[f"^{f}$" for f in files],
     ]
     done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
-    if done.returncode:
-        # A header's finding comes with every file that includes it: once is enough.
-        found = re.findall(r"^(.*:\d+:\d+: (?:error|warning): .*)$", done.stdout, re.MULTILINE)
-        findings = sorted({line.removeprefix(f"{ROOT}/") for line in found})
-        print("\n".join(findings) or done.stdout[-4000:] + done.stderr[-4000:])
-        print(f"clang-tidy: {len(findings)} findings")
-        named = {ROOT / line.partition(":")[0] for line in findings}
-        # A finding in a header may be of any file.
-        files = [f for f in files if f not in named] if findings and named <= set(files) else []
-    if clean:
-        clean.keep(files)
-    return done.returncode
+    if not done.returncode:
+        return 0, set()
+    # A header's finding comes with every file that includes it: once is enough.
+    found = re.findall(r"^(.*:\d+:\d+: (?:error|warning): .*)$", done.stdout, re.MULTILINE)
+    findings = sorted({line.removeprefix(f"{ROOT}/") for line in found})
+    print("\n".join(findings) or done.stdout[-4000:] + done.stderr[-4000:])
+    print(f"clang-tidy: {len(findings)} findings", flush=True)
+    named = {ROOT / line.partition(":")[0] for line in findings}
+    # A finding in a header may be of any file.
+    is_known = bool(findings) and named <= set(files)
+    return done.returncode, named if is_known else set(files)
 
 
 if __name__ == "__main__":
