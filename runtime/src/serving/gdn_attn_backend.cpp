@@ -4,7 +4,7 @@
 // extend. It says so in the metadata that layers take, and leaves the rest to
 // them. A graph has the same launches for all batches, whose rows and tokens it
 // has room for.
-
+#include "batch_limits.h"
 #include "gdnrt/attention_backend.h"
 
 #include <algorithm>
@@ -219,6 +219,9 @@ Status GDNAttnBackend::initCudaGraphState(int64_t maxBs, int64_t maxNumTokens) {
   if (graph_.capacity() > 0 && maxBs > graph_.capacity())
     return invalid("max_bs: expected at most ", graph_.capacity(),
                    ", what graphs may have captured, got ", maxBs);
+  if (Status s = checkRange("max_num_tokens", maxNumTokens, 0, kMost);
+      !s.isOk())
+    return s;
   maxGraphTokens_ = std::max(maxGraphTokens_, maxNumTokens);
   return graph_.reserve(maxBs, nullptr);
 }

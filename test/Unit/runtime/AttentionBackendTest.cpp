@@ -285,6 +285,13 @@ TEST_F(AttentionBackend, GraphsKeepAddresses) {
   EXPECT_STREQ(error.message, "INVALID_ARGUMENT: bs: expected 0 to 4, got 5");
   EXPECT_EQ(gdnrt_attention_init_cuda_graph_state(gdn, 5, 5, &error),
             GDNRT_INVALID_ARGUMENT);
+  for (int64_t tokens : {int64_t(-1), int64_t(1) << 31}) {
+    EXPECT_EQ(gdnrt_attention_init_cuda_graph_state(gdn, 4, tokens, &error),
+              GDNRT_INVALID_ARGUMENT);
+    EXPECT_EQ(std::string(error.message),
+              "INVALID_ARGUMENT: max_num_tokens: expected 0 to 8388607, got " +
+                  std::to_string(tokens));
+  }
 }
 
 TEST_F(AttentionBackend, GraphsOfExtendHaveBounds) {
