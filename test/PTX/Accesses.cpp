@@ -31,6 +31,8 @@ static uint64_t addressOf(Warp &warp, const Operand &operand, Space space,
 template <Space space, unsigned count, typename T>
 static Step load(Warp &warp, const Instruction &i, Mask mask) {
   const Operand &from = i.operands[count];
+  if constexpr (space == Space::shared || space == Space::generic)
+    warp.beginLoad(i, count);
   Lanes addresses;
   // The address may be one of the values that are loaded.
   forLanes(mask,

@@ -138,6 +138,7 @@ Cluster::Cluster(const Launch &launch, const Memory &memory)
 }
 
 void Cluster::run(uint32_t first) {
+  pendingReads.assign(numWarps(), {});
   for (Block &block : blocks) {
     uint32_t number = first + block.rank;
     auto [x, y, z] = launch.grid;

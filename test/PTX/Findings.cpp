@@ -86,6 +86,10 @@ static std::string describeEdge(const Cluster &cluster, const Access &access,
   if (conflict.kind != Conflict::writesRead &&
       conflict.time <= (*access.reads)[agent])
     return "a barrier orders the two, but no fence.proxy.async does";
+  if (conflict.kind == Conflict::writesRead &&
+      conflict.time <= (*access.reads)[agent])
+    return "a barrier was told before the value had arrived: no instruction "
+           "uses it ahead of that, and no fence.proxy.async waits for it";
   std::string warp = warpOf(cluster, agent);
   switch (cluster.sideOf(agent)) {
   case Cluster::Side::laneCopies:

@@ -14,6 +14,8 @@ static Step moveTiles(Warp &warp, const Instruction &i, Mask mask) {
     return Step::waits;
   unsigned count = static_cast<unsigned>(i.operands.size() - 1);
   const Operand &place = i.operands[stores ? 0 : count];
+  if (!stores)
+    warp.beginLoad(i, count);
   char *rows[32];
   for (unsigned row = 0; row < 8 * count; ++row) {
     uint64_t address =

@@ -61,6 +61,7 @@ const std::string kWrite = "  st.shared.u32 [%r3], %r0;\n",
                   kMeet = "  bar.sync 0;\n",
                   kMeetWarp = "  bar.warp.sync -1;\n",
                   kShuffle = "  shfl.sync.bfly.b32 %r7, %r6, 1, 31, -1;\n",
+                  kUse = "  add.s32 %r7, %r6, 1;\n",
                   kFence = "  fence.proxy.async.shared::cta;\n";
 
 /// Two barriers of one arrival, ready for all and for copies.
@@ -142,6 +143,7 @@ const char *const kNoBarrier = "no barrier behind it",
                   *const kNoCopyWait = "no cp.async.wait_group",
                   *const kNoPhase = "no wait for the end of the phase",
                   *const kNoProductWait = "no wgmma.wait_group",
+                  *const kNotArrived = "told before the value had arrived",
                   *const kNoStoreWait = "no cp.async.bulk.wait_group",
                   *const kUnwritten = "nobody has written";
 
@@ -269,7 +271,25 @@ std::vector<Litmus> litmus() {
        kReady + copy(0, 0, 256) + wait(0) + kReadOther + copy(1, 0, 256),
        "a race with"},
       {"bulk_over_what_was_read",
+       kReady + copy(0, 0, 256) + wait(0) + kReadOther + kUse + kMeet +
+           copy(1, 0, 256) + wait(1),
+       ""},
+      {"bulk_over_what_was_read_and_fenced",
+       kReady + copy(0, 0, 256) + wait(0) + kReadOther + kFence + kMeet +
+           copy(1, 0, 256) + wait(1),
+       ""},
+      {"bulk_over_what_was_loaded_and_not_used",
        kReady + copy(0, 0, 256) + wait(0) + kReadOther + kMeet +
+           copy(1, 0, 256) + wait(1) + kUse,
+       kNotArrived},
+      {"bulk_over_what_was_loaded_and_moved",
+       kReady + copy(0, 0, 256) + wait(0) + kReadOther +
+           "  mov.b32 %r7, %r6;\n" + kMeet + copy(1, 0, 256) + wait(1) +
+           "  add.s32 %r6, %r7, 1;\n",
+       kNotArrived},
+      {"bulk_over_what_a_move_of_is_used",
+       kReady + copy(0, 0, 256) + wait(0) + kReadOther +
+           "  mov.b32 %r7, %r6;\n  add.s32 %r7, %r7, 1;\n" + kMeet +
            copy(1, 0, 256) + wait(1),
        ""},
       {"bulk_outlives_the_block", kReady + copy(0, 0, 256),

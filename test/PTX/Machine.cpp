@@ -185,6 +185,8 @@ Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed,
       self.line = instruction.line;
       if (groupTime > groupDone)
         checkSums(*this, instruction);
+      if (PendingReads &reads = pendingReads(); !reads.empty())
+        reads.use(instruction, self.time);
       Step step = Step::next;
       if (mask) {
         try {

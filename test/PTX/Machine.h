@@ -88,6 +88,9 @@ struct Warp {
   /// What `lanes` did up to here becomes known to whom `to` is given.
   void release(Knowledge &to, Mask lanes);
   void acquire(const Knowledge &from, Mask lanes);
+  /// A load to the first `count` operands begins, maybe from shared memory.
+  void beginLoad(const Instruction &instruction, unsigned count);
+  PendingReads &pendingReads();
   /// fence.proxy.async by `lanes`.
   void fence(Mask lanes);
   /// All lanes are in order now, or what they have read is.
@@ -238,6 +241,8 @@ struct Cluster {
     return clocks.copies;
   }
   size_t numCopied = 0;
+  /// By warp.
+  std::vector<PendingReads> pendingReads;
   std::array<uint32_t, kCopyAgents> copyTimes{};
 
   /// What is wrong, by the two PTX lines and the kind: each pair once.

@@ -100,7 +100,6 @@ Conflict Races::read(size_t offset, size_t bytes, const Access &access) {
 /// Whether someone who has read the word is not known to be over.
 bool Races::findReader(const Word &word, size_t index, const Access &access,
                        Conflict &found) const {
-  const Clock &known = *access.reads;
   auto set = [&](size_t agent, uint32_t time, int line, bool isOfLanes) {
     found = {Conflict::writesRead, line,      agent,    time,
              word.readLane,        index * 4, isOfLanes};
@@ -112,7 +111,7 @@ bool Races::findReader(const Word &word, size_t index, const Access &access,
     bool isOfLanes =
         word.reader == access.agent && word.readTime > access.exchangeTime &&
         areOthers(word.readLane, access.lane) && word.readLine != access.line;
-    return (isOfLanes || word.readTime > known[word.reader]) &&
+    return (isOfLanes || access.overtakes(word.reader, word.readTime)) &&
            set(word.reader, word.readTime, word.readLine, isOfLanes);
   }
   const Read *reads = &reads_[index * agents_];
@@ -121,7 +120,7 @@ bool Races::findReader(const Word &word, size_t index, const Access &access,
       for (size_t agent =
                part * 64 + static_cast<size_t>(__builtin_ctzll(bits));
            agent < agents_; agent += kBits)
-        if (reads[agent].time > known[agent])
+        if (access.overtakes(agent, reads[agent].time))
           return set(agent, reads[agent].time, reads[agent].line, false);
   return false;
 }

@@ -9,6 +9,7 @@
 #define GDN_TEST_PTX_RACES_H
 
 #include "Knowledge.h"
+#include "PendingReads.h"
 
 #include <array>
 #include <cstdlib>
@@ -30,6 +31,16 @@ struct Access {
   /// Up to which of its times the lanes of the warp are in order, and what they
   /// have read is. Agents that have no lanes are always.
   uint32_t meetTime = ~0u, exchangeTime = ~0u;
+  /// Of a write by the asynchronous proxy, by warp, the loads that it may
+  /// overtake.
+  const std::vector<PendingReads> *loads = nullptr;
+
+  /// Whether a read of `reader` is not over when this access writes.
+  bool overtakes(size_t reader, uint32_t readTime) const {
+    const uint32_t known = (*reads)[reader];
+    return readTime > known || (loads && reader < loads->size() &&
+                                (*loads)[reader].isUnderWay(readTime, known));
+  }
 };
 
 /// The other side of an access that is not in order.

@@ -25,6 +25,7 @@ uint32_t Warp::releasable(Mask lanes) const {
 }
 
 void Warp::release(Knowledge &to, Mask lanes) {
+  pendingReads().tell();
   // Some of the lanes may know more, which is told then, too.
   Knowledge &from = knowing & lanes ? known : knowledge;
   const uint32_t time = releasable(lanes);
@@ -34,6 +35,15 @@ void Warp::release(Knowledge &to, Mask lanes) {
   to.add(from);
   from.async[self.agent] = async;
   tick();
+}
+
+PendingReads &Warp::pendingReads() {
+  return block->cluster->pendingReads[self.agent];
+}
+
+void Warp::beginLoad(const Instruction &instruction, unsigned count) {
+  tick(); // so that no other access is at this time
+  pendingReads().begin(instruction, count, self.time, values.size());
 }
 
 template <typename F> void Warp::learn(Mask lanes, F f) {
@@ -70,6 +80,7 @@ void Warp::learnEnd(size_t agent, uint32_t time, bool isAsync, Mask lanes) {
 }
 
 void Warp::fence(Mask lanes) {
+  pendingReads().finish(self.time);
   const uint32_t time = releasable(lanes), now = self.time;
   learn(lanes, [&](Knowledge &to) {
     to.all[self.agent] = time;
@@ -114,5 +125,7 @@ Access Warp::sideOf(size_t agent, uint32_t time, unsigned lane,
   side.reads = &mine.all;
   side.writes = isAsync ? &mine.async : &mine.all;
   side.line = self.line;
+  if (isAsync)
+    side.loads = &block->cluster->pendingReads;
   return side;
 }
