@@ -21,12 +21,12 @@ func.func @decode(
     %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]})
     -> (tensor<?x?x64xf32> {gdn.name = "core", gdn.dims = ["N", "Hv", "64"]})
     attributes {gdn.entry} {
-  %o = gdn.kernel "decode" -> tensor<?x?x64xf32> {
+  %o = gdn.kernel "decode" {
     %y = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots)
         : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>,
           tensor<?x?xf32>, !gdn.pool<?x?x64x32xf32>, tensor<?xi32> -> tensor<?x?x64xf32>
     gdn.yield %y : tensor<?x?x64xf32>
-  }
+  } : tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
 }
 

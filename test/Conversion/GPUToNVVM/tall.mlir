@@ -52,7 +52,7 @@ func.func @narrow(%n: index, %x: memref<?x128x128xbf16, strided<[?, 1, ?], offse
 
 // Rows that are not all there are read element by element.
 // CHECK-LABEL: llvm.func @some_rows(
-//   CHECK-NOT:   vector<4xf32>
+//   CHECK-NOT:   alignment = 16
 //       CHECK:   llvm.load %{{.+}} {alignment = 4 : i64} : {{.+}} -> f32
 //       CHECK:   llvm.return
 func.func @some_rows(%n: index, %x: memref<?x128x128xf32, strided<[16384, 1, 128]>>, %rows: memref<?xi32>, %y: memref<?x128x128xf32, strided<[16384, 1, 128]>>)
