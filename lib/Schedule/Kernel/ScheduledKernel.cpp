@@ -31,8 +31,7 @@ static constexpr int64_t acrossLanes = 8;
 /// that and the lanes are 2 %.
 /// Of rows that lie side by side in memory a thread takes neighbours, so that a
 /// warp reads whole sectors of a column.
-bool ScheduledKernel::chooseLayout(Type stored, bool isAcross,
-                                   int64_t minBlocks) {
+bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
   // Of its share of the registers a thread gives half to elements of the state,
   // which all are f32 for a while; in passes a quarter, since keys and queries
   // stay beside them from one to the next.
@@ -180,11 +179,11 @@ FailureOr<bool> ScheduledKernel::emit(int64_t minBlocks) {
   Type stored = cast<VectorType>(scan.getState().getType()).getElementType();
   if (!stateLoads.empty())
     stored = stateLoads.front().getTile().getType().getElementType();
-  bool isAcross = llvm::any_of(stateLoads, [](tile::LoadOp load) {
+  isAcross = llvm::any_of(stateLoads, [](tile::LoadOp load) {
     return liesAcross(load.getView(), load.getDims());
   });
   chooseWarps(minBlocks);
-  if (!chooseLayout(stored, isAcross, minBlocks))
+  if (!chooseLayout(stored, minBlocks))
     return false;
   if (failed(check()))
     return failure();

@@ -56,8 +56,8 @@ protected:
   virtual bool takesPasses() const { return false; }
 
   /// Lays the state out, if that is possible; `stored` is the type of its
-  /// elements in memory, where with `isAcross` its rows lie side by side.
-  bool chooseLayout(mlir::Type stored, bool isAcross, int64_t minBlocks);
+  /// elements in memory.
+  bool chooseLayout(mlir::Type stored, int64_t minBlocks);
   void emitBlock(mlir::Block &block);
   void emitOps(llvm::iterator_range<mlir::Block::iterator> ops);
   /// Copies ops of `block` that are no tiles and have no regions, but not those
@@ -86,6 +86,7 @@ protected:
   mlir::OpBuilder b;
   mlir::IRMapping scalars;
   gpu::RowsAttr stateRows;
+  bool isAcross = false; // rows of the state lie side by side in memory
   int64_t numPasses =
       1; // over equal blocks of rows, of which registers hold one
   std::optional<ScanRoles> roles;
