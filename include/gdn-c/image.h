@@ -112,6 +112,10 @@ typedef struct gdnrt_param_info {
   int32_t unit_stride_last;
   /** 1 if the caller may leave the argument out. */
   int32_t optional;
+  /** Another dimension that must have stride 1; 0: none. States that lie as
+   *  [dk, dv] have it in dimension 2. */
+  int32_t unit_stride_dim;
+  int32_t reserved;
 } gdnrt_param_info;
 GDNRT_STRUCT(gdnrt_param_info)
 

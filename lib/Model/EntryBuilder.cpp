@@ -35,20 +35,22 @@ void EntryBuilder::addAttributes(func::FuncOp func) {
   auto fact = [&](StringRef key, StringRef value) {
     return builder.getNamedAttr(key, builder.getStringAttr(value));
   };
-  func->setAttr(
-      "gdn.facts",
-      builder.getDictionaryAttr(
-          {fact("model_type", config.modelType),
-           fact("io", stringify(options.io)),
-           fact("state", stringify(options.state)),
-           fact("layout", stringify(layout)),
-           fact("outputs", stringify(options.outputs)),
-           fact("norm_eps",
-                takesNormConstants() ? "argument" : printed(config.normEps)),
-           fact("output_gate", takesNormConstants()
-                                   ? "argument"
-                                   : stringifyActivation(config.gate)),
-           fact("doubled_beta", config.doubleBeta ? "1" : "0")}));
+  SmallVector<NamedAttribute> facts = {
+      fact("model_type", config.modelType),
+      fact("io", stringify(options.io)),
+      fact("state", stringify(options.state)),
+      fact("layout", stringify(layout)),
+      fact("outputs", stringify(options.outputs)),
+      fact("norm_eps",
+           takesNormConstants() ? "argument" : printed(config.normEps)),
+      fact("output_gate", takesNormConstants()
+                              ? "argument"
+                              : stringifyActivation(config.gate)),
+      fact("doubled_beta", config.doubleBeta ? "1" : "0")};
+  // Images of states as [dv, dk] are as they were before there was a choice.
+  if (options.stateLayout != StateLayout::vk)
+    facts.push_back(fact("state_layout", stringify(options.stateLayout)));
+  func->setAttr("gdn.facts", builder.getDictionaryAttr(facts));
 }
 
 ValueRange EntryBuilder::unpack(StringRef parts, PackLayout packing,

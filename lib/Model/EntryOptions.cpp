@@ -19,6 +19,16 @@ llvm::StringRef gdn::stringify(FloatKind kind) {
   llvm_unreachable("a FloatKind outside its enumeration");
 }
 
+llvm::StringRef gdn::stringify(StateLayout layout) {
+  switch (layout) {
+  case StateLayout::vk:
+    return "vk";
+  case StateLayout::kv:
+    return "kv";
+  }
+  llvm_unreachable("a StateLayout outside its enumeration");
+}
+
 llvm::StringRef gdn::stringify(InputLayout layout) {
   switch (layout) {
   case InputLayout::interleaved:

@@ -122,8 +122,8 @@ void EntryBuilder::addPools() {
   signature.addPool("conv_pool",
                     floatType(options.convState.value_or(options.io)),
                     {"P", channelsOf(config), "S + " + window});
-  signature.addPool("state_pool", floatType(options.state),
-                    {"P", "Hv", dv, dk});
+  signature.addStatePool("state_pool", floatType(options.state),
+                         {"P", "Hv", dv, dk}, options.stateLayout);
   signature.addPool("pending_keys", f32, {"P", "Hk", "S", dk});
   signature.addPool("pending_deltas", f32, {"P", "Hv", "S", dv});
   if (config.perChannelDecay)

@@ -17,10 +17,11 @@ void gdn::addPools(Signature &signature, OpBuilder &builder,
         (prefix + "conv_pool").str(),
         floatType(builder, options.convState.value_or(options.io)),
         {slots.str(), channels, std::to_string(config.convWidth - 1)});
-  signature.addPool((prefix + "state_pool").str(),
-                    floatType(builder, options.state),
-                    {slots.str(), "Hv", std::to_string(config.valueDim),
-                     std::to_string(config.keyDim)});
+  signature.addStatePool((prefix + "state_pool").str(),
+                         floatType(builder, options.state),
+                         {slots.str(), "Hv", std::to_string(config.valueDim),
+                          std::to_string(config.keyDim)},
+                         options.stateLayout);
 }
 
 void gdn::addTypeFacts(func::FuncOp func, const ModelConfig &config,
@@ -29,10 +30,12 @@ void gdn::addTypeFacts(func::FuncOp func, const ModelConfig &config,
   auto fact = [&](StringRef key, StringRef value) {
     return builder.getNamedAttr(key, builder.getStringAttr(value));
   };
-  func->setAttr("gdn.facts", builder.getDictionaryAttr(
-                                 {fact("model_type", config.modelType),
-                                  fact("io", stringify(options.io)),
-                                  fact("state", stringify(options.state))}));
+  SmallVector<NamedAttribute> facts = {fact("model_type", config.modelType),
+                                       fact("io", stringify(options.io)),
+                                       fact("state", stringify(options.state))};
+  if (options.stateLayout != StateLayout::vk)
+    facts.push_back(fact("state_layout", stringify(options.stateLayout)));
+  func->setAttr("gdn.facts", builder.getDictionaryAttr(facts));
 }
 
 /// An entry over sequences of `slots`, and of `write_slots` if it copies.

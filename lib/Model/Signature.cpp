@@ -34,24 +34,26 @@ SmallVector<int64_t> Signature::shapeOf(Dims dims) {
 }
 
 void Signature::addSymbol(StringRef name) {
-  arguments.push_back({name.str(), builder.getIndexType(), {}});
+  arguments.push_back(
+      {name.str(), builder.getIndexType(), {}, std::nullopt});
 }
 
 void Signature::addTensor(StringRef name, Type element, Dims dims) {
   arguments.push_back({name.str(),
                        RankedTensorType::get(shapeOf(dims), element),
-                       SmallVector<std::string>(dims)});
+                       SmallVector<std::string>(dims), std::nullopt});
 }
 
-void Signature::addPool(StringRef name, Type element, Dims dims) {
+void Signature::addPool(StringRef name, Type element, Dims dims,
+                        std::optional<int64_t> contiguous) {
   arguments.push_back(
       {name.str(), PoolType::get(builder.getContext(), shapeOf(dims), element),
-       SmallVector<std::string>(dims)});
+       SmallVector<std::string>(dims), contiguous});
 }
 
 void Signature::addResult(StringRef name, Type element, Dims dims) {
   results.push_back({name.str(), RankedTensorType::get(shapeOf(dims), element),
-                     SmallVector<std::string>(dims)});
+                     SmallVector<std::string>(dims), std::nullopt});
 }
 
 DictionaryAttr Signature::attributesOf(const Parameter &parameter) {
@@ -62,6 +64,9 @@ DictionaryAttr Signature::attributesOf(const Parameter &parameter) {
     attributes.push_back(
         builder.getNamedAttr("gdn.dims", builder.getStrArrayAttr(dims)));
   }
+  if (parameter.contiguous)
+    attributes.push_back(builder.getNamedAttr(
+        contiguousAttr, builder.getI64IntegerAttr(*parameter.contiguous)));
   return builder.getDictionaryAttr(attributes);
 }
 

@@ -6,6 +6,7 @@
 #define GDN_LIB_MODEL_SIGNATURE_H
 
 #include "gdn/Dialect/GDN/IR/GDN.h"
+#include "gdn/Dialect/GDN/IR/PoolOrder.h"
 #include "gdn/Model/EntryOptions.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -33,7 +34,17 @@ public:
   /// An index argument that receives the value of a symbol.
   void addSymbol(llvm::StringRef name);
   void addTensor(llvm::StringRef name, mlir::Type element, Dims dims);
-  void addPool(llvm::StringRef name, mlir::Type element, Dims dims);
+  /// `contiguous` is the dimension whose elements lie side by side, if that is
+  /// not the one that pools of the rank have without saying so.
+  void addPool(llvm::StringRef name, mlir::Type element, Dims dims,
+               std::optional<int64_t> contiguous = std::nullopt);
+  /// A pool of states `dims`, in the order that the options say.
+  void addStatePool(llvm::StringRef name, mlir::Type element, Dims dims,
+                    StateLayout layout) {
+    addPool(name, element, dims,
+            layout == StateLayout::kv ? std::optional<int64_t>(2)
+                                      : std::nullopt);
+  }
   void addResult(llvm::StringRef name, mlir::Type element, Dims dims);
 
   /// Makes the entry function, with an empty body, at the insertion point.
@@ -50,6 +61,7 @@ private:
     std::string name;
     mlir::Type type;
     llvm::SmallVector<std::string> dims;
+    std::optional<int64_t> contiguous;
   };
   mlir::DictionaryAttr attributesOf(const Parameter &parameter);
 

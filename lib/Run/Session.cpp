@@ -3,6 +3,8 @@
 // The runtime's C ABI as C++ objects; see Session.h.
 #include "gdn/Run/Session.h"
 
+#include "gdn/Run/MemoryOrder.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -45,9 +47,18 @@ llvm::Error Binding::launch() {
 }
 
 llvm::Error Binding::readResults(Arrays &arrays) const {
-  for (const auto &[name, memory] : written)
-    if (llvm::Error error = memory.readTo(arrays.at(name).bytes))
+  for (const auto &[name, copy] : written) {
+    data::Array &array = arrays.at(name);
+    if (copy.innermost == 0) {
+      if (llvm::Error error = copy.memory.readTo(array.bytes))
+        return error;
+      continue;
+    }
+    std::vector<char> bytes(array.bytes.size());
+    if (llvm::Error error = copy.memory.readTo(bytes))
       return error;
+    fromMemoryOrder(bytes, copy.innermost, array);
+  }
   return llvm::Error::success();
 }
 
@@ -110,14 +121,20 @@ llvm::Expected<Binding> Kernel::bind(const Arrays &arrays, int64_t nullSlot,
   Binding binding;
   binding.device = device;
   std::vector<gdnrt_arg> args;
+  // Binding reads strides during the call.
+  std::vector<std::vector<int64_t>> strides;
+  strides.reserve(parameters.size());
   for (const Parameter &parameter : parameters) {
     auto found = arrays.find(parameter.name);
     if (found == arrays.end())
       return llvm::createStringError(name + ": expects an argument for '" +
                                      parameter.name + "'");
     const data::Array &array = found->second;
-    llvm::Expected<DeviceMemory> copy =
-        DeviceMemory::copyOf(device, array.bytes);
+    const int innermost = parameter.innermost;
+    llvm::Expected<DeviceMemory> copy = DeviceMemory::copyOf(
+        device, innermost == 0
+                    ? llvm::ArrayRef<char>(array.bytes)
+                    : llvm::ArrayRef<char>(toMemoryOrder(array, innermost)));
     if (!copy)
       return copy.takeError();
     gdnrt_arg arg = {};
@@ -125,10 +142,12 @@ llvm::Expected<Binding> Kernel::bind(const Arrays &arrays, int64_t nullSlot,
     arg.dtype = int32_t(array.dtype);
     arg.rank = array.shape.size();
     arg.sizes = array.shape.data();
+    if (innermost != 0)
+      arg.strides = strides.emplace_back(stridesOf(array.shape, innermost)).data();
     arg.null_slot = parameter.isPool ? nullSlot : 0;
     args.push_back(arg);
     if (parameter.isWritten)
-      binding.written[parameter.name] = std::move(*copy);
+      binding.written[parameter.name] = {std::move(*copy), innermost};
     else
       binding.others.push_back(std::move(*copy));
   }
@@ -216,6 +235,7 @@ static llvm::Expected<Parameter> describe(const gdnrt_entry *entry,
   parameter.isRead = info.access != GDNRT_WRITE;
   parameter.isWritten = info.access != GDNRT_READ;
   parameter.dtype = data::DType(info.dtype);
+  parameter.innermost = info.unit_stride_dim;
   for (int32_t i = 0; i < info.rank; ++i) {
     llvm::Expected<LinearForm> form = LinearForm::parse(info.dims[i]);
     if (!form)

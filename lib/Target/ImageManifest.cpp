@@ -6,6 +6,7 @@
 #include "ImageManifest.h"
 
 #include "gdn/Dialect/GDN/IR/GDN.h"
+#include "gdn/Dialect/GDN/IR/PoolOrder.h"
 #include "gdn/Support/LinearForm.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -92,7 +93,10 @@ static LogicalResult describeParameter(func::FuncOp entry, StringRef what,
     element = pool.getElementType();
     rank = pool.getRank();
     // A convolution state may have its channels or its positions innermost.
-    param.unit_stride_last = rank == 4;
+    if (std::optional<int64_t> dim = getContiguousDim(entry, index)) {
+      param.unit_stride_last = *dim == rank - 1;
+      param.unit_stride_dim = param.unit_stride_last ? 0 : *dim;
+    }
   } else if (auto tensor = dyn_cast<RankedTensorType>(type)) {
     param.kind = fb::ParamKind::tensor;
     element = tensor.getElementType();

@@ -33,6 +33,8 @@ class ParamInfo(Sized, c.Structure):
         ("dims", c.c_char_p * MAX_RANK),
         ("unit_stride_last", c.c_int32),
         ("optional", c.c_int32),
+        ("unit_stride_dim", c.c_int32),
+        ("reserved", c.c_int32),
     ]
 
 

@@ -62,6 +62,13 @@ class NumpyArrays:
         """Whether the last dimension is contiguous."""
         return array.size < 2 or array.shape[-1] < 2 or array.strides[-1] == array.itemsize
 
+    def state_order(self, array) -> str | None:
+        """How states [.., dv, dk] lie in memory: "vk" where dk is contiguous, "kv" where dv is, or
+        None."""
+        if self.has_unit_stride(array):
+            return "vk"
+        return "kv" if self.has_unit_stride(array.swapaxes(-1, -2)) else None
+
     def rows_apart(self, array):
         """The array, or a copy whose last dimension is contiguous, as kernels read it."""
         return array if array.strides[-1] == array.itemsize else np.ascontiguousarray(array)
@@ -173,6 +180,11 @@ class TorchArrays:
 
     def has_unit_stride(self, array) -> bool:
         return array.numel() < 2 or array.shape[-1] < 2 or array.stride(-1) == 1
+
+    def state_order(self, array) -> str | None:
+        if self.has_unit_stride(array):
+            return "vk"
+        return "kv" if self.has_unit_stride(array.mT) else None
 
     def rows_apart(self, array):
         return array if array.stride(-1) == 1 else array.contiguous()

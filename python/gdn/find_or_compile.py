@@ -22,13 +22,29 @@ def find_or_compile(
     outputs: str,
     l2norm: bool = False,
     verify: str | None = None,
+    state_layout: str = "vk",
     compiled_for: str | None = None,
     options: Iterable[str] = (),
 ) -> Path:
     """The path of an image; arguments are those of gdn.images.find, whose errors are raised where
     there is neither an image nor a compiler. One that is compiled is for `compiled_for`, by default
-    `engine`, with further `options` of gdn-compile. CompileError where the compiler refuses."""
+    `engine`, with further `options` of gdn-compile. No prebuilt image has states of another
+    `state_layout` than "vk". CompileError where the compiler refuses."""
     types = {"io": io, "state": state, "verify": verify}
+
+    def compile_it() -> Path:
+        forms = [f"--layout={layout}", f"--outputs={outputs}", *["--l2norm"] * l2norm]
+        forms += [f"--state-layout={state_layout}"] * (state_layout != "vk")
+        return compiler.compile(
+            config,
+            targets.run_by(device)[0],
+            engine=compiled_for or engine,
+            options=[*forms, *options],
+            **types,
+        )
+
+    if state_layout != "vk":
+        return compile_it()
     try:
         return images.find(
             config,
@@ -45,12 +61,5 @@ def find_or_compile(
         except compiler.CompileError:
             pass
         else:
-            forms = [f"--layout={layout}", f"--outputs={outputs}", *["--l2norm"] * l2norm]
-            return compiler.compile(
-                config,
-                targets.run_by(device)[0],
-                engine=compiled_for or engine,
-                options=[*forms, *options],
-                **types,
-            )
+            return compile_it()
         raise

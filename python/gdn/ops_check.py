@@ -127,7 +127,7 @@ def check_tracing(check: Check, device: str) -> None:
     same = all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
     check.that("torch.compile(fullgraph=True)", same)
     arguments = (given["q"], given["k"], given["v"], given["g"].float(), given["beta"].float())
-    arguments = (*arguments, None, None, None, False, False)
+    arguments = (*arguments, None, None, None, False, False, False)
     tests = ("test_schema", "test_faketensor")
     torch.library.opcheck(torch.ops.gdn.gated_delta_rule.default, arguments, test_utils=tests)
     check.that("opcheck", True)

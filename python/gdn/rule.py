@@ -31,6 +31,7 @@ def gated_delta_rule(
     l2norm: bool = False,
     allow_neg_eigval: bool = False,
     state_dtype: str = "float32",
+    state_v_first: bool = True,
     runtime: Runtime | None = None,
 ):
     """For each token of a sequence: `S <- exp(log_decay) S`, `S <- S + beta (v - S k) k^T`,
@@ -44,7 +45,8 @@ def gated_delta_rule(
 
     initial_state [N, Hv, dv, dk] has the states before the first tokens, and is not changed;
     without it they are zero. `scale` is dk ^ -0.5 if None. `l2norm` scales each q and k to unit
-    length. `allow_neg_eigval` allows strengths up to 2 instead of 1.
+    length. `allow_neg_eigval` allows strengths up to 2 instead of 1. Without `state_v_first` states
+    are [N, Hv, dk, dv], those that are given and those that are returned.
 
     Returns o [B, T, Hv, dv] in the type of v, and the states after the last tokens [N, Hv, dv, dk]
     in `state_dtype`.
@@ -52,8 +54,14 @@ def gated_delta_rule(
     Raises ValueError for arrays that do not go together, ImageNotFoundError where no image is
     there and none can be compiled.
     """
+    if initial_state is not None and not state_v_first:
+        if len(initial_state.shape) != 4:
+            _fail("initial_state", "the shape [N, Hv, dk, dv]", list(initial_state.shape))
+        initial_state = initial_state.swapaxes(-1, -2)
     call = _RuleCall(q, k, v, log_decay, beta, cu_seqlens, initial_state, runtime)
-    return call.run(scale, l2norm, allow_neg_eigval, state_dtype, runtime)
+    order = "vk" if state_v_first else "kv"
+    out, states = call.run(scale, l2norm, allow_neg_eigval, state_dtype, order, runtime)
+    return out, states if state_v_first else states.swapaxes(-1, -2)
 
 
 def _fail(name: str, expected: str, found: object):
@@ -109,7 +117,9 @@ class _RuleCall:
         if self.initial_state is not None and list(self.initial_state.shape) != states:
             _fail("initial_state", f"the shape {states}", list(self.initial_state.shape))
 
-    def run(self, scale, l2norm, allow_neg_eigval, state_dtype, runtime):
+    def run(self, scale, l2norm, allow_neg_eigval, state_dtype, order, runtime):
+        """`order` is that of the states in memory, "vk" or "kv": with kernels for it, where there
+        are some."""
         if state_dtype not in _FLOATS:
             _fail("state_dtype", "float32, bfloat16 or float16", state_dtype)
         is_decode = self.cu_seqlens is None and self.tokens == 1
@@ -123,7 +133,10 @@ class _RuleCall:
             per_channel=self.per_channel,
             doubled_beta=bool(allow_neg_eigval),
             l2norm=bool(l2norm),
+            state_order=order,
         )
+        if order != "vk" and find_refusal(kind, self.arrays.device, runtime) is not None:
+            kind = kind._replace(state_order="vk")
         key_dim, value_dim = kind.key_dim, kind.value_dim
         flat = self.batch * self.tokens
         beside = kind._replace(verify="buffer")
@@ -131,9 +144,9 @@ class _RuleCall:
             # It reads the states where they are, and writes others.
             kind, entry = beside, "verify"
             states = self.initial_state
-            pool = self.arrays.empty(states.shape, state_dtype)
+            pool = self._states(self.arrays.empty, kind)
         else:
-            states = pool = self._pool(key_dim, value_dim, state_dtype)
+            states = pool = self._pool(kind)
         made = self.arrays.zeros if self.count == 0 else self.arrays.empty
         out = made((flat, self.value_heads, value_dim), self.io)
         if flat > 0 and self.count > 0:
@@ -167,17 +180,23 @@ class _RuleCall:
             states is not None
             and (kind.key_dim, kind.value_dim) == (self.key_dim, self.value_dim)
             and arrays.dtype_of(states) == kind.state
-            and arrays.has_unit_stride(states)
+            and arrays.state_order(states) == kind.state_order
             and find_refusal(kind, arrays.device, runtime) is None
         )
 
-    def _pool(self, key_dim: int, value_dim: int, dtype: str):
-        """A slot for each sequence, with its state."""
-        shape = (self.count, self.value_heads, value_dim, key_dim)
+    def _states(self, make, kind: RuleKind):
+        """A slot [dv, dk] for each sequence, in the order that the kernel has."""
+        heads = self.count, self.value_heads
+        if kind.state_order == "vk":
+            return make((*heads, kind.value_dim, kind.key_dim), kind.state)
+        return make((*heads, kind.key_dim, kind.value_dim), kind.state).swapaxes(-1, -2)
+
+    def _pool(self, kind: RuleKind):
+        """The same with the states of the sequences."""
         if self.initial_state is None:
-            return self.arrays.zeros(shape, dtype)
-        is_padded = (value_dim, key_dim) != (self.value_dim, self.key_dim)
-        pool = (self.arrays.zeros if is_padded else self.arrays.empty)(shape, dtype)
+            return self._states(self.arrays.zeros, kind)
+        is_padded = (kind.value_dim, kind.key_dim) != (self.value_dim, self.key_dim)
+        pool = self._states(self.arrays.zeros if is_padded else self.arrays.empty, kind)
         self.arrays.fill(pool[:, :, : self.value_dim, : self.key_dim], self.initial_state)
         return pool
 

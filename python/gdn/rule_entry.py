@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .array_library import check_array, library_of
-from .kernel_calls import call_of
+from .kernel_calls import call_of, find_refusal
 from .rule_kernels import kind_of, unit_of
 from .runtime import Runtime
 from .skipped_rows import keep_skipped_rows, live_sequences, live_tokens
@@ -49,6 +49,7 @@ class RuleEntry:
         self.heads = [int(size) for size in v.shape[:2]]
         self.value_dim = int(v.shape[2])
         self.io, self.layout = self.arrays.dtype_of(v), "ready"
+        self.order = "vk"  # of states in memory: dk contiguous, or with "kv" dv
         self._given: dict[str, object] = {}
 
     def take_gates(self, a, b, A_log, dt_bias, *, ready: bool = False) -> None:
@@ -112,11 +113,21 @@ class RuleEntry:
         check_array(self.arrays, name, array, shape, types)
 
     def check_pool(self, name: str, pool, types: tuple[str, ...] = _FLOATS) -> None:
-        """States [slots, HV, dv, dk]."""
+        """States [slots, HV, dv, dk], all in the order of `states` in memory."""
         sizes = [self.heads[1], self.value_dim, self.key_dim]
         self.check(name, pool, [*pool.shape[:1], *sizes], types)
-        if not self.arrays.has_unit_stride(pool):
-            raise ValueError(f"{name}: expected a contiguous last dimension, got another stride")
+        order = self.arrays.state_order(pool)
+        if order is None:
+            raise ValueError(
+                f"{name}: expected one of the last two dimensions to be contiguous, got other"
+                " strides"
+            )
+        if name == "states":
+            self.order = order
+        elif order != self.order:
+            raise ValueError(
+                f"{name}: expected the order of states in memory, {self.order}, got {order}"
+            )
 
     def output(self, out):
         """`out`, checked, or a new array."""
@@ -157,7 +168,15 @@ class RuleEntry:
             layout=self.layout,
             verify=verify,
             checkpoints="cu_checkpoints" in self._given,
+            state_order=self.order,
         )
+        pools = {"state_pool": self.states}
+        if "token_state_pool" in self._given:
+            pools["token_state_pool"] = self._given["token_state_pool"]
+        given_pools = pools
+        if self.order != "vk" and find_refusal(kind, arrays.device, self.runtime) is not None:
+            kind = kind._replace(state_order="vk")
+            pools = {name: self._turned(pool) for name, pool in pools.items()}
         call = call_of(
             kind,
             self.name,
@@ -174,10 +193,15 @@ class RuleEntry:
         if is_other and not options.l2norm:
             q = arrays.cast(self.q * factor, self.io)
         inputs = {"q": q, "k": arrays.rows_apart(self.k), "v": arrays.rows_apart(self.v)}
-        given = inputs | self._given | {"state_pool": self.states, "core": out}
+        given = inputs | self._given | pools | {"core": out}
 
         def launch() -> None:
             call(**{name: value for name, value in given.items() if name in call.names})
+            # Those that the entry writes, where it had copies: verify leaves the states beside a
+            # buffer.
+            if pools is not given_pools:
+                written = list(pools)[-1]
+                arrays.fill(given_pools[written], pools[written])
             if is_other and options.l2norm:
                 arrays.fill(out, out * factor)
 
@@ -186,6 +210,12 @@ class RuleEntry:
         else:
             keep_skipped_rows(arrays, out, self._live_rows(options.null_slot), launch)
         return out
+
+    def _turned(self, pool):
+        """A copy with dk contiguous, for kernels of that order: there are no others here."""
+        turned = self.arrays.empty(pool.shape, self.arrays.dtype_of(pool))
+        self.arrays.fill(turned, pool)
+        return turned
 
     def _live_rows(self, null_slot: int):
         """Which rows of tokens are of a sequence that is not skipped."""

@@ -24,6 +24,7 @@ class RuleKind(NamedTuple):
     layout: str  # "ready", or "gated": decays and strengths are made by the kernel
     verify: str  # "none", or what its verify keeps: "slots" or "buffer"
     checkpoints: bool  # prefill keeps states inside sequences
+    state_order: str = "vk"  # states lie as [dv, dk], or as [dk, dv] with "kv"
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -41,6 +42,7 @@ class RuleKind(NamedTuple):
         return find_or_compile(
             self.config(),
             device,
+            state_layout=self.state_order,
             engine=engine,
             io=SHORT_TYPES[self.io],
             state=SHORT_TYPES[self.state],
@@ -104,9 +106,19 @@ def kind_of(
     layout: str = "ready",
     verify: str = "none",
     checkpoints: bool = False,
+    state_order: str = "vk",
 ) -> RuleKind:
     """The kind that serves heads of these sizes, in multiples of `unit`."""
     sizes = (-(-size // unit) * unit for size in (key_dim, value_dim))
     return RuleKind(
-        *sizes, per_channel, doubled_beta, l2norm, io, state, layout, verify, checkpoints
+        *sizes,
+        per_channel,
+        doubled_beta,
+        l2norm,
+        io,
+        state,
+        layout,
+        verify,
+        checkpoints,
+        state_order,
     )

@@ -190,6 +190,13 @@ struct Options {
       "state", cl::CommaSeparated, cl::cat(entries), floats,
       cl::desc(
           "Types of the recurrent state (default: the model's, else f32)")};
+  cl::opt<StateLayout> stateLayout{
+      "state-layout", cl::init(StateLayout::vk), cl::cat(entries),
+      cl::desc("How a head's state lies in memory:"),
+      cl::values(clEnumValN(StateLayout::vk, "vk",
+                            "[dv, dk], as vLLM and sglang keep it (default)"),
+                 clEnumValN(StateLayout::kv, "kv",
+                            "[dk, dv], as FLA and transformers keep it"))};
   cl::opt<FloatKind> convState{"conv-state", cl::cat(entries), floats,
                                cl::desc("Type of the convolution's state "
                                         "(default: that of --io)")};
@@ -321,6 +328,7 @@ CommandLine Options::collect() {
     line.engine = engine;
     line.entries = getEntryOptions(engine);
   }
+  line.entries.stateLayout = stateLayout;
   given(convState, line.entries.convState);
   given(convWeight, line.entries.convWeight);
   given(normWeight, line.entries.normWeight);

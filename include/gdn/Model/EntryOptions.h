@@ -48,10 +48,17 @@ enum class VerifyStates {
   lazy    // none: tokens are pending until the next step or `commit`
 };
 
+/// How the elements of a state lie in memory, the last innermost.
+enum class StateLayout {
+  vk, // [dv, dk]
+  kv  // [dk, dv]
+};
+
 /// Choices for the entries of one pair of element types.
 struct EntryOptions {
   FloatKind io = FloatKind::bf16;      // projections and outputs
   FloatKind state = FloatKind::f32;    // recurrent states
+  StateLayout stateLayout = StateLayout::vk;
   std::optional<FloatKind> convState;  // raw inputs kept; default io
   std::optional<FloatKind> convWeight; // default io
   std::optional<FloatKind> normWeight; // default io
@@ -76,6 +83,7 @@ struct EntryOptions {
 };
 
 llvm::StringRef stringify(FloatKind kind);
+llvm::StringRef stringify(StateLayout layout);
 llvm::StringRef stringify(InputLayout layout);
 llvm::StringRef stringify(EntryOutputs outputs);
 

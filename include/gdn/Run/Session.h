@@ -31,6 +31,9 @@ struct Parameter {
   bool isWritten = false; // the entry changes it
   data::DType dtype = data::DType::f32;
   std::vector<LinearForm> dims;
+  /// The dimension whose elements lie side by side, if it is not the last; 0:
+  /// arrays are row-major.
+  int innermost = 0;
   /// Of the chunk form of its entry, as the image says it: "mixed" say; ""
   /// where the entry has none.
   std::string precision;
@@ -64,8 +67,13 @@ private:
   friend class Kernel;
   llvm::Error makeWorkspace();
 
+  struct Written {
+    DeviceMemory memory;
+    int innermost; // of the parameter
+  };
+
   DeviceHandle device;
-  std::map<std::string, DeviceMemory> written;
+  std::map<std::string, Written> written;
   std::vector<DeviceMemory> others;
   DeviceMemory workspace;
   std::unique_ptr<gdnrt_binding, Destroyer<gdnrt_binding_destroy>> handle;

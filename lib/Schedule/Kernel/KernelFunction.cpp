@@ -78,3 +78,11 @@ void gdn::setAlignment(func::FuncOp kernel, Value view, int64_t bytes) {
     kernel.setArgAttr(arg.getArgNumber(), alignmentName,
                       OpBuilder(kernel).getI64IntegerAttr(bytes));
 }
+
+bool gdn::liesAcross(Value view, ArrayRef<int64_t> dims) {
+  if (dims.size() != 2)
+    return false;
+  auto [strides, offset] =
+      cast<MemRefType>(view.getType()).getStridesAndOffset();
+  return strides[dims.front()] == 1 && strides[dims.back()] != 1;
+}

@@ -46,6 +46,10 @@ int64_t getAlignment(mlir::Value view);
 /// of the kernel or of its program.
 void setAlignment(mlir::func::FuncOp kernel, mlir::Value view, int64_t bytes);
 
+/// Whether the rows of a tile lie side by side in `view`, and its columns apart
+/// (states as [dk, dv]), as the types say; `dims` are those of a load or store.
+bool liesAcross(mlir::Value view, llvm::ArrayRef<int64_t> dims);
+
 } // namespace gdn
 
 #endif // GDN_LIB_SCHEDULE_KERNEL_KERNELFUNCTION_H

@@ -33,7 +33,7 @@ ScanResult gdn::emitScanStep(OpBuilder &b, Location loc, Value oldState,
   if (withDelta)
     results.push_back(output);
   auto map = gpu::MapRowsOp::create(b, loc, results, inputs);
-  map.setShareSums(state.getRows().getCyclic());
+  map.setShareSums(state.getRows().getCyclic() || state.getRows().getTall());
   OpBuilder::InsertionGuard guard(b);
   Block *body = map.openBody(b);
   Value row = body->getArgument(1), k = body->getArgument(2);

@@ -20,10 +20,17 @@ static int64_t getWarp(ScanRole role, int64_t numWarps) {
 /// take as many registers each.
 static constexpr int64_t maxLocalColumns = 16;
 
+/// Lanes to a row where the rows of the state lie side by side in memory: four
+/// others have more rows of the same columns, 64 bytes of f32 with four rows
+/// each.
+static constexpr int64_t acrossLanes = 8;
+
 /// Rows of the state to warps, some lanes to a row, more for rows of many
 /// columns. Rows of f32, and of "narrow", go to the warps in turns, so that the
 /// block sweeps over the state: with 512 rows of 32 heads and states of f32
 /// that and the lanes are 2 %.
+/// Of rows that lie side by side in memory a thread takes neighbours, so that a
+/// warp reads whole sectors of a column.
 bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
   // Of its share of the registers a thread gives half to elements of the state,
   // which all are f32 for a while; in passes a quarter, since keys and queries
@@ -37,15 +44,19 @@ bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
   while (columns % vector != 0)
     vector /= 2;
   const std::optional<int64_t> own = getOwnLanes();
-  int64_t lanes = own.value_or(getRowLanes(stored));
+  int64_t lanes = own.value_or(isAcross ? acrossLanes : getRowLanes(stored));
   while (lanes > 1 && columns % (lanes * vector) != 0)
     lanes /= 2;
   while (!own && lanes < gpu::warpThreads &&
          columns > lanes * maxLocalColumns &&
          columns % (2 * lanes * vector) == 0)
     lanes *= 2;
-  stateRows = gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector,
-                                 /*cyclic=*/stored.isF32() || widensRows());
+  stateRows =
+      isAcross && !own
+          ? gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector,
+                               /*cyclic=*/false, /*tall=*/true)
+          : gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector,
+                               /*cyclic=*/stored.isF32() || widensRows());
   int64_t rows = state.getDimSize(0);
   auto fits = [&](int64_t passes) {
     if (rows % passes != 0)
@@ -168,6 +179,9 @@ FailureOr<bool> ScheduledKernel::emit(int64_t minBlocks) {
   Type stored = cast<VectorType>(scan.getState().getType()).getElementType();
   if (!stateLoads.empty())
     stored = stateLoads.front().getTile().getType().getElementType();
+  isAcross = llvm::any_of(stateLoads, [](tile::LoadOp load) {
+    return liesAcross(load.getView(), load.getDims());
+  });
   chooseWarps(minBlocks);
   if (!chooseLayout(stored, minBlocks))
     return false;

@@ -86,6 +86,7 @@ protected:
   mlir::OpBuilder b;
   mlir::IRMapping scalars;
   gpu::RowsAttr stateRows;
+  bool isAcross = false; // rows of the state lie side by side in memory
   int64_t numPasses =
       1; // over equal blocks of rows, of which registers hold one
   std::optional<ScanRoles> roles;

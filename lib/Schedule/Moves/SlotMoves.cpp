@@ -24,6 +24,9 @@ namespace {
 /// Bytes that a lane moves at once.
 constexpr int64_t laneBytes = 16;
 
+/// Lanes to a row of a fold whose rows lie side by side in memory.
+constexpr int64_t foldLanes = 8;
+
 /// ptxas takes as few registers as it likes for a kernel that asks for none.
 /// What was measured, on sm_90a, spills nothing.
 constexpr StringLiteral allowedMoveSpills =
@@ -111,6 +114,14 @@ struct ScheduleSlotMoves final
 
 } // namespace
 
+/// Whether a row of the tile is one of memory, as dimensions say or strides.
+static bool isInOrder(tile::StoreOp store) {
+  ArrayRef<int64_t> dims = store.getDims();
+  auto [strides, offset] =
+      cast<MemRefType>(store.getView().getType()).getStridesAndOffset();
+  return llvm::is_sorted(dims) || strides[dims.back()] == 1;
+}
+
 /// Rows to warps, 16 bytes to a lane, as many lanes to a row as it has such
 /// pieces for.
 gpu::RowsAttr SlotMovesKernel::getLayout(VectorType tile) {
@@ -140,9 +151,14 @@ void SlotMovesKernel::emitMove(tile::StoreOp store) {
     if (fold.store == store) {
       align(fold.load.getView(), tile);
       align(store.getView(), tile);
-      return emitFoldMove(b, fold, scalars, getLayout(tile));
+      gpu::RowsAttr layout = getLayout(tile);
+      if (liesAcross(store.getView(), store.getDims()))
+        layout = gpu::RowsAttr::get(b.getContext(), numWarps, foldLanes,
+                                    layout.getVector(), /*cyclic=*/false,
+                                    /*tall=*/true);
+      return emitFoldMove(b, fold, scalars, layout);
     }
-  if (!llvm::is_sorted(store.getDims())) {
+  if (!isInOrder(store)) {
     auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), numWarps - 1, 1, {});
     OpBuilder::InsertionGuard guard(b);
     b.createBlock(&warps.getBody());

@@ -340,7 +340,10 @@ void ResidentKernel::emitRootBlock(Block &block) {
   // measured.
   bool hasOneDecay =
       cast<VectorType>(scan.getLogDecay().getType()).getRank() == 1;
-  if (!isNarrow && hasOneDecay && numPasses == 1)
+  // Where rows lie side by side it is the stride from column to column that has
+  // to be known: with an address for each column, registers allow one block.
+  if (numPasses == 1 &&
+      (stateRows.getTall() ? !staysNarrow : !isNarrow && hasOneDecay))
     gpu::KernelFields(entry->getParentOp()).setAlignedVariant();
 
   FragmentEmitter all(b, scalars, stateRows);

@@ -55,6 +55,12 @@ constexpr llvm::StringLiteral allowedChannelSpills =
     "spills up to 8 bytes: on sm_80 with inputs of f16 the number of tokens, "
     "stored and loaded once; on other chips none";
 
+/// A thread has 16 columns of such states, each with an address of its own.
+constexpr llvm::StringLiteral allowedAcrossSpills =
+    "spills up to 128 bytes: of states that lie as [dk, dv], on sm_120a "
+    "addresses of columns, on other chips up to 32 bytes where tokens are "
+    "pending; not measured";
+
 /// The program, of one block of tokens after another.
 class TokenBlocks : TokenPart {
 public:
@@ -90,7 +96,7 @@ private:
                                         : std::nullopt;
   }
   void chooseWarps(int64_t &minBlocks) override;
-  static std::optional<StringRef> findAllowance(TokenPlan &plan);
+  std::optional<StringRef> findAllowance(TokenPlan &plan) const;
 
   scf::ForOp loop;
 };
@@ -147,7 +153,9 @@ void TokensKernel::chooseWarps(int64_t &minBlocks) {
 }
 
 /// The spills that the kernel may have; see `gdn_gpu.allow`.
-std::optional<StringRef> TokensKernel::findAllowance(TokenPlan &plan) {
+std::optional<StringRef> TokensKernel::findAllowance(TokenPlan &plan) const {
+  if (isAcross && !(plan.preparesByHistory() && plan.blockTokens == 4))
+    return allowedAcrossSpills;
   if (plan.preparesByHistory())
     return plan.blockTokens == 4 ? allowedTokenSpills : allowedFewSpills;
   if (plan.numWarps != 4)

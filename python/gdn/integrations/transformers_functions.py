@@ -102,7 +102,6 @@ def _chunk(
     cu_seqlens=None,
     **_,
 ):
-    # The states that are given out are views of [B, HV, V, K], and the cache keeps their strides.
     return chunk_gated_delta_rule(
         query,
         key,
@@ -125,7 +124,7 @@ def _recurrent(query, key, value, g, beta, doubled: bool, **options):
         and options.get("cu_seqlens") is None
         and query.shape[1] == 1
         and state.dtype == torch.float32
-        and state.mT.is_contiguous()
+        and (state.is_contiguous() or state.mT.is_contiguous())
         and query.shape[-1] % UNIT == 0
         and value.shape[-1] % UNIT == 0
     )

@@ -116,8 +116,6 @@ def run(
     if not q.dtype == k.dtype == dtype:
         wide = torch.promote_types(torch.promote_types(q.dtype, k.dtype), dtype)
         q, k, v = q.to(wide), k.to(wide), v.to(wide)
-    if initial_state is not None and not state_v_first:
-        initial_state = initial_state.transpose(-1, -2)
     out, states = gated_delta_rule(
         q,
         k,
@@ -129,8 +127,6 @@ def run(
         cu_seqlens,
         l2norm,
         allow_neg_eigval,
+        state_v_first,
     )
-    out = out.to(dtype)
-    if not output_final_state:
-        return out, None
-    return out, states if state_v_first else states.transpose(-1, -2)
+    return out.to(dtype), states if output_final_state else None

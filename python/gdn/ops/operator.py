@@ -20,6 +20,7 @@ def gated_delta_rule(
     cu_seqlens: Tensor | None,
     l2norm: bool,
     allow_neg_eigval: bool,
+    state_v_first: bool,
 ) -> tuple[Tensor, Tensor]:
     """See gdn.rule.gated_delta_rule; states are of f32."""
     out, states = rule(
@@ -33,13 +34,27 @@ def gated_delta_rule(
         cu_seqlens=cu_seqlens,
         l2norm=l2norm,
         allow_neg_eigval=allow_neg_eigval,
+        state_v_first=state_v_first,
     )
     # Views of padded heads are not what the fake kernel says.
     return out.contiguous(), states.contiguous()
 
 
 @gated_delta_rule.register_fake
-def _(q, k, v, log_decay, beta, scale, initial_state, cu_seqlens, l2norm, allow_neg_eigval):
+def _(
+    q,
+    k,
+    v,
+    log_decay,
+    beta,
+    scale,
+    initial_state,
+    cu_seqlens,
+    l2norm,
+    allow_neg_eigval,
+    state_v_first,
+):
     count = q.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
-    states = q.new_empty((count, v.shape[2], v.shape[3], q.shape[3]), dtype=torch.float32)
+    sizes = (v.shape[3], q.shape[3]) if state_v_first else (q.shape[3], v.shape[3])
+    states = q.new_empty((count, v.shape[2], *sizes), dtype=torch.float32)
     return torch.empty_like(v, memory_format=torch.contiguous_format), states

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Arrays of heads and states as kernels take them: sizes of heads are multiples of 8 or 16, and the
-last dimension is contiguous."""
+last dimension is contiguous, of states one of the last two."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,8 @@ def on_pools(
     key_dim, value_dim = q.shape[-1], v.shape[-1]
     unit = unit_of(entry, (q.device.type, q.device.index or 0))
     fits = not (key_dim % unit or value_dim % unit)
-    if fits and all(pool.stride(-1) == 1 for pool in pools) and out.stride(-1) == 1:
+    in_order = any(all(pool.stride(dim) == 1 for pool in pools) for dim in (-1, -2))
+    if fits and in_order and out.stride(-1) == 1:
         run(q, k, v, pools, out, scale)
         return
     more_keys, more_values = -key_dim % unit, -value_dim % unit

@@ -42,12 +42,16 @@ struct ParamSchema {
   /// `dims` as text.
   std::vector<std::string> dimTexts;
   bool unitStrideLast = false;
+  /// Another dimension that must have stride 1; 0: none.
+  int unitStrideDim = 0;
   bool optional = false;
   /// The index of the data pointer among the words of a binding.
   size_t firstWord = 0;
 
   int rank() const { return static_cast<int>(dims.size()); }
   bool isWritten() const { return access != Access::read; }
+  /// The dimension whose elements lie side by side, if one must.
+  int innermost() const { return unitStrideDim ? unitStrideDim : rank() - 1; }
   /// The number of words: data pointer, sizes, strides, and the null slot of a
   /// pool.
   size_t numWords() const {

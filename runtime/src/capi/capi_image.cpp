@@ -121,6 +121,7 @@ gdnrt_status gdnrt_entry_param(const gdnrt_entry *entry, size_t index,
     for (int d = 0; d < param.rank(); ++d)
       filled.dims[d] = param.dimTexts[d].c_str();
     filled.unit_stride_last = param.unitStrideLast;
+    filled.unit_stride_dim = param.unitStrideDim;
     filled.optional = param.optional;
     writeStruct(filled, info);
     return {};

@@ -48,11 +48,11 @@ static Status copyLayout(const ParamSchema &param, const Argument &arg,
         __builtin_mul_overflow(stride, arg.sizes[d], &stride))
       return invalid(param.name, ": the elements do not fit in memory");
   }
-  int last = arg.rank - 1;
-  if (param.unitStrideLast && last >= 0 && !empty && bound.sizes[last] > 1 &&
-      bound.strides[last] != 1)
-    return invalid(param.name, ": expected stride 1 in dim ", last, ", got ",
-                   bound.strides[last]);
+  int inner = param.innermost();
+  if ((param.unitStrideLast || param.unitStrideDim) && inner >= 0 && !empty &&
+      bound.sizes[inner] > 1 && bound.strides[inner] != 1)
+    return invalid(param.name, ": expected stride 1 in dim ", inner, ", got ",
+                   bound.strides[inner]);
   return {};
 }
 
@@ -129,9 +129,12 @@ Status gdnrt::checkAlignments(const EntrySchema &entry,
       continue;
     if (Status s = checkAddress(param, bound[p], alignments[p]); !s.isOk())
       return s;
-    for (int d = 0; d + 1 < param.rank(); ++d)
+    for (int d = 0; d < param.rank(); ++d) {
+      if (d == param.innermost())
+        continue;
       if (Status s = checkStride(param, bound[p], d, alignments[p]); !s.isOk())
         return s;
+    }
   }
   return {};
 }

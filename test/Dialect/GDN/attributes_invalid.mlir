@@ -12,7 +12,7 @@ func.func @slip() attributes {gdn.entri} {
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects an attribute that gdn has, but got 'gdn.alignment' of argument 0; there are 'gdn.entry', 'gdn.facts', 'gdn.name', 'gdn.dims', 'gdn.severity', 'gdn.message'}}
+// expected-error@+1 {{'func.func' op expects an attribute that gdn has, but got 'gdn.alignment' of argument 0; there are 'gdn.entry', 'gdn.facts', 'gdn.name', 'gdn.dims', 'gdn.contiguous', 'gdn.severity', 'gdn.message'}}
 func.func @unknown(%x: tensor<?xf32> {gdn.alignment = 16 : i64}) {
   return
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn.entry, gdn.name and gdn.dims: a complete entry verifies and prints.
+// gdn.entry, gdn.name, gdn.dims and gdn.contiguous: a complete entry verifies and prints.
 //
 // RUN: gdn-opt %s | gdn-opt | FileCheck %s
 // RUN: gdn-opt -mlir-print-op-generic %s | gdn-opt | FileCheck %s
@@ -34,5 +34,15 @@ func.func @constant(%x: tensor<?xi64> {gdn.name = "x", gdn.dims = ["2 + 2"]}) at
 // Not an entry: what is there has to be right, but nothing has to be there.
 // CHECK-LABEL: func.func @helper(
 func.func @helper(%x: tensor<?xf32> {gdn.dims = ["T"]}, %y: f32) {
+  return
+}
+
+// States that lie as [dk, dv]: the rows of a head side by side. Also of a window, its channels.
+// CHECK-LABEL: func.func @keys_first(
+//  CHECK-SAME:   gdn.contiguous = 2 : i64
+//  CHECK-SAME:   gdn.contiguous = 1 : i64
+func.func @keys_first(
+    %state: !gdn.pool<?x?x128x64xf32> {gdn.name = "state_pool", gdn.dims = ["P", "Hv", "128", "64"], gdn.contiguous = 2 : i64},
+    %conv: !gdn.pool<?x?x3xf32> {gdn.contiguous = 1 : i64}) {
   return
 }

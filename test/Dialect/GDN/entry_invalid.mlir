@@ -205,3 +205,31 @@ func.func @name_elsewhere(%x: tensor<?x?x8xf32>) {
 ^bb0(%n: index):
   "func.return"() : () -> ()
 }) {gdn.entry} : () -> ()
+
+// -----
+
+// expected-error @+1 {{'func.func' op expects 'gdn.contiguous' on pools only, but argument 0 is 'tensor<?x?xf32>'}}
+func.func @contiguous_tensor(%x: tensor<?x?xf32> {gdn.contiguous = 1 : i64}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'func.func' op expects 'gdn.contiguous' of argument 0 to be a dimension from 1 to 3, but got 0}}
+func.func @contiguous_slots(%x: !gdn.pool<?x?x8x8xf32> {gdn.contiguous = 0 : i64}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'func.func' op expects 'gdn.contiguous' of argument 0 to be a dimension from 1 to 3, but got 4}}
+func.func @contiguous_past(%x: !gdn.pool<?x?x8x8xf32> {gdn.contiguous = 4 : i64}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'func.func' op expects 'gdn.contiguous' of argument 0 to be an i64, but got "kv"}}
+func.func @contiguous_word(%x: !gdn.pool<?x?x8x8xf32> {gdn.contiguous = "kv"}) {
+  return
+}

@@ -71,3 +71,8 @@ func.func private @channel_of_integers(!gdn_gpu.channel<8xi32, depth = 2>)
 
 // expected-error@+1 {{expects a swizzled tile to have rank 2 and rows of a}}
 func.func private @swizzled_row(!gdn_gpu.channel<64xbf16, depth = 2, swizzled>)
+
+// -----
+
+// expected-error@+1 {{expects 'cyclic' or 'tall', but got both}}
+func.func private @cyclic_and_tall(!gdn_gpu.fragment<8x8xf32, #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4, cyclic = true, tall = true>>)

@@ -62,6 +62,13 @@ Call::Call(const Config &config, llvm::StringRef entry, const Batch &batch,
             return symbols.at(symbol.str());
           })));
     std::vector<int64_t> strides = stridesOf(parameter, shape, memory);
+    if (llvm::StringRef(parameter.name).ends_with("state_pool") &&
+        config.options.stateLayout == StateLayout::kv) {
+      std::swap(shape[2], shape[3]);
+      strides = stridesOf(parameter, shape, memory);
+      std::swap(shape[2], shape[3]);
+      std::swap(strides[2], strides[3]);
+    }
     if (parameter.name == "conv_pool" && memory.convChannelsLast)
       strides = {strides[0], 1, shape[1]};
     buffers[parameter.name] =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // How callers keep arrays: windows into wider ones, slots with gaps, both
-// layouts of convolution states, pools larger than 2^31 elements; and that
+// layouts of states and of convolution states, pools larger than 2^31 elements; and that
 // nothing beyond the arrays is touched, whatever the sequence bounds say.
 #include "Call.h"
 
@@ -94,6 +94,43 @@ TEST(ConvStates, BothLayoutsGiveTheSameBits) {
       for (int64_t i = 0; i < dense[name].dim(0); ++i)
         EXPECT_TRUE(dense[name].sameRow(i, other[name]))
             << entry << ": " << name << " row " << i;
+  }
+}
+
+// States as [dk, dv]: the same numbers, whatever lies between slots, heads and
+// columns; of f32 in one program token by token they are the same bits.
+TEST(StateOrder, BothOrdersGiveTheSameBits) {
+  for (const char *entry : {"prefill", "decode"}) {
+    Batch batch = raggedBatch();
+    if (entry[0] == 'd') {
+      batch.lengths = {1, 1, 1, 1};
+      batch.padding = 0;
+    }
+    Config rows = configOf(InputLayout::flat), columns = rows;
+    columns.options.stateLayout = StateLayout::kv;
+    Call dense(rows, entry, batch), other(columns, entry, batch);
+    Call gaps(columns, entry, batch, {Placement::heap, 5, 11, 3});
+    for (Call *call : {&dense, &other, &gaps})
+      call->run();
+    for (const char *name : {"core", "out", "conv_pool", "state_pool"})
+      for (int64_t i = 0; i < dense[name].dim(0); ++i) {
+        EXPECT_TRUE(dense[name].sameRow(i, other[name]))
+            << entry << ": " << name << " row " << i;
+        EXPECT_TRUE(dense[name].sameRow(i, gaps[name]))
+            << entry << ": " << name << " row " << i << " with gaps";
+      }
+  }
+}
+
+TEST(StateOrder, NarrowStatesAndInitialFlags) {
+  for (FloatKind state : {FloatKind::bf16, FloatKind::f16}) {
+    Config config = configOf(InputLayout::separate);
+    config.options.stateLayout = StateLayout::kv;
+    config.options.state = state;
+    config.options.hasInitial = true;
+    Batch batch = raggedBatch();
+    batch.initial = {true, false, true, false};
+    Call(config, "prefill", batch).runAndCheck();
   }
 }
 

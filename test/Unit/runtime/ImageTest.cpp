@@ -313,6 +313,16 @@ TEST(Image, Limits) {
             }),
             "CORRUPT: image: entry accumulate_f32: x: expected rank at most 8, "
             "got 9");
+  EXPECT_EQ(loadChanged([](fb::ImageT &i) {
+              i.entries[0]->params[3]->unit_stride_dim = 2;
+            }),
+            "CORRUPT: image: entry accumulate_f32: state_pool: expected stride "
+            "1 in one dimension below the rank 2, got 2");
+  EXPECT_EQ(loadChanged([](fb::ImageT &i) {
+              i.entries[0]->params[4]->unit_stride_dim = 1;
+            }),
+            "CORRUPT: image: entry accumulate_f32: out: expected stride 1 in "
+            "one dimension below the rank 2, got 1 and the last");
   EXPECT_EQ(
       loadChanged([](fb::ImageT &i) { i.entries[0]->params[3]->dims.clear(); }),
       "CORRUPT: image: entry accumulate_f32: state_pool: expected a pool "

@@ -5,6 +5,7 @@
 // layout (gdn.unpack).
 #include "Program/EntryViews.h"
 
+#include "gdn/Dialect/GDN/IR/PoolOrder.h"
 #include "gdn/Support/LinearForm.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -14,16 +15,24 @@
 using namespace mlir;
 using namespace gdn;
 
-/// A memref of `shape` whose strides are all dynamic; the last is 1 if
-/// `unitLast`.
+/// A memref of `shape` whose strides are all dynamic, but for that of the
+/// dimension `unitDim`, which is 1, if there is one.
 static MemRefType stridedType(ArrayRef<int64_t> shape, Type element,
-                              bool unitLast) {
+                              std::optional<int64_t> unitDim) {
   SmallVector<int64_t> strides(shape.size(), ShapedType::kDynamic);
-  if (unitLast && !strides.empty())
-    strides.back() = 1;
+  if (unitDim)
+    strides[*unitDim] = 1;
   auto layout = StridedLayoutAttr::get(element.getContext(),
                                        ShapedType::kDynamic, strides);
   return MemRefType::get(shape, element, layout);
+}
+
+/// The same with stride 1 in the last dimension, if there is any.
+static MemRefType rowMajorType(ArrayRef<int64_t> shape, Type element) {
+  std::optional<int64_t> last;
+  if (!shape.empty())
+    last = shape.size() - 1;
+  return stridedType(shape, element, last);
 }
 
 SmallVector<std::string> gdn::getEntrySymbols(func::FuncOp entry) {
@@ -110,23 +119,21 @@ EntryViews gdn::createEntryViews(func::FuncOp source, StringRef name) {
   for (auto [index, arg] : llvm::enumerate(source.getArguments())) {
     StringAttr name = nameOf(index);
     if (auto pool = dyn_cast<PoolType>(arg.getType())) {
-      bool isState = pool.getRank() == 4;
-      types.push_back(
-          stridedType(pool.getShape(), pool.getElementType(), isState));
+      types.push_back(stridedType(pool.getShape(), pool.getElementType(),
+                                  getContiguousDim(source, index)));
       types.push_back(builder.getIndexType());
       attrs.push_back(named(name));
       attrs.push_back(named((name.getValue() + "_null_slot").str()));
     } else if (auto tensor = dyn_cast<RankedTensorType>(arg.getType())) {
       types.push_back(
-          stridedType(tensor.getShape(), tensor.getElementType(), true));
+          rowMajorType(tensor.getShape(), tensor.getElementType()));
       attrs.push_back(named(name));
     }
   }
   for (unsigned i = 0; i < source.getNumResults(); ++i) {
     auto name = source.getResultAttrOfType<StringAttr>(i, "gdn.name");
     auto tensor = cast<RankedTensorType>(source.getResultTypes()[i]);
-    types.push_back(
-        stridedType(tensor.getShape(), tensor.getElementType(), true));
+    types.push_back(rowMajorType(tensor.getShape(), tensor.getElementType()));
     attrs.push_back(named(name));
   }
 
@@ -292,7 +299,7 @@ static Value groupHeads(OpBuilder &builder, Location loc, Value base,
     groups.push_back({3});
   }
   // Sizes are values here, also those that the entry knows.
-  Type whole = stridedType(shape, type.getElementType(), /*unitLast=*/true);
+  Type whole = rowMajorType(shape, type.getElementType());
   if (type != whole)
     base = memref::CastOp::create(builder, loc, whole, base);
   Value heads = memref::DimOp::create(builder, loc, base, 1);
@@ -305,7 +312,7 @@ static Value groupHeads(OpBuilder &builder, Location loc, Value base,
     sizes.push_back(builder.getIndexAttr(shape.back()));
   return memref::ExpandShapeOp::create(
       builder, loc,
-      stridedType(shape, type.getElementType(), /*unitLast=*/true), base,
+      rowMajorType(shape, type.getElementType()), base,
       groups, sizes);
 }
 

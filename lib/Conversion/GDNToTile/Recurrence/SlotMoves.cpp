@@ -134,12 +134,16 @@ FailureOr<Pieces> SlotMoves::choosePieces(Operation *op, PoolType pool,
         VectorType::get({pool.getDimSize(2), cut.step}, pool.getElementType());
     return cut;
   }
-  int64_t rows = pool.getDimSize(2), columns = pool.getDimSize(3);
+  // The columns of a tile lie side by side in the target.
+  auto target = cast<MemRefType>(memory(targetOf(op)).getType());
+  const bool isAcross = target.getStridesAndOffset().first[2] == 1;
+  const int64_t rowDim = isAcross ? 3 : 2, columnDim = isAcross ? 2 : 3;
+  int64_t rows = pool.getDimSize(rowDim), columns = pool.getDimSize(columnDim);
   int64_t rowBytes =
       columns * pool.getElementType().getIntOrFloatBitWidth() / 8;
   cut.step = largestDivisor(rows, maxPieceBytes / rowBytes);
   cut.perHead = rows / cut.step;
-  cut.dims = {2, 3};
+  cut.dims = {rowDim, columnDim};
   cut.tile = VectorType::get({cut.step, columns}, pool.getElementType());
   return cut;
 }
@@ -201,6 +205,8 @@ void SlotMoves::emitPiece(Operation *op, Value from, Value to, Value head,
   const Pieces &cut = pieces[op];
   Value first = mul(part, index(cut.step));
   auto at = [&](Value slot) -> SmallVector<Value> {
+    if (head && cut.dims.front() == 3)
+      return {slot, head, index(0), first};
     if (head)
       return {slot, head, first, index(0)};
     return {slot, first, index(0)};

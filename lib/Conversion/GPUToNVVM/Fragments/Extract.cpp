@@ -16,8 +16,9 @@ Value gdn::emitExtract(OpBuilder &b, gdn::gpu::ExtractOp extract, Value local) {
   int64_t index = extract.getIndex(), buffer, lane;
   bool isEverywhere;
   if (type.isPerRow()) {
-    buffer = index / layout.getGroups();
-    lane = index % layout.getGroups() * layout.getLanes();
+    int64_t step = layout.getGroupStep(type.getDimSize(0));
+    buffer = layout.getTall() ? index % step : index / layout.getGroups();
+    lane = index / step % layout.getGroups() * layout.getLanes();
     isEverywhere = layout.getGroups() == 1;
   } else {
     int64_t vector = layout.getVector(), piece = index / vector;

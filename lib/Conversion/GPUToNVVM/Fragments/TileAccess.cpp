@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Loads and stores of fragments. What a thread holds of a row are pieces of
-// neighbouring columns, and there are up to three ways to them:
+// neighbouring columns, and there are up to four ways to them:
 //
 //   pieces    columns lie side by side: one access of up to 16 bytes per piece
 //   columns   rows lie side by side, and the thread has all rows of its
 //   columns:
 //             it reads all of them at once and shuffles (windows whose steps
 //             are the innermost dimension)
+//   runs      rows lie side by side, and those of the thread are neighbours: one
+//             access of up to 16 bytes per column and run of rows (states that
+//             lie as [dk, dv])
 //   elements  anything else
 //
 // Which one holds is decided here as far as types say it, and by the block at
@@ -88,28 +91,49 @@ Value TileAccess::askStride(const Stride &stride, int64_t bytes,
   return a.isEqual(stride.value, a.i64(bytes));
 }
 
-/// True if `bytes` divide the address and, where asked, the row's stride.
-Value TileAccess::askAlignment(int64_t bytes, bool askRow) {
+/// True if `bytes` divide the address and, unless it is null, the stride
+/// `other`.
+Value TileAccess::askAlignment(int64_t bytes, const Stride *other) {
   if (memory.aligned > 0 && memory.aligned % bytes == 0)
     return nullptr;
   Value bits = LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), memory.pointer);
-  if (askRow && !memory.row.isMultipleOf(bytes)) {
-    Value stride =
-        memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
+  if (other && !other->isMultipleOf(bytes)) {
+    Value stride = other->known ? a.i64(*other->known) : other->value;
     bits = arith::OrIOp::create(b, loc, bits, stride);
   }
   bits = arith::AndIOp::create(b, loc, bits, a.i64(bytes - 1));
   return a.isEqual(bits, a.i64(0));
 }
 
+/// True if the rows of a thread are a run in memory, and none of them is past
+/// the tile.
+bool TileAccess::hasRuns() {
+  return type.getRank() == 2 && layout.getTall() && !rowLimit &&
+         memory.row.known == bytes &&
+         localRows * layout.getWarps() * layout.getGroups() == numRows &&
+         numColumns % (layout.getLanes() * vector) == 0;
+}
+
 void TileAccess::listWays() {
-  if (!type.isPerRow() && vector > 1) {
+  if (hasRuns()) {
+    int64_t access = std::min<int64_t>(maxAccessBytes, (localRows * bytes) &
+                                                           -(localRows * bytes));
+    Value condition = askAlignment(access, &memory.column);
+    choices.push_back({Way::runs, condition});
+    if (condition)
+      choices.push_back({Way::elements, nullptr});
+    return;
+  }
+  // Columns do not lie side by side where rows do.
+  bool isAcross = type.getRank() == 2 && numRows > 1 && memory.row.known == bytes;
+  if (!type.isPerRow() && vector > 1 && !isAcross) {
     bool isPossible = true;
     Value condition = askStride(memory.column, bytes, isPossible);
     if (isPossible) {
       int64_t access = std::min(vector * bytes, maxAccessBytes);
       bool askRow = type.getRank() == 2 && numRows > 1;
-      condition = a.both(condition, askAlignment(access, askRow));
+      condition = a.both(condition,
+                         askAlignment(access, askRow ? &memory.row : nullptr));
       choices.push_back({Way::pieces, condition});
       if (!condition)
         return;
@@ -126,7 +150,7 @@ void TileAccess::listWays() {
       int64_t access = std::min<int64_t>(
           maxAccessBytes, llvm::bit_floor(uint64_t(vector * numRows * bytes) &
                                           -uint64_t(vector * numRows * bytes)));
-      condition = a.both(condition, askAlignment(access, /*askRow=*/false));
+      condition = a.both(condition, askAlignment(access, nullptr));
       if (rowLimit)
         condition =
             a.both(condition, a.isEqual(a.toI64(rowLimit), a.i64(numRows)));

@@ -106,6 +106,8 @@ Value TileAccess::guarded(Value condition, VectorType type,
 Value TileAccess::emitWay(Way way) {
   if (way == Way::columns)
     return emitColumns();
+  if (way == Way::runs)
+    return emitRuns();
   int64_t columns = pieces * vector;
   Value local = stored ? Value() : zeros(getLocalType(type));
   for (int64_t row = 0; row < localRows; ++row) {
@@ -243,13 +245,51 @@ Value TileAccess::emitColumns() {
   return local;
 }
 
+/// The thread's rows of one column after another.
+Value TileAccess::emitRuns() {
+  const int64_t step =
+      std::min<int64_t>(maxAccessBytes,
+                        (localRows * bytes) & -(localRows * bytes)) /
+      bytes;
+  SmallVector<int64_t> order; // positions in memory's order
+  for (int64_t piece = 0; piece < pieces; ++piece)
+    for (int64_t e = 0; e < vector; ++e)
+      for (int64_t row = 0; row < localRows; ++row)
+        order.push_back((row * pieces + piece) * vector + e);
+  Value all = stored ? vector::ShuffleOp::create(b, loc, stored, stored, order)
+                           .getResult()
+                     : zeros(getLocalType(type));
+  for (int64_t at = 0; at < int64_t(order.size()); at += step) {
+    const int64_t column = at / localRows;
+    const int64_t first =
+        column / vector * layout.getLanes() * vector + column % vector;
+    Value pointer = advance(advance(origin, memory.column, first), memory.row,
+                            at % localRows);
+    if (stored) {
+      Value part = vector::ExtractStridedSliceOp::create(
+          b, loc, all, ArrayRef<int64_t>{at}, ArrayRef<int64_t>{step},
+          ArrayRef<int64_t>{1});
+      if (step == 1)
+        part = vector::ExtractOp::create(b, loc, part, 0);
+      store(part, pointer);
+      continue;
+    }
+    Value part = load(pointer, at, step);
+    if (step == 1)
+      part = vector::BroadcastOp::create(b, loc, vectorOf(1), part);
+    all = vector::InsertStridedSliceOp::create(
+        b, loc, part, all, ArrayRef<int64_t>{at}, ArrayRef<int64_t>{1});
+  }
+  return stored ? Value() : transpose(all);
+}
+
 /// Chunks in the order of memory as the thread's elements.
 Value TileAccess::transpose(Value inMemoryOrder) {
   SmallVector<int64_t> from(getLocalType(type).getNumElements());
   for (int64_t piece = 0; piece < pieces; ++piece)
     for (int64_t e = 0; e < vector; ++e)
-      for (int64_t row = 0; row < numRows; ++row)
+      for (int64_t row = 0; row < localRows; ++row)
         from[(row * pieces + piece) * vector + e] =
-            (piece * vector + e) * numRows + row;
+            (piece * vector + e) * localRows + row;
   return vector::ShuffleOp::create(b, loc, inMemoryOrder, inMemoryOrder, from);
 }

@@ -32,18 +32,20 @@ public:
   mlir::Value take();
 
 private:
-  enum class Way { pieces, columns, elements };
+  enum class Way { pieces, columns, runs, elements };
   struct Choice {
     Way way;
     mlir::Value condition; // null: it holds
   };
 
   void listWays();
-  mlir::Value askAlignment(int64_t bytes, bool askRow);
+  bool hasRuns();
+  mlir::Value askAlignment(int64_t bytes, const Stride *other);
   mlir::Value askStride(const Stride &stride, int64_t bytes, bool &isPossible);
   mlir::Value choose(llvm::ArrayRef<Choice> choices);
   mlir::Value emitWay(Way way);
   mlir::Value emitColumns();
+  mlir::Value emitRuns();
   bool turnsLater();
   mlir::Value transpose(mlir::Value inMemoryOrder);
   mlir::Value emitRow(Way way, int64_t row);

@@ -62,6 +62,8 @@ Value BlockThreads::row(const Arithmetic &a, gpu::RowsAttr layout, int64_t rows,
       arith::DivUIOp::create(a.b, a.loc, lane, a.i32(layout.getLanes()));
   if (layout.getGroups() == 1)
     group = a.i32(0);
+  else if (layout.getTall())
+    group = a.mul(group, a.i32(layout.getGroupStep(rows)));
   Value row = a.add(group, a.i32(i * layout.getRowStep()));
   if (layout.getWarps() == 1)
     return row;

@@ -5,6 +5,7 @@
 // docs/spec/entry.md.
 #include "gdn/Dialect/AttributeTable.h"
 #include "gdn/Dialect/GDN/IR/GDN.h"
+#include "gdn/Dialect/GDN/IR/PoolOrder.h"
 #include "gdn/Support/LinearForm.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -232,6 +233,38 @@ static LogicalResult verifyPortDims(const AttributeUse &use) {
   return verifyDims({func, use.place == onResults, use.index}, use.getValue());
 }
 
+/// Checks that `gdn.contiguous` names a dimension within the slots of a pool.
+static LogicalResult verifyContiguous(const AttributeUse &use) {
+  Port port = {cast<FunctionOpInterface>(use.op), /*isResult=*/false,
+               use.index};
+  // entry_c11
+  auto pool = dyn_cast<PoolType>(port.getType());
+  if (!pool)
+    return port.emitError() << "expects '" << contiguousAttr
+                            << "' on pools only, but " << port.str() << " is "
+                            << port.getType();
+  int64_t dim = cast<IntegerAttr>(use.getValue()).getInt();
+  if (dim >= 1 && dim < pool.getRank())
+    return success();
+  return port.emitError() << "expects '" << contiguousAttr << "' of "
+                          << port.str() << " to be a dimension from 1 to "
+                          << pool.getRank() - 1 << ", but got " << dim;
+}
+
+std::optional<int64_t> gdn::getContiguousDim(FunctionOpInterface func,
+                                             unsigned index) {
+  auto pool = cast<PoolType>(func.getArgumentTypes()[index]);
+  if (auto dim = func.getArgAttrOfType<IntegerAttr>(index, contiguousAttr))
+    return dim.getInt();
+  if (pool.getRank() == 4)
+    return 3;
+  return std::nullopt;
+}
+
+static bool isInteger64(Attribute value) {
+  auto number = dyn_cast<IntegerAttr>(value);
+  return number && number.getType().isSignlessInteger(64);
+}
 static bool isString(Attribute value) { return isa<StringAttr>(value); }
 static bool isSeverity(Attribute value) {
   auto number = dyn_cast<IntegerAttr>(value);
@@ -246,6 +279,7 @@ static constexpr AttributeRow rows[] = {
      isIdentifierString},
     {dimsAttr, onArguments | onResults, "an array of strings", isStringArray,
      verifyPortDims},
+    {contiguousAttr, onArguments, "an i64", isInteger64, verifyContiguous},
     // What was said of a compilation that is kept.
     {"gdn.severity", onModules, "an i32 from 0 to 3", isSeverity},
     {"gdn.message", onModules, "a string", isString},

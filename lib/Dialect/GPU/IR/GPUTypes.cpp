@@ -33,7 +33,7 @@ void GPUDialect::registerLayoutsAndTypes() {
 
 LogicalResult RowsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t warps, int64_t lanes, int64_t vector,
-                               bool cyclic) {
+                               bool cyclic, bool tall) {
   if (warps < 1)
     return emitError() << "expects 'warps' to be at least 1, but got " << warps;
   if (!llvm::is_contained({1, 2, 4, 8, 16, 32}, lanes))
@@ -42,6 +42,8 @@ LogicalResult RowsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!llvm::is_contained({1, 2, 4, 8}, vector))
     return emitError() << "expects 'vector' to be 1, 2, 4 or 8, but got "
                        << vector;
+  if (cyclic && tall)
+    return emitError() << "expects 'cyclic' or 'tall', but got both";
   return success();
 }
 

@@ -105,12 +105,11 @@ def gated_delta_rule_decode(
 ) -> tuple[Tensor, Tensor]:
     """As gated_delta_rule_decode_pretranspose of one token, on states [B, HV, K, V] in place."""
     check("gated_delta_rule_decode", "state", state, (None, None, None, None))
-    states = state.mT.contiguous()
     gates = (A_log, a, dt_bias, b)
     out, _ = gated_delta_rule_decode_pretranspose(
-        q, k, v, states, *gates, scale, output, use_qk_l2norm
+        q, k, v, state.mT, *gates, scale, output, use_qk_l2norm
     )
-    return out, state.copy_(states.mT)
+    return out, state
 
 
 def _states(

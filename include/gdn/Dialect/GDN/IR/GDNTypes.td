@@ -16,12 +16,14 @@ def GDN_PoolType : TypeDef<GDN_Dialect, "Pool"> {
     sequence carries from one call to the next. Dimension 0 is the slot axis and
     is dynamic. Two shapes are used:
 
-    - `!gdn.pool<? x Hv x dv x dk>`: recurrent states, V-major, `dk` contiguous;
+    - `!gdn.pool<? x Hv x dv x dk>`: recurrent states;
     - `!gdn.pool<? x D x (K-1)>`: the last raw inputs of the convolution, oldest
       first.
 
-    The type has no strides. Padded slots, and both layouts of the convolution
-    state (SD and DS), are expressed by the strides of the buffer that is bound.
+    The type has no strides. Padded slots, both layouts of the convolution state
+    (SD and DS) and both of the recurrent state ([dv, dk] and [dk, dv], see
+    `gdn.contiguous` in docs/spec/entry.md) are expressed by the strides of the
+    buffer that is bound.
     A pool also has a null slot, which is given at binding.
 
     **Preconditions**

@@ -92,13 +92,22 @@ def GPU_RowsAttr : GPU_Attr<"Rows", "rows"> {
 
         (i * warps + w) * g + l / lanes
 
+    With `tall` the rows of a thread are neighbours, and the row is
+
+        (w * g + l / lanes) * n + i
+
+    which is for arrays whose columns lie side by side in memory: a thread reads
+    its rows of a column at once. A layout is not both.
+
     `lanes` is a power of two up to 32; `vector` 1, 2, 4 or 8.
   }];
   let parameters = (ins "int64_t":$warps, "int64_t":$lanes, "int64_t":$vector,
-                        DefaultValuedParameter<"bool", "false">:$cyclic);
+                        DefaultValuedParameter<"bool", "false">:$cyclic,
+                        DefaultValuedParameter<"bool", "false">:$tall);
   let builders = [
-    AttrBuilder<(ins "int64_t":$warps, "int64_t":$lanes, "int64_t":$vector), [{
-      return $_get($_ctxt, warps, lanes, vector, /*cyclic=*/false);
+    AttrBuilder<(ins "int64_t":$warps, "int64_t":$lanes, "int64_t":$vector,
+                     CArg<"bool", "false">:$cyclic), [{
+      return $_get($_ctxt, warps, lanes, vector, cyclic, /*tall=*/false);
     }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
@@ -109,7 +118,14 @@ def GPU_RowsAttr : GPU_Attr<"Rows", "rows"> {
     int64_t getLocalRows(int64_t rows) const;
     /// From a row of a thread to its next.
     int64_t getRowStep() const {
+      if (getTall())
+        return 1;
       return getGroups() * (getCyclic() ? getWarps() : 1);
+    }
+    /// From the first row of a lane to that of the next lane that has others,
+    /// in tiles of `rows` rows.
+    int64_t getGroupStep(int64_t rows) const {
+      return getTall() ? getLocalRows(rows) : 1;
     }
     /// From the first row of a warp to that of the next.
     int64_t getWarpStep(int64_t rows) const {
@@ -120,7 +136,7 @@ def GPU_RowsAttr : GPU_Attr<"Rows", "rows"> {
     /// True if the tiles of matrix instructions lie like this: four lanes to a
     /// row, two columns each, eight rows at once.
     bool isMatrix() const {
-      return getLanes() == 4 && getVector() == 2 && !getCyclic();
+      return getLanes() == 4 && getVector() == 2 && !getCyclic() && !getTall();
     }
     /// Columns of a row that a thread holds: pieces * vector.
     int64_t getLocalColumns(int64_t columns) const {
