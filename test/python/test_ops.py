@@ -13,7 +13,7 @@ from gdn import (  # noqa: E402
     ops_names_check,
     ops_tracing_check,
 )
-from gdn.ops import causal_conv1d, fla, flashinfer, rms_norm_gated, vllm  # noqa: E402
+from gdn.ops import causal_conv1d, fla, flashinfer, vllm  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("compiler_on_path", "built_runtime")
 
@@ -73,8 +73,51 @@ def test_checks(check, capsys):
             "cache of windows: expected at least 7 columns, got 4",
         ),
         (
-            lambda x: rms_norm_gated(x, x, None, bias=torch.ones(5)),
-            "bias: not supported, expected None, got a tensor of",
+            lambda x: fla.rms_norm_gated(x, x, None, bias=torch.ones(4)),
+            r"rms_norm_gated: bias: expected the shape \[5\], got \[4\]",
+        ),
+        (
+            lambda x: fla.layer_norm_gated(x, x, None, activation="gelu"),
+            "layer_norm_gated: activation: expected swish, silu or sigmoid, got 'gelu'",
+        ),
+        (
+            lambda x: fla.layer_norm_swish_gate_linear(x, x[:1], None, None, x, None),
+            r"layer_norm_swish_gate_linear: g: expected the shape \[2, 8, 5\], got \[1, 8, 5\]",
+        ),
+        (
+            lambda x: fla.chunk_kda(*[x[None]] * 4, x, chunk_size=16),
+            "chunk_kda: `chunk_size` must be either 32 or 64, got 16",
+        ),
+        (
+            lambda x: fla.chunk_kda(*[x[None]] * 4, x, safe_gate=True, use_gate_in_kernel=True),
+            "chunk_kda: lower_bound: expected a number from -5 to below 0 with safe_gate, got None",
+        ),
+        (
+            lambda x: fla.chunk_kda(*[x[None]] * 4, x, cp_context=x),
+            r"chunk_kda: cp_context: not supported, expected None, got a tensor of \[2, 8, 5\]",
+        ),
+        (
+            lambda x: fla.fused_kda_gate(x[0, 0]),
+            r"fused_kda_gate: g: expected the shape \[.., HV, K\], got \[5\]",
+        ),
+        (
+            lambda x: vllm.fused_gdn_decode_post_conv_mtp(
+                x[0],
+                *[x] * 4,
+                x[0].int(),
+                x,
+                x,
+                torch.ones(3, 2, 8, 8),
+                *[x] * 3,
+                1.0,
+                1e-6,
+                "silu",
+            ),
+            "mixed_qkv: expected q and k of heads of 8, and 2 heads of v of 8, got 5 channels",
+        ),
+        (
+            lambda x: vllm.fused_gdn_decode_post_conv_mtp(*[x] * 12, 1.0, 1e-6, "gelu"),
+            "output_gate_activation: expected silu or sigmoid, got 'gelu'",
         ),
         (
             lambda x: flashinfer.chunk_gated_delta_rule(x, x, x, checkpoint_every_n_tokens=100),
