@@ -11,8 +11,9 @@ docs/spec/delta_rule.md has the mathematics.
 from __future__ import annotations
 
 from .array_library import library_of
-from .kernel_calls import call_of, find_refusal
+from .kernel_calls import call_of, find_refusal, last_of
 from .rule_kernels import RuleKind, kind_of, unit_of
+from .rule_plan import RulePlan, keep, key_of, plan_of
 from .runtime import Runtime
 
 _FLOATS = ("float32", "bfloat16", "float16")
@@ -52,8 +53,15 @@ def gated_delta_rule(
     Raises ValueError for arrays that do not go together, ImageNotFoundError where no image is
     there and none can be compiled.
     """
+    key = None
+    if runtime is None and cu_seqlens is None:
+        tensors = (q, k, v, log_decay, beta, initial_state)
+        options = (scale, l2norm, allow_neg_eigval, state_dtype)
+        key = key_of(library_of(q), tensors, options)
+        if key is not None and (plan := plan_of(key)) is not None:
+            return plan.run(*tensors)
     call = _RuleCall(q, k, v, log_decay, beta, cu_seqlens, initial_state, runtime)
-    return call.run(scale, l2norm, allow_neg_eigval, state_dtype, runtime)
+    return call.run(scale, l2norm, allow_neg_eigval, state_dtype, runtime, key)
 
 
 def _fail(name: str, expected: str, found: object):
@@ -109,7 +117,7 @@ class _RuleCall:
         if self.initial_state is not None and list(self.initial_state.shape) != states:
             _fail("initial_state", f"the shape {states}", list(self.initial_state.shape))
 
-    def run(self, scale, l2norm, allow_neg_eigval, state_dtype, runtime):
+    def run(self, scale, l2norm, allow_neg_eigval, state_dtype, runtime, key):
         if state_dtype not in _FLOATS:
             _fail("state_dtype", "float32, bfloat16 or float16", state_dtype)
         is_decode = self.cu_seqlens is None and self.tokens == 1
@@ -156,9 +164,35 @@ class _RuleCall:
             call(**given)
             if is_other and l2norm:
                 out *= factor
+            if key is not None and not is_other:
+                self._keep_plan(key, call, kind, entry, given, pool)
         out = out[:, :, : self.value_dim]
         out = out.reshape(self.batch, self.tokens, self.value_heads, self.value_dim)
         return out, pool[:, :, : self.value_dim, : self.key_dim]
+
+    def _keep_plan(self, key: tuple, call, kind: RuleKind, entry: str, given, pool) -> None:
+        """For calls that are as this one, if its arrays are read where they are."""
+        decay, beta = (self.arrays.cast(x, "float32") for x in (self.log_decay, self.beta))
+        names = ("q", "k", "v", "log_decay", "beta")
+        for name, array in zip(names, (self.q, self.k, self.v, decay, beta), strict=True):
+            if not self.arrays.has_unit_stride(array.reshape(given[name].shape)):
+                return
+        if (kind.key_dim, kind.value_dim) != (self.key_dim, self.value_dim):
+            return
+        device = self.arrays.device
+        made = ("state_pool", "token_state_pool", "core", *names)
+        plan = RulePlan(
+            call,
+            tuple(call.names),
+            last_of(kind, entry, device, None) if device[0] == "cuda" else None,
+            tuple(tuple(given[name].shape) for name in names),
+            tuple(pool.shape),
+            pool.dtype,
+            tuple(self.v.shape),
+            entry == "verify",
+            {name: array for name, array in given.items() if name not in made},
+        )
+        keep(key, plan)
 
     def _is_read_in_place(self, kind: RuleKind, runtime: Runtime | None) -> bool:
         """Whether a kernel takes the initial states as they are."""
@@ -223,4 +257,5 @@ class _RuleCall:
             "token_slots": slots.reshape(-1, 1),
             "core": out,
         }
-        return {name: value for name, value in given.items() if name in call.names}
+        names = call.names
+        return {name: value for name, value in given.items() if name in names}

@@ -175,9 +175,10 @@ class RuleEntry:
             q = arrays.cast(self.q * factor, self.io)
         inputs = {"q": q, "k": arrays.rows_apart(self.k), "v": arrays.rows_apart(self.v)}
         given = inputs | self._given | {"state_pool": self.states, "core": out}
+        names = call.names
 
         def launch() -> None:
-            call(**{name: value for name, value in given.items() if name in call.names})
+            call(**{name: value for name, value in given.items() if name in names})
             if is_other and options.l2norm:
                 arrays.fill(out, out * factor)
 

@@ -2,6 +2,8 @@
 """gdn.ops on a CPU, where PyTorch is installed: all that gdn.ops_check looks at, and arguments that
 are refused before anything is written."""
 
+import threading
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -12,6 +14,8 @@ from gdn import (  # noqa: E402
     ops_check,
     ops_names_check,
     ops_tracing_check,
+    rule,
+    rule_plan,
 )
 from gdn.ops import causal_conv1d, fla, flashinfer, vllm  # noqa: E402
 
@@ -209,3 +213,63 @@ def test_types_that_differ():
     wide = given | {"v": given["v"].half().float()}
     wanted, _ = fla.fused_recurrent_gated_delta_rule(**wide)
     assert out.dtype == torch.float16 and torch.equal(out, wanted.half())
+
+
+STATES = {"none": None, "by keys": False, "by values": True}
+
+
+@pytest.mark.parametrize("tokens", [1, 70])
+@pytest.mark.parametrize("order", STATES)
+def test_calls_whose_arguments_were_checked(tokens, order, monkeypatch):
+    """The second call of its kind is not checked again; it gives the bits of one that is."""
+    function = fla.fused_recurrent_gated_delta_rule
+    v_first = bool(STATES[order])
+
+    def arguments(seed, dtype=torch.bfloat16):
+        given = ops_check.draw((2, tokens, 1, 2, 24, 24), "cpu", dtype, seed=seed)
+        if STATES[order] is not None:
+            generator = torch.Generator().manual_seed(seed)
+            given["initial_state"] = torch.randn(2, 2, 24, 24, generator=generator)
+        options = {"output_final_state": True, "use_qk_l2norm_in_kernel": True}
+        return given | options | {"state_v_first": v_first}
+
+    def checked(given):
+        monkeypatch.setattr(rule_plan, "_plans", threading.local())
+        return function(**given)
+
+    first, second = arguments(1), arguments(2)
+    wanted = checked(second)
+    checked(first)
+    before = {name: x.clone() for name, x in second.items() if isinstance(x, torch.Tensor)}
+    with monkeypatch.context() as without:
+        without.delattr(rule, "_RuleCall")
+        found = function(**second)
+        assert all(torch.equal(*pair) for pair in zip(found, wanted, strict=True))
+        assert [x.shape for x in found] == [x.shape for x in wanted]
+        assert all(torch.equal(second[name], x) for name, x in before.items())
+        # Another type, other strides, and another option are other kinds.
+        strided = torch.empty(2, tokens, 1, 48, dtype=torch.bfloat16)[..., ::2]
+        for change in (
+            {"v": second["v"].float()},
+            {"q": strided},
+            {"scale": 0.5},
+            {"beta": second["beta"][:1]},
+        ):
+            with pytest.raises(NameError, match="_RuleCall"):
+                function(**second | change)
+    with pytest.raises(ValueError, match="beta: expected the shape"):
+        function(**second | {"beta": second["beta"][:1]})
+
+
+def test_where_operators_are_looked_at():
+    """A call is an operator of PyTorch where a mode or autograd sees it."""
+    given = ops_check.draw((1, 1, 1, 1, 16, 16), "cpu", torch.float32)
+    with ops_tracing_check.Operators() as seen:
+        fla.fused_recurrent_gated_delta_rule(**given)
+    assert [call[0].name() for call in seen.found] == ["gdn::gated_delta_rule"]
+    given["v"].requires_grad_()
+    out, _ = fla.fused_recurrent_gated_delta_rule(**given)
+    assert out.requires_grad
+    with torch.no_grad():
+        out, _ = fla.fused_recurrent_gated_delta_rule(**given)
+    assert not out.requires_grad
