@@ -78,7 +78,7 @@ def call_of(
     made = _calls.__dict__.setdefault("made", {})
     if not has_kernels(kind):
         raise ValueError(_wrong_types(kind))
-    last = (runtime, device, kind, entry, null_slot)
+    last = last_of(kind, entry, device, runtime, null_slot)
     key = (*last, stream)
     if key not in made and capturing and last in made:
         key = last
@@ -90,6 +90,22 @@ def call_of(
     if not capturing:
         made[last] = made[key]
     return made[key]
+
+
+def last_of(
+    kind: KernelKind,
+    entry: str,
+    device: tuple[str, int],
+    runtime: Runtime | None,
+    null_slot: int = -1,
+) -> tuple:
+    """What a thread's last call of an entry is known by, whatever the stream."""
+    return (runtime, device, kind, entry, null_slot)
+
+
+def remember(last: tuple, call: Call) -> None:
+    """`call` is this thread's last one."""
+    _calls.made[last] = call
 
 
 def _image(device: Device, kind: KernelKind) -> Image:

@@ -18,6 +18,7 @@ import torch
 from .ops import (
     chunk_gated_delta_rule,
     chunk_kda,
+    fused_kda_gate,
     fused_recurrent_gated_delta_rule,
     fused_recurrent_kda,
     fused_sigmoid_gating_delta_rule_update,
@@ -70,12 +71,60 @@ def check_kda(check: Check, device: str) -> None:
     check.close("fused_recurrent_kda", 8e-3, (out, want), (last, states))
     if device == "cpu":
         out, last = chunk_kda(**given, output_final_state=True)
-        return check.close("chunk_kda", 8e-3, (out, want), (last, states))
+        check.close("chunk_kda", 8e-3, (out, want), (last, states))
+        return check_states_of_chunks(check, device)
     try:
         chunk_kda(**given)
         check.that("chunk_kda is refused", False)
     except NotImplementedError:
         check.that("chunk_kda is refused", True)
+
+
+def check_states_of_chunks(check: Check, device: str) -> None:
+    """chunk_kda with states inside sequences, of raw gates and strengths, in both orders."""
+    starts, counts = [0, 3, 3, 70, 134, 235], {64: [1, 0, 2, 1, 2], 32: [1, 0, 3, 2, 4]}
+    given = draw((1, starts[-1], 2, 4, 64, 64), device, per_channel=True, seed=2)
+    raw = given | {"g": torch.randn(given["g"].shape), "beta": torch.randn(1, starts[-1], 4)}
+    rate, bias = torch.randn(4), torch.randn(4 * 64)
+    x = raw["g"].double() + bias.view(4, 64)
+    given |= {
+        "g": -5 * (rate.double().exp()[:, None] * x).sigmoid(),
+        "beta": 2 * raw["beta"].double().sigmoid(),
+    }
+    gate = fused_kda_gate(raw["g"], rate, bias, -5.0)
+    check.close("fused_kda_gate", 1e-6, (gate, given["g"]))
+    states = torch.randn(5, 4, 64, 64)
+    want, wanted = recurrence(given, starts, states, 64**-0.5)
+    for size, v_first in ((64, False), (32, True)):
+        out, last, inside = chunk_kda(
+            **raw,
+            initial_state=states.mT if v_first else states,
+            output_final_state=True,
+            use_gate_in_kernel=True,
+            A_log=rate,
+            dt_bias=bias,
+            lower_bound=-5.0,
+            safe_gate=True,
+            use_beta_sigmoid_in_kernel=True,
+            allow_neg_eigval=True,
+            return_intermediate_states=True,
+            state_v_first=v_first,
+            cu_seqlens=torch.tensor(starts),
+            chunk_size=size,
+        )
+        last, inside = (x.mT if v_first else x for x in (last, inside))
+        name = f"chunk_kda with states of chunks of {size}"
+        check.close(name, 8e-3, (out, want), (last, wanted))
+        places = [(n, size * i) for n, count in enumerate(counts[size]) for i in range(count)]
+        check.that("count", inside.shape == (1, len(places), 4, 64, 64))
+        for (n, tokens), state in zip(places, inside[0], strict=True):
+            part = {k: x[:, starts[n] : starts[n] + tokens] for k, x in given.items()}
+            _, found = recurrence(part, [0, tokens], states[n : n + 1], 1.0)
+            check.close(f"sequence {n}, {tokens} tokens", 8e-3, (state, found[0]))
+    rows = draw((2, 70, 2, 2, 64, 64), device, per_channel=True)
+    out, last, inside = chunk_kda(**rows, return_intermediate_states=True)
+    same = torch.equal(out, chunk_kda(**rows)[0]) and last is None
+    check.that("rows", same and inside.shape == (2, 2, 2, 64, 64) and not inside[:, 0].any())
 
 
 def check_steps(check: Check, device: str) -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import torch
 from torch.nn.functional import silu, softplus
 
-from .ops import causal_conv1d, flashinfer, fused_post_conv_prep, rms_norm_gated, vllm
+from .ops import causal_conv1d, fla, flashinfer, fused_post_conv_prep, vllm
 from .ops_problems import Check, draw, recurrence
 
 CHANNELS, WIDTH = 24, 4
@@ -140,19 +140,44 @@ def check_channels_first(check: Check, device: str) -> None:
     check.that("causal_conv1d_update with windows and with rings", same)
 
 
+def normed(x, weight, bias, is_centred: bool):
+    """The RMS norm of rows in float64, or the layer norm."""
+    rows = x.double() - x.double().mean(-1, keepdim=True) if is_centred else x.double()
+    rows = rows * (rows.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * weight.double()
+    return rows if bias is None else rows + bias.double()
+
+
 def check_norm(check: Check, device: str) -> None:
     generator = torch.Generator().manual_seed(7)
     x, gate, residual = (torch.randn(5, 3, 40, generator=generator) for _ in range(3))
-    weight = torch.randn(40, generator=generator)
-    for activation, act in (("swish", silu), ("sigmoid", torch.sigmoid)):
-        total = (x + residual).double()
-        norm = total * (total.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * weight.double()
-        given = (tensor.to(device) for tensor in (x, gate, weight))
-        y, kept = rms_norm_gated(
-            *given, activation=activation, residual=residual.to(device), prenorm=True
-        )
-        pairs = (y, norm * act(gate.double())), (kept, total)
-        check.close(f"rms_norm_gated, {activation}", 1e-6, *pairs)
+    # A layer norm takes that away.
+    x = x + 3
+    weight, bias = (torch.randn(40, generator=generator) for _ in range(2))
+    project = torch.randn(24, 40, generator=generator), torch.randn(24, generator=generator)
+    given = [tensor.to(device) for tensor in (x, gate, weight)]
+    last = [tensor.to(device) for tensor in (bias, *project)]
+    for is_centred, norm, linear in (
+        (False, fla.rms_norm_gated, fla.rms_norm_swish_gate_linear),
+        (True, fla.layer_norm_gated, fla.layer_norm_swish_gate_linear),
+    ):
+        for activation, act in (("swish", silu), ("sigmoid", torch.sigmoid)):
+            total = (x + residual).double()
+            wanted = normed(total, weight, None, is_centred) * act(gate.double())
+            y, kept = norm(
+                *given, activation=activation, residual=residual.to(device), prenorm=True
+            )
+            check.close(f"{norm.__name__}, {activation}", 1e-6, (y, wanted), (kept, total))
+            wanted = normed(x, weight, bias, is_centred) * act(gate.double())
+            y = norm(*given, last[0], activation)
+            check.close(f"{norm.__name__} with a bias, {activation}", 1e-6, (y, wanted))
+        gated = normed(x, weight, bias, is_centred) * silu(gate.double())
+        wanted = gated @ project[0].double().T + project[1].double()
+        check.close(linear.__name__, 1e-6, (linear(*given, *last), wanted))
+        half = [tensor.to(torch.bfloat16) for tensor in given[:2]]
+        y = norm(*half, given[2])
+        rows = normed(half[0].cpu(), weight, None, is_centred) * silu(half[1].cpu().double())
+        check.close(f"{norm.__name__}, bf16", 4e-3, (y, rows))
+        check.that("type", y.dtype == torch.bfloat16)
     mixed = torch.randn(5, 2 * 2 * 16 + 4 * 8, generator=generator)
     a, b, rate, bias = (
         torch.randn(*size, generator=generator) for size in ((5, 4),) * 2 + ((4,),) * 2
@@ -247,17 +272,40 @@ def check_several(check: Check, device: str) -> None:
     table = torch.tensor([[9, 8, 4, 10], [0, 0, 0, 0], [1, 12, 13, 14]], device=device)
     pool.copy_(before)
     flat = [x.flatten(0, 1)[None] for x in inputs]
-    found, _ = vllm.fused_sigmoid_gating_delta_rule_update(
-        rate,
-        a.flatten(0, 1),
-        b.flatten(0, 1),
-        bias,
-        *flat,
-        initial_state=pool,
-        cu_seqlens=torch.arange(0, 13, 4, device=device),
-        ssm_state_indices=table,
-        num_accepted_tokens=torch.tensor([3, 1, 1], device=device),
-    )
+    starts = torch.arange(0, 13, 4, device=device)
+    accepted = torch.tensor([3, 1, 1], device=device)
+    updated = (rate, a.flatten(0, 1), b.flatten(0, 1), bias, *flat)
+    places_of = {
+        "initial_state": pool,
+        "cu_seqlens": starts,
+        "ssm_state_indices": table,
+        "num_accepted_tokens": accepted,
+    }
+    unit = {"use_qk_l2norm_in_kernel": True}
+    found, _ = vllm.fused_sigmoid_gating_delta_rule_update(*updated, **places_of)
     found = found.view(rows, tokens, 4, 128)
     check.close("vLLM's verification", 8e-3, (found[live], out), (pool[table[live]], states))
     check.that("skipped", not found[1].any() and torch.equal(pool[0], before[0]))
+    # The same, and the norm behind it.
+    gate, weight = torch.randn(rows * tokens, 4, 128).to(device, torch.bfloat16), torch.rand(128)
+    pool.copy_(before)
+    theirs, _ = vllm.fused_sigmoid_gating_delta_rule_update(*updated, **places_of, **unit)
+    wanted = normed(theirs[0].cpu(), weight, None, False) * silu(gate.double().cpu())
+    kept = pool.clone()
+    pool.copy_(before)
+    found = vllm.fused_gdn_decode_post_conv_mtp(
+        torch.cat([x[0].flatten(1) for x in flat], 1),
+        *(a.flatten(0, 1), b.flatten(0, 1), rate, bias),
+        table,
+        starts,
+        accepted,
+        pool,
+        gate,
+        weight.to(device),
+        torch.empty_like(gate),
+        128**-0.5,
+        1e-6,
+        "silu",
+    )
+    check.close("vLLM's verification and norm", 4e-3, (found, wanted))
+    check.that("states", torch.equal(pool, kept))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .ops import causal_conv1d, flashinfer, fused_post_conv_prep, rms_norm_gated, vllm
+from .ops import causal_conv1d, fla, flashinfer, fused_post_conv_prep, vllm
 from .ops_problems import Check
 
 
@@ -59,7 +59,12 @@ def calls(device: str) -> dict[str, tuple[Callable, tuple, dict]]:
             (normal(5, 24), cache, taps, bias, True, slots, integers(1, 2), starts, 3),
             {},
         ),
-        "rms_norm_gated": (rms_norm_gated, (normal(5, 40), normal(5, 40), normal(40)), {}),
+        "rms_norm_gated": (fla.rms_norm_gated, (normal(5, 40), normal(5, 40), normal(40)), {}),
+        "layer_norm_gated": (
+            fla.layer_norm_gated,
+            (normal(5, 40), normal(5, 40), normal(40), normal(40)),
+            {},
+        ),
         "fused_post_conv_prep": (
             fused_post_conv_prep,
             (normal(5, 96), gates, gates, constants, constants, 2, 16, 16),
@@ -75,6 +80,13 @@ def calls(device: str) -> dict[str, tuple[Callable, tuple, dict]]:
             flashinfer.gated_delta_rule_mtp,
             verified,
             options | {"intermediate_states_buffer": buffer},
+        ),
+        "mtp and norm": (
+            vllm.fused_gdn_decode_post_conv_mtp,
+            (normal(5, 3 * 256), gates, gates, constants, constants, table, starts)
+            + (integers(1, 3), pool, normal(5, 2, 128), normal(128), normal(5, 2, 128))
+            + (0.1, 1e-6, "silu"),
+            {},
         ),
         "packed decode": (
             vllm.fused_recurrent_gated_delta_rule_packed_decode,

@@ -11,8 +11,9 @@ docs/spec/delta_rule.md has the mathematics.
 from __future__ import annotations
 
 from .array_library import library_of
-from .kernel_calls import call_of, find_refusal
+from .kernel_calls import call_of, find_refusal, last_of
 from .rule_kernels import RuleKind, kind_of, unit_of
+from .rule_plan import RulePlan, keep, key_of, plan_of
 from .runtime import Runtime
 
 _FLOATS = ("float32", "bfloat16", "float16")
@@ -54,13 +55,21 @@ def gated_delta_rule(
     Raises ValueError for arrays that do not go together, ImageNotFoundError where no image is
     there and none can be compiled.
     """
-    if initial_state is not None and not state_v_first:
+    order = "vk" if state_v_first else "kv"
+    if initial_state is not None and order == "kv":
         if len(initial_state.shape) != 4:
             _fail("initial_state", "the shape [N, Hv, dk, dv]", list(initial_state.shape))
         initial_state = initial_state.swapaxes(-1, -2)
-    call = _RuleCall(q, k, v, log_decay, beta, cu_seqlens, initial_state, runtime)
-    order = "vk" if state_v_first else "kv"
-    out, states = call.run(scale, l2norm, allow_neg_eigval, state_dtype, order, runtime)
+    tensors = (q, k, v, log_decay, beta, initial_state)
+    options = (scale, l2norm, allow_neg_eigval, state_dtype, order)
+    key = None
+    if runtime is None and cu_seqlens is None:
+        key = key_of(library_of(q), tensors, options)
+    if key is not None and (plan := plan_of(key)) is not None:
+        out, states = plan.run(*tensors)
+    else:
+        call = _RuleCall(*tensors[:5], cu_seqlens, initial_state, runtime)
+        out, states = call.run(*options, runtime, key)
     return out, states if state_v_first else states.swapaxes(-1, -2)
 
 
@@ -117,9 +126,9 @@ class _RuleCall:
         if self.initial_state is not None and list(self.initial_state.shape) != states:
             _fail("initial_state", f"the shape {states}", list(self.initial_state.shape))
 
-    def run(self, scale, l2norm, allow_neg_eigval, state_dtype, order, runtime):
+    def run(self, scale, l2norm, allow_neg_eigval, state_dtype, order, runtime, key):
         """`order` is that of the states in memory, "vk" or "kv": with kernels for it, where there
-        are some."""
+        are some. `key` is that of a plan to keep, or None."""
         if state_dtype not in _FLOATS:
             _fail("state_dtype", "float32, bfloat16 or float16", state_dtype)
         is_decode = self.cu_seqlens is None and self.tokens == 1
@@ -169,9 +178,36 @@ class _RuleCall:
             call(**given)
             if is_other and l2norm:
                 out *= factor
+            if key is not None and not is_other:
+                self._keep_plan(key, call, kind, entry, given, pool)
         out = out[:, :, : self.value_dim]
         out = out.reshape(self.batch, self.tokens, self.value_heads, self.value_dim)
         return out, pool[:, :, : self.value_dim, : self.key_dim]
+
+    def _keep_plan(self, key: tuple, call, kind: RuleKind, entry: str, given, pool) -> None:
+        """For calls that are as this one, if its arrays are read where they are."""
+        decay, beta = (self.arrays.cast(x, "float32") for x in (self.log_decay, self.beta))
+        names = ("q", "k", "v", "log_decay", "beta")
+        for name, array in zip(names, (self.q, self.k, self.v, decay, beta), strict=True):
+            if not self.arrays.has_unit_stride(array.reshape(given[name].shape)):
+                return
+        if (kind.key_dim, kind.value_dim) != (self.key_dim, self.value_dim):
+            return
+        device = self.arrays.device
+        made = ("state_pool", "token_state_pool", "core", *names)
+        plan = RulePlan(
+            call,
+            tuple(call.names),
+            last_of(kind, entry, device, None) if device[0] == "cuda" else None,
+            tuple(tuple(given[name].shape) for name in names),
+            tuple(pool.shape),
+            kind.state_order,
+            pool.dtype,
+            tuple(self.v.shape),
+            entry == "verify",
+            {name: array for name, array in given.items() if name not in made},
+        )
+        keep(key, plan)
 
     def _is_read_in_place(self, kind: RuleKind, runtime: Runtime | None) -> bool:
         """Whether a kernel takes the initial states as they are."""
@@ -242,4 +278,5 @@ class _RuleCall:
             "token_slots": slots.reshape(-1, 1),
             "core": out,
         }
-        return {name: value for name, value in given.items() if name in call.names}
+        names = call.names
+        return {name: value for name, value in given.items() if name in names}

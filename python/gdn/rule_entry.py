@@ -194,9 +194,10 @@ class RuleEntry:
             q = arrays.cast(self.q * factor, self.io)
         inputs = {"q": q, "k": arrays.rows_apart(self.k), "v": arrays.rows_apart(self.v)}
         given = inputs | self._given | pools | {"core": out}
+        names = call.names
 
         def launch() -> None:
-            call(**{name: value for name, value in given.items() if name in call.names})
+            call(**{name: value for name, value in given.items() if name in names})
             # Those that the entry writes, where it had copies: verify leaves the states beside a
             # buffer.
             if pools is not given_pools:

@@ -2,6 +2,8 @@
 """gdn.ops on a CPU, where PyTorch is installed: all that gdn.ops_check looks at, and arguments that
 are refused before anything is written."""
 
+import threading
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -12,8 +14,10 @@ from gdn import (  # noqa: E402
     ops_check,
     ops_names_check,
     ops_tracing_check,
+    rule,
+    rule_plan,
 )
-from gdn.ops import causal_conv1d, fla, flashinfer, rms_norm_gated, vllm  # noqa: E402
+from gdn.ops import causal_conv1d, fla, flashinfer, vllm  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("compiler_on_path", "built_runtime")
 
@@ -73,8 +77,51 @@ def test_checks(check, capsys):
             "cache of windows: expected at least 7 columns, got 4",
         ),
         (
-            lambda x: rms_norm_gated(x, x, None, bias=torch.ones(5)),
-            "bias: not supported, expected None, got a tensor of",
+            lambda x: fla.rms_norm_gated(x, x, None, bias=torch.ones(4)),
+            r"rms_norm_gated: bias: expected the shape \[5\], got \[4\]",
+        ),
+        (
+            lambda x: fla.layer_norm_gated(x, x, None, activation="gelu"),
+            "layer_norm_gated: activation: expected swish, silu or sigmoid, got 'gelu'",
+        ),
+        (
+            lambda x: fla.layer_norm_swish_gate_linear(x, x[:1], None, None, x, None),
+            r"layer_norm_swish_gate_linear: g: expected the shape \[2, 8, 5\], got \[1, 8, 5\]",
+        ),
+        (
+            lambda x: fla.chunk_kda(*[x[None]] * 4, x, chunk_size=16),
+            "chunk_kda: `chunk_size` must be either 32 or 64, got 16",
+        ),
+        (
+            lambda x: fla.chunk_kda(*[x[None]] * 4, x, safe_gate=True, use_gate_in_kernel=True),
+            "chunk_kda: lower_bound: expected a number from -5 to below 0 with safe_gate, got None",
+        ),
+        (
+            lambda x: fla.chunk_kda(*[x[None]] * 4, x, cp_context=x),
+            r"chunk_kda: cp_context: not supported, expected None, got a tensor of \[2, 8, 5\]",
+        ),
+        (
+            lambda x: fla.fused_kda_gate(x[0, 0]),
+            r"fused_kda_gate: g: expected the shape \[.., HV, K\], got \[5\]",
+        ),
+        (
+            lambda x: vllm.fused_gdn_decode_post_conv_mtp(
+                x[0],
+                *[x] * 4,
+                x[0].int(),
+                x,
+                x,
+                torch.ones(3, 2, 8, 8),
+                *[x] * 3,
+                1.0,
+                1e-6,
+                "silu",
+            ),
+            "mixed_qkv: expected q and k of heads of 8, and 2 heads of v of 8, got 5 channels",
+        ),
+        (
+            lambda x: vllm.fused_gdn_decode_post_conv_mtp(*[x] * 12, 1.0, 1e-6, "gelu"),
+            "output_gate_activation: expected silu or sigmoid, got 'gelu'",
         ),
         (
             lambda x: flashinfer.chunk_gated_delta_rule(x, x, x, checkpoint_every_n_tokens=100),
@@ -166,3 +213,63 @@ def test_types_that_differ():
     wide = given | {"v": given["v"].half().float()}
     wanted, _ = fla.fused_recurrent_gated_delta_rule(**wide)
     assert out.dtype == torch.float16 and torch.equal(out, wanted.half())
+
+
+STATES = {"none": None, "by keys": False, "by values": True}
+
+
+@pytest.mark.parametrize("tokens", [1, 70])
+@pytest.mark.parametrize("order", STATES)
+def test_calls_whose_arguments_were_checked(tokens, order, monkeypatch):
+    """The second call of its kind is not checked again; it gives the bits of one that is."""
+    function = fla.fused_recurrent_gated_delta_rule
+    v_first = bool(STATES[order])
+
+    def arguments(seed, dtype=torch.bfloat16):
+        given = ops_check.draw((2, tokens, 1, 2, 24, 24), "cpu", dtype, seed=seed)
+        if STATES[order] is not None:
+            generator = torch.Generator().manual_seed(seed)
+            given["initial_state"] = torch.randn(2, 2, 24, 24, generator=generator)
+        options = {"output_final_state": True, "use_qk_l2norm_in_kernel": True}
+        return given | options | {"state_v_first": v_first}
+
+    def checked(given):
+        monkeypatch.setattr(rule_plan, "_plans", threading.local())
+        return function(**given)
+
+    first, second = arguments(1), arguments(2)
+    wanted = checked(second)
+    checked(first)
+    before = {name: x.clone() for name, x in second.items() if isinstance(x, torch.Tensor)}
+    with monkeypatch.context() as without:
+        without.delattr(rule, "_RuleCall")
+        found = function(**second)
+        assert all(torch.equal(*pair) for pair in zip(found, wanted, strict=True))
+        assert [x.shape for x in found] == [x.shape for x in wanted]
+        assert all(torch.equal(second[name], x) for name, x in before.items())
+        # Another type, other strides, and another option are other kinds.
+        strided = torch.empty(2, tokens, 1, 48, dtype=torch.bfloat16)[..., ::2]
+        for change in (
+            {"v": second["v"].float()},
+            {"q": strided},
+            {"scale": 0.5},
+            {"beta": second["beta"][:1]},
+        ):
+            with pytest.raises(NameError, match="_RuleCall"):
+                function(**second | change)
+    with pytest.raises(ValueError, match="beta: expected the shape"):
+        function(**second | {"beta": second["beta"][:1]})
+
+
+def test_where_operators_are_looked_at():
+    """A call is an operator of PyTorch where a mode or autograd sees it."""
+    given = ops_check.draw((1, 1, 1, 1, 16, 16), "cpu", torch.float32)
+    with ops_tracing_check.Operators() as seen:
+        fla.fused_recurrent_gated_delta_rule(**given)
+    assert [call[0].name() for call in seen.found] == ["gdn::gated_delta_rule"]
+    given["v"].requires_grad_()
+    out, _ = fla.fused_recurrent_gated_delta_rule(**given)
+    assert out.requires_grad
+    with torch.no_grad():
+        out, _ = fla.fused_recurrent_gated_delta_rule(**given)
+    assert not out.requires_grad

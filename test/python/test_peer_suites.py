@@ -2,6 +2,7 @@
 """The runner of other libraries' suites, on a suite made up here."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -46,11 +47,11 @@ import contextlib, sys, types
 import peers.suites
 from peers.suites import Suite
 peers.suites.SUITES["made up"] = Suite("x", "names", (), (("backward", "no backward"),),
-                                       (("not available", "its own kernel"),))
+                                       (("not available", "its own kernel"),),
+                                       on_gpus=(("device", "no such GPU"),))
 library = types.ModuleType("library")
 names, forward = types.ModuleType("peers.names"), types.ModuleType("peers.forward")
 def install(device):
-    assert device == "cpu"
     library.double = lambda x: 2 * x
     sys.modules["library"] = library
 names.install = install
@@ -67,7 +68,8 @@ def counts_of(tmp_path, *options):
     (tmp_path / "test_made_up.py").write_text(TESTS.replace("DEVICE", "cuda"))
     output = tmp_path / "counts.json"
     command = [sys.executable, "-c", PROGRAM, "-q", "-p", "peers.plugin", f"--rootdir={tmp_path}"]
-    command += ["--peer-suite=made up", "--peer-device=cpu", f"--peer-output={output}", *options]
+    command += ["--peer-suite=made up", "--peer-device=cpu", f"--peer-output={output}"]
+    command += options
     command += ["-p", "no:cacheprovider", str(tmp_path / "test_made_up.py")]
     done = subprocess.run(command, cwd=SCRIPTS, text=True, capture_output=True)
     assert output.exists(), done.stdout + done.stderr
@@ -91,6 +93,28 @@ def test_each_nth_case_runs(tmp_path):
     found = counts_of(tmp_path, "--peer-every=4")
     assert (found["passed"], found["failed"]) == (3, 1)  # double(0), double(4), the device
     assert found["not_expressible"][0]["cases"] == 2
+
+
+def test_what_only_gpus_do_not_run(tmp_path):
+    found = counts_of(tmp_path, "--peer-device=cuda")
+    assert (found["passed"], found["failed"], found["skipped"]) == (6, 1, 1)
+    row = {"test": "test_device", "cases": 1, "why": "no such GPU"}
+    assert row in found["not_expressible"]
+
+
+def test_reasons():
+    """A case is not expressible for one of four reasons alone."""
+    suites = [*SUITES.values()]
+    tables = [table for suite in suites for table in (suite.inexpressible, suite.reasons)]
+    found = {why for table in (*tables, *(s.on_gpus for s in suites)) for _, why in table}
+    assert all(
+        re.match("(backward|fp8 states|framework internals: .+|hardware: .+)$", why)
+        for why in found
+    )
+    record = json.loads(peer_table.RECORD.read_text())
+    of_cpu = [suite for suite in record.values() if suite["device"] == "CPU"]
+    rows = {row["why"] for suite in of_cpu for row in suite["not_expressible"]}
+    assert rows <= {*found, "backward"}
 
 
 def test_files_of_a_source(tmp_path):

@@ -242,6 +242,61 @@ def test_steps_against_float64(kernels, step):
         np.testing.assert_allclose(pool, expected[name], atol=2e-4, equal_nan=True)
 
 
+def test_windows_that_the_engine_copies(kernels):
+    """Steps with drafts, after each of which vLLM copies what is accepted to blocks of other slots,
+    give the bits of steps that stay in their slots. A window has vLLM's form."""
+    kind, made = kernels
+    rng = np.random.default_rng(3)
+
+    def normal(*shape):
+        return rng.standard_normal(shape).astype(np.float32)
+
+    weights = {
+        "conv_weight": normal(CHANNELS, 4),
+        "A_log": np.log(rng.uniform(1, 16, HV)).astype(np.float32),
+        "dt_bias": normal(HV),
+        "norm_weight": normal(D),
+        "norm_constants": np.array([1e-6, 1], np.float32),
+    }
+    windows, states = normal(SLOTS, 3 + COLUMNS - 1, CHANNELS), normal(SLOTS, HV, D, D)
+    # What drafts have not written holds nothing.
+    windows[:, 3:] = np.nan
+    slots = rng.permutation(np.arange(1, SLOTS))[: 4 * 3 * COLUMNS].reshape(4, 3, COLUMNS)
+    stay = (windows.copy(), states.copy(), False)
+    move = (windows.copy(), states.copy(), True)
+    steps = (([3, 1, 2], [1, 1, 1]), ([2, 3, 3], [3, 1, 2]), ([1, 3, 2], [1, 3, 2]))
+    results = []
+    for step, (counts, accepted) in enumerate(steps):
+        size = sum(counts)
+        qkvz, ba = normal(size, CHANNELS + HV * D), normal(size, 2 * HV)
+        tokens = {"qkvz": qkvz, "ba": ba}
+        if not kind.has_norm:
+            tokens = {"qkv": qkvz[:, :CHANNELS], "b": ba[:, :HV], "a": ba[:, HV:]}
+        for conv, state, moves in (stay, move):
+            table, read = slots[0], accepted
+            if moves and step > 0:
+                table, before, read = slots[step], slots[step - 1], [1] * 3
+                for n, bias in enumerate(np.array(accepted) - 1):
+                    conv[table[n, 0], : len(conv[0]) - bias] = conv[before[n, 0], bias:]
+                    state[table[n, 0]] = state[before[n, bias]]
+            last = [conv[row[m - 1], :3].copy() for row, m in zip(table, read, strict=True)]
+            turned = conv.transpose(0, 2, 1)
+            pools = {"conv_pool": turned[..., :3], "state_pool": state, "windows": turned}
+            out = np.zeros((size, HV, D), np.float32)
+            metadata = metadata_of(counts, table, drafts=[True] * 3, accepted=read)
+            core = LayerCore(made, weights, np.ones(8, bool), joins_windows=moves)
+            core.run(runs(metadata), tokens, pools, out)
+            results.append(out)
+            for n, count in enumerate(counts if moves else ()):
+                rows = slice(sum(counts[:n]), sum(counts[: n + 1]))
+                inputs = np.concatenate([last[n], qkvz[rows, :CHANNELS]])[1:]
+                assert np.array_equal(conv[table[n, 0], : 2 + count], inputs)
+                kept = (pool[table[n, :count]] for pool in (state, conv[:, :3]))
+                was = (pool[slots[0][n, :count]] for pool in (stay[1], stay[0][:, :3]))
+                assert all(np.array_equal(*pair) for pair in zip(kept, was, strict=True))
+        assert np.isfinite(out).all() and np.array_equal(*results[-2:])
+
+
 def test_warming_up(kernels):
     """All entries run, for one sequence to the most, and touch no slot."""
     _, made = kernels
@@ -294,9 +349,10 @@ REFUSED = {
     "rounding": ({"rounds_at_random": True}, "enable_stochastic_rounding: expected False"),
     "weight": ({"norm_weight": "float16"}, "norm.weight: expected float32, found float16"),
     "state": ({"state": "float8_e4m3fn"}, "mamba_ssm_cache_dtype: expected float32, bfloat16"),
-    "heads": ({"value_dim": 20}, "head_v_dim: expected a multiple of 8, found 20"),
+    "heads": ({"value_dim": 20}, "head_v_dim: expected a multiple of 16, found 20"),
+    "heads of prefill": ({"key_dim": 24}, "head_k_dim: expected a multiple of 16, found 24"),
     "drafts": ({"num_speculative_tokens": 8}, "num_speculative_tokens: expected at most 7"),
-    "blocks": ({"cache_mode": "align"}, "mamba_cache_mode: expected none with speculation"),
+    "blocks": ({"cache_mode": "all"}, "mamba_cache_mode: expected none or align, found all"),
 }
 
 
@@ -308,7 +364,11 @@ def test_layers_without_kernels(change):
 
 
 def test_layers_with_kernels():
-    assert KIND._replace(cache_mode="align", num_speculative_tokens=0).find_refusal() is None
+    aligned = KIND._replace(cache_mode="align")
+    assert aligned.find_refusal() is None and aligned.copies_windows
+    aligned = aligned._replace(num_speculative_tokens=0)
+    assert aligned.find_refusal() is None and not aligned.copies_windows
+    assert not KIND.copies_windows
     # Without the norm its weight is of no interest.
     assert KIND._replace(layout="split", norm_weight="float16").find_refusal() is None
     assert KIND.options()["outputs"] == "norm"

@@ -134,6 +134,7 @@ def make_layer(cls, sizes: Sizes, weights, pools, kernels=None):
         "gdn_core": None,
         "gdn_pools": None,
         "gdn_norm_constants": (1e-6, 1.0),
+        "gdn_joins_windows": False,
     }
     for name, value in values.items():
         object.__setattr__(layer, name, value)

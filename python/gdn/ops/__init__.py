@@ -18,9 +18,13 @@ from .causal_conv1d import causal_conv1d_fn, causal_conv1d_update
 from .fla import (
     chunk_gated_delta_rule,
     chunk_kda,
+    fused_kda_gate,
     fused_recurrent_gated_delta_rule,
     fused_recurrent_kda,
+    layer_norm_gated,
+    layer_norm_swish_gate_linear,
     rms_norm_gated,
+    rms_norm_swish_gate_linear,
 )
 from .flashinfer import (
     gated_delta_rule_decode,
@@ -28,6 +32,7 @@ from .flashinfer import (
     gated_delta_rule_mtp,
 )
 from .vllm import (
+    fused_gdn_decode_post_conv_mtp,
     fused_post_conv_prep,
     fused_recurrent_gated_delta_rule_packed_decode,
     fused_sigmoid_gating_delta_rule_update,
@@ -38,6 +43,8 @@ __all__ = [
     "causal_conv1d_update",
     "chunk_gated_delta_rule",
     "chunk_kda",
+    "fused_gdn_decode_post_conv_mtp",
+    "fused_kda_gate",
     "fused_post_conv_prep",
     "fused_recurrent_gated_delta_rule",
     "fused_recurrent_gated_delta_rule_packed_decode",
@@ -46,5 +53,8 @@ __all__ = [
     "gated_delta_rule_decode",
     "gated_delta_rule_decode_pretranspose",
     "gated_delta_rule_mtp",
+    "layer_norm_gated",
+    "layer_norm_swish_gate_linear",
     "rms_norm_gated",
+    "rms_norm_swish_gate_linear",
 ]

@@ -7,6 +7,8 @@ def install(device: str) -> None:
     import fla.modules.fused_norm_gate
     import fla.ops.gated_delta_rule
     import fla.ops.kda
+    import fla.ops.kda.gate
+    import fla.ops.kda.naive
 
     from gdn.ops import fla as ours
 
@@ -16,9 +18,21 @@ def install(device: str) -> None:
             ("chunk_gated_delta_rule", "fused_recurrent_gated_delta_rule"),
         ),
         (fla.ops.kda, ("chunk_kda", "fused_recurrent_kda")),
-        (fla.modules.fused_norm_gate, ("rms_norm_gated",)),
+        (fla.ops.kda.gate, ("fused_kda_gate",)),
+        (
+            fla.modules.fused_norm_gate,
+            (
+                "layer_norm_gated",
+                "layer_norm_swish_gate_linear",
+                "rms_norm_gated",
+                "rms_norm_swish_gate_linear",
+            ),
+        ),
     ):
         for name in names:
             setattr(module, name, getattr(ours, name))
-    # Strengths of the suite's tests of this option alone reach 2.
+    # A form in chunks of PyTorch's operations, which the suite compares with the recurrence.
+    fla.ops.kda.naive.naive_chunk_kda = ours.chunk_kda
     fla.utils.device = device
+    # What tests of large offsets are skipped without: a large GPU.
+    fla.utils.IS_NVIDIA_BLACKWELL = device == "cuda"

@@ -43,10 +43,11 @@ class Results:
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         every = self.config.getoption("--peer-every")
+        patterns = self.suite.left_out(self.config.getoption("--peer-device"))
         seen: Counter[str] = Counter()
         kept, left = [], []
         for item in items:
-            why = _why(self.suite.inexpressible, item.name)
+            why = _why(patterns, item.name)
             if why:
                 self.refused[item.name.partition("[")[0], why] += 1
             seen[item.originalname] += not why

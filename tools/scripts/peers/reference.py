@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The recurrence in f64, with the arguments that vLLM's suite gives its kernel."""
+"""The recurrence and the norm in f64, with the arguments that vLLM's suite gives its kernels."""
 
 import torch
 
@@ -47,3 +47,20 @@ def fused_recurrent_gated_delta_rule(
             if slots[place] > 0:
                 initial_state[slots[place]] = state.to(initial_state.dtype)
     return out, initial_state
+
+
+def rmsnorm_fn(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    z: torch.Tensor,
+    eps: float,
+    norm_before_gate: bool,
+    activation: str,
+) -> torch.Tensor:
+    """The norm of the last dimension, which is gated by z behind it."""
+    assert norm_before_gate and bias is None
+    rows, gate = x.double(), z.double()
+    norm = rows * (rows.square().mean(-1, keepdim=True) + eps).rsqrt() * weight.double()
+    act = gate.sigmoid() if activation == "sigmoid" else torch.nn.functional.silu(gate)
+    return (norm * act).to(x.dtype)

@@ -44,6 +44,7 @@ class GdnQwenGatedDeltaNetAttention(QwenGatedDeltaNetAttention):
             return
         logger.info_once("Using gdn's kernels for gated delta networks (%s).", str(kind))
         self.gdn_norm_constants = (kind.norm_eps, float(kind.gate == "silu"))
+        self.gdn_joins_windows = kind.copies_windows
         # Graphs that vLLM compiled for the original are not taken: its cache goes by this.
         vllm_config.additional_config["gdn_layout"] = kind.layout
         # The kernels' type: a weight of another is converted when it is loaded.
@@ -92,14 +93,14 @@ class GdnQwenGatedDeltaNetAttention(QwenGatedDeltaNetAttention):
         # Graphs of steps with drafts are padded to so many.
         most = self.vllm_config.scheduler_config.max_num_seqs * (1 + self.num_spec)
         all_true = torch.ones(most, dtype=torch.bool, device=conv.device)
-        return LayerCore(self.gdn_kernels, weights, all_true)
+        return LayerCore(self.gdn_kernels, weights, all_true, self.gdn_joins_windows)
 
     def _pools_of(self, conv: torch.Tensor, state: torch.Tensor) -> dict[str, torch.Tensor]:
         """As kernels have them: [P, D, K - 1], the first positions of windows that may have room
-        for drafts, and [P, Hv, dv, dk]."""
+        for drafts, and [P, Hv, dv, dk]; and those windows."""
         windows = conv if is_conv_state_dim_first() else conv.transpose(-1, -2)
         width = self.conv_kernel_size - 1
-        return {"conv_pool": windows[..., :width], "state_pool": state}
+        return {"conv_pool": windows[..., :width], "state_pool": state, "windows": windows}
 
     def _warm_up_gdn(self, tokens: dict[str, torch.Tensor], out: torch.Tensor) -> None:
         """A profile run: takes the memory that kernels work in, ahead of graphs and while vLLM

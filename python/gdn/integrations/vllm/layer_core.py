@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from ...call import Call
 from ...runtime import Device, Image
+from .draft_windows import join_windows
 from .steps import Run
 
 ENTRIES = ("decode", "prefill", "verify")
@@ -28,7 +29,8 @@ class LayerCore:
 
     `weights` are conv_weight [D, K], A_log and dt_bias [Hv], and for kernels with the norm
     norm_weight [dv] and norm_constants [2]. `all_true` is an array of true on the device, as long
-    as sequences decode at most: they have a state.
+    as sequences decode at most: they have a state. With `joins_windows` those of sequences with
+    drafts are made such that the engine can copy them (draft_windows.py).
     """
 
     def __init__(
@@ -36,11 +38,13 @@ class LayerCore:
         kernels: LayerKernels,
         weights: Mapping[str, object],
         all_true,
+        joins_windows: bool = False,
     ):
         self._calls = kernels.calls
         self._names = {entry: call.names for entry, call in self._calls.items()}
         self._weights = dict(weights)
         self._all_true = all_true
+        self._joins_windows = joins_windows
 
     def run(
         self,
@@ -51,7 +55,8 @@ class LayerCore:
     ) -> None:
         """A step. `tokens` are the projections, qkvz and ba, or qkv, b and a, a row for each token;
         `pools` are conv_pool [P, D, K - 1] and state_pool [P, Hv, dv, dk], which are changed in
-        place. The results go to `out` [T, Hv, dv]. Slot 0 is padding."""
+        place, and `windows`, conv_pool with all columns, where they are joined. The results go to
+        `out` [T, Hv, dv]. Slot 0 is padding."""
         for run in runs:
             taken = run.tokens
             given = {name: array[taken] for name, array in tokens.items()}
@@ -64,3 +69,6 @@ class LayerCore:
             self._calls[run.entry](*[given[name] for name in self._names[run.entry]])
             if not isinstance(taken, slice):
                 out[taken] = part
+            if self._joins_windows and run.entry == "verify":
+                width = int(pools["conv_pool"].shape[2])
+                join_windows(pools["windows"], run.rows["token_slots"], width)

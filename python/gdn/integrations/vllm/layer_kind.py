@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ... import layer_kernels
 from ...kernel_calls import SHORT_TYPES
-from ...rule_kernels import UNIT
+from ...rule_kernels import unit_of
 
 #: The most tokens of a sequence with drafts.
 MOST_VERIFIED = 8
@@ -40,6 +40,11 @@ class LayerKind(NamedTuple):
     def has_norm(self) -> bool:
         return self.layout != "split"
 
+    @property
+    def copies_windows(self) -> bool:
+        """Whether the engine copies windows of sequences with drafts to other blocks."""
+        return self.num_speculative_tokens > 0 and self.cache_mode != "none"
+
     def find_refusal(self) -> str | None:
         """Why there is no kernel for the layer, or None."""
         drafts = self.num_speculative_tokens
@@ -58,16 +63,15 @@ class LayerKind(NamedTuple):
         for name, dtype in (("dtype", self.io), ("mamba_ssm_cache_dtype", self.state)):
             if dtype not in SHORT_TYPES:
                 return f"{name}: expected {', '.join(SHORT_TYPES)}, found {dtype}"
+        # An image has all entries, and prefill takes the largest multiples.
+        unit = unit_of("prefill", (self.platform, 0))
         for name, size in (("head_k_dim", self.key_dim), ("head_v_dim", self.value_dim)):
-            if size % UNIT:
-                return f"{name}: expected a multiple of {UNIT}, found {size}"
+            if size % unit:
+                return f"{name}: expected a multiple of {unit}, found {size}"
         if drafts + 1 > MOST_VERIFIED:
             return f"num_speculative_tokens: expected at most {MOST_VERIFIED - 1}, found {drafts}"
-        if drafts and self.cache_mode != "none":
-            return (
-                "mamba_cache_mode: expected none with speculation, found"
-                f" {self.cache_mode}: vLLM copies windows of the convolution in a form of its own"
-            )
+        if self.cache_mode not in ("none", "align"):
+            return f"mamba_cache_mode: expected none or align, found {self.cache_mode}"
         return None
 
     def config(self) -> dict[str, object]:

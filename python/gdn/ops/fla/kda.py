@@ -1,9 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """FLA's functions of the rule with a decay of each channel (KDA)."""
 
+import torch
 from torch import Tensor
 
-from ..arguments import check_others, decays, run, strengths, take_legacy_order
+from ..arguments import (
+    check_others,
+    decays,
+    refuse_gradients,
+    run,
+    strengths,
+    take_legacy_order,
+)
+from ..chunk_states import by_chunks
 
 
 def fused_recurrent_kda(
@@ -28,7 +37,7 @@ def fused_recurrent_kda(
 ) -> tuple[Tensor, Tensor | None]:
     """As gdn.ops.chunk_gated_delta_rule, with g [B, T, HV, K], dt_bias [HV * K] and K = V. With
     `lower_bound` the logarithm of a decay in the kernel is lower_bound * sigmoid(exp(A_log) *
-    (g + dt_bias)). Refuses strengths above 1."""
+    (g + dt_bias))."""
     name = "fused_recurrent_kda"
     state_v_first = take_legacy_order(name, state_v_first, others)
     check_others(name, others)
@@ -59,27 +68,86 @@ def chunk_kda(
     scale: float | None = None,
     initial_state: Tensor | None = None,
     output_final_state: bool = False,
+    use_qk_l2norm_in_kernel: bool = False,
+    use_gate_in_kernel: bool = False,
+    use_beta_sigmoid_in_kernel: bool = False,
+    allow_neg_eigval: bool = False,
     safe_gate: bool = False,
+    lower_bound: float | None = None,
+    disable_recompute: bool = False,
     return_intermediate_states: bool = False,
-    **arguments,
-) -> tuple[Tensor, Tensor | None]:
-    """As fused_recurrent_kda. On GPUs there are no chunks with a decay of each channel, so
-    NotImplementedError is raised there: fused_recurrent_kda goes token by token."""
+    state_v_first: bool = False,
+    cu_seqlens: Tensor | None = None,
+    cu_seqlens_cpu: Tensor | None = None,
+    A_log: Tensor | None = None,
+    dt_bias: Tensor | None = None,
+    chunk_size: int = 64,
+    **others,
+) -> tuple[Tensor, Tensor | None] | tuple[Tensor, Tensor | None, Tensor]:
+    """As fused_recurrent_kda. `safe_gate` promises decays whose logarithm is not below -5, and asks
+    for a `lower_bound` of that where they are made in the kernel. With
+    `return_intermediate_states` the third result are the states ahead of each `chunk_size` (32 or
+    64) tokens of a sequence, [B, chunks, HV, K, V] in the type of q, those of all sequences in one
+    row with `cu_seqlens`. What is about a backward is not looked at: disable_recompute.
+
+    On GPUs there are no chunks with a decay of each channel, so NotImplementedError is raised
+    there: fused_recurrent_kda goes token by token."""
+    name = "chunk_kda"
+    state_v_first = take_legacy_order(name, state_v_first, others)
+    check_others(name, others)
+    # The original's words: callers match them.
+    if chunk_size not in (32, 64):
+        raise ValueError(f"{name}: `chunk_size` must be either 32 or 64, got {chunk_size}")
+    if safe_gate and use_gate_in_kernel and not -5 <= (lower_bound or 0) < 0:
+        raise ValueError(
+            f"{name}: lower_bound: expected a number from -5 to below 0 with safe_gate, got"
+            f" {lower_bound}"
+        )
     if q.is_cuda:
         raise NotImplementedError(
             "chunk_kda: expected tensors of a CPU, for there is no form in chunks for GPUs yet, got"
             f" {q.device}; fused_recurrent_kda goes token by token"
         )
-    refused = {"safe_gate": safe_gate, "return_intermediate_states": return_intermediate_states}
-    check_others("chunk_kda", refused)
-    return fused_recurrent_kda(
-        q,
-        k,
-        v,
-        g,
-        beta,
-        scale=scale,
-        initial_state=initial_state,
-        output_final_state=output_final_state,
-        **arguments,
-    )
+    if use_gate_in_kernel:
+        g = decays(g, A_log, dt_bias, lower_bound)
+    beta = strengths(beta, use_beta_sigmoid_in_kernel, allow_neg_eigval)
+
+    def part(q, k, v, g, beta, initial_state, cu_seqlens, wants_states):
+        return run(
+            q,
+            k,
+            v,
+            g,
+            beta,
+            scale,
+            initial_state,
+            wants_states,
+            use_qk_l2norm_in_kernel,
+            allow_neg_eigval,
+            state_v_first,
+            cu_seqlens,
+        )
+
+    inputs = (q, k, v, g, beta)
+    if not return_intermediate_states:
+        return part(*inputs, initial_state, cu_seqlens, output_final_state)
+    ends = cu_seqlens if cu_seqlens_cpu is None else cu_seqlens_cpu
+    out, last, inside = by_chunks(part, inputs, initial_state, ends, chunk_size, state_v_first)
+    return out, last if output_final_state else None, inside
+
+
+def fused_kda_gate(
+    g: Tensor,
+    A_log: Tensor | None = None,
+    dt_bias: Tensor | None = None,
+    lower_bound: float | None = None,
+    output_dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """The logarithms of decays of raw gates g [.., HV, K], with A_log of HV elements and dt_bias of
+    HV * K: -exp(A_log) softplus(g + dt_bias), or lower_bound * sigmoid(exp(A_log) * (g + dt_bias)),
+    where A_log may be None. They are what `use_gate_in_kernel` makes."""
+    refuse_gradients("fused_kda_gate", g=g)
+    if g.dim() < 2:
+        raise ValueError(f"fused_kda_gate: g: expected the shape [.., HV, K], got {list(g.shape)}")
+    made = decays(g.reshape(1, -1, *g.shape[-2:]), A_log, dt_bias, lower_bound)
+    return made.reshape(g.shape).to(output_dtype)

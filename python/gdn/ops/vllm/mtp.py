@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""vLLM's step of several tokens behind the convolution: the rule, then the norm."""
+
+from torch import Tensor
+
+from ..arguments import refuse_gradients
+from ..convolution import check
+from ..norm import gated_rms_norm
+from .update import fused_sigmoid_gating_delta_rule_update
+
+
+def fused_gdn_decode_post_conv_mtp(
+    mixed_qkv: Tensor,
+    a: Tensor,
+    b: Tensor,
+    A_log: Tensor,
+    dt_bias: Tensor,
+    state_indices: Tensor,
+    cu_seqlens: Tensor,
+    num_accepted_tokens: Tensor,
+    state: Tensor,
+    output_gate: Tensor,
+    norm_weight: Tensor,
+    out: Tensor,
+    scale: float,
+    norm_eps: float,
+    output_gate_activation: str,
+) -> Tensor:
+    """mixed_qkv [T, 2 * H * K + HV * V] has q, k and v behind each other; a and b [T, HV] and
+    A_log and dt_bias [HV] are raw gates. As fused_sigmoid_gating_delta_rule_update with slots
+    `state_indices` [N, S] for the states after up to S <= 8 tokens of each sequence, in place in
+    `state` [slots, HV, V, K]; q and k get unit length. Its result, in the type of `out`, goes
+    through the gated RMS norm by norm_weight [V] and output_gate [T, HV, V], whose activation is
+    silu or sigmoid, into `out` [T, HV, V], which is returned."""
+    name = "fused_gdn_decode_post_conv_mtp"
+    refuse_gradients(name, mixed_qkv=mixed_qkv, a=a, b=b, output_gate=output_gate)
+    if output_gate_activation not in ("silu", "sigmoid"):
+        raise ValueError(
+            f"{name}: output_gate_activation: expected silu or sigmoid, got"
+            f" {output_gate_activation!r}"
+        )
+    check(name, "state", state, (None, None, None, None))
+    check(name, "mixed_qkv", mixed_qkv, (None, None))
+    check(name, "state_indices", state_indices, (None, None))
+    value_heads, value_dim, key_dim = state.shape[1:]
+    count, channels = mixed_qkv.shape
+    keys = channels - value_heads * value_dim
+    if keys <= 0 or keys % (2 * key_dim):
+        raise ValueError(
+            f"{name}: mixed_qkv: expected q and k of heads of {key_dim}, and {value_heads} heads of"
+            f" v of {value_dim}, got {channels} channels"
+        )
+    for which, array in (("output_gate", output_gate), ("out", out)):
+        check(name, which, array, (count, value_heads, value_dim))
+    check(name, "norm_weight", norm_weight, (value_dim,))
+    heads = keys // (2 * key_dim)
+    q, k, v = mixed_qkv.split([keys // 2, keys // 2, value_heads * value_dim], dim=1)
+    core, _ = fused_sigmoid_gating_delta_rule_update(
+        A_log,
+        a,
+        b,
+        dt_bias,
+        q.unflatten(1, (heads, key_dim))[None],
+        k.unflatten(1, (heads, key_dim))[None],
+        v.unflatten(1, (value_heads, value_dim))[None],
+        scale=scale,
+        initial_state=state,
+        cu_seqlens=cu_seqlens,
+        ssm_state_indices=state_indices,
+        num_accepted_tokens=num_accepted_tokens,
+        use_qk_l2norm_in_kernel=True,
+    )
+    core = core[0].to(out.dtype)
+    is_sigmoid = output_gate_activation == "sigmoid"
+    return out.copy_(gated_rms_norm(core, output_gate, norm_weight, float(norm_eps), is_sigmoid))
