@@ -9,6 +9,7 @@
 // by rows has one on every way as soon as it has on one.
 #include "gdn/Dialect/GPU/Transforms/CheckGPUProgram.h"
 #include "CheckChannels.h"
+#include "CheckOrder.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
 #include "gdn/Dialect/GPU/Transforms/Passes.h"
@@ -476,7 +477,10 @@ static LogicalResult checkTensorMapStores(FunctionOpInterface function) {
 
 LogicalResult gdn::checkGPUProgram(FunctionOpInterface function) {
   if (failed(checkLayouts(function)) || failed(checkChannels(function)) ||
-      failed(checkTensorMapStores(function)))
+      failed(checkTensorMapStores(function)) || failed(checkRoles(function)) ||
+      failed(checkPairs(function)) || failed(checkLaunches(function)) ||
+      failed(checkLastReaders(function)) ||
+      failed(checkGlobalAccesses(function)))
     return failure();
   return SharedTileWalk(/*inserts=*/false).walk(function.getFunctionBody());
 }
