@@ -104,8 +104,9 @@ LogicalResult GlobalWalk::visitAccess(const GlobalAccess &access) {
     if (isOneWarp(warps, before.warps) &&
         (overlap == Overlap::some || haveSameColumns(access, other))) {
       InFlightDiagnostic diag = op->emitOpError( // store_c5
-          "expects a gdn_gpu.warp_barrier between it and the access before it, "
-          "since other lanes may have what it ")
+                                    "expects a gdn_gpu.warp_barrier between it "
+                                    "and the access before it, "
+                                    "since other lanes may have what it ")
                                 << (access.writes ? "writes" : "reads");
       diag.attachNote(other.op->getLoc()) << "access before it";
       return diag;
@@ -127,8 +128,7 @@ void GlobalWalk::meetLanes(Operation *op) {
   Operation *warps = getWarps(op);
   const bool orders = isa<gdn::gpu::WarpBarrierOp>(op);
   llvm::erase_if(pending, [&](const Pending &before) {
-    return isOneWarp(warps, before.warps) &&
-           (orders || !before.access.writes);
+    return isOneWarp(warps, before.warps) && (orders || !before.access.writes);
   });
 }
 

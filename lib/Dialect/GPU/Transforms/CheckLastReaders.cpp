@@ -6,6 +6,7 @@
 // reader takes, and that one must have waited for the loads of the view.
 #include "CheckOrder.h"
 #include "GlobalAccess.h"
+#include "SharedAccess.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
 
@@ -38,6 +39,7 @@ private:
   Operation *getAnswer(Operation *store);
   void findAnswers(Value condition);
   Operation *getAsked(Operation *answer);
+  Operation *getDivision(Value index);
   Operation *getOwnBranch(Operation *op);
   LogicalResult checkStore(const GlobalAccess &store);
   bool waitsFor(Operation *asked, const GlobalAccess &load);
@@ -101,9 +103,8 @@ const PartsByAxis &LastReaderCheck::getParts(Value value) {
       all[id.getAxis()].whole = true;
     return parts[value] = all;
   }
-  const bool divides =
-      value.getDefiningOp<arith::DivUIOp>() ||
-      value.getDefiningOp<arith::DivSIOp>();
+  const bool divides = value.getDefiningOp<arith::DivUIOp>() ||
+                       value.getDefiningOp<arith::DivSIOp>();
   const bool takesRest = value.getDefiningOp<arith::RemUIOp>() ||
                          value.getDefiningOp<arith::RemSIOp>();
   for (Value source : getSources(value)) {
@@ -128,12 +129,30 @@ bool LastReaderCheck::isSharedByBlocks(const GlobalAccess &access) {
   return llvm::any_of(all, [](Parts of) { return of.isShared(); });
 }
 
-SmallVector<Value> LastReaderCheck::getSharedIndices(const GlobalAccess &access) {
+SmallVector<Value>
+LastReaderCheck::getSharedIndices(const GlobalAccess &access) {
   SmallVector<Value> indices;
   for (Value index : access.indices)
     if (llvm::any_of(getParts(index), [](Parts of) { return of.isShared(); }))
       indices.push_back(index);
   return indices;
+}
+
+/// The division that makes `index` the same in several blocks.
+Operation *LastReaderCheck::getDivision(Value index) {
+  SmallVector<Value> left = {index};
+  llvm::DenseSet<Value> seen;
+  while (!left.empty()) {
+    Value value = left.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    if (Operation *op = value.getDefiningOp();
+        isa_and_nonnull<arith::DivUIOp, arith::DivSIOp>(op) &&
+        llvm::any_of(getParts(value), [](Parts of) { return of.isShared(); }))
+      return op;
+    llvm::append_range(left, getSources(value));
+  }
+  return nullptr;
 }
 
 /// Collects the answers that `condition` is computed from, through numbers in
@@ -199,9 +218,12 @@ bool LastReaderCheck::waitsFor(Operation *asked, const GlobalAccess &load) {
     llvm::append_range(left, getSources(value));
   }
   const unsigned from = places[load.op], to = places[asked];
-  return to < from || llvm::any_of(barriers, [&](Operation *barrier) {
-           return from < places[barrier] && places[barrier] < to;
-         });
+  return to < from ||
+         llvm::any_of(
+             barriers,
+             [&](Operation *barrier) {
+               return from < places[barrier] && places[barrier] < to;
+             });
 }
 
 /// The outermost branch around `op` that one block of those that share views
@@ -219,12 +241,12 @@ Operation *LastReaderCheck::getOwnBranch(Operation *op) {
 LogicalResult LastReaderCheck::checkStore(const GlobalAccess &store) {
   SmallVector<Value> shared = getSharedIndices(store);
   Operation *own = getOwnBranch(store.op);
+  Operation *answer = getAnswer(store.op);
   for (const GlobalAccess &load : accesses) {
     if (load.writes || load.root != store.root ||
         isa<gdn::gpu::BeginLoadOp>(load.op) || !isSharedByBlocks(load) ||
         getSharedIndices(load) != shared || (own && own->isAncestor(load.op)))
       continue;
-    Operation *answer = getAnswer(store.op);
     if (!answer) { // store_c4
       InFlightDiagnostic diag = store.op->emitOpError(
           "expects a branch that a gdn_gpu.last_reader or gdn_gpu.is_last "
@@ -243,7 +265,16 @@ LogicalResult LastReaderCheck::checkStore(const GlobalAccess &store) {
     diag.attachNote(store.op->getLoc()) << "written here";
     return diag;
   }
-  return success();
+  if (answer || own)
+    return success();
+  InFlightDiagnostic diag = store.op->emitOpError( // store_c4
+      "expects a branch that one block takes around it, by "
+      "gdn_gpu.last_reader, gdn_gpu.is_last or its coordinate, since other "
+      "blocks write the same elements");
+  if (Operation *divided = getDivision(shared.front()))
+    diag.attachNote(divided->getLoc())
+        << "the same in several blocks by this division";
+  return diag;
 }
 
 LogicalResult LastReaderCheck::run() {

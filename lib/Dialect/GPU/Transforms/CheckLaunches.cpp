@@ -31,9 +31,9 @@ private:
   InFlightDiagnostic needsAwait(Operation &op);
 
   FunctionOpInterface function;
-  Operation *await = nullptr;  // some gdn_gpu.await_launch
-  llvm::DenseSet<Value> kept;  // pools, and what the program writes, too
-  bool isAwaited = false;      // on every way here
+  Operation *await = nullptr; // some gdn_gpu.await_launch
+  llvm::DenseSet<Value> kept; // pools, and what the program writes, too
+  bool isAwaited = false;     // on every way here
   bool overlapsWithNext = false, overlapsWithLast = false;
 };
 
@@ -70,8 +70,8 @@ void LaunchWalk::keepPools() {
 }
 
 InFlightDiagnostic LaunchWalk::needsAwait(Operation &op) {
-  InFlightDiagnostic diag = op.emitOpError(
-      "expects a gdn_gpu.await_launch before it on every way, ");
+  InFlightDiagnostic diag =
+      op.emitOpError("expects a gdn_gpu.await_launch before it on every way, ");
   diag.attachNote(await->getLoc()) << "the program awaits the launch here";
   return diag;
 }

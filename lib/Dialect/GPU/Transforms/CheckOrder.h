@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The parts of `checkGPUProgram` on order outside of shared tiles and channels.
+// The parts of `checkGPUProgram` on what is no order of shared tiles or
+// channels.
 #ifndef GDN_LIB_DIALECT_GPU_TRANSFORMS_CHECKORDER_H
 #define GDN_LIB_DIALECT_GPU_TRANSFORMS_CHECKORDER_H
 
@@ -23,8 +24,11 @@ mlir::LogicalResult checkRoles(mlir::FunctionOpInterface function);
 /// What is begun and has to be waited for.
 mlir::LogicalResult checkPairs(mlir::FunctionOpInterface function);
 
-/// The tile that `buffer` is, whatever shape it has here.
-mlir::Value getSharedTile(mlir::Value buffer);
+/// Outside gdn_gpu.warps, layouts are over all warps of the block.
+mlir::LogicalResult checkLayouts(mlir::FunctionOpInterface function);
+
+/// Who stores into a tile that boxes are read from.
+mlir::LogicalResult checkTensorMapStores(mlir::FunctionOpInterface function);
 
 } // namespace gdn
 

@@ -12,8 +12,7 @@ using namespace gdn;
 
 /// Whether `value` comes to an op of kind `OpTy`, through the results of ops
 /// with regions.
-template <typename OpTy>
-static bool reaches(Value value) {
+template <typename OpTy> static bool reaches(Value value) {
   return llvm::any_of(value.getUses(), [](OpOperand &use) {
     if (isa<OpTy>(use.getOwner()))
       return true;

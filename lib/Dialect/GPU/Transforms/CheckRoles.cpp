@@ -5,6 +5,7 @@
 // elements of an array, as far as indices show that they are the same.
 #include "CheckOrder.h"
 #include "GlobalAccess.h"
+#include "SharedAccess.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
 
@@ -13,12 +14,6 @@
 
 using namespace mlir;
 using namespace gdn;
-
-Value gdn::getSharedTile(Value buffer) {
-  while (auto reshape = buffer.getDefiningOp<gdn::gpu::ReshapeOp>())
-    buffer = reshape.getBuffer();
-  return buffer;
-}
 
 static InFlightDiagnostic refuseOtherRole(Operation *op, Operation *other,
                                           StringRef what) {

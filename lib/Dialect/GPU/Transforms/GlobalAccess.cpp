@@ -82,8 +82,7 @@ Overlap gdn::getOverlap(const GlobalAccess &access, const GlobalAccess &other) {
       access.indices.size() != other.indices.size())
     return Overlap::unknown;
   Overlap overlap = Overlap::some;
-  for (auto [dim, mine, its] :
-       llvm::enumerate(access.indices, other.indices)) {
+  for (auto [dim, mine, its] : llvm::enumerate(access.indices, other.indices)) {
     if (mine == its)
       continue;
     std::optional<int64_t> first = getConstantIntValue(mine);

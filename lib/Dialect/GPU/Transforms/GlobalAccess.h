@@ -12,7 +12,7 @@ struct GlobalAccess {
   mlir::Value root; // the array, an argument of the function as a rule
   mlir::Value view; // which part of the array, and in what shape
   llvm::SmallVector<mlir::Value, 4> indices;
-  llvm::SmallVector<int64_t, 2> dims; // of the view that the tile lies along
+  llvm::SmallVector<int64_t, 2> dims;  // of the view that the tile lies along
   llvm::SmallVector<int64_t, 2> shape; // of the tile
   gdn::gpu::FragmentType fragment;     // null where there is none
   bool writes = false;
