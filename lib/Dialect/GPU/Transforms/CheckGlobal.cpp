@@ -177,7 +177,8 @@ LogicalResult GlobalWalk::visitLoop(Operation &op) {
 }
 
 LogicalResult GlobalWalk::visit(Operation &op) {
-  if (isa<gdn::gpu::BarrierOp>(op)) {
+  // Sums of columns are handed over by way of a barrier.
+  if (isa<gdn::gpu::BarrierOp, gdn::gpu::ColumnSumOp>(op)) {
     llvm::erase_if(pending, [](const Pending &one) { return !one.isCopy; });
     return success();
   }

@@ -3,6 +3,7 @@
 // What the ops of a GPU program read and write in global memory, whether two of
 // them have an element in common, and whether the same threads have it.
 #include "GlobalAccess.h"
+#include "SharedAccess.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -115,24 +116,33 @@ static bool fillsLanes(gdn::gpu::FragmentType fragment) {
 
 bool gdn::haveSameColumns(const GlobalAccess &access,
                           const GlobalAccess &other) {
-  return access.view == other.view && !access.dims.empty() &&
-         access.dims == other.dims &&
-         isEqualConstantIntOrValue(access.indices[access.dims.back()],
-                                   other.indices[other.dims.back()]);
+  if (access.view != other.view || access.dims.empty() || other.dims.empty() ||
+      access.dims.back() != other.dims.back())
+    return false;
+  const int64_t columns = access.dims.back();
+  return isEqualConstantIntOrValue(access.indices[columns],
+                                   other.indices[columns]);
 }
 
 bool gdn::isBySameThreads(const GlobalAccess &access,
                           const GlobalAccess &other) {
-  if (!access.fragment || !other.fragment ||
-      access.fragment.getLayout() != other.fragment.getLayout() ||
-      access.dims != other.dims || isReplicated(access.fragment) ||
-      access.view != other.view)
+  // Copies by groups of warps, which meet before each of them.
+  auto isCopyOfGroups = [](Operation *op) {
+    return isa<gdn::gpu::BeginCopyOp, gdn::gpu::CopyOutOp>(op) &&
+           isPerWarpgroup(op);
+  };
+  if (isCopyOfGroups(access.op) && isCopyOfGroups(other.op))
+    return access.view == other.view && haveSameColumns(access, other);
+  if (!access.fragment || !other.fragment || access.view != other.view)
     return false;
-  if (access.indices == other.indices)
+  gdn::gpu::FragmentType mine = access.fragment, its = other.fragment;
+  if (mine.getLayout() == its.getLayout() && access.dims == other.dims &&
+      access.indices == other.indices &&
+      (!isReplicated(mine) || access.writes == other.writes)) // the same writes
     return true;
   // Rows may be others where one lane has all rows of its columns.
-  gdn::gpu::RowsAttr rows = access.fragment.getRows();
-  return !access.fragment.isPerRow() && rows.getWarps() == 1 &&
-         rows.getGroups() == 1 && fillsLanes(access.fragment) &&
-         haveSameColumns(access, other);
+  gdn::gpu::RowsAttr rows = mine.getRows();
+  return rows == its.getRows() && !mine.isPerRow() && !its.isPerRow() &&
+         rows.getWarps() == 1 && rows.getGroups() == 1 && fillsLanes(mine) &&
+         fillsLanes(its) && haveSameColumns(access, other);
 }
