@@ -125,6 +125,7 @@ func.func @sums(%n: index, %x: memref<?x32xf32> {gdn.name = "x"}, %y: memref<?xf
       }
     }
     gdn_gpu.warps 4 for 1 {
+      gdn_gpu.await_launch
       gdn_gpu.units contiguous {
         %i = gdn_gpu.block_id 0
         %first = arith.muli %i, %c8 : index

@@ -35,6 +35,7 @@ struct TileState {
   Operation *shared = nullptr;
   SmallVector<Operation *, 4> rows; // stores of rows, the last of them `shared`
   Operation *loaded = nullptr;
+  int64_t acquires = 0; // of a tile that was committed, since it was loaded
   Operation *copied = nullptr;  // not awaited yet
   Operation *product = nullptr; // reads it and was not awaited yet
   bool hasValue = false;
@@ -118,6 +119,7 @@ void SharedTileWalk::meet(bool awaits) {
     if (awaits)
       state.copied = nullptr;
     state.loaded = nullptr;
+    state.acquires = 0;
     if (!state.copied) { // what is still on its way is there for no thread
       state.shared = nullptr;
       state.rows.clear();
@@ -148,6 +150,7 @@ void SharedTileWalk::join(States &into, const States &other) {
       mine.shared = state.shared;
     if (!mine.loaded)
       mine.loaded = state.loaded;
+    mine.acquires = std::max(mine.acquires, state.acquires);
     if (!mine.copied)
       mine.copied = state.copied;
     if (!mine.product)
@@ -256,9 +259,9 @@ LogicalResult SharedTileWalk::visitAcquire(gdn::gpu::AcquireOp acquire) {
     auto commit = dyn_cast<gdn::gpu::CommitOp>(user);
     if (!commit || !commit.getTile())
       continue;
-    const TileState state = states.lookup(commit.getTile());
+    TileState &state = states[commit.getTile()];
     Operation *read = state.product ? state.product : state.loaded;
-    if (!read)
+    if (!read || ++state.acquires < commit.getChannel().getType().getDepth())
       continue;
     if (inserts && !state.product) {
       meetBefore(acquire, /*awaits=*/false);
@@ -292,8 +295,14 @@ LogicalResult SharedTileWalk::visitCommit(gdn::gpu::CommitOp commit) {
     return diag;
   }
   if (commit.getTile()) {
-    states[commit.getTile()] = state;
-    states[commit.getTile()].hasValue = true;
+    // What was read of the tile before is followed until the ring comes round.
+    TileState &mine = states[commit.getTile()];
+    Operation *loaded = mine.loaded;
+    const int64_t acquires = mine.acquires;
+    mine = state;
+    mine.hasValue = true;
+    mine.loaded = loaded ? loaded : state.loaded;
+    mine.acquires = acquires;
   }
   return success();
 }
