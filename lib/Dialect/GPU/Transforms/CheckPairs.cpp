@@ -23,6 +23,25 @@ template <typename OpTy> static bool reaches(Value value) {
   });
 }
 
+/// Whether `op` runs before each run of `other`: it stands before it, and each
+/// branch or loop around it is around the other one, too.
+static bool isBeforeOnEveryWay(Operation *op, Operation *other) {
+  Operation *at = op;
+  for (; !at->getParentOp()->isAncestor(other); at = at->getParentOp())
+    if (!isa<gdn::gpu::WarpsOp, gdn::gpu::EachWarpOp>(at->getParentOp()))
+      return false;
+  Operation *its = at->getBlock()->findAncestorOpInBlock(*other);
+  return its && at->isBeforeInBlock(its);
+}
+
+/// Whether the same warps run both ops.
+static bool runOnSameWarps(Operation *op, Operation *other) {
+  auto mine = op->getParentOfType<gdn::gpu::WarpsOp>();
+  auto its = other->getParentOfType<gdn::gpu::WarpsOp>();
+  return mine == its || (mine && its && mine.getFirst() == its.getFirst() &&
+                         mine.getCount() == its.getCount());
+}
+
 /// begin_load_c3, begin_load_c5
 static LogicalResult checkBeginLoad(gdn::gpu::BeginLoadOp begin) {
   gdn::gpu::LoadOp load;
@@ -32,6 +51,13 @@ static LogicalResult checkBeginLoad(gdn::gpu::BeginLoadOp begin) {
   if (!load)
     return begin.emitOpError("expects a gdn_gpu.load that takes the tile from "
                              "its buffer, but got none");
+  if (!runOnSameWarps(begin, load) || !isBeforeOnEveryWay(begin, load)) {
+    InFlightDiagnostic diag = load.emitOpError( // load_c5
+        "expects the gdn_gpu.begin_load of its tile before it on every way, by "
+        "the same warps");
+    diag.attachNote(begin->getLoc()) << "begun here";
+    return diag;
+  }
   const GlobalAccess access = GlobalAccess::get(begin);
   auto function = begin->getParentOfType<FunctionOpInterface>();
   Operation *writer = nullptr;
@@ -49,7 +75,7 @@ static LogicalResult checkBeginLoad(gdn::gpu::BeginLoadOp begin) {
   if (!writer)
     return success();
   InFlightDiagnostic diag = writer->emitOpError(
-      "expects to be behind the gdn_gpu.load that takes what it writes over");
+      "expects to be behind the gdn_gpu.load that takes what was there before");
   diag.attachNote(begin->getLoc()) << "begins to load it";
   diag.attachNote(load->getLoc()) << "takes it";
   return diag;
