@@ -218,12 +218,9 @@ bool LastReaderCheck::waitsFor(Operation *asked, const GlobalAccess &load) {
     llvm::append_range(left, getSources(value));
   }
   const unsigned from = places[load.op], to = places[asked];
-  return to < from ||
-         llvm::any_of(
-             barriers,
-             [&](Operation *barrier) {
-               return from < places[barrier] && places[barrier] < to;
-             });
+  return llvm::any_of(barriers, [&](Operation *barrier) {
+    return from < places[barrier] && places[barrier] < to;
+  });
 }
 
 /// The outermost branch around `op` that one block of those that share views
