@@ -19,7 +19,8 @@
 // CHECK-COUNT-3: llvm.load %{{.+}} : !llvm.ptr<3> -> vector<4xbf16>
 //       CHECK:   arith.select
 #rows = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
-func.func @early(%n: index, %windows: memref<?x3xbf16, strided<[?, ?], offset: ?>>, %out: memref<3x128xbf16>)
+func.func @early(%n: index, %windows: memref<?x3xbf16, strided<[?, ?], offset: ?>> {gdn.name = "windows"},
+                 %none: index {gdn.name = "windows_null_slot"}, %out: memref<3x128xbf16>)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index

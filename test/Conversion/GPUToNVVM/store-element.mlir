@@ -44,6 +44,7 @@ func.func @reads(%n: index, %x: memref<?xi32>, %y: memref<?xi32>)
   %old = memref.load %y[%i] : memref<?xi32>
   %sum = arith.addi %kept, %old : i32
   %is = arith.cmpi ne, %sum, %old : i32
+  gdn_gpu.barrier
   scf.if %is {
     gdn_gpu.store_element %sum, %y[%i] : i32, memref<?xi32>
   }

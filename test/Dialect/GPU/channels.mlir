@@ -31,7 +31,8 @@
 //       CHECK:         %[[NEXT:.+]] = gdn_gpu.acquire %[[RING]]
 //       CHECK:         gdn_gpu.copy %{{.+}}[%{{.+}}, %{{.+}}] dims [0, 1], %[[NEXT]] : memref<?x32xf32>, <8x32xf32>
 //       CHECK:     gdn_gpu.warps 3 for 1 {
-func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?xf32>)
+func.func @sums(%n: index, %x: memref<?x32xf32> {gdn.name = "x"}, %y: memref<?xf32>, %z: memref<?xf32>,
+                %none: index {gdn.name = "x_null_slot"})
     attributes {gdn_gpu.kernel = {threads = 160 : i64, blocks_per_sm = 2 : i64},
                 gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
@@ -67,6 +68,7 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
       }
     }
     gdn_gpu.warps 3 for 1 {
+      gdn_gpu.await_launch
       gdn_gpu.units contiguous {
         %i = gdn_gpu.block_id 0
         %first = arith.muli %i, %c8 : index
@@ -79,6 +81,7 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
       }
     }
     gdn_gpu.warps 4 for 1 {
+      gdn_gpu.await_launch
       gdn_gpu.units contiguous {
         %i = gdn_gpu.block_id 0
         %first = arith.muli %i, %c8 : index

@@ -36,7 +36,8 @@ private:
   gdn::gpu::ChannelOp channel;
   SmallVector<Operation *> begins, ends; // of either side
   gdn::gpu::WarpsOp filler;
-  Operation *store = nullptr, *copy = nullptr; // some op that fills it
+  // Some op that fills it.
+  Operation *store = nullptr, *copy = nullptr, *box = nullptr;
 };
 
 } // namespace
@@ -162,6 +163,9 @@ LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
   }
   if (isa<gdn::gpu::StoreSharedOp, gdn::gpu::BeginCopyOp>(user))
     store = user;
+  if (auto begin = dyn_cast<gdn::gpu::BeginCopyOp>(user);
+      begin && begin.getTensorMap())
+    box = user;
   if (isa<gdn::gpu::CopyOp>(user)) {
     // copy_c5
     if (copy && copy->getBlock() == user->getBlock() &&
@@ -331,8 +335,9 @@ LogicalResult ChannelCheck::checkReads(Value tile, Operation *end) {
     if (isUsed)
       continue;
     InFlightDiagnostic diag =
-        end->emitOpError("expects what was loaded to be used before, since "
-                         "gdn_gpu.copy fills the channel");
+        end->emitOpError("expects what was loaded to be used before, since ")
+        << (box ? "gdn_gpu.begin_copy tensor_map" : "gdn_gpu.copy")
+        << " fills the channel";
     diag.attachNote(user->getLoc()) << "loaded here";
     return diag;
   }
@@ -364,7 +369,8 @@ LogicalResult ChannelCheck::run() {
   if (failed(checkCopies()))
     return failure();
   for (Operation *begin : begins)
-    if (auto receive = dyn_cast<gdn::gpu::ReceiveOp>(begin); receive && copy)
+    if (auto receive = dyn_cast<gdn::gpu::ReceiveOp>(begin);
+        receive && (copy || box))
       if (failed(checkReads(receive.getResult(), getRelease(receive))))
         return failure();
   return success();

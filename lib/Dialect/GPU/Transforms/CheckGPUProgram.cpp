@@ -9,6 +9,8 @@
 // by rows has one on every way as soon as it has on one.
 #include "gdn/Dialect/GPU/Transforms/CheckGPUProgram.h"
 #include "CheckChannels.h"
+#include "CheckOrder.h"
+#include "SharedAccess.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
 #include "gdn/Dialect/GPU/Transforms/Passes.h"
@@ -31,7 +33,9 @@ namespace {
 /// thread may still be at, and whether the tile has a value on every way here.
 struct TileState {
   Operation *shared = nullptr;
+  SmallVector<Operation *, 4> rows; // stores of rows, the last of them `shared`
   Operation *loaded = nullptr;
+  int64_t acquires = 0; // of a tile that was committed, since it was loaded
   Operation *copied = nullptr;  // not awaited yet
   Operation *product = nullptr; // reads it and was not awaited yet
   bool hasValue = false;
@@ -51,6 +55,7 @@ private:
   LogicalResult visitAccess(Operation *op, Value buffer, bool writes,
                             bool reads);
   LogicalResult visitLoop(Operation &op);
+  LogicalResult visitAcquire(gdn::gpu::AcquireOp acquire);
   LogicalResult visitCommit(gdn::gpu::CommitOp commit);
   LogicalResult visitBranches(Operation &op);
   LogicalResult visitAwaiting(Operation &op);
@@ -80,91 +85,29 @@ struct CheckGPU final : gdn::impl::CheckGPUBase<CheckGPU> {
 
 } // namespace
 
-/// The tile that `buffer` is, whatever shape it has here. Until it is
-/// committed, what a role fills is known by the channel.
-static Value getTile(Value buffer) {
-  if (auto reshape = buffer.getDefiningOp<gdn::gpu::ReshapeOp>())
-    return getTile(reshape.getBuffer());
-  if (auto acquire = buffer.getDefiningOp<gdn::gpu::AcquireOp>())
-    return acquire.getChannel();
-  return buffer;
-}
-
-/// True if each warp uses the columns of the tile that are its group's.
-static bool isPerWarpgroup(Operation *op) {
-  auto hasAllRows = [&](gdn::gpu::FragmentType type) {
-    auto rows = dyn_cast<gdn::gpu::RowsAttr>(type.getLayout());
-    return rows && rows.isMatrix() &&
-           type.getDimSize(0) % (16 * rows.getWarps()) == 0 &&
-           gdn::gpu::countWarps(op) == rows.getWarps();
-  };
-  if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op))
-    return copy.getPerWarpgroup();
-  if (auto load = dyn_cast<gdn::gpu::LoadSharedOp>(op))
-    return load.getTranspose() && hasAllRows(load.getTile().getType());
-  if (auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op))
-    return store.getTranspose() && hasAllRows(store.getTile().getType());
-  return isa<gdn::gpu::CopyOutOp>(op);
-}
-
-/// What an op does to a shared tile.
-struct SharedAccess {
-  Value buffer;
-  bool writes = false, reads = false;
-};
-
-static SmallVector<SharedAccess, 4> getAccesses(Operation *op) {
-  if (auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op)) // store_shared_c2
-    return {SharedAccess{store.getBuffer(), true, false}};
-  if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op)) // begin_copy_c5
-    return {SharedAccess{copy.getBuffer(), true, false}};
-  if (auto inverse = dyn_cast<gdn::gpu::TriInverseOp>(op)) // tri_inverse_c4
-    return {SharedAccess{inverse.getScratch(), true, true}};
-  if (auto sum = dyn_cast<gdn::gpu::ColumnSumOp>(op)) // column_sum_c4
-    return {SharedAccess{sum.getScratch(), true, true}};
-  if (isa<gdn::gpu::LoadSharedOp, gdn::gpu::LoadSharedElementOp,
-          gdn::gpu::CopyOutOp>(op)) // load_shared_c2, load_shared_element_c2
-    return {SharedAccess{op->getOperand(0), false, true}};
-  if (auto matmul = dyn_cast<gdn::gpu::MatmulOp>(op)) // matmul_c5
-    return {SharedAccess{matmul.getRhs(), false, true}};
-  auto start = dyn_cast<gdn::gpu::StartMatmulOp>(op);
-  if (auto await = dyn_cast<gdn::gpu::AwaitMatmulOp>(op))
-    start = await.getProduct().getDefiningOp<gdn::gpu::StartMatmulOp>();
-  if (start) {
-    SmallVector<SharedAccess, 4> accesses;
-    for (Value buffer : start.getBuffers())
-      accesses.push_back({buffer, false, true});
-    return accesses;
-  }
-  if (auto products =
-          dyn_cast<gdn::gpu::ShareProductsOp>(op)) // share_products_c3
-    return {SharedAccess{products.getFirst(), false, true},
-            SharedAccess{products.getSecond(), false, true},
-            SharedAccess{products.getFirstTo(), true, false},
-            SharedAccess{products.getSecondTo(), true, false}};
-  return {};
-}
-
-/// Two rows of a tile are apart, and so are the columns of two warps.
-static bool areApart(Operation *op, Operation *other) {
-  if (isPerWarpgroup(op) && isPerWarpgroup(other))
-    return true;
-  auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op);
-  auto before = dyn_cast<gdn::gpu::StoreSharedOp>(other);
-  return store && before && store.getRow() && before.getRow() &&
-         store.getBuffer().getType() == before.getBuffer().getType();
+/// The store that is not over yet and that `op` is not apart from; null for
+/// none.
+static Operation *getStoreBefore(Operation *op, const TileState &state) {
+  if (!state.shared)
+    return nullptr;
+  if (!areApart(op, state.shared))
+    return state.shared;
+  for (Operation *row : state.rows)
+    if (!areApart(op, row))
+      return row;
+  return nullptr;
 }
 
 /// What has to be over before `op`.
 SharedTileWalk::Conflict SharedTileWalk::getConflict(Operation *op) const {
   Conflict conflict = Conflict::none;
-  for (const SharedAccess &access : getAccesses(op))
-    if (auto found = states.find(getTile(access.buffer));
+  for (const SharedAccess &access : getSharedAccesses(op))
+    if (auto found = states.find(getFollowedTile(access.buffer));
         found != states.end()) {
       const TileState &state = found->second;
       if (state.copied && !areApart(op, state.copied))
         return Conflict::copy;
-      if ((state.shared && !areApart(op, state.shared)) ||
+      if (getStoreBefore(op, state) ||
           (access.writes && state.loaded && !areApart(op, state.loaded)))
         conflict = Conflict::access;
     }
@@ -176,8 +119,11 @@ void SharedTileWalk::meet(bool awaits) {
     if (awaits)
       state.copied = nullptr;
     state.loaded = nullptr;
-    if (!state.copied) // what is still on its way is there for no thread
+    state.acquires = 0;
+    if (!state.copied) { // what is still on its way is there for no thread
       state.shared = nullptr;
+      state.rows.clear();
+    }
   }
 }
 
@@ -204,10 +150,14 @@ void SharedTileWalk::join(States &into, const States &other) {
       mine.shared = state.shared;
     if (!mine.loaded)
       mine.loaded = state.loaded;
+    mine.acquires = std::max(mine.acquires, state.acquires);
     if (!mine.copied)
       mine.copied = state.copied;
     if (!mine.product)
       mine.product = state.product;
+    for (Operation *row : state.rows)
+      if (!llvm::is_contained(mine.rows, row))
+        mine.rows.push_back(row);
     mine.hasRows |= state.hasRows;
   }
   for (auto &[buffer, state] : into) {
@@ -275,17 +225,21 @@ LogicalResult SharedTileWalk::visitAccess(Operation *op, Value buffer,
   }
   if (writes && state.loaded && !areApart(op, state.loaded))
     return needsBarrier(op, state.loaded);
-  if (state.shared && !areApart(op, state.shared))
+  if (Operation *store = getStoreBefore(op, state))
     if (writes || state.hasValue)
-      return needsBarrier(op, state.shared);
+      return needsBarrier(op, store);
   if (!writes && !state.hasValue)
     return op->emitOpError("expects a tile that has been shared on every way "
                            "to it");
   if (writes) {
     state.shared = op;
     state.hasValue = true;
-    if (auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op))
-      state.hasRows |= bool(store.getRow());
+    if (auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op);
+        store && store.getRow()) {
+      state.hasRows = true;
+      if (!llvm::is_contained(state.rows, op))
+        state.rows.push_back(op);
+    }
   }
   if (reads)
     state.loaded = op;
@@ -295,6 +249,31 @@ LogicalResult SharedTileWalk::visitAccess(Operation *op, Value buffer,
     state.product = op;
   if (isa<gdn::gpu::AwaitMatmulOp>(op))
     state.product = nullptr;
+  return success();
+}
+
+/// The tile is another one of the ring, which the role may have read itself
+/// when it was here last.
+LogicalResult SharedTileWalk::visitAcquire(gdn::gpu::AcquireOp acquire) {
+  for (Operation *user : acquire.getChannel().getUsers()) {
+    auto commit = dyn_cast<gdn::gpu::CommitOp>(user);
+    if (!commit || !commit.getTile())
+      continue;
+    TileState &state = states[commit.getTile()];
+    Operation *read = state.product ? state.product : state.loaded;
+    if (!read || ++state.acquires < commit.getChannel().getType().getDepth())
+      continue;
+    if (inserts && !state.product) {
+      meetBefore(acquire, /*awaits=*/false);
+      continue;
+    }
+    InFlightDiagnostic diag = acquire.emitOpError( // commit_c3
+        "expects a gdn_gpu.barrier between it and what this role read of the "
+        "tile that it committed before");
+    diag.attachNote(read->getLoc()) << "read here";
+    return diag;
+  }
+  states.erase(acquire.getChannel());
   return success();
 }
 
@@ -316,8 +295,14 @@ LogicalResult SharedTileWalk::visitCommit(gdn::gpu::CommitOp commit) {
     return diag;
   }
   if (commit.getTile()) {
-    states[commit.getTile()] = state;
-    states[commit.getTile()].hasValue = true;
+    // What was read of the tile before is followed until the ring comes round.
+    TileState &mine = states[commit.getTile()];
+    Operation *loaded = mine.loaded;
+    const int64_t acquires = mine.acquires;
+    mine = state;
+    mine.hasValue = true;
+    mine.loaded = loaded ? loaded : state.loaded;
+    mine.acquires = acquires;
   }
   return success();
 }
@@ -333,8 +318,10 @@ static bool awaitsArrivals(Operation &op) {
 LogicalResult SharedTileWalk::visitAwaiting(Operation &op) {
   States before = states;
   for (auto &[buffer, state] : states)
-    if (arrived.contains(state.shared))
+    if (arrived.contains(state.shared)) {
       state.shared = nullptr;
+      state.rows.clear();
+    }
   if (failed(walk(op.getRegion(0))))
     return failure();
   join(states, before);
@@ -358,17 +345,16 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
       state.copied = nullptr;
     return success();
   }
-  if (auto acquire = dyn_cast<gdn::gpu::AcquireOp>(op)) {
-    states.erase(acquire.getChannel()); // another ring stage
-    return success();
-  }
+  if (auto acquire = dyn_cast<gdn::gpu::AcquireOp>(op))
+    return visitAcquire(acquire);
   if (auto commit = dyn_cast<gdn::gpu::CommitOp>(op))
     return visitCommit(commit);
-  if (SmallVector<SharedAccess, 4> accesses = getAccesses(&op);
+  if (SmallVector<SharedAccess, 4> accesses = getSharedAccesses(&op);
       !accesses.empty()) {
     // Channels order what other roles do with their tiles.
     llvm::erase_if(accesses, [](const SharedAccess &access) {
-      return bool(getTile(access.buffer).getDefiningOp<gdn::gpu::ReceiveOp>());
+      return bool(
+          getFollowedTile(access.buffer).getDefiningOp<gdn::gpu::ReceiveOp>());
     });
     Conflict conflict = getConflict(&op);
     if (inserts && conflict != Conflict::none &&
@@ -376,7 +362,7 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
         !op.getParentOfType<gdn::gpu::EachWarpOp>())
       meetBefore(&op, conflict == Conflict::copy);
     for (const SharedAccess &access : accesses)
-      if (failed(visitAccess(&op, getTile(access.buffer), access.writes,
+      if (failed(visitAccess(&op, getFollowedTile(access.buffer), access.writes,
                              access.reads)))
         return failure();
     return success();
@@ -409,74 +395,12 @@ LogicalResult SharedTileWalk::walk(Region &region) {
   return success();
 }
 
-/// Outside gdn_gpu.warps all warps of the block run an op.
-static LogicalResult checkLayouts(FunctionOpInterface function) {
-  int64_t warps =
-      gdn::gpu::KernelFields(function).getThreads() / gdn::gpu::warpThreads;
-  WalkResult walk = function->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa<gdn::gpu::WarpsOp, gdn::gpu::EachWarpOp>(op))
-      return WalkResult::skip();
-    for (Value value :
-         llvm::concat<Value>(op->getOperands(), op->getResults())) {
-      auto type = dyn_cast<gdn::gpu::FragmentType>(value.getType());
-      if (!type || type.getRows().getWarps() == warps)
-        continue;
-      op->emitOpError("expects fragments laid out over ")
-          << warps << " warps, all of the block, outside gdn_gpu.warps, "
-          << "but got " << type;
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  return failure(walk.wasInterrupted());
-}
-
-/// Who stores into a tile waits until boxes have been read from it
-/// (copy_out_c6), and one does so behind each, so that none is under way where
-/// the tile ends.
-static LogicalResult checkTensorMapStores(FunctionOpInterface function) {
-  WalkResult walk = function->walk([&](gdn::gpu::CopyOutOp copy) {
-    if (!copy.getTensorMap())
-      return WalkResult::advance();
-    // Only then tiles lie at multiples of what the swizzle repeats behind.
-    if (!gdn::gpu::KernelFields(function).getWarpgroups()) {
-      copy.emitOpError("expects the function to have 'warpgroups' of "
-                       "'gdn_gpu.kernel' for 'tensor_map'");
-      return WalkResult::interrupt();
-    }
-    InFlightDiagnostic diag = copy.emitOpError(
-        "expects a tile of gdn_gpu.alloc into which the same role stores the "
-        "columns, once behind it in its block, and which nothing else writes, "
-        "for 'tensor_map'");
-    bool isShared = false;
-    auto mayUse = [&](Operation *user) {
-      auto store = dyn_cast<gdn::gpu::StoreSharedOp>(user);
-      if (!store)
-        return isa<gdn::gpu::CopyOutOp, gdn::gpu::LoadSharedOp,
-                   gdn::gpu::LoadSharedElementOp>(user);
-      isShared |=
-          store->getBlock() == copy->getBlock() && copy->isBeforeInBlock(store);
-      return isPerWarpgroup(store) &&
-             gdn::gpu::getRole(store) == gdn::gpu::getRole(copy) &&
-             !gdn::gpu::isInSomeWarps(store) &&
-             !store->getParentOfType<gdn::gpu::EachWarpOp>();
-    };
-    for (Operation *user : copy.getBuffer().getUsers())
-      if (!mayUse(user)) {
-        diag.attachNote(user->getLoc()) << "other use";
-        return WalkResult::interrupt();
-      }
-    if (!isShared || !copy.getBuffer().getDefiningOp<gdn::gpu::AllocOp>())
-      return WalkResult::interrupt();
-    diag.abandon();
-    return WalkResult::advance();
-  });
-  return failure(walk.wasInterrupted());
-}
-
 LogicalResult gdn::checkGPUProgram(FunctionOpInterface function) {
   if (failed(checkLayouts(function)) || failed(checkChannels(function)) ||
-      failed(checkTensorMapStores(function)))
+      failed(checkTensorMapStores(function)) || failed(checkRoles(function)) ||
+      failed(checkPairs(function)) || failed(checkLaunches(function)) ||
+      failed(checkLastReaders(function)) ||
+      failed(checkGlobalAccesses(function)))
     return failure();
   return SharedTileWalk(/*inserts=*/false).walk(function.getFunctionBody());
 }

@@ -27,6 +27,10 @@ def GPU_RolesOp : GPU_Op<"roles", [
       warp is in two of them.
     - (C3) with `registers`, roles that have parts of a group of four warps have
       all of it, and the same number of registers.
+    - (C4) a tile of `gdn_gpu.alloc` that one role writes is used by no other; checked on
+      the function.
+    - (C5) elements of global memory that one role writes are used by no other; checked on
+      the function where the indices of both are the same values.
 
     **Example**
 
@@ -234,12 +238,17 @@ def GPU_CommitOp : GPU_Op<"commit", [
     What was shared into the tile by the warps of this role, and what a
     `gdn_gpu.copy` brings there, is what the roles that empty the channel receive.
     The result, if wanted, is the tile, which this role may read as well until it
-    acquires the buffer again; a barrier lies between. Not checked.
+    acquires the buffer again; a barrier lies between.
 
     **Preconditions**
 
     - (C1) the op of this role on the channel before it is a `gdn_gpu.acquire` on
       every way; checked on the function.
+    - (C2) a `gdn_gpu.await_copies` stands between it and a `gdn_gpu.begin_copy` to the tile;
+      checked on the function.
+    - (C3) a `gdn_gpu.barrier` stands between reads of the result and the
+      `gdn_gpu.acquire` of the same buffer; checked on the function, in loops for rings of
+      up to two buffers.
 
     **Example**
 
@@ -321,7 +330,7 @@ def GPU_ReleaseOp : GPU_ChannelEndOp<"release"> {
 
     - (C1) the op of this role on the channel before it is a `gdn_gpu.receive` in
       the same block, or a release behind a receive ahead; checked on the function.
-    - (C2) where `gdn_gpu.copy` fills the channel, a fragment loaded from the tile
+    - (C2) where `gdn_gpu.copy` or a `gdn_gpu.begin_copy tensor_map` fills the channel, a fragment loaded from the tile
       that has uses has one before the release: copies are not ordered behind reads
       that are still under way, and a use such as a sum over lanes has waited for
       them; checked on the function.

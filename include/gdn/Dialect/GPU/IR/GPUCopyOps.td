@@ -50,6 +50,9 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
       dimension, from index 0 on; the view is an argument of the function, of up to 4
       dimensions. 16 bytes divide all strides but the last: not checked. Needs a
       target with bulk copies.
+    - (C9) a `gdn_gpu.await_copies` and a `gdn_gpu.barrier` stand between it and a write to
+      the elements of the view; checked on the function where the indices are the same
+      values.
 
     **Example**
 

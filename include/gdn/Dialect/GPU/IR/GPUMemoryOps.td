@@ -82,11 +82,14 @@ def GPU_BeginLoadOp : GPU_Op<"begin_load", [MemoryEffects<[MemRead, MemWrite]>]>
     - (C1) one index per dimension of the view; `dims` names as many distinct
       dimensions of the view as the tile has.
     - (C2) tile, buffer and view have the same element type.
-    - (C3) the elements lie inside the view, and nothing writes them before the
-      load that takes them. Not checked.
+    - (C3) the elements lie inside the view, which is not checked, and nothing writes
+      them before the load that takes them; checked on the function where the indices
+      of the write are the same values.
     - (C4) the tile is laid out over one warp, whose threads hold no buffers
       without an element; `buffer` has as many elements, and no other use than the
       load.
+    - (C5) there is such a load, by the same warps, and it stands behind the op on every
+      way; checked on the function.
 
     **Example**
 
@@ -166,6 +169,15 @@ def GPU_StoreOp : GPU_Op<"store", [AttrSizedOperandSegments]> {
       dimensions of the view as the tile has.
     - (C2) tile and view have the same element type.
     - (C3) the elements that are written lie inside the view. Not checked.
+    - (C4) where several blocks have the place, since a coordinate comes in by a division
+      alone, it is in a branch that one of them takes, by its coordinate; and where they
+      also read it, by `gdn_gpu.last_reader` or `gdn_gpu.is_last`; checked on the function.
+    - (C5) a `gdn_gpu.warp_barrier` stands between it and another access of its warp to the
+      view by other lanes, unless indices show that the elements are others; checked on
+      the function.
+    - (C6) a `gdn_gpu.barrier` stands between it and another access of the block to the same
+      elements by other threads; checked on the function where the indices are the same
+      values.
 
     **Example**
 
@@ -290,7 +302,8 @@ def GPU_StoreSharedOp : GPU_Op<"store_shared"> {
       shape of its transpose.
     - (C2) a `gdn_gpu.barrier` stands between this op and the last
       `gdn_gpu.load_shared` or `gdn_gpu.store_shared` of the tile before it, other than a
-      `gdn_gpu.store_shared` of another row; checked on the function.
+      `gdn_gpu.store_shared` of another row; checked on the function. Rows are taken for
+      others unless they are the same value or constants that show that they are not.
     - (C3) the rows lie inside the tile. Not checked.
     - (C4) as `gdn_gpu.load_shared` (C4).
     - (C5) inside a `gdn_gpu.each_warp` of several warps it has `row`, which differs

@@ -79,6 +79,7 @@ def GPU_ArriveOp : GPU_Op<"arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
     - (C1) it is not inside a `gdn_gpu.warps` or a `gdn_gpu.each_warp`, nor under a
       condition that differs among the threads of a block.
     - (C2) `warp` is one of the block's, and the function has one such op.
+    - (C3) the function has a `gdn_gpu.await_arrivals`; checked on the function.
 
     **Example**
 
@@ -147,6 +148,8 @@ def GPU_LastReaderOp : GPU_Op<"last_reader", [MemoryEffects<[MemRead, MemWrite]>
     **Preconditions**
 
     - (C1) it is inside a `gdn_gpu.warps` of one warp.
+    - (C2) it has in `after`, or ahead of a `gdn_gpu.barrier` before it, what the block
+      loads of the view that the last block writes; checked on the function.
 
     **Example**
 
@@ -191,6 +194,8 @@ def GPU_TakeTicketOp : GPU_Op<"take_ticket", [MemoryEffects<[MemRead, MemWrite]>
     **Preconditions**
 
     - (C1) it is inside a `gdn_gpu.warps` of one warp.
+    - (C2) its ticket comes to a `gdn_gpu.is_last`; checked on the function.
+    - (C3) as `gdn_gpu.last_reader` (C2).
 
     **Example**
 
@@ -262,6 +267,12 @@ def GPU_AwaitLaunchOp : GPU_Op<"await_launch", [MemoryEffects<[MemRead, MemWrite
 
     - (C1) it is not inside a `gdn_gpu.warps` or `gdn_gpu.each_warp`, but for a role of `gdn_gpu.roles`,
       which waits for itself.
+    - (C2) in a function that has one, what writes global memory stands behind one on every
+      way, of its own role; checked on the function, but for a stage that overlaps with the
+      last.
+    - (C3) the same of what reads global memory, but for numbers that are integers, pools
+      (arrays whose argument has a null slot, by its name), and arrays that the function
+      writes, too: the launch ahead must not write these. Not checked.
 
     **Example**
 
@@ -286,6 +297,9 @@ def GPU_ReleaseLaunchOp : GPU_Op<"release_launch", [MemoryEffects<[MemRead, MemW
     **Preconditions**
 
     - (C1) it is not inside a `gdn_gpu.warps` or `gdn_gpu.each_warp`, but for a role of `gdn_gpu.roles`.
+    - (C2) in a function with a `gdn_gpu.await_launch` it stands behind one on every way: what
+      the next launch reads ahead of its own, no launch before this one may write any more;
+      checked on the function, but for stages that overlap with a neighbour.
 
     **Example**
 

@@ -17,7 +17,17 @@ def CheckGPU : Pass<"gdn-gpu-check", "::mlir::ModuleOp"> {
     - there is a barrier between any two accesses to a tile of which at least
       one writes, also from one iteration of a loop to the next;
     - outside of `gdn_gpu.warps`, fragments are laid out over all warps of the
-      block.
+      block;
+    - channels are filled and emptied in turns, and no tile is used behind its end;
+    - no tile of `gdn_gpu.alloc` that one role writes is used by another role;
+    - accesses to the same elements of global memory by different threads of a
+      block have a barrier in between, or a `gdn_gpu.warp_barrier` within a warp;
+    - what several blocks have, one of them writes, the last one that reads it;
+    - what stands ahead of a `gdn_gpu.await_launch` neither writes global memory nor
+      reads what the launch ahead may write;
+    - what is begun (an arrival, a ticket, a load, a copy) is waited for.
+
+    The constraints of the ops say of each how far it is followed.
 
     Inside a role the same rules hold for the warps of the role. Accesses per
     warpgroup (`gdn_gpu.begin_copy per_warpgroup`, `gdn_gpu.copy_out`, tiles
@@ -33,9 +43,9 @@ def CheckGPU : Pass<"gdn-gpu-check", "::mlir::ModuleOp"> {
     **Numerics**: bit-preserving.
 
     **Fails** with an error on an access that lacks a barrier, or that reads a
-    tile to which nothing has been written.
+    tile to which nothing has been written; a note names the other access.
 
-    Examples: `test/Dialect/GPU/check_invalid.mlir`.
+    Examples: `test/Dialect/GPU/Transforms/check_invalid.mlir`.
   }];
 }
 

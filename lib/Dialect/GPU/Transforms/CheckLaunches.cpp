@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The order of a launch behind those ahead of it in the stream: what a program
+// may do before its gdn_gpu.await_launch. A program without one begins when the
+// launches ahead have ended, so nothing is asked of it. A stage that overlaps
+// with a neighbour touches nothing that the neighbour writes.
+#include "CheckOrder.h"
+#include "GlobalAccess.h"
+
+#include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Dialect/Tile/IR/StageFields.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+class LaunchWalk {
+public:
+  explicit LaunchWalk(FunctionOpInterface function);
+  LogicalResult run();
+
+private:
+  void keepPools();
+  LogicalResult walk(Region &region);
+  LogicalResult visit(Operation &op);
+  LogicalResult visitBranches(Operation &op);
+  LogicalResult visitAccess(Operation &op);
+  InFlightDiagnostic needsAwait(Operation &op);
+
+  FunctionOpInterface function;
+  Operation *await = nullptr; // some gdn_gpu.await_launch
+  llvm::DenseSet<Value> kept; // pools, and what the program writes, too
+  bool isAwaited = false;     // on every way here
+  bool overlapsWithNext = false, overlapsWithLast = false;
+};
+
+} // namespace
+
+LaunchWalk::LaunchWalk(FunctionOpInterface function) : function(function) {
+  tile::StageFields stage(function);
+  overlapsWithNext = stage.overlapsWith(tile::Neighbour::next);
+  overlapsWithLast = stage.overlapsWith(tile::Neighbour::last);
+  function->walk([&](Operation *op) {
+    if (isa<gdn::gpu::AwaitLaunchOp>(op) && !await)
+      await = op;
+    if (GlobalAccess access = GlobalAccess::get(op); access.writes)
+      kept.insert(access.root);
+  });
+  keepPools();
+}
+
+/// Pools have a slot that is none's. Which launches may stand between one that
+/// writes a pool and one that reads it is the caller's business.
+void LaunchWalk::keepPools() {
+  llvm::StringMap<Value> byName;
+  auto getName = [&](unsigned number) {
+    auto name = function.getArgAttrOfType<StringAttr>(number, "gdn.name");
+    return name ? name.getValue() : StringRef();
+  };
+  for (BlockArgument argument : function.getArguments())
+    byName[getName(argument.getArgNumber())] = argument;
+  for (BlockArgument argument : function.getArguments()) {
+    StringRef name = getName(argument.getArgNumber());
+    if (name.consume_back("_null_slot") && byName.contains(name))
+      kept.insert(byName[name]);
+  }
+}
+
+InFlightDiagnostic LaunchWalk::needsAwait(Operation &op) {
+  InFlightDiagnostic diag =
+      op.emitOpError("expects a gdn_gpu.await_launch before it on every way, ");
+  diag.attachNote(await->getLoc()) << "the program awaits the launch here";
+  return diag;
+}
+
+/// await_launch_c2, await_launch_c3
+LogicalResult LaunchWalk::visitAccess(Operation &op) {
+  GlobalAccess access = GlobalAccess::get(&op);
+  if (!access.op || isAwaited || overlapsWithLast)
+    return success();
+  if (access.writes)
+    return needsAwait(op) << "since an earlier launch may use what it writes";
+  // Numbers of a call, such as slots, are there before its launches.
+  bool isNumber = access.isScalar && op.getResult(0).getType().isIntOrIndex();
+  if (isNumber || kept.contains(access.root))
+    return success();
+  return needsAwait(op) << "since an earlier launch may write what it reads";
+}
+
+/// Runs once or not at all for each region, or one of two regions.
+LogicalResult LaunchWalk::visitBranches(Operation &op) {
+  const bool before = isAwaited;
+  bool after = true;
+  for (Region &region : op.getRegions()) {
+    isAwaited = before;
+    if (failed(walk(region)))
+      return failure();
+    after &= isAwaited;
+  }
+  isAwaited = after;
+  return success();
+}
+
+LogicalResult LaunchWalk::visit(Operation &op) {
+  if (isa<gdn::gpu::AwaitLaunchOp>(op)) {
+    isAwaited = true;
+    return success();
+  }
+  if (isa<gdn::gpu::ReleaseLaunchOp>(op)) { // release_launch_c2
+    if (isAwaited || overlapsWithNext || overlapsWithLast)
+      return success();
+    return needsAwait(op) << "since the next launch may begin behind it, and "
+                             "waits for this one alone";
+  }
+  if (isa<scf::IfOp>(op))
+    return visitBranches(op);
+  const bool before = isAwaited;
+  for (Region &region : op.getRegions()) {
+    // A role waits for itself.
+    if (isa_and_nonnull<gdn::gpu::RolesOp>(op.getParentOp()))
+      isAwaited = before;
+    if (failed(walk(region)))
+      return failure();
+  }
+  if (op.getNumRegions() != 0) {
+    if (isa<scf::ForOp, scf::WhileOp, gdn::gpu::UnitsOp>(op) ||
+        isa_and_nonnull<gdn::gpu::RolesOp>(op.getParentOp()))
+      isAwaited = before; // there may be no turn
+    return success();
+  }
+  return visitAccess(op);
+}
+
+LogicalResult LaunchWalk::walk(Region &region) {
+  for (Block &block : region)
+    for (Operation &op : block)
+      if (failed(visit(op)))
+        return failure();
+  return success();
+}
+
+LogicalResult LaunchWalk::run() {
+  return await ? walk(function.getFunctionBody()) : success();
+}
+
+LogicalResult gdn::checkLaunches(FunctionOpInterface function) {
+  return LaunchWalk(function).run();
+}

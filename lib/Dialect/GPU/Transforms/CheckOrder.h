@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The parts of `checkGPUProgram` on what is no order of shared tiles or
+// channels.
+#ifndef GDN_LIB_DIALECT_GPU_TRANSFORMS_CHECKORDER_H
+#define GDN_LIB_DIALECT_GPU_TRANSFORMS_CHECKORDER_H
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+namespace gdn {
+
+/// What stands ahead of `gdn_gpu.await_launch`, and `gdn_gpu.release_launch`.
+mlir::LogicalResult checkLaunches(mlir::FunctionOpInterface function);
+
+/// Views that a block writes where other blocks read them.
+mlir::LogicalResult checkLastReaders(mlir::FunctionOpInterface function);
+
+/// Accesses of a block to the same elements of global memory.
+mlir::LogicalResult checkGlobalAccesses(mlir::FunctionOpInterface function);
+
+/// Shared tiles and elements of global memory of two roles.
+mlir::LogicalResult checkRoles(mlir::FunctionOpInterface function);
+
+/// What is begun and has to be waited for.
+mlir::LogicalResult checkPairs(mlir::FunctionOpInterface function);
+
+/// Outside gdn_gpu.warps, layouts are over all warps of the block.
+mlir::LogicalResult checkLayouts(mlir::FunctionOpInterface function);
+
+/// Who stores into a tile that boxes are read from.
+mlir::LogicalResult checkTensorMapStores(mlir::FunctionOpInterface function);
+
+} // namespace gdn
+
+#endif // GDN_LIB_DIALECT_GPU_TRANSFORMS_CHECKORDER_H

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn-gpu-check: blocks that write what others have, too, and are the last or the only ones.
+//
+// RUN: gdn-gpu-opt %s -gdn-gpu-check | FileCheck %s
+
+#row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+#flag = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!row = !gdn_gpu.fragment<1x128xf32, #row>
+!flag = !gdn_gpu.fragment<1xf32, #gdn_gpu.per_row<#flag>>
+
+// Each block has a head: quotient and rest together are the whole coordinate.
+// CHECK-LABEL: func.func @own(
+func.func @own(%pool: memref<?x128xf32>, %ratio: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["H"], symbols = ["H"]}} {
+  %c0 = arith.constant 0 : index
+  %h = gdn_gpu.block_id 0
+  %key = arith.divui %h, %ratio : index
+  %rest = arith.remui %h, %ratio : index
+  %first = arith.muli %key, %ratio : index
+  %head = arith.addi %first, %rest : index
+  gdn_gpu.warps 0 for 1 {
+    %old = gdn_gpu.load %pool[%head, %c0] dims [0, 1] : memref<?x128xf32>, !row
+    // CHECK: gdn_gpu.store
+    gdn_gpu.store %old, %pool[%head, %c0] dims [0, 1] : !row, memref<?x128xf32>
+  }
+  return
+}
+
+// One block of a key head reads and writes.
+// CHECK-LABEL: func.func @first_alone(
+func.func @first_alone(%pool: memref<?x128xf32>, %ratio: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["H"], symbols = ["H"]}} {
+  %c0 = arith.constant 0 : index
+  %h = gdn_gpu.block_id 0
+  %key = arith.divui %h, %ratio : index
+  %rest = arith.remui %h, %ratio : index
+  %first = arith.cmpi eq, %rest, %c0 : index
+  scf.if %first {
+    gdn_gpu.warps 0 for 1 {
+      %old = gdn_gpu.load %pool[%key, %c0] dims [0, 1] : memref<?x128xf32>, !row
+      // CHECK: gdn_gpu.store
+      gdn_gpu.store %old, %pool[%key, %c0] dims [0, 1] : !row, memref<?x128xf32>
+    }
+  }
+  return
+}
+
+// The answer comes by way of shared memory; a barrier stands behind the load.
+// CHECK-LABEL: func.func @answer_in_shared(
+func.func @answer_in_shared(%pool: memref<?x128xf32>, %ratio: index)
+    attributes {gdn_gpu.kernel = {threads = 64 : i64},
+                gdn_tile.stage = {grid = ["H"], symbols = ["H"]}} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %flag = gdn_gpu.alloc : !gdn_gpu.shared<1xf32>
+  %h = gdn_gpu.block_id 0
+  %key = arith.divui %h, %ratio : index
+  %old = gdn_gpu.warps 1 for 1 -> !row {
+    %t = gdn_gpu.load %pool[%key, %c0] dims [0, 1] : memref<?x128xf32>, !row
+    gdn_gpu.yield %t : !row
+  }
+  gdn_gpu.barrier
+  gdn_gpu.warps 0 for 1 {
+    // CHECK: gdn_gpu.last_reader
+    %last = gdn_gpu.last_reader %key of %ratio
+    %number = arith.uitofp %last : i1 to f32
+    %f = gdn_gpu.fill %number : f32 -> !flag
+    gdn_gpu.store_shared %f, %flag : !flag, !gdn_gpu.shared<1xf32>
+  }
+  gdn_gpu.barrier
+  %answer = gdn_gpu.load_shared_element %flag[%c0] : !gdn_gpu.shared<1xf32> -> f32
+  %is_last = arith.cmpf one, %answer, %zero : f32
+  scf.if %is_last {
+    gdn_gpu.warps 1 for 1 {
+      gdn_gpu.store %old, %pool[%key, %c0] dims [0, 1] : !row, memref<?x128xf32>
+    }
+  }
+  return
+}
+
+// A ticket that was taken after the load, in one branch.
+// CHECK-LABEL: func.func @ticket(
+func.func @ticket(%pool: memref<?x128xf32>, %ratio: index, %c: i1)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["H"], symbols = ["H"]}} {
+  %c0 = arith.constant 0 : index
+  %h = gdn_gpu.block_id 0
+  %key = arith.divui %h, %ratio : index
+  %asked:2 = gdn_gpu.warps 0 for 1 -> !row, i32 {
+    %old = gdn_gpu.load %pool[%key, %c0] dims [0, 1] : memref<?x128xf32>, !row
+    %ticket = scf.if %c -> i32 {
+      // CHECK: gdn_gpu.take_ticket
+      %t = gdn_gpu.take_ticket %key of %ratio after %old : !row
+      scf.yield %t : i32
+    } else {
+      %none = arith.constant 0 : i32
+      scf.yield %none : i32
+    }
+    gdn_gpu.yield %old, %ticket : !row, i32
+  }
+  gdn_gpu.warps 0 for 1 {
+    %last = gdn_gpu.is_last %asked#1 of %ratio
+    scf.if %last {
+      gdn_gpu.store %asked#0, %pool[%key, %c0] dims [0, 1] : !row, memref<?x128xf32>
+    }
+  }
+  return
+}
