@@ -4,6 +4,7 @@
 // and bulk copies, which are made when no warp can go on.
 
 #include "Machine.h"
+#include "Paths.h"
 
 #include <algorithm>
 #include <atomic>
@@ -138,6 +139,8 @@ Cluster::Cluster(const Launch &launch, const Memory &memory)
 }
 
 void Cluster::run(uint32_t first) {
+  if (Paths::current)
+    Paths::current->begin(numAgents());
   for (Block &block : blocks) {
     uint32_t number = first + block.rank;
     auto [x, y, z] = launch.grid;
@@ -156,6 +159,7 @@ void Cluster::run(uint32_t first) {
       warp.self.time = 1;
       warp.self.meetTime = warp.self.exchangeTime = 0;
       warp.knowledge.reset(agents);
+      warp.known.clear();
       warp.knowledge.all[warp.self.agent] = 1;
       warp.as = &warp.self;
       warp.knowing = warp.wrote = warp.read = 0;
@@ -163,7 +167,7 @@ void Cluster::run(uint32_t first) {
       int left = block.numThreads - warp.index * kLanes;
       warp.alive = left >= kLanes ? kAllLanes : (Mask(1) << left) - 1;
       warp.waiting = warp.tired = 0;
-      warp.isAtBarrier = false;
+      warp.isAtBarrier = warp.hasArrived = false;
       warp.places.fill(0);
       warp.copies.clear();
       warp.groups.fill(0);
@@ -192,6 +196,9 @@ void Cluster::run(uint32_t first) {
   copyTimes.fill(0);
   int idle = 0;
   for (bool ended = false; !ended;) {
+    if (launch.limit && executed > launch.limit)
+      throw Fault(launch.kernel->name + ": more than " +
+                  std::to_string(launch.limit) + " instructions");
     if (turn(ended)) {
       idle = 0;
       continue;
@@ -207,6 +214,8 @@ void Cluster::run(uint32_t first) {
 }
 
 void Cluster::makeBulkCopy() {
+  if (Paths::current)
+    Paths::current->edge = 0;
   BulkCopy copy = std::move(bulk.front());
   bulk.pop_front();
   size_t bytes = 0;
@@ -271,7 +280,8 @@ void Cluster::reportDeadlock() const {
   throw Fault(text);
 }
 
-void ptx::runKernel(const Launch &launch, const Memory &memory) {
+void ptx::runKernel(const Launch &launch, const Memory &memory,
+                    Paths *paths) {
   uint32_t numBlocks = launch.grid[0] * launch.grid[1] * launch.grid[2];
   std::atomic<uint32_t> next{0};
   std::mutex lock;
@@ -279,6 +289,8 @@ void ptx::runKernel(const Launch &launch, const Memory &memory) {
   Findings::All findings;
   auto work = [&] {
     Cluster cluster(launch, memory);
+    Paths own(*launch.kernel);
+    Paths::current = paths ? &own : nullptr;
     std::string wrong;
     try {
       for (uint32_t first;
@@ -288,7 +300,10 @@ void ptx::runKernel(const Launch &launch, const Memory &memory) {
       wrong = error.what();
       next = numBlocks;
     }
+    Paths::current = nullptr;
     std::lock_guard<std::mutex> guard(lock);
+    if (paths)
+      paths->merge(own);
     findings.merge(cluster.findings);
     if (message.empty())
       message = wrong;

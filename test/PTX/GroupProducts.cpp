@@ -6,6 +6,7 @@
 // too early is in a race.
 
 #include "LaneOps.h"
+#include "Paths.h"
 
 #include <algorithm>
 #include <charconv>
@@ -179,6 +180,9 @@ static Step commitProducts(Warp &warp, const Instruction &, Mask mask) {
   if (mask != kAllLanes)
     return Step::waits;
   warp.groupEnds.push_back(warp.groupTime);
+  if (Paths *paths = Paths::current)
+    paths->commit(warp.block->cluster->agentOf(warp, Cluster::Side::products),
+                  warp.groupTime);
   return Step::next;
 }
 

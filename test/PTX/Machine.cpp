@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Machine.h"
+#include "Paths.h"
 
 #include <algorithm>
 #include <cstring>
@@ -183,6 +184,9 @@ Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed,
       }
       ++executed;
       self.line = instruction.line;
+      edge = edgeOf(instruction);
+      if (Paths::current && mask)
+        Paths::current->execute(static_cast<size_t>(place));
       if (groupTime > groupDone)
         checkSums(*this, instruction);
       Step step = Step::next;

@@ -21,6 +21,7 @@ namespace ptx {
 
 struct Block;
 struct Cluster;
+class Paths;
 
 /// What an access does with the bytes: those of barriers are not watched.
 enum class Use { read, write, barrier };
@@ -45,7 +46,11 @@ struct Warp {
   /// Lanes whose last wait was in vain.
   Mask tired = 0;
   std::array<int, kLanes> places{};
+  /// The instruction that it runs, as an edge.
+  int edge = 0;
   bool isAtBarrier = false;
+  /// Whether it has come to the cluster's barrier and not yet waited.
+  bool hasArrived = false;
   std::vector<Lanes> values;
   std::vector<LaneCopy> copies;
   std::array<int64_t, kLanes> groups{};
@@ -147,7 +152,7 @@ struct PhaseClock {
   bool isInitialised = false;
   size_t agent = 0;
   uint32_t time = 0, fenceTime = 0;
-  int line = 0;
+  int line = 0, fence = 0;
 };
 
 struct Block {
@@ -199,6 +204,8 @@ struct Launch {
   /// Of whose turn it is, for how long, and when bulk copies are made; 0: warps
   /// in their order, and copies as late as the program allows.
   uint64_t seed = 0;
+  /// The most instructions of a cluster's warps together; 0: any number.
+  uint64_t limit = 0;
 };
 
 /// Blocks that run at the same time.
@@ -281,7 +288,9 @@ std::string describeFindings(const Findings::All &findings);
 std::string describe(const Warp &warp, const Kernel &kernel, int place);
 
 /// Runs a kernel over its grid; throws what was found, or the first Fault.
-void runKernel(const Launch &launch, const Memory &memory);
+/// Adds what orders accesses to `paths`, if it is there.
+void runKernel(const Launch &launch, const Memory &memory,
+               Paths *paths = nullptr);
 
 // Barriers in shared memory (mbarrier): a word of counts, see Barriers.cpp.
 uint64_t &barrierWord(Warp &warp, uint64_t address, unsigned lane,

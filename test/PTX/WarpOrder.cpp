@@ -4,6 +4,7 @@
 // than the others until all meet, and tell only what they can know of them.
 
 #include "Machine.h"
+#include "Paths.h"
 
 using namespace ptx;
 
@@ -44,20 +45,25 @@ template <typename F> void Warp::learn(Mask lanes, F f) {
     return;
   }
   if (!knowing)
-    known = knowledge;
+    known.add(knowledge);
   knowing |= lanes;
   f(known);
   if ((knowing & alive) != alive)
     return;
-  knowledge = known;
+  knowledge.add(known);
   knowing = 0;
 }
 
 void Warp::acquire(const Knowledge &from, Mask lanes) {
+  // Who opens a barrier is not who learns of that.
+  Paths *paths = Paths::current;
+  const int opener = paths ? std::exchange(paths->edge, edge) : 0;
   learn(lanes, [&](Knowledge &to) { to.add(from); });
   // What a lane has told is in order with what all know now.
   if ((lanes & alive) == alive && self.agent < from.all.size())
     setMeetTime(from.all[self.agent], from.all[self.agent]);
+  if (paths)
+    paths->edge = opener;
 }
 
 void Warp::learnEnd(size_t agent, uint32_t time, bool isAsync, Mask lanes) {
@@ -65,7 +71,7 @@ void Warp::learnEnd(size_t agent, uint32_t time, bool isAsync, Mask lanes) {
     if (isAsync)
       to.addEnd(agent, time);
     else
-      to.all[agent] = std::max(to.all[agent], time);
+      raise(to.all, agent, time);
   });
 }
 
@@ -82,6 +88,8 @@ void Warp::fence(Mask lanes) {
 void Warp::setMeetTime(uint32_t time, uint32_t exchangeTime) {
   self.meetTime = std::max(self.meetTime, time);
   self.exchangeTime = std::max(self.exchangeTime, exchangeTime);
+  if (Paths *paths = Paths::current)
+    paths->meet(self.agent, self.meetTime, self.exchangeTime);
   if (wroteTime <= self.meetTime)
     wrote = 0;
   if (readTime <= self.exchangeTime)
