@@ -139,6 +139,7 @@ Cluster::Cluster(const Launch &launch, const Memory &memory)
 }
 
 void Cluster::run(uint32_t first) {
+  const Kernel &kernel = *launch.kernel;
   if (Paths::current)
     Paths::current->begin(numAgents());
   for (Block &block : blocks) {
@@ -174,6 +175,8 @@ void Cluster::run(uint32_t first) {
       warp.groupTime = warp.groupDone = 0;
       warp.groupEnds.clear();
       warp.sums.clear();
+      warp.registerFences.clear();
+      warp.uses.assign(kernel.hasProducts ? warp.values.size() : 0, {});
       warp.storeTime = 0;
       warp.stores.fill(0);
       warp.storeGroups.fill({});

@@ -62,6 +62,22 @@ static float element(uint16_t bits, bool isBFloat) {
   return isBFloat ? toFloat(BFloat{bits}) : toFloat(fromBits<Half>(bits));
 }
 
+/// Reports a product whose register was used behind the last fence.
+static void checkUses(Warp &warp, const Instruction &product, size_t begin,
+                      size_t end) {
+  for (size_t at = begin; at < end; ++at) {
+    auto &[fence, line] =
+        warp.uses[static_cast<size_t>(product.operands[at].value)];
+    if (fence > warp.registerFences.size())
+      return warp.block->cluster->reportRegisters(warp, line);
+    if (fence && Paths::current) {
+      Paths::current->noteEdge(line, product.line,
+                               warp.registerFences[fence - 1]);
+      fence = 0;
+    }
+  }
+}
+
 /// wgmma.mma_async.sync.aligned.m64nNk16.f32.T.T {d}, {a} or descriptor,
 /// descriptor, scale-d, signs, transpositions.
 static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
@@ -81,6 +97,8 @@ static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
     throw Fault("only products with positive signs are known");
   bool isAColumnMajor = !hasRegisters && immediate(next + 4) == 1;
   bool isBColumnMajor = immediate(next + (hasRegisters ? 4 : 5)) == 1;
+
+  checkUses(warp, i, 0, hasRegisters ? next : sums);
 
   float a[16][16], b[16][256]; // b by inner index and column
   // A descriptor has no rank: it means the block's own memory.
@@ -135,7 +153,8 @@ static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
         products[row][column] += a[row][k] * b[k][column];
   warp.sums.resize(warp.values.size());
   for (unsigned at = 0; at < sums; ++at) {
-    warp.sums[static_cast<size_t>(i.operands[at].value)] = warp.groupTime;
+    warp.sums[static_cast<size_t>(i.operands[at].value)] = {warp.groupTime,
+                                                            i.line};
     Lanes &to = warp.at(i.operands[at]);
     for (unsigned lane = 0; lane < kLanes; ++lane) {
       unsigned row = lane / 4 + 8 * (at / 2 % 2);
@@ -150,14 +169,34 @@ static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
 void ptx::checkSums(Warp &warp, const Instruction &instruction) {
   if (instruction.isProduct)
     return;
-  for (const Operand &operand : instruction.operands)
-    if (operand.value >= 0 &&
-        warp.sums[static_cast<size_t>(operand.value)] > warp.groupDone)
+  for (const Operand &operand : instruction.operands) {
+    if (operand.value < 0)
+      continue;
+    auto &[time, line] = warp.sums[static_cast<size_t>(operand.value)];
+    if (time > warp.groupDone)
       return warp.block->cluster->reportSums(warp);
+    if (time && Paths::current)
+      Paths::current->note(
+          line, warp.block->cluster->agentOf(warp, Cluster::Side::products),
+          time, instruction.line, warp.knowledge.all);
+    time = 0;
+  }
 }
 
-static Step fence(Warp &, const Instruction &, Mask mask) {
-  return mask == kAllLanes ? Step::next : Step::waits;
+void ptx::useRegisters(Warp &warp, const Instruction &instruction) {
+  if (instruction.isProduct)
+    return;
+  for (const Operand &operand : instruction.operands)
+    if (operand.value >= 0)
+      warp.uses[static_cast<size_t>(operand.value)] = {
+          warp.registerFences.size() + 1, instruction.line};
+}
+
+static Step fence(Warp &warp, const Instruction &, Mask mask) {
+  if (mask != kAllLanes)
+    return Step::waits;
+  warp.registerFences.push_back(warp.edge);
+  return Step::next;
 }
 
 /// Products up to the last group but n are done, and their tiles are free.

@@ -187,8 +187,10 @@ Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed,
       edge = edgeOf(instruction);
       if (Paths::current && mask)
         Paths::current->execute(static_cast<size_t>(place));
-      if (groupTime > groupDone)
+      if (groupTime > (Paths::current ? 0 : groupDone))
         checkSums(*this, instruction);
+      if (kernel.hasProducts)
+        useRegisters(*this, instruction);
       Step step = Step::next;
       if (mask) {
         try {

@@ -75,9 +75,14 @@ struct Warp {
   /// group that was committed and not waited for.
   uint32_t groupTime = 0;
   std::vector<uint32_t> groupEnds;
-  /// By value, the last product that adds to it, and the last one that is over.
-  std::vector<uint32_t> sums;
+  /// By value, the last product that adds to it, with its line, and the last one
+  /// that is over.
+  std::vector<std::pair<uint32_t, int>> sums;
   uint32_t groupDone = 0;
+  /// Fences of registers (wgmma.fence), as edges, and by value the one that a
+  /// product of it needs, from 1, with the line that used it last.
+  std::vector<int> registerFences;
+  std::vector<std::pair<size_t, int>> uses;
   /// Bulk copies to memory: how many were begun, and by lane the last one of
   /// the lane and of each group that it committed.
   uint32_t storeTime = 0;
@@ -133,6 +138,8 @@ private:
 
 /// Reports `instruction` if it uses sums of products that may not be there.
 void checkSums(Warp &warp, const Instruction &instruction);
+/// Keeps which registers an instruction uses that is no product.
+void useRegisters(Warp &warp, const Instruction &instruction);
 
 /// A barrier of a block, as bar.sync knows it.
 struct Barrier {
@@ -254,6 +261,8 @@ struct Cluster {
               const Conflict &conflict, unsigned bytes);
   /// The same with sums of products that may not be there.
   void reportSums(const Warp &warp);
+  /// The same with registers of a product that were used in line `other`.
+  void reportRegisters(const Warp &warp, int other);
   /// The same with blocks that end before others have used their memory.
   void reportVisits();
   /// The same with a barrier, at byte `offset`.
