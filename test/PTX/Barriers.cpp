@@ -197,13 +197,15 @@ void ptx::checkBarrier(Warp &warp, unsigned lane, const uint64_t &word,
     if (paths && (isCopy || clocks.agent != warp.self.agent))
       paths->note(clocks.line, clocks.agent, clocks.time, warp.self.line,
                   clock);
+    if (paths && isCopy && clocks.fenceTime)
+      paths->noteTold(clocks.line, warp.self.line, clocks.fence);
     return;
   }
   if (isCopy && clocks.fenceTime &&
       clocks.fenceTime <= known.all[clocks.agent]) {
     if (paths)
       paths->note(clocks.line, clocks.agent, clocks.fenceTime, warp.self.line,
-                  known.all, clocks.fence);
+                  known.all, /*isRead=*/false, clocks.fence);
     return;
   }
   warp.block->cluster->reportBarrier(

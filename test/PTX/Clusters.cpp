@@ -176,7 +176,13 @@ void Cluster::run(uint32_t first) {
       warp.groupEnds.clear();
       warp.sums.clear();
       warp.registerFences.clear();
-      warp.uses.assign(kernel.hasProducts ? warp.values.size() : 0, {});
+      if (kernel.hasProducts) {
+        warp.uses.assign(warp.values.size(), {});
+        std::fill_n(warp.uses.begin(), kNumSpecials,
+                    std::pair(Warp::kNoRegister, 0));
+        for (auto [index, bits] : kernel.constants)
+          warp.uses[static_cast<size_t>(index)].first = Warp::kNoRegister;
+      }
       warp.storeTime = 0;
       warp.stores.fill(0);
       warp.storeGroups.fill({});

@@ -186,10 +186,25 @@ void ptx::checkSums(Warp &warp, const Instruction &instruction) {
 void ptx::useRegisters(Warp &warp, const Instruction &instruction) {
   if (instruction.isProduct)
     return;
-  for (const Operand &operand : instruction.operands)
-    if (operand.value >= 0)
-      warp.uses[static_cast<size_t>(operand.value)] = {
-          warp.registerFences.size() + 1, instruction.line};
+  std::pair<size_t, int> use = {warp.registerFences.size() + 1,
+                                instruction.line};
+  size_t count = instruction.operands.size();
+  if (instruction.isMove) {
+    // Compilers put moves of operands before a product, which are none in
+    // machine code: what counts is who has made what is moved.
+    use = {};
+    count = static_cast<size_t>(instruction.groups[0]);
+    for (size_t at = count; at < instruction.operands.size(); ++at)
+      if (auto &of = warp.uses[static_cast<size_t>(
+              instruction.operands[at].value)];
+          of.first != Warp::kNoRegister)
+        use = std::max(use, of);
+  }
+  for (size_t at = 0; at < count; ++at)
+    if (int value = instruction.operands[at].value; value >= 0)
+      if (auto &of = warp.uses[static_cast<size_t>(value)];
+          of.first != Warp::kNoRegister)
+        of = use;
 }
 
 static Step fence(Warp &warp, const Instruction &, Mask mask) {

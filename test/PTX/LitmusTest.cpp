@@ -342,12 +342,17 @@ std::vector<Litmus> litmus() {
            "  mov.u32 %r24, %r20;\n",
        "uses sums of a product", 128},
       {"product_registers_without_fence",
-       kWriteTile + kFence + kMeet + kMultiply + "  mov.u32 %r20, %r0;\n" +
+       kWriteTile + kFence + kMeet + kMultiply + "  add.u32 %r20, %r0, 1;\n" +
            kMultiplyAgain + kCommitProduct + kWaitProduct,
        "no wgmma.fence between", 128},
+      {"product_registers_moved_behind_fence",
+       kWriteTile + kFence + kMeet + "  add.u32 %r24, %r0, 1;\n" + kDescribe +
+           "  mov.u32 %r20, %r24;\n" + kMultiplyAgain + kCommitProduct +
+           kWaitProduct,
+       "", 128},
       {"product_registers",
        kWriteTile + kFence + kMeet + kMultiply + kMultiplyAgain +
-           kCommitProduct + kWaitProduct + "  mov.u32 %r20, %r0;\n" +
+           kCommitProduct + kWaitProduct + "  add.u32 %r20, %r0, 1;\n" +
            kMultiply + kCommitProduct + kWaitProduct,
        "", 128},
       // Clusters.

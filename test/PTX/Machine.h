@@ -83,6 +83,7 @@ struct Warp {
   /// product of it needs, from 1, with the line that used it last.
   std::vector<int> registerFences;
   std::vector<std::pair<size_t, int>> uses;
+  static constexpr size_t kNoRegister = SIZE_MAX;
   /// Bulk copies to memory: how many were begun, and by lane the last one of
   /// the lane and of each group that it committed.
   uint32_t storeTime = 0;

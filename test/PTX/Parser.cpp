@@ -461,6 +461,7 @@ void Reader::readInstruction() {
     parts.push_back(instruction.opcode.substr(begin, end - begin));
     begin = end + 1;
   }
+  instruction.isMove = parts[0] == "mov";
   bool isBranch = parts[0] == "bra" || parts[0] == "brx";
   if (!token().is(";"))
     do

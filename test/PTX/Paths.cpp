@@ -45,7 +45,7 @@ void Paths::step(Clock &clock, size_t agent, uint32_t time, const Clock *from) {
     size_t length = source && agent < source->steps.size()
                         ? source->steps[agent].size()
                         : 0;
-    trail.steps[agent].push_back({time, edge, source, length});
+    trail.steps[agent].push_back({time, edge, source, length, isOfLanes});
   }
   if (!edge)
     return;
@@ -102,7 +102,7 @@ bool Paths::isNew(int line, size_t agent, uint32_t time, int otherLine,
 }
 
 void Paths::note(int line, size_t agent, uint32_t time, int otherLine,
-                 const Clock &clock, int extraEdge) {
+                 const Clock &clock, bool isRead, int extraEdge) {
   if (!isNew(line, agent, time, otherLine, &clock))
     return;
   OrderedPair &pair = pairs_[{line, otherLine}];
@@ -128,6 +128,12 @@ void Paths::note(int line, size_t agent, uint32_t time, int otherLine,
       path.push_back(step->edge);
     trail = step->from;
     count = step->fromSteps;
+    if (count || !step->isOfLanes)
+      continue;
+    const auto &met = isRead ? exchanges_[agent] : meetings_[agent];
+    const Meeting *meeting = firstFrom(met, met.size(), time);
+    if (meeting && meeting->time <= step->time)
+      path.push_back(meeting->edge);
   }
   std::sort(path.begin(), path.end());
   path.erase(std::unique(path.begin(), path.end()), path.end());

@@ -33,6 +33,9 @@ struct Trail {
     /// Whose clock told it, and how many steps that had then.
     const Trail *from;
     size_t fromSteps;
+    /// Whether some lanes of a warp told it, who know of others' accesses because
+    /// all have met.
+    bool isOfLanes;
   };
   /// By agent, in the order of times.
   std::vector<std::vector<Step>> steps;
@@ -54,8 +57,9 @@ public:
   /// That of this thread, if paths are kept.
   static inline thread_local Paths *current = nullptr;
 
-  /// The instruction that is executed.
+  /// The instruction that is executed, and whether it tells what some lanes know.
   int edge = 0;
+  bool isOfLanes = false;
 
   explicit Paths(const Kernel &kernel)
       : kernel_(kernel), runs_(kernel.code.size()) {}
@@ -77,13 +81,17 @@ public:
   /// What `agent` did at `time` in `line` is in order with what is done in
   /// `otherLine`, as `clock` knows.
   void note(int line, size_t agent, uint32_t time, int otherLine,
-            const Clock &clock, int extraEdge = 0);
+            const Clock &clock, bool isRead = false, int extraEdge = 0);
   /// The same with lanes of a warp.
   void noteLanes(int line, size_t agent, uint32_t time, int otherLine,
                  bool isRead);
   /// The same with one edge.
   void noteEdge(int line, int otherLine, int edge) {
     pairs_[{line, otherLine}].paths.insert({edge});
+  }
+  /// The same with an edge that tells what was known.
+  void noteTold(int line, int otherLine, int edge) {
+    pairs_[{line, otherLine}].told.insert(edge);
   }
   void merge(const Paths &other);
   /// An object of JSON in a line for the edges, and one for each pair.

@@ -78,6 +78,8 @@ struct Instruction {
   /// Whether it is a product of warpgroups, which takes sums that are under
   /// way.
   bool isProduct = false;
+  /// Whether it only moves registers, as compilers do between all others.
+  bool isMove = false;
   /// The line of the module's text, from 1, and the opcode.
   int line = 0;
   /// How many others are before it in that line.

@@ -89,7 +89,7 @@ void Races::noteReads(const Word &word, size_t index,
   if (word.reader != kSeveral) {
     if (word.reader != access.agent)
       paths.note(word.readLine, word.reader, word.readTime, access.line,
-                 *access.reads);
+                 *access.reads, /*isRead=*/true);
     else if (areOthers(word.readLane, access.lane))
       paths.noteLanes(word.readLine, word.reader, word.readTime, access.line,
                       /*isRead=*/true);
@@ -100,7 +100,7 @@ void Races::noteReads(const Word &word, size_t index,
     if (word.readers[agent % kBits / 64] >> (agent % 64) & 1 &&
         reads[agent].time && agent != access.agent)
       paths.note(reads[agent].line, agent, reads[agent].time, access.line,
-                 *access.reads);
+                 *access.reads, /*isRead=*/true);
 }
 
 Conflict Races::read(size_t offset, size_t bytes, const Access &access) {

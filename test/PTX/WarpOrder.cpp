@@ -32,7 +32,11 @@ void Warp::release(Knowledge &to, Mask lanes) {
   const uint32_t async = from.async[self.agent];
   from.all[self.agent] = time;
   from.async[self.agent] = std::min(async, time);
+  if (Paths *paths = Paths::current)
+    paths->isOfLanes = lanes != alive;
   to.add(from);
+  if (Paths *paths = Paths::current)
+    paths->isOfLanes = false;
   from.async[self.agent] = async;
   tick();
 }
