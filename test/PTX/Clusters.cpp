@@ -257,21 +257,33 @@ bool Cluster::turn(bool &ended) {
   if (launch.seed)
     for (size_t i = order.size(); i > 1; --i)
       std::swap(order[i - 1], order[choose(i)]);
+  auto isLate = [&](const Warp &warp) {
+    return launch.late >> (warp.index % 64) & 1;
+  };
   for (Warp *warp : order) {
-    if (!warp->alive)
-      continue;
-    ended = false;
-    if (warp->isAtBarrier)
-      continue;
-    // Some stay behind by rounds, and some go on alone.
-    if (launch.seed && choose(4) == 0)
-      continue;
-    hasMoved |= warp->run(*launch.kernel, executed,
-                          launch.seed ? uint64_t(64) << choose(8) : kTurn) !=
-                Warp::Outcome::idle;
-    if (launch.seed && !bulk.empty() && choose(4) == 0)
-      makeBulkCopy();
+    ended &= !warp->alive;
+    if (!isLate(*warp))
+      hasMoved |= turnOf(*warp);
   }
+  for (auto warp = order.begin();
+       launch.late && !hasMoved && bulk.empty() && warp != order.end(); ++warp)
+    if (isLate(**warp))
+      hasMoved |= turnOf(**warp);
+  return hasMoved;
+}
+
+/// Whether the warp went on.
+bool Cluster::turnOf(Warp &warp) {
+  if (!warp.alive || warp.isAtBarrier)
+    return false;
+  // Some stay behind by rounds, and some go on alone.
+  if (launch.seed && choose(4) == 0)
+    return false;
+  bool hasMoved = warp.run(*launch.kernel, executed,
+                           launch.seed ? uint64_t(64) << choose(8) : kTurn) !=
+                  Warp::Outcome::idle;
+  if (launch.seed && !bulk.empty() && choose(4) == 0)
+    makeBulkCopy();
   return hasMoved;
 }
 
@@ -289,8 +301,7 @@ void Cluster::reportDeadlock() const {
   throw Fault(text);
 }
 
-void ptx::runKernel(const Launch &launch, const Memory &memory,
-                    Paths *paths) {
+void ptx::runKernel(const Launch &launch, const Memory &memory, Paths *paths) {
   uint32_t numBlocks = launch.grid[0] * launch.grid[1] * launch.grid[2];
   std::atomic<uint32_t> next{0};
   std::mutex lock;

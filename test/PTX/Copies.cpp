@@ -43,9 +43,8 @@ static Step copyAsync(Warp &warp, const Instruction &i, Mask mask) {
 
 static Step commit(Warp &warp, const Instruction &, Mask mask) {
   if (Paths *paths = Paths::current)
-    paths->commit(
-        warp.block->cluster->agentOf(warp, Cluster::Side::laneCopies),
-        warp.copyTime);
+    paths->commit(warp.block->cluster->agentOf(warp, Cluster::Side::laneCopies),
+                  warp.copyTime);
   forLanes(mask, [&](unsigned l) { ++warp.groups[l]; });
   return Step::next;
 }

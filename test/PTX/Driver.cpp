@@ -43,7 +43,8 @@ Result report(const std::string &text) {
   return kIllegalState;
 }
 
-/// Adds lines to the file that a variable names, if a script wants to read them.
+/// Adds lines to the file that a variable names, if a script wants to read
+/// them.
 void append(const char *variable, const std::string &lines) {
   const char *name = std::getenv(variable);
   std::lock_guard<std::mutex> guard(state().lock);
@@ -312,6 +313,8 @@ EXPORT Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
   launch->findsUnwritten = std::getenv("GDN_PTX_UNWRITTEN") != nullptr;
   const char *seed = std::getenv("GDN_PTX_SEED");
   launch->seed = seed ? std::strtoull(seed, nullptr, 10) : 0;
+  const char *late = std::getenv("GDN_PTX_LATE");
+  launch->late = late ? std::strtoull(late, nullptr, 0) : 0;
   const char *limit = std::getenv("GDN_PTX_LIMIT");
   launch->limit = limit ? std::strtoull(limit, nullptr, 10) : 0;
   for (uint32_t i = 0; i < config->numAttributes; ++i)

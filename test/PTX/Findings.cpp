@@ -199,9 +199,8 @@ void Cluster::reportVisits() {
 
 std::string Findings::json(const Kernel &kernel) const {
   static constexpr const char *kKinds[] = {
-      "",          "reads_write", "writes_write", "writes_read",
-      "unwritten", "barrier",     "sums",         "ends_early",
-      "registers"};
+      "",        "reads_write", "writes_write", "writes_read", "unwritten",
+      "barrier", "sums",        "ends_early",   "registers"};
   std::ostringstream out;
   for (const auto &[key, text] : all) {
     auto [line, other, kind] = key;

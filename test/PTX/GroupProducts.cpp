@@ -65,17 +65,26 @@ static float element(uint16_t bits, bool isBFloat) {
 /// Reports a product whose register was used behind the last fence.
 static void checkUses(Warp &warp, const Instruction &product, size_t begin,
                       size_t end) {
+  const std::vector<int> &fences = warp.registerFences;
+  if (fences.empty())
+    return warp.block->cluster->reportRegisters(warp, product.line);
+  size_t last = 0;
   for (size_t at = begin; at < end; ++at) {
-    auto &[fence, line] =
+    const auto &[fence, line] =
         warp.uses[static_cast<size_t>(product.operands[at].value)];
-    if (fence > warp.registerFences.size())
+    if (fence == Warp::kNoRegister)
+      continue;
+    if (fence > fences.size())
       return warp.block->cluster->reportRegisters(warp, line);
-    if (fence && Paths::current) {
-      Paths::current->noteEdge(line, product.line,
-                               warp.registerFences[fence - 1]);
-      fence = 0;
-    }
+    if (fence && Paths::current)
+      Paths::current->noteEdge(line, product.line, fences[fence - 1],
+                               fences.back());
+    last = std::max(last, fence);
   }
+  // All that it needs was behind an earlier one.
+  if (Paths::current && last < fences.size() && fences.size() > 1)
+    Paths::current->noteEdge(0, product.line, fences[fences.size() - 2],
+                             fences.back());
 }
 
 /// wgmma.mma_async.sync.aligned.m64nNk16.f32.T.T {d}, {a} or descriptor,
@@ -195,8 +204,8 @@ void ptx::useRegisters(Warp &warp, const Instruction &instruction) {
     use = {};
     count = static_cast<size_t>(instruction.groups[0]);
     for (size_t at = count; at < instruction.operands.size(); ++at)
-      if (auto &of = warp.uses[static_cast<size_t>(
-              instruction.operands[at].value)];
+      if (auto &of =
+              warp.uses[static_cast<size_t>(instruction.operands[at].value)];
           of.first != Warp::kNoRegister)
         use = std::max(use, of);
   }

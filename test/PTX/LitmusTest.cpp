@@ -119,13 +119,13 @@ const std::string kWriteTile = "  shl.b32 %r8, %r0, 3;\n"
   shr.u32 %r13, %r1, 4;
   cvt.u64.u32 %rd2, %r13;
   or.b64 %rd2, %rd2, 0x4000004000000000;
-  wgmma.fence.sync.aligned;
 )",
+                  kRegisterFence = "  wgmma.fence.sync.aligned;\n",
                   kMultiplyAgain = R"(
   wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16
     {%r20, %r21, %r22, %r23}, {%r11, %r12, %r12, %r11}, %rd2, 0, 1, 1, 0;
 )",
-                  kMultiply = kDescribe + kMultiplyAgain,
+                  kMultiply = kDescribe + kRegisterFence + kMultiplyAgain,
                   kCommitProduct = "  wgmma.commit_group.sync.aligned;\n",
                   kWaitProduct = "  wgmma.wait_group.sync.aligned 0;\n",
                   kOverwrite = kMeet + kWriteTile;
@@ -345,10 +345,14 @@ std::vector<Litmus> litmus() {
        kWriteTile + kFence + kMeet + kMultiply + "  add.u32 %r20, %r0, 1;\n" +
            kMultiplyAgain + kCommitProduct + kWaitProduct,
        "no wgmma.fence between", 128},
+      {"product_without_first_fence",
+       kWriteTile + kFence + kMeet + kDescribe + kMultiplyAgain +
+           kCommitProduct + kWaitProduct,
+       "no wgmma.fence between", 128},
       {"product_registers_moved_behind_fence",
        kWriteTile + kFence + kMeet + "  add.u32 %r24, %r0, 1;\n" + kDescribe +
-           "  mov.u32 %r20, %r24;\n" + kMultiplyAgain + kCommitProduct +
-           kWaitProduct,
+           kRegisterFence + "  mov.u32 %r20, %r24;\n" + kMultiplyAgain +
+           kCommitProduct + kWaitProduct,
        "", 128},
       {"product_registers",
        kWriteTile + kFence + kMeet + kMultiply + kMultiplyAgain +

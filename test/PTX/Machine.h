@@ -75,8 +75,8 @@ struct Warp {
   /// group that was committed and not waited for.
   uint32_t groupTime = 0;
   std::vector<uint32_t> groupEnds;
-  /// By value, the last product that adds to it, with its line, and the last one
-  /// that is over.
+  /// By value, the last product that adds to it, with its line, and the last
+  /// one that is over.
   std::vector<std::pair<uint32_t, int>> sums;
   uint32_t groupDone = 0;
   /// Fences of registers (wgmma.fence), as edges, and by value the one that a
@@ -212,6 +212,9 @@ struct Launch {
   /// Of whose turn it is, for how long, and when bulk copies are made; 0: warps
   /// in their order, and copies as late as the program allows.
   uint64_t seed = 0;
+  /// Warps, by bits, that stay behind: it is their turn where no other can go
+  /// on.
+  uint64_t late = 0;
   /// The most instructions of a cluster's warps together; 0: any number.
   uint64_t limit = 0;
 };
@@ -278,6 +281,7 @@ private:
   uint64_t chosen = 0;
   std::vector<Warp *> order;
   bool turn(bool &ended);
+  bool turnOf(Warp &warp);
   [[noreturn]] void reportDeadlock() const;
 };
 

@@ -76,9 +76,9 @@ template <typename T>
 static const T *firstFrom(const std::vector<T> &entries, size_t count,
                           uint32_t time) {
   auto end = entries.begin() + static_cast<ptrdiff_t>(count);
-  auto found =
-      std::lower_bound(entries.begin(), end, time,
-                       [](const T &entry, uint32_t t) { return entry.time < t; });
+  auto found = std::lower_bound(
+      entries.begin(), end, time,
+      [](const T &entry, uint32_t t) { return entry.time < t; });
   return found == end ? nullptr : &*found;
 }
 
@@ -94,9 +94,9 @@ void Paths::commit(size_t agent, uint32_t time) {
 bool Paths::isNew(int line, size_t agent, uint32_t time, int otherLine,
                   const void *by) {
   uint64_t key = reinterpret_cast<uintptr_t>(by);
-  for (uint64_t part : {static_cast<uint64_t>(line),
-                        static_cast<uint64_t>(otherLine),
-                        static_cast<uint64_t>(agent), uint64_t(time)})
+  for (uint64_t part :
+       {static_cast<uint64_t>(line), static_cast<uint64_t>(otherLine),
+        static_cast<uint64_t>(agent), uint64_t(time)})
     key = (key ^ part) * 0x9e3779b97f4a7c15u ^ (key >> 29);
   return seen_.insert(key).second;
 }
@@ -113,9 +113,8 @@ void Paths::note(int line, size_t agent, uint32_t time, int otherLine,
     if (const Meeting *group = firstFrom(commits, commits.size(), time))
       path.push_back(group->edge);
   const Trail *trail = clock.trail;
-  size_t count = trail && agent < trail->steps.size()
-                     ? trail->steps[agent].size()
-                     : 0;
+  size_t count =
+      trail && agent < trail->steps.size() ? trail->steps[agent].size() : 0;
   if (count)
     for (auto [edge, last] : trail->told[agent])
       if (last >= time)
@@ -151,6 +150,16 @@ void Paths::noteLanes(int line, size_t agent, uint32_t time, int otherLine,
     for (const Meeting *later = first; later <= &entries.back(); ++later)
       pair.told.insert(later->edge);
   }
+}
+
+void Paths::noteEdge(int line, int otherLine, int edge, int laterEdge) {
+  if (!isNew(line, static_cast<size_t>(edge), static_cast<uint32_t>(laterEdge),
+             otherLine, nullptr))
+    return;
+  OrderedPair &pair = pairs_[{line, otherLine}];
+  pair.paths.insert({edge});
+  if (laterEdge != edge)
+    pair.told.insert(laterEdge);
 }
 
 void Paths::merge(const Paths &other) {

@@ -33,8 +33,8 @@ struct Trail {
     /// Whose clock told it, and how many steps that had then.
     const Trail *from;
     size_t fromSteps;
-    /// Whether some lanes of a warp told it, who know of others' accesses because
-    /// all have met.
+    /// Whether some lanes of a warp told it, who know of others' accesses
+    /// because all have met.
     bool isOfLanes;
   };
   /// By agent, in the order of times.
@@ -57,7 +57,8 @@ public:
   /// That of this thread, if paths are kept.
   static inline thread_local Paths *current = nullptr;
 
-  /// The instruction that is executed, and whether it tells what some lanes know.
+  /// The instruction that is executed, and whether it tells what some lanes
+  /// know.
   int edge = 0;
   bool isOfLanes = false;
 
@@ -85,10 +86,8 @@ public:
   /// The same with lanes of a warp.
   void noteLanes(int line, size_t agent, uint32_t time, int otherLine,
                  bool isRead);
-  /// The same with one edge.
-  void noteEdge(int line, int otherLine, int edge) {
-    pairs_[{line, otherLine}].paths.insert({edge});
-  }
+  /// The same with one edge, and a later one that tells what was known.
+  void noteEdge(int line, int otherLine, int edge, int laterEdge);
   /// The same with an edge that tells what was known.
   void noteTold(int line, int otherLine, int edge) {
     pairs_[{line, otherLine}].told.insert(edge);

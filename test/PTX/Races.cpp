@@ -2,8 +2,8 @@
 //
 // Vector clocks of words, by epochs where one agent is enough to know: the
 // scheme of Flanagan and Freund's FastTrack.
-#include "Paths.h"
 #include "Races.h"
+#include "Paths.h"
 
 #include <algorithm>
 #include <new>

@@ -36,6 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RECORD = edges_table.RECORD
 PRESET = ["--preset=qwen3.5-0.8b", "--io=bf16", "--ptxas=none"]
 HEADS = "Hk=1,Hv=2,skip=1"
+FEW_HEADS = "Hk=1,Hv=1,skip=1"
 # Instructions that order others. A wait in a loop is one edge: its first try may be the last.
 ORDERS = re.compile(
     r"(@!?%?\w+\s+)?(fence|membar|bar|barrier|griddepcontrol|cp\.async\.(bulk\.)?(commit|wait)"
@@ -74,29 +75,29 @@ FAMILIES = {
     "commit": Family("commit", "commit", [f"lens=2:4:3:0:8,{HEADS}"], ["--verify=lazy"]),
     "moves": Family("copy_slots", "copy_slots", [f"rows=3,{HEADS}"]),
     "prefill-mma-sync": Family(
-        "prefill", "prefill__inter_chunk", [f"lens=70:1:200,{HEADS}"], [], "staged", "sm_80"
+        "prefill", "prefill__inter_chunk", [f"lens=200:70:1,{FEW_HEADS}"], [], "staged", "sm_80"
     ),
     "prefill-roles": Family(
-        "prefill", "prefill__inter_chunk_fused", [f"lens=70:1:330,{HEADS}"], [], "fused"
+        "prefill", "prefill__inter_chunk_fused", [f"lens=600:70:1,{FEW_HEADS}"], [], "fused"
     ),
     "prefill-v-split": Family(
         "prefill",
         "prefill__inter_chunk_fused_v_split_2",
-        [f"lens=70:1:330,{HEADS}"],
+        [f"lens=600:70:1,{FEW_HEADS}"],
         [],
         "fused-v-split-2",
     ),
     "prefill-segments": Family(
         "prefill",
         "prefill__inter_chunk_fused_segments_3",
-        [f"lens=70:1:700,{HEADS}"],
+        [f"lens=900:70:1,{FEW_HEADS}"],
         [],
         "fused-segments-3",
     ),
     "prefill-clusters": Family(
         "prefill",
         "prefill__inter_chunk_by_lengths_1",
-        [f"lens=70:1:330,{HEADS}"],
+        [f"lens=600:70:1,{FEW_HEADS}"],
         [],
         "fused-by-lengths",
     ),
