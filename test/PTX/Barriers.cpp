@@ -3,6 +3,7 @@
 // Barriers of blocks (bar), of clusters, and in shared memory (mbarrier).
 
 #include "LaneOps.h"
+#include "Paths.h"
 
 #include <algorithm>
 
@@ -32,6 +33,9 @@ template <bool releases>
 static Step clusterArrive(Warp &warp, const Instruction &, Mask mask) {
   if (!allHere(warp, mask))
     return Step::waits;
+  if (warp.hasArrived)
+    throw Fault("comes to the barrier of the cluster twice without a wait");
+  warp.hasArrived = true;
   Cluster &cluster = *warp.block->cluster;
   cluster.atClusterBarrier.push_back(&warp);
   if (releases)
@@ -43,14 +47,17 @@ static Step clusterArrive(Warp &warp, const Instruction &, Mask mask) {
 static Step clusterWait(Warp &warp, const Instruction &, Mask mask) {
   if (!allHere(warp, mask))
     return Step::waits;
+  if (!warp.hasArrived)
+    throw Fault("waits at the barrier of the cluster without having come");
   Cluster &cluster = *warp.block->cluster;
   size_t all = cluster.blocks.size() * warp.block->warps.size();
   std::vector<Warp *> &arrived = cluster.atClusterBarrier;
   if (arrived.size() == all) {
     arrived.clear();
-    cluster.clusterKnown = cluster.clusterArriving;
+    cluster.clusterKnown.add(cluster.clusterArriving);
   }
   if (std::find(arrived.begin(), arrived.end(), &warp) == arrived.end()) {
+    warp.hasArrived = false;
     warp.acquire(cluster.clusterKnown, mask);
     return Step::next;
   }
@@ -60,6 +67,16 @@ static Step clusterWait(Warp &warp, const Instruction &, Mask mask) {
 //===----------------------------------------------------------------------===//
 // mbarrier
 //===----------------------------------------------------------------------===//
+
+/// What was told up to here is known to who waits for the phase.
+static void endPhase(PhaseClock &clocks) {
+  Paths *paths = Paths::current;
+  const int last = paths ? std::exchange(paths->edge, 0) : 0;
+  clocks.ended.add(clocks.arriving);
+  ++clocks.phase;
+  if (paths)
+    paths->edge = last;
+}
 
 namespace {
 /// The word of a barrier: how many arrivals a phase wants, how many it still
@@ -91,8 +108,7 @@ struct Counts {
     if (pending == 0 && bytes == 0) {
       phase ^= 1;
       pending = expected;
-      clocks.ended = clocks.arriving;
-      ++clocks.phase;
+      endPhase(clocks);
     }
   }
 };
@@ -175,10 +191,23 @@ void ptx::checkBarrier(Warp &warp, unsigned lane, const uint64_t &word,
   if (!clocks.isInitialised)
     throw Fault("a barrier that nobody has initialised");
   const Knowledge &known = warp.knowledgeOf(lane);
-  if (clocks.time <= (isCopy ? known.async : known.all)[clocks.agent] ||
-      (isCopy && clocks.fenceTime &&
-       clocks.fenceTime <= known.all[clocks.agent]))
+  Paths *paths = Paths::current;
+  if (const Clock &clock = isCopy ? known.async : known.all;
+      clocks.time <= clock[clocks.agent]) {
+    if (paths && (isCopy || clocks.agent != warp.self.agent))
+      paths->note(clocks.line, clocks.agent, clocks.time, warp.self.line,
+                  clock);
+    if (paths && isCopy && clocks.fenceTime)
+      paths->noteTold(clocks.line, warp.self.line, clocks.fence);
     return;
+  }
+  if (isCopy && clocks.fenceTime &&
+      clocks.fenceTime <= known.all[clocks.agent]) {
+    if (paths)
+      paths->note(clocks.line, clocks.agent, clocks.fenceTime, warp.self.line,
+                  known.all, /*isRead=*/false, clocks.fence);
+    return;
+  }
   warp.block->cluster->reportBarrier(
       warp, owner,
       static_cast<size_t>(reinterpret_cast<const char *>(&word) -
@@ -252,9 +281,7 @@ static Step arriveAfterCopies(Warp &warp, const Instruction &i, Mask mask) {
   forLanes(mask, [&](unsigned l) {
     warp.makeCopies(static_cast<int>(l), INT64_MAX);
     Named barrier(warp, i.operands[0], l);
-    Clock end(copies + 1);
-    end[copies] = warp.copyTime;
-    join(barrier.clocks.arriving.all, end);
+    raise(barrier.clocks.arriving.all, copies, warp.copyTime);
     if (!i.detail)
       ++barrier.counts.pending;
     barrier.counts.arrive(1, barrier.clocks);

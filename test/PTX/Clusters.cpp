@@ -4,6 +4,7 @@
 // and bulk copies, which are made when no warp can go on.
 
 #include "Machine.h"
+#include "Paths.h"
 
 #include <algorithm>
 #include <atomic>
@@ -139,6 +140,9 @@ Cluster::Cluster(const Launch &launch, const Memory &memory)
 
 void Cluster::run(uint32_t first) {
   pendingReads.assign(numWarps(), {});
+  const Kernel &kernel = *launch.kernel;
+  if (Paths::current)
+    Paths::current->begin(numAgents());
   for (Block &block : blocks) {
     uint32_t number = first + block.rank;
     auto [x, y, z] = launch.grid;
@@ -157,6 +161,7 @@ void Cluster::run(uint32_t first) {
       warp.self.time = 1;
       warp.self.meetTime = warp.self.exchangeTime = 0;
       warp.knowledge.reset(agents);
+      warp.known.clear();
       warp.knowledge.all[warp.self.agent] = 1;
       warp.as = &warp.self;
       warp.knowing = warp.wrote = warp.read = 0;
@@ -164,13 +169,21 @@ void Cluster::run(uint32_t first) {
       int left = block.numThreads - warp.index * kLanes;
       warp.alive = left >= kLanes ? kAllLanes : (Mask(1) << left) - 1;
       warp.waiting = warp.tired = 0;
-      warp.isAtBarrier = false;
+      warp.isAtBarrier = warp.hasArrived = false;
       warp.places.fill(0);
       warp.copies.clear();
       warp.groups.fill(0);
       warp.groupTime = warp.groupDone = 0;
       warp.groupEnds.clear();
       warp.sums.clear();
+      warp.registerFences.clear();
+      if (kernel.hasProducts) {
+        warp.uses.assign(warp.values.size(), {});
+        std::fill_n(warp.uses.begin(), kNumSpecials,
+                    std::pair(Warp::kNoRegister, 0));
+        for (auto [index, bits] : kernel.constants)
+          warp.uses[static_cast<size_t>(index)].first = Warp::kNoRegister;
+      }
       warp.storeTime = 0;
       warp.stores.fill(0);
       warp.storeGroups.fill({});
@@ -193,6 +206,9 @@ void Cluster::run(uint32_t first) {
   copyTimes.fill(0);
   int idle = 0;
   for (bool ended = false; !ended;) {
+    if (launch.limit && executed > launch.limit)
+      throw Fault(launch.kernel->name + ": more than " +
+                  std::to_string(launch.limit) + " instructions");
     if (turn(ended)) {
       idle = 0;
       continue;
@@ -208,6 +224,8 @@ void Cluster::run(uint32_t first) {
 }
 
 void Cluster::makeBulkCopy() {
+  if (Paths::current)
+    Paths::current->edge = 0;
   BulkCopy copy = std::move(bulk.front());
   bulk.pop_front();
   size_t bytes = 0;
@@ -240,21 +258,33 @@ bool Cluster::turn(bool &ended) {
   if (launch.seed)
     for (size_t i = order.size(); i > 1; --i)
       std::swap(order[i - 1], order[choose(i)]);
+  auto isLate = [&](const Warp &warp) {
+    return launch.late >> (warp.index % 64) & 1;
+  };
   for (Warp *warp : order) {
-    if (!warp->alive)
-      continue;
-    ended = false;
-    if (warp->isAtBarrier)
-      continue;
-    // Some stay behind by rounds, and some go on alone.
-    if (launch.seed && choose(4) == 0)
-      continue;
-    hasMoved |= warp->run(*launch.kernel, executed,
-                          launch.seed ? uint64_t(64) << choose(8) : kTurn) !=
-                Warp::Outcome::idle;
-    if (launch.seed && !bulk.empty() && choose(4) == 0)
-      makeBulkCopy();
+    ended &= !warp->alive;
+    if (!isLate(*warp))
+      hasMoved |= turnOf(*warp);
   }
+  for (auto warp = order.begin();
+       launch.late && !hasMoved && bulk.empty() && warp != order.end(); ++warp)
+    if (isLate(**warp))
+      hasMoved |= turnOf(**warp);
+  return hasMoved;
+}
+
+/// Whether the warp went on.
+bool Cluster::turnOf(Warp &warp) {
+  if (!warp.alive || warp.isAtBarrier)
+    return false;
+  // Some stay behind by rounds, and some go on alone.
+  if (launch.seed && choose(4) == 0)
+    return false;
+  bool hasMoved = warp.run(*launch.kernel, executed,
+                           launch.seed ? uint64_t(64) << choose(8) : kTurn) !=
+                  Warp::Outcome::idle;
+  if (launch.seed && !bulk.empty() && choose(4) == 0)
+    makeBulkCopy();
   return hasMoved;
 }
 
@@ -272,7 +302,7 @@ void Cluster::reportDeadlock() const {
   throw Fault(text);
 }
 
-void ptx::runKernel(const Launch &launch, const Memory &memory) {
+void ptx::runKernel(const Launch &launch, const Memory &memory, Paths *paths) {
   uint32_t numBlocks = launch.grid[0] * launch.grid[1] * launch.grid[2];
   std::atomic<uint32_t> next{0};
   std::mutex lock;
@@ -280,6 +310,8 @@ void ptx::runKernel(const Launch &launch, const Memory &memory) {
   Findings::All findings;
   auto work = [&] {
     Cluster cluster(launch, memory);
+    Paths own(*launch.kernel);
+    Paths::current = paths ? &own : nullptr;
     std::string wrong;
     try {
       for (uint32_t first;
@@ -289,7 +321,10 @@ void ptx::runKernel(const Launch &launch, const Memory &memory) {
       wrong = error.what();
       next = numBlocks;
     }
+    Paths::current = nullptr;
     std::lock_guard<std::mutex> guard(lock);
+    if (paths)
+      paths->merge(own);
     findings.merge(cluster.findings);
     if (message.empty())
       message = wrong;

@@ -54,7 +54,7 @@ static Step fenceBarriers(Warp &warp, const Instruction &, Mask) {
     for (auto &[word, clocks] : block.phases)
       if (clocks.isInitialised && clocks.agent == warp.self.agent &&
           !clocks.fenceTime)
-        clocks.fenceTime = warp.self.time;
+        clocks.fenceTime = warp.self.time, clocks.fence = warp.edge;
   return Step::next;
 }
 

@@ -4,6 +4,7 @@
 // Those of boxes are in TensorCopies.cpp.
 
 #include "LaneOps.h"
+#include "Paths.h"
 
 using namespace ptx;
 
@@ -41,6 +42,9 @@ static Step copyAsync(Warp &warp, const Instruction &i, Mask mask) {
 }
 
 static Step commit(Warp &warp, const Instruction &, Mask mask) {
+  if (Paths *paths = Paths::current)
+    paths->commit(warp.block->cluster->agentOf(warp, Cluster::Side::laneCopies),
+                  warp.copyTime);
   forLanes(mask, [&](unsigned l) { ++warp.groups[l]; });
   return Step::next;
 }
@@ -123,6 +127,9 @@ static Step copyBulk(Warp &warp, const Instruction &i, Mask mask) {
 }
 
 static Step commitBulk(Warp &warp, const Instruction &, Mask mask) {
+  if (Paths *paths = Paths::current)
+    paths->commit(warp.block->cluster->agentOf(warp, Cluster::Side::stores),
+                  warp.storeTime);
   forLanes(mask,
            [&](unsigned l) { warp.storeGroups[l].push_back(warp.stores[l]); });
   return Step::next;

@@ -7,6 +7,7 @@
 // few multiprocessors.
 
 #include "DriverState.h"
+#include "Paths.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -42,9 +43,10 @@ Result report(const std::string &text) {
   return kIllegalState;
 }
 
-/// Adds lines to the file GDN_PTX_REPORT, if a script wants to read them.
-void append(const std::string &lines) {
-  const char *name = std::getenv("GDN_PTX_REPORT");
+/// Adds lines to the file that a variable names, if a script wants to read
+/// them.
+void append(const char *variable, const std::string &lines) {
+  const char *name = std::getenv(variable);
   std::lock_guard<std::mutex> guard(state().lock);
   if (std::FILE *file = name ? std::fopen(name, "a") : nullptr) {
     std::fputs(lines.c_str(), file);
@@ -278,6 +280,26 @@ EXPORT Result cuFuncGetParamInfo(Function function, size_t index,
   return 0;
 }
 
+/// Runs a launch, with what orders its accesses in the file GDN_PTX_PATHS if
+/// there is one.
+static Result run(const ptx::Launch &launch) {
+  std::unique_ptr<ptx::Paths> paths;
+  if (std::getenv("GDN_PTX_PATHS"))
+    paths = std::make_unique<ptx::Paths>(*launch.kernel);
+  Result result = 0;
+  try {
+    ptx::runKernel(launch, state().memory, paths.get());
+  } catch (const ptx::Findings &findings) {
+    append("GDN_PTX_REPORT", findings.json(*launch.kernel));
+    result = report(findings.what());
+  } catch (const ptx::Fault &fault) {
+    result = report(fault.what());
+  }
+  if (paths)
+    append("GDN_PTX_PATHS", paths->json());
+  return result;
+}
+
 EXPORT Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
                                void **parameters, void **) {
   const ptx::Kernel &kernel = **function->kernel;
@@ -291,6 +313,10 @@ EXPORT Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
   launch->findsUnwritten = std::getenv("GDN_PTX_UNWRITTEN") != nullptr;
   const char *seed = std::getenv("GDN_PTX_SEED");
   launch->seed = seed ? std::strtoull(seed, nullptr, 10) : 0;
+  const char *late = std::getenv("GDN_PTX_LATE");
+  launch->late = late ? std::strtoull(late, nullptr, 0) : 0;
+  const char *limit = std::getenv("GDN_PTX_LIMIT");
+  launch->limit = limit ? std::strtoull(limit, nullptr, 10) : 0;
   for (uint32_t i = 0; i < config->numAttributes; ++i)
     if (config->attributes[i].id == gdnrt::cuda::kClusterDimension)
       launch->cluster = config->attributes[i].value.cluster.x;
@@ -309,15 +335,7 @@ EXPORT Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
                   if (!*loaded)
                     return report("the module of " + launch->kernel->name +
                                   " is unloaded");
-                  try {
-                    ptx::runKernel(*launch, state().memory);
-                    return 0;
-                  } catch (const ptx::Findings &findings) {
-                    append(findings.json(*launch->kernel));
-                    return report(findings.what());
-                  } catch (const ptx::Fault &fault) {
-                    return report(fault.what());
-                  }
+                  return run(*launch);
                 });
 }
 

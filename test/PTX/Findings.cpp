@@ -172,6 +172,18 @@ void Cluster::reportSums(const Warp &warp) {
            "committed";
 }
 
+void Cluster::reportRegisters(const Warp &warp, int other) {
+  std::string &text =
+      findings[{warp.self.line, other, Conflict::unwritten + 4}];
+  if (text.empty())
+    text = launch.kernel->name + ": block " +
+           std::to_string(warp.block->id[0]) + ", warp " +
+           std::to_string(warp.index) + ", " +
+           atLine(*launch.kernel, warp.self.line) +
+           ": takes a register that is used in " +
+           atLine(*launch.kernel, other) + "; no wgmma.fence between the two";
+}
+
 void Cluster::reportVisits() {
   for (const Block &block : blocks)
     for (size_t agent = 0; agent < block.visits.size(); ++agent) {
@@ -191,8 +203,8 @@ void Cluster::reportVisits() {
 
 std::string Findings::json(const Kernel &kernel) const {
   static constexpr const char *kKinds[] = {
-      "",          "reads_write", "writes_write", "writes_read",
-      "unwritten", "barrier",     "sums",         "ends_early"};
+      "",        "reads_write", "writes_write", "writes_read", "unwritten",
+      "barrier", "sums",        "ends_early",   "registers"};
   std::ostringstream out;
   for (const auto &[key, text] : all) {
     auto [line, other, kind] = key;

@@ -12,15 +12,18 @@
 
 namespace ptx {
 
-/// By agent: up to which of its times its work is over.
-using Clock = std::vector<uint32_t>;
+struct Trail;
 
-inline void join(Clock &clock, const Clock &other) {
-  if (clock.size() < other.size())
-    clock.resize(other.size());
-  for (size_t i = 0; i < other.size(); ++i)
-    clock[i] = clock[i] < other[i] ? other[i] : clock[i];
-}
+/// By agent: up to which of its times its work is over.
+struct Clock : std::vector<uint32_t> {
+  using vector::vector;
+  /// By which edges it knows that, where Paths are kept.
+  Trail *trail = nullptr;
+};
+
+/// Learns of the end of what `agent` did up to `time`, or of all in `other`.
+void raise(Clock &clock, size_t agent, uint32_t time);
+void join(Clock &clock, const Clock &other);
 
 /// What is over, and of that what accesses of the asynchronous proxy find: what
 /// threads did themselves counts there only behind a fence.
@@ -30,10 +33,12 @@ struct Knowledge {
   void reset(size_t agents) {
     all.assign(agents, 0);
     async.assign(agents, 0);
+    all.trail = async.trail = nullptr;
   }
   void clear() {
     all.clear();
     async.clear();
+    all.trail = async.trail = nullptr;
   }
   void add(const Knowledge &other) {
     join(all, other.all);
@@ -41,11 +46,8 @@ struct Knowledge {
   }
   /// The end of what `agent` did in the asynchronous proxy: both find it.
   void addEnd(size_t agent, uint32_t time) {
-    for (Clock *clock : {&all, &async}) {
-      if (clock->size() <= agent)
-        clock->resize(agent + 1);
-      (*clock)[agent] = (*clock)[agent] < time ? time : (*clock)[agent];
-    }
+    raise(all, agent, time);
+    raise(async, agent, time);
   }
   /// fence.proxy.async: a fence anywhere on the way from an access to a later
   /// one is enough.

@@ -116,14 +116,17 @@ const std::string kLaneCopy =
 const std::string kWriteTile = "  shl.b32 %r8, %r0, 3;\n"
                                "  add.s32 %r8, %r8, %r1;\n"
                                "  st.shared.v2.u32 [%r8], {%r0, %r0};\n",
-                  kMultiply = R"(
+                  kDescribe = R"(
   shr.u32 %r13, %r1, 4;
   cvt.u64.u32 %rd2, %r13;
   or.b64 %rd2, %rd2, 0x4000004000000000;
-  wgmma.fence.sync.aligned;
+)",
+                  kRegisterFence = "  wgmma.fence.sync.aligned;\n",
+                  kMultiplyAgain = R"(
   wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16
     {%r20, %r21, %r22, %r23}, {%r11, %r12, %r12, %r11}, %rd2, 0, 1, 1, 0;
 )",
+                  kMultiply = kDescribe + kRegisterFence + kMultiplyAgain,
                   kCommitProduct = "  wgmma.commit_group.sync.aligned;\n",
                   kWaitProduct = "  wgmma.wait_group.sync.aligned 0;\n",
                   kOverwrite = kMeet + kWriteTile;
@@ -358,6 +361,24 @@ std::vector<Litmus> litmus() {
        kWriteTile + kFence + kMeet + kMultiply + kWaitProduct +
            "  mov.u32 %r24, %r20;\n",
        "uses sums of a product", 128},
+      {"product_registers_without_fence",
+       kWriteTile + kFence + kMeet + kMultiply + "  add.u32 %r20, %r0, 1;\n" +
+           kMultiplyAgain + kCommitProduct + kWaitProduct,
+       "no wgmma.fence between", 128},
+      {"product_without_first_fence",
+       kWriteTile + kFence + kMeet + kDescribe + kMultiplyAgain +
+           kCommitProduct + kWaitProduct,
+       "no wgmma.fence between", 128},
+      {"product_registers_moved_behind_fence",
+       kWriteTile + kFence + kMeet + "  add.u32 %r24, %r0, 1;\n" + kDescribe +
+           kRegisterFence + "  mov.u32 %r20, %r24;\n" + kMultiplyAgain +
+           kCommitProduct + kWaitProduct,
+       "", 128},
+      {"product_registers",
+       kWriteTile + kFence + kMeet + kMultiply + kMultiplyAgain +
+           kCommitProduct + kWaitProduct + "  add.u32 %r20, %r0, 1;\n" +
+           kMultiply + kCommitProduct + kWaitProduct,
+       "", 128},
       // Clusters.
       {"cluster", kClusterWrite + kClusterMeet + kClusterRead + kClusterMeet,
        "", 32, 2},
@@ -371,6 +392,12 @@ std::vector<Litmus> litmus() {
        kNoBarrier, 32, 2},
       {"cluster_ends_early", kClusterWrite + kClusterMeet + kClusterRead,
        "may have ended when its shared memory is used by warp 0", 32, 2},
+      {"cluster_wait_without_arrival", "  barrier.cluster.wait.acquire;\n",
+       "without having come", 32, 2},
+      {"cluster_arrives_twice",
+       "  barrier.cluster.arrive.release;\n"
+       "  barrier.cluster.arrive.release;\n",
+       "twice without a wait", 32, 2},
       // What was there before.
       {"unwritten", kReadOther, kUnwritten},
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Machine.h"
+#include "Paths.h"
 
 #include <algorithm>
 #include <cstring>
@@ -183,10 +184,15 @@ Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed,
       }
       ++executed;
       self.line = instruction.line;
-      if (groupTime > groupDone)
+      edge = edgeOf(instruction);
+      if (Paths::current && mask)
+        Paths::current->execute(static_cast<size_t>(place));
+      if (groupTime > (Paths::current ? 0 : groupDone))
         checkSums(*this, instruction);
       if (PendingReads &reads = pendingReads(); !reads.empty())
         reads.use(instruction, self.time);
+      if (kernel.hasProducts)
+        useRegisters(*this, instruction);
       Step step = Step::next;
       if (mask) {
         try {

@@ -21,6 +21,7 @@ namespace ptx {
 
 struct Block;
 struct Cluster;
+class Paths;
 
 /// What an access does with the bytes: those of barriers are not watched.
 enum class Use { read, write, barrier };
@@ -45,7 +46,11 @@ struct Warp {
   /// Lanes whose last wait was in vain.
   Mask tired = 0;
   std::array<int, kLanes> places{};
+  /// The instruction that it runs, as an edge.
+  int edge = 0;
   bool isAtBarrier = false;
+  /// Whether it has come to the cluster's barrier and not yet waited.
+  bool hasArrived = false;
   std::vector<Lanes> values;
   std::vector<LaneCopy> copies;
   std::array<int64_t, kLanes> groups{};
@@ -70,9 +75,15 @@ struct Warp {
   /// group that was committed and not waited for.
   uint32_t groupTime = 0;
   std::vector<uint32_t> groupEnds;
-  /// By value, the last product that adds to it, and the last one that is over.
-  std::vector<uint32_t> sums;
+  /// By value, the last product that adds to it, with its line, and the last
+  /// one that is over.
+  std::vector<std::pair<uint32_t, int>> sums;
   uint32_t groupDone = 0;
+  /// Fences of registers (wgmma.fence), as edges, and by value the one that a
+  /// product of it needs, from 1, with the line that used it last.
+  std::vector<int> registerFences;
+  std::vector<std::pair<size_t, int>> uses;
+  static constexpr size_t kNoRegister = SIZE_MAX;
   /// Bulk copies to memory: how many were begun, and by lane the last one of
   /// the lane and of each group that it committed.
   uint32_t storeTime = 0;
@@ -131,6 +142,8 @@ private:
 
 /// Reports `instruction` if it uses sums of products that may not be there.
 void checkSums(Warp &warp, const Instruction &instruction);
+/// Keeps which registers an instruction uses that is no product.
+void useRegisters(Warp &warp, const Instruction &instruction);
 
 /// A barrier of a block, as bar.sync knows it.
 struct Barrier {
@@ -150,7 +163,7 @@ struct PhaseClock {
   bool isInitialised = false;
   size_t agent = 0;
   uint32_t time = 0, fenceTime = 0;
-  int line = 0;
+  int line = 0, fence = 0;
 };
 
 struct Block {
@@ -202,6 +215,11 @@ struct Launch {
   /// Of whose turn it is, for how long, and when bulk copies are made; 0: warps
   /// in their order, and copies as late as the program allows.
   uint64_t seed = 0;
+  /// Warps, by bits, that stay behind: it is their turn where no other can go
+  /// on.
+  uint64_t late = 0;
+  /// The most instructions of a cluster's warps together; 0: any number.
+  uint64_t limit = 0;
 };
 
 /// Blocks that run at the same time.
@@ -252,6 +270,8 @@ struct Cluster {
               const Conflict &conflict, unsigned bytes);
   /// The same with sums of products that may not be there.
   void reportSums(const Warp &warp);
+  /// The same with registers of a product that were used in line `other`.
+  void reportRegisters(const Warp &warp, int other);
   /// The same with blocks that end before others have used their memory.
   void reportVisits();
   /// The same with a barrier, at byte `offset`.
@@ -266,6 +286,7 @@ private:
   uint64_t chosen = 0;
   std::vector<Warp *> order;
   bool turn(bool &ended);
+  bool turnOf(Warp &warp);
   [[noreturn]] void reportDeadlock() const;
 };
 
@@ -286,7 +307,9 @@ std::string describeFindings(const Findings::All &findings);
 std::string describe(const Warp &warp, const Kernel &kernel, int place);
 
 /// Runs a kernel over its grid; throws what was found, or the first Fault.
-void runKernel(const Launch &launch, const Memory &memory);
+/// Adds what orders accesses to `paths`, if it is there.
+void runKernel(const Launch &launch, const Memory &memory,
+               Paths *paths = nullptr);
 
 // Barriers in shared memory (mbarrier): a word of counts, see Barriers.cpp.
 uint64_t &barrierWord(Warp &warp, uint64_t address, unsigned lane,

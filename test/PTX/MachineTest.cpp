@@ -42,6 +42,7 @@ protected:
     launch.grid = {blocks, 1, 1};
     launch.threads = {threads, 1, 1};
     launch.cluster = cluster;
+    launch.late = late;
     launch.parameters.resize(8);
     std::memcpy(launch.parameters.data(), &out, 8);
     runKernel(launch, memory);
@@ -62,6 +63,8 @@ protected:
   Memory memory;
   std::unique_ptr<Program> program;
   uint64_t out = 0;
+  /// Warps that stay behind.
+  uint64_t late = 0;
 };
 
 } // namespace
@@ -381,4 +384,34 @@ TEST_F(Machine, SaysWhatWrongProgramsDo) {
   expect(fault("  fancy.op %r1, %r2;"), "no meaning known for fancy.op");
   expect(fault("  add.s32 %r1, %q2, 1;"), "no value %q2");
   expect(fault("  bra NOWHERE;"), "no label NOWHERE");
+}
+
+TEST_F(Machine, AWarpStaysBehind) {
+  // Each warp of four counts to 100,000 and takes a number.
+  const std::string body = R"(
+  and.b32 %r1, %r0, 31;
+  setp.ne.s32 %p0, %r1, 0;
+  @%p0 bra END;
+  mov.u32 %r2, 0;
+AGAIN:
+  add.u32 %r2, %r2, 1;
+  setp.lt.u32 %p1, %r2, 100000;
+  @%p1 bra AGAIN;
+  atom.global.add.u32 %r3, [%rd0+512], 1;
+  st.global.u32 [%rd1], %r3;
+END:
+)";
+  for (unsigned warp = 0; warp < 4; ++warp) {
+    late = uint64_t(1) << warp;
+    out = 0;
+    auto words = run(body, 128);
+    // Memory that nobody has written is -1.
+    for (unsigned other = 0; other < 4; ++other)
+      EXPECT_LE(words[32 * other] + 1, words[32 * warp] + 1);
+  }
+  late = 0b0111;
+  out = 0;
+  auto words = run(body, 128);
+  for (unsigned other = 0; other < 3; ++other)
+    EXPECT_LT(words[96] + 1, words[32 * other] + 1);
 }

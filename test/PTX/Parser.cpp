@@ -446,6 +446,8 @@ void Reader::readOperand(Instruction &instruction, bool isBranch) {
 void Reader::readInstruction() {
   Instruction instruction;
   instruction.line = token().line;
+  if (!kernel_->code.empty() && kernel_->code.back().line == instruction.line)
+    instruction.part = kernel_->code.back().part + 1;
   instruction.origin = origin_;
   if (accept("@")) {
     instruction.isGuardNegated = accept("!");
@@ -459,6 +461,7 @@ void Reader::readInstruction() {
     parts.push_back(instruction.opcode.substr(begin, end - begin));
     begin = end + 1;
   }
+  instruction.isMove = parts[0] == "mov";
   bool isBranch = parts[0] == "bra" || parts[0] == "brx";
   if (!token().is(";"))
     do
@@ -469,6 +472,7 @@ void Reader::readInstruction() {
     throw Fault("PTX line " + std::to_string(instruction.line) +
                 ": no meaning known for " + instruction.opcode);
   expect(";");
+  kernel_->hasProducts |= instruction.isProduct;
   kernel_->code.push_back(std::move(instruction));
 }
 

@@ -78,8 +78,12 @@ struct Instruction {
   /// Whether it is a product of warpgroups, which takes sums that are under
   /// way.
   bool isProduct = false;
+  /// Whether it only moves registers, as compilers do between all others.
+  bool isMove = false;
   /// The line of the module's text, from 1, and the opcode.
   int line = 0;
+  /// How many others are before it in that line.
+  int part = 0;
   std::string opcode;
   Origin origin;
 };
@@ -140,6 +144,8 @@ struct Kernel {
   size_t localBytes = 0;
   /// Threads that the kernel wants; 0: any.
   uint32_t requiredThreads = 0;
+  /// Whether there are products of warpgroups.
+  bool hasProducts = false;
   /// The module's.
   std::shared_ptr<const Files> files;
 };

@@ -3,6 +3,7 @@
 // Vector clocks of words, by epochs where one agent is enough to know: the
 // scheme of Flanagan and Freund's FastTrack.
 #include "Races.h"
+#include "Paths.h"
 
 #include <algorithm>
 #include <new>
@@ -68,6 +69,40 @@ void Races::addRead(Word &word, size_t index, uint8_t mask,
   setBit(word, access.agent);
 }
 
+/// Keeps what orders an access behind the last write.
+void Races::noteWrite(const Word &word, const Access &access) {
+  Paths &paths = *Paths::current;
+  if (word.agent != access.agent)
+    paths.note(word.writeLine, word.agent, word.time, access.line,
+               *access.writes);
+  else if (areOthers(word.writeLane, access.lane))
+    paths.noteLanes(word.writeLine, word.agent, word.time, access.line,
+                    /*isRead=*/false);
+}
+
+/// The same with reads since then.
+void Races::noteReads(const Word &word, size_t index,
+                      const Access &access) const {
+  Paths &paths = *Paths::current;
+  if (word.reader == kNobody)
+    return;
+  if (word.reader != kSeveral) {
+    if (word.reader != access.agent)
+      paths.note(word.readLine, word.reader, word.readTime, access.line,
+                 *access.reads, /*isRead=*/true);
+    else if (areOthers(word.readLane, access.lane))
+      paths.noteLanes(word.readLine, word.reader, word.readTime, access.line,
+                      /*isRead=*/true);
+    return;
+  }
+  const Read *reads = &reads_[index * agents_];
+  for (size_t agent = 0; agent < agents_; ++agent)
+    if (word.readers[agent % kBits / 64] >> (agent % 64) & 1 &&
+        reads[agent].time && agent != access.agent)
+      paths.note(reads[agent].line, agent, reads[agent].time, access.line,
+                 *access.reads, /*isRead=*/true);
+}
+
 Conflict Races::read(size_t offset, size_t bytes, const Access &access) {
   Conflict found;
   const Clock &writes = *access.writes;
@@ -84,6 +119,8 @@ Conflict Races::read(size_t offset, size_t bytes, const Access &access) {
         isOfLanes &= word.writeLane != kWholeWarp || mask == 0xf;
         if (isOfLanes || word.time > writes[word.agent])
           kind = Conflict::readsWrite;
+        else if (Paths::current)
+          noteWrite(word, access);
       }
       if (kind == Conflict::none && findsUnwritten_ &&
           (word.written & mask) != mask)
@@ -139,11 +176,14 @@ Conflict Races::write(size_t offset, size_t bytes, const Access &access) {
       if (isOfLanes || word.time > writes[word.agent])
         found = {Conflict::writesWrite, word.writeLine, word.agent, word.time,
                  word.writeLane,        i * 4,          isOfLanes};
+      else if (Paths::current)
+        noteWrite(word, access);
     }
     // What was read before the last write is in order with that, which is in
     // order with this.
-    if (found.kind == Conflict::none && word.readMask & mask)
-      findReader(word, i, access, found);
+    if (found.kind == Conflict::none && word.readMask & mask &&
+        !findReader(word, i, access, found) && Paths::current)
+      noteReads(word, i, access);
     // Lanes of a warp may write parts of a word each.
     bool isPart = isSame && mask != 0xf && word.writeMask;
     word.writeLane = static_cast<uint8_t>(

@@ -105,6 +105,8 @@ private:
     word.readers[agent % kBits / 64] |= uint64_t(1) << (agent % 64);
   }
   void addRead(Word &word, size_t index, uint8_t mask, const Access &access);
+  static void noteWrite(const Word &word, const Access &access);
+  void noteReads(const Word &word, size_t index, const Access &access) const;
   bool findReader(const Word &word, size_t index, const Access &access,
                   Conflict &found) const;
 

@@ -4,6 +4,7 @@
 // than the others until all meet, and tell only what they can know of them.
 
 #include "Machine.h"
+#include "Paths.h"
 
 using namespace ptx;
 
@@ -32,7 +33,11 @@ void Warp::release(Knowledge &to, Mask lanes) {
   const uint32_t async = from.async[self.agent];
   from.all[self.agent] = time;
   from.async[self.agent] = std::min(async, time);
+  if (Paths *paths = Paths::current)
+    paths->isOfLanes = lanes != alive;
   to.add(from);
+  if (Paths *paths = Paths::current)
+    paths->isOfLanes = false;
   from.async[self.agent] = async;
   tick();
 }
@@ -54,20 +59,25 @@ template <typename F> void Warp::learn(Mask lanes, F f) {
     return;
   }
   if (!knowing)
-    known = knowledge;
+    known.add(knowledge);
   knowing |= lanes;
   f(known);
   if ((knowing & alive) != alive)
     return;
-  knowledge = known;
+  knowledge.add(known);
   knowing = 0;
 }
 
 void Warp::acquire(const Knowledge &from, Mask lanes) {
+  // Who opens a barrier is not who learns of that.
+  Paths *paths = Paths::current;
+  const int opener = paths ? std::exchange(paths->edge, edge) : 0;
   learn(lanes, [&](Knowledge &to) { to.add(from); });
   // What a lane has told is in order with what all know now.
   if ((lanes & alive) == alive && self.agent < from.all.size())
     setMeetTime(from.all[self.agent], from.all[self.agent]);
+  if (paths)
+    paths->edge = opener;
 }
 
 void Warp::learnEnd(size_t agent, uint32_t time, bool isAsync, Mask lanes) {
@@ -75,7 +85,7 @@ void Warp::learnEnd(size_t agent, uint32_t time, bool isAsync, Mask lanes) {
     if (isAsync)
       to.addEnd(agent, time);
     else
-      to.all[agent] = std::max(to.all[agent], time);
+      raise(to.all, agent, time);
   });
 }
 
@@ -93,6 +103,8 @@ void Warp::fence(Mask lanes) {
 void Warp::setMeetTime(uint32_t time, uint32_t exchangeTime) {
   self.meetTime = std::max(self.meetTime, time);
   self.exchangeTime = std::max(self.exchangeTime, exchangeTime);
+  if (Paths *paths = Paths::current)
+    paths->meet(self.agent, self.meetTime, self.exchangeTime);
   if (wroteTime <= self.meetTime)
     wrote = 0;
   if (readTime <= self.exchangeTime)

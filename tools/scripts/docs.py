@@ -18,6 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import edges_table
 import gpu_support
 import image_table
 import measured_pages
@@ -104,6 +105,8 @@ def index(has_passes: bool) -> str:
     lines.append("- [images that all presets need](image-groups.md), from `image-groups.json`")
     if peer_table.RECORD.exists():
         lines.append("- [suites of other libraries](peer-suites.md), from `peer-suites.json`")
+    if edges_table.RECORD.exists():
+        lines.append("- [edges taken out of kernels](edges.md), from `edges.json`")
     for path in numerics():
         lines.append(f"- [errors of prefill]({path.stem}.md), from `{path.name}`")
     for path in sanitizers():
@@ -125,6 +128,9 @@ def pages() -> dict[Path, str]:
     if peer_table.RECORD.exists():
         suites = json.loads(peer_table.RECORD.read_text())
         made[OUT / "peer-suites.md"] = peer_table.markdown(suites)
+    if edges_table.RECORD.exists():
+        edges = json.loads(edges_table.RECORD.read_text())
+        made[OUT / "edges.md"] = edges_table.markdown(edges)
     readme = presets.readme((ROOT / "README.md").read_text(), rows)
     wheels = json.loads(wheel_table.RECORD.read_text())
     made[ROOT / "README.md"] = wheel_table.readme(readme, wheels)

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Paths.h"
+
+#include <algorithm>
+#include <sstream>
+
+using namespace ptx;
+
+void ptx::raise(Clock &clock, size_t agent, uint32_t time) {
+  if (clock.size() <= agent)
+    clock.resize(agent + 1);
+  if (Paths *paths = Paths::current)
+    paths->raise(clock, agent, time);
+  clock[agent] = std::max(clock[agent], time);
+}
+
+void ptx::join(Clock &clock, const Clock &other) {
+  if (clock.size() < other.size())
+    clock.resize(other.size());
+  if (Paths *paths = Paths::current)
+    paths->join(clock, other);
+  for (size_t i = 0; i < other.size(); ++i)
+    clock[i] = std::max(clock[i], other[i]);
+}
+
+void Paths::begin(size_t agents) {
+  trails_.clear();
+  seen_.clear();
+  for (auto *lists : {&meetings_, &exchanges_, &commits_})
+    lists->assign(agents, {});
+}
+
+void Paths::step(Clock &clock, size_t agent, uint32_t time, const Clock *from) {
+  if (time == 0)
+    return;
+  if (!clock.trail)
+    clock.trail = &trails_.emplace_back();
+  Trail &trail = *clock.trail;
+  if (trail.steps.size() <= agent) {
+    trail.steps.resize(agent + 1);
+    trail.told.resize(agent + 1);
+  }
+  if (time > clock[agent]) {
+    const Trail *source = from ? from->trail : nullptr;
+    size_t length = source && agent < source->steps.size()
+                        ? source->steps[agent].size()
+                        : 0;
+    trail.steps[agent].push_back({time, edge, source, length, isOfLanes});
+  }
+  if (!edge)
+    return;
+  auto &told = trail.told[agent];
+  auto found = std::find_if(told.begin(), told.end(), [&](const auto &entry) {
+    return entry.first == edge;
+  });
+  if (found == told.end())
+    told.emplace_back(edge, time);
+  else
+    found->second = std::max(found->second, time);
+}
+
+void Paths::join(Clock &clock, const Clock &other) {
+  for (size_t agent = 0; agent < other.size(); ++agent)
+    step(clock, agent, other[agent], &other);
+}
+
+/// Adds an entry if it says more than the last one.
+template <typename T>
+static void extend(std::vector<T> &entries, uint32_t time, int edge) {
+  if (entries.empty() || entries.back().time < time)
+    entries.push_back({time, edge});
+}
+
+/// The first entry up to whose time `time` is, among the first `count`.
+template <typename T>
+static const T *firstFrom(const std::vector<T> &entries, size_t count,
+                          uint32_t time) {
+  auto end = entries.begin() + static_cast<ptrdiff_t>(count);
+  auto found = std::lower_bound(
+      entries.begin(), end, time,
+      [](const T &entry, uint32_t t) { return entry.time < t; });
+  return found == end ? nullptr : &*found;
+}
+
+void Paths::meet(size_t agent, uint32_t time, uint32_t exchangeTime) {
+  extend(meetings_[agent], time, edge);
+  extend(exchanges_[agent], exchangeTime, edge);
+}
+
+void Paths::commit(size_t agent, uint32_t time) {
+  extend(commits_[agent], time, edge);
+}
+
+bool Paths::isNew(int line, size_t agent, uint32_t time, int otherLine,
+                  const void *by) {
+  uint64_t key = reinterpret_cast<uintptr_t>(by);
+  for (uint64_t part :
+       {static_cast<uint64_t>(line), static_cast<uint64_t>(otherLine),
+        static_cast<uint64_t>(agent), uint64_t(time)})
+    key = (key ^ part) * 0x9e3779b97f4a7c15u ^ (key >> 29);
+  return seen_.insert(key).second;
+}
+
+void Paths::note(int line, size_t agent, uint32_t time, int otherLine,
+                 const Clock &clock, bool isRead, int extraEdge) {
+  if (!isNew(line, agent, time, otherLine, &clock))
+    return;
+  OrderedPair &pair = pairs_[{line, otherLine}];
+  std::vector<int> path;
+  if (extraEdge)
+    path.push_back(extraEdge);
+  if (const auto &commits = commits_[agent]; !commits.empty())
+    if (const Meeting *group = firstFrom(commits, commits.size(), time))
+      path.push_back(group->edge);
+  const Trail *trail = clock.trail;
+  size_t count =
+      trail && agent < trail->steps.size() ? trail->steps[agent].size() : 0;
+  if (count)
+    for (auto [edge, last] : trail->told[agent])
+      if (last >= time)
+        pair.told.insert(edge);
+  while (trail && count) {
+    const Trail::Step *step = firstFrom(trail->steps[agent], count, time);
+    if (!step)
+      break;
+    if (step->edge)
+      path.push_back(step->edge);
+    trail = step->from;
+    count = step->fromSteps;
+    if (count || !step->isOfLanes)
+      continue;
+    const auto &met = isRead ? exchanges_[agent] : meetings_[agent];
+    const Meeting *meeting = firstFrom(met, met.size(), time);
+    if (meeting && meeting->time <= step->time)
+      path.push_back(meeting->edge);
+  }
+  std::sort(path.begin(), path.end());
+  path.erase(std::unique(path.begin(), path.end()), path.end());
+  pair.paths.insert(path);
+}
+
+void Paths::noteLanes(int line, size_t agent, uint32_t time, int otherLine,
+                      bool isRead) {
+  const auto &entries = isRead ? exchanges_[agent] : meetings_[agent];
+  if (!isNew(line, agent, time, otherLine, &entries))
+    return;
+  if (const Meeting *first = firstFrom(entries, entries.size(), time)) {
+    OrderedPair &pair = pairs_[{line, otherLine}];
+    pair.paths.insert({first->edge});
+    for (const Meeting *later = first; later <= &entries.back(); ++later)
+      pair.told.insert(later->edge);
+  }
+}
+
+void Paths::noteEdge(int line, int otherLine, int edge, int laterEdge) {
+  if (!isNew(line, static_cast<size_t>(edge), static_cast<uint32_t>(laterEdge),
+             otherLine, nullptr))
+    return;
+  OrderedPair &pair = pairs_[{line, otherLine}];
+  pair.paths.insert({edge});
+  if (laterEdge != edge)
+    pair.told.insert(laterEdge);
+}
+
+void Paths::merge(const Paths &other) {
+  for (size_t i = 0; i < runs_.size(); ++i)
+    runs_[i] += other.runs_[i];
+  for (const auto &[lines, pair] : other.pairs_) {
+    pairs_[lines].paths.insert(pair.paths.begin(), pair.paths.end());
+    pairs_[lines].told.insert(pair.told.begin(), pair.told.end());
+  }
+}
+
+/// "12", or "12.1" of the second instruction in a line.
+static std::string nameOf(int edge) {
+  std::string text = std::to_string(edge / 8);
+  return edge % 8 ? text + "." + std::to_string(edge % 8) : text;
+}
+
+template <typename List> static std::string listOf(const List &edges) {
+  std::string text;
+  for (int edge : edges)
+    text += (text.empty() ? "\"" : ", \"") + nameOf(edge) + "\"";
+  return "[" + text + "]";
+}
+
+std::string Paths::json() const {
+  std::ostringstream out;
+  out << "{\"kernel\": \"" << kernel_.name << "\", \"runs\": {";
+  const char *between = "";
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    out << between << "\"" << nameOf(edgeOf(kernel_.code[i]))
+        << "\": " << runs_[i];
+    between = ", ";
+  }
+  out << "}}\n";
+  for (const auto &[lines, pair] : pairs_) {
+    out << "{\"kernel\": \"" << kernel_.name << "\", \"line\": " << lines.first
+        << ", \"other\": " << lines.second << ", \"paths\": [";
+    between = "";
+    for (const std::vector<int> &path : pair.paths) {
+      out << between << listOf(path);
+      between = ", ";
+    }
+    out << "], \"told\": " << listOf(pair.told) << "}\n";
+  }
+  return out.str();
+}

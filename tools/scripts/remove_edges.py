@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Takes each instruction that orders others out of a kernel, one at a time, and looks whether
+the PTX machine notices.
+
+For each family one small image is compiled and run on the CPU, once whole and once without
+each fence, wait, arrive, barrier and commit of its kernel. An edge is
+
+  caught      the machine reports a race, the kernel stops, or its numbers are wrong
+  covered     nothing is found, and the machine names the edges that order the same accesses
+  idle        it orders nothing: it told only what was known, or what nobody uses
+  global      it orders global memory alone, which the machine does not follow
+  unexplained nothing of that, such as an edge that no call reaches
+
+Nothing needs a GPU. --record writes docs/generated/edges.json, of which tools/scripts/docs.py
+makes a page; --check fails where an edge is
+unexplained, or where less than 95 % of those that are not caught are covered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import edges_table
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORD = edges_table.RECORD
+PRESET = ["--preset=qwen3.5-0.8b", "--io=bf16", "--ptxas=none"]
+HEADS = "Hk=1,Hv=2,skip=1"
+FEW_HEADS = "Hk=1,Hv=1,skip=1"
+# Instructions that order others. A wait in a loop is one edge: its first try may be the last.
+ORDERS = re.compile(
+    r"(@!?%?\w+\s+)?(fence|membar|bar|barrier|griddepcontrol|cp\.async\.(bulk\.)?(commit|wait)"
+    r"|cp\.async\.mbarrier|wgmma\.(fence|commit|wait)|mbarrier\.(init|arrive|expect|test_wait|try_wait))(?![a-z])"
+)
+GLOBAL = re.compile(r"(@!?%?\w+\s+)?(griddepcontrol|membar|fence\.(acq_rel|sc))\b")
+WAIT = re.compile(r"mbarrier\.(try|test)_wait\S*\s+(\S+?),")
+# How far a run without an edge may go beyond the whole one.
+SLACK = 4
+# Which share of edges that are not caught other edges have to cover.
+ENOUGH = 0.95
+ENDS = {1: "stops", 2: "numbers"}
+
+
+@dataclass
+class Family:
+    """A kernel, and calls that reach all of it."""
+
+    entry: str
+    kernel: str
+    calls: list[str]
+    options: list[str] = field(default_factory=list)
+    variant: str = ""
+    target: str = "sm_90a"
+
+
+FAMILIES = {
+    "decode-resident": Family("decode", "decode", [f"rows=2,{HEADS}"]),
+    "verify-slots": Family(
+        "verify", "verify", [f"lens=2:4:3:0:8,{HEADS}"], ["--verify=slots"], "rows"
+    ),
+    "verify-lazy": Family("verify", "verify", [f"lens=2:4:3:0:8,{HEADS}"], ["--verify=lazy"]),
+    "decode-persistent": Family(
+        "decode", "decode_persistent", [f"rows=40,{HEADS}"], variant="persistent"
+    ),
+    "commit": Family("commit", "commit", [f"lens=2:4:3:0:8,{HEADS}"], ["--verify=lazy"]),
+    "moves": Family("copy_slots", "copy_slots", [f"rows=3,{HEADS}"]),
+    "prefill-mma-sync": Family(
+        "prefill", "prefill__inter_chunk", [f"lens=200:70:1,{FEW_HEADS}"], [], "staged", "sm_80"
+    ),
+    "prefill-roles": Family(
+        "prefill", "prefill__inter_chunk_fused", [f"lens=600:70:1,{FEW_HEADS}"], [], "fused"
+    ),
+    "prefill-v-split": Family(
+        "prefill",
+        "prefill__inter_chunk_fused_v_split_2",
+        [f"lens=600:70:1,{FEW_HEADS}"],
+        [],
+        "fused-v-split-2",
+    ),
+    "prefill-segments": Family(
+        "prefill",
+        "prefill__inter_chunk_fused_segments_3",
+        [f"lens=900:70:1,{FEW_HEADS}"],
+        [],
+        "fused-segments-3",
+    ),
+    "prefill-clusters": Family(
+        "prefill",
+        "prefill__inter_chunk_by_lengths_1",
+        [f"lens=600:70:1,{FEW_HEADS}"],
+        [],
+        "fused-by-lengths",
+    ),
+}
+
+
+@dataclass
+class Edge:
+    """An instruction that orders others: the line, and which one of that line it is."""
+
+    line: int
+    part: int
+    text: str
+    without: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.line}.{self.part}" if self.part else str(self.line)
+
+
+def edges_of(ptx: str, kernel: str) -> list[Edge]:
+    """The edges of a kernel in the text of a module."""
+    found, is_inside = [], False
+    for number, line in enumerate(ptx.splitlines(), 1):
+        if ".entry" in line:
+            is_inside = re.search(rf"\.entry {re.escape(kernel)}\(", line) is not None
+        if not is_inside or line.lstrip().startswith("//"):
+            continue
+        pieces = line.split(";")
+        part = 0
+        for at, piece in enumerate(pieces):
+            text = piece.strip().lstrip("{ \t")
+            if not text or text.startswith((".", "}", "//")):
+                continue
+            if ORDERS.match(text):
+                wait = WAIT.search(text)
+                instead = f"setp.eq.u32 {wait[2]}, 0, 0" if wait else ""
+                rest = ";".join([*pieces[:at], piece.replace(text, instead), *pieces[at + 1 :]])
+                # An instruction that is left out leaves no semicolon.
+                rest = rest if wait else re.sub(r"^\s*;|;\s*(?=;)", "", rest)
+                found.append(Edge(number, part, " ".join(text.split()), rest.strip()))
+            part += 1
+    return found
+
+
+class Run:
+    """What the machine says of one run over all calls of a family."""
+
+    def __init__(self) -> None:
+        self.end = ""
+        self.said = ""
+        self.runs: Counter[str] = Counter()
+        self.pairs: dict[tuple[int, int], list[dict]] = {}
+
+    def read_paths(self, path: Path, kernel: str) -> None:
+        for line in path.read_text().splitlines() if path.exists() else []:
+            entry = json.loads(line)
+            if entry["kernel"] != kernel:
+                continue
+            if "runs" in entry:
+                self.runs.update(entry["runs"])
+            else:
+                self.pairs.setdefault((entry["line"], entry["other"]), []).append(entry)
+
+    def paths(self, pair: tuple[int, int]) -> set[tuple[str, ...]]:
+        return {tuple(path) for entry in self.pairs.get(pair, []) for path in entry["paths"]}
+
+    def told(self, pair: tuple[int, int]) -> set[str]:
+        return {name for entry in self.pairs[pair] for name in entry["told"]}
+
+
+class Machine:
+    """Compiles the image of a family and runs it."""
+
+    def __init__(self, build: Path, folder: Path, family: Family):
+        self.build, self.folder, self.family = build, folder, family
+        self.image = folder / "image.gdnk"
+        options = [*PRESET, f"--only={family.entry}", f"--target={family.target}", *family.options]
+        compiler = build / "bin/gdn-compile"
+        subprocess.run([compiler, *options, "-o", self.image], check=True, stderr=subprocess.PIPE)
+        text = subprocess.run(
+            [compiler, *options, "--emit=ptx"], check=True, capture_output=True, text=True
+        )
+        self.edges = edges_of(text.stdout, family.kernel)
+        self.lines = text.stdout.splitlines()
+
+    def run(self, edge: Edge | None = None, limit: int = 0) -> Run:
+        family, result = self.family, Run()
+        name = edge.name if edge else "whole"
+        paths, report = (self.folder / f"{name}.{kind}" for kind in ("paths", "report"))
+        environment = {
+            **{key: os.environ[key] for key in os.environ if not key.startswith("GDN_PTX_")},
+            "LD_LIBRARY_PATH": str(self.build / "test/PTX"),
+            "GDN_PTX_PATHS": str(paths),
+            "GDN_PTX_REPORT": str(report),
+        }
+        if edge:
+            environment["GDN_PTX_EDIT"] = f"{edge.line} {edge.without}"
+        if limit:
+            environment["GDN_PTX_LIMIT"] = str(limit)
+        command = [self.build / "bin/gdn-run", self.image, f"--entry={family.entry}"]
+        command += ["--device=cuda", "--check"]
+        command += [f"--variant={family.variant}"] if family.variant else []
+        for call in family.calls:
+            ended = subprocess.run(
+                [*command, "--generate", call], env=environment, capture_output=True, text=True
+            )
+            if report.exists():
+                first = json.loads(report.read_text().splitlines()[0])
+                result.end, result.said = first["kind"], first["text"]
+            elif ended.returncode:
+                result.end = ENDS.get(ended.returncode, f"signal {-ended.returncode}")
+                result.said = (ended.stderr or ended.stdout).strip()
+            if result.end:
+                break
+        result.read_paths(paths, family.kernel)
+        for path in (paths, report):
+            path.unlink(missing_ok=True)
+        return result
+
+
+def texts(names: Counter[str], lines: list[str], count: int = 3) -> list[str]:
+    """The most frequent edges, with their instructions."""
+    found = []
+    for name, _ in names.most_common(count):
+        line, _, part = name.partition(".")
+        pieces = [piece for piece in lines[int(line) - 1].split(";") if piece.strip()]
+        # Operands say nothing to readers of a table.
+        opcode = pieces[min(int(part or 0), len(pieces) - 1)].split()
+        found.append(f"{name} {' '.join(opcode[:1] if '[' in pieces[-1] else opcode)}")
+    return found
+
+
+def cover_of(edge: Edge, whole: Run, without: Run) -> Counter[str]:
+    """The edges that order, without this one, what it orders first."""
+    names: Counter[str] = Counter()
+    for pair in whole.pairs:
+        before = whole.paths(pair)
+        if not any(edge.name in path for path in before):
+            continue
+        now = without.paths(pair)
+        # What is on all paths, such as the barrier behind a wait, is no other edge.
+        shared = set.intersection(*map(set, before)) - {edge.name}
+        for path in now - before or now:
+            names.update(set(path) - shared or path)
+    return names
+
+
+def second_of(edge: Edge, whole: Run) -> Counter[str]:
+    """The edges by which was known already what this one tells."""
+    names: Counter[str] = Counter()
+    for pair in whole.pairs:
+        if edge.name in whole.told(pair):
+            for path in whole.paths(pair):
+                names.update(name for name in path if name != edge.name)
+    return names
+
+
+def judge(edge: Edge, whole: Run, without: Run, lines: list[str]) -> dict[str, object]:
+    """What has become of the kernel without an edge."""
+    fact: dict[str, object] = {"edge": edge.name, "text": edge.text}
+    if without.end:
+        return {**fact, "is": "caught", "by": without.end, "said": without.said}
+    if not whole.runs[edge.name]:
+        return {**fact, "is": "unexplained", "why": "no call reaches it"}
+    is_first = any(edge.name in path for pair in whole.pairs for path in whole.paths(pair))
+    cover = cover_of(edge, whole, without) if is_first else second_of(edge, whole)
+    if cover:
+        return {**fact, "is": "covered", "by": texts(cover, lines)}
+    if is_first:
+        return {**fact, "is": "unexplained", "why": "the accesses that it orders are gone"}
+    if GLOBAL.match(edge.text):
+        return {**fact, "is": "global"}
+    return {**fact, "is": "idle", "why": idleness(edge)}
+
+
+def idleness(edge: Edge) -> str:
+    """Why an edge orders nothing."""
+    if "commit" in edge.text:
+        return "the group is empty"
+    return "no access behind it is to bytes that one before it writes"
+
+
+def examine(build: Path, name: str, jobs: int) -> list[dict[str, object]]:
+    """What has become of a family without each of its edges."""
+    with tempfile.TemporaryDirectory() as folder:
+        machine = Machine(build, Path(folder), FAMILIES[name])
+        whole = machine.run()
+        if whole.end:
+            raise RuntimeError(f"{name}: the whole kernel: {whole.end}: {whole.said}")
+        limit = SLACK * sum(whole.runs.values())
+
+        def examine_one(edge: Edge) -> dict[str, object]:
+            return judge(edge, whole, machine.run(edge, limit), machine.lines)
+
+        with ThreadPoolExecutor(jobs) as pool:
+            return list(pool.map(examine_one, machine.edges))
+
+
+def summary(name: str, facts: list[dict[str, object]]) -> dict[str, object]:
+    """What is recorded: each edge that is not caught."""
+    of = FAMILIES[name]
+
+    def those(kind: str) -> list[dict[str, object]]:
+        return [
+            {key: value for key, value in fact.items() if key != "is"}
+            for fact in facts
+            if fact["is"] == kind
+        ]
+
+    counts = {"kernel": of.kernel, "target": of.target, "edges": len(facts)}
+    kinds = {kind: those(kind) for kind in ("covered", "idle", "global", "unexplained")}
+    return {**counts, "caught": len(those("caught")), **kinds}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("families", nargs="*", metavar="family", help=", ".join(FAMILIES))
+    parser.add_argument("--build-dir", type=Path, default=ROOT / "build/release")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--record", action="store_true", help=f"write {RECORD.name}")
+    parser.add_argument("--check", action="store_true", help="fail if an edge is unexplained")
+    parser.add_argument("--verbose", action="store_true", help="show each edge")
+    options = parser.parse_args()
+    found = json.loads(RECORD.read_text()) if options.record and RECORD.exists() else {}
+    for name in options.families or FAMILIES:
+        facts = examine(options.build_dir.resolve(), name, options.jobs)
+        found[name] = summary(name, facts)
+        kinds = Counter(str(fact["is"]) for fact in facts)
+        print(
+            f"{name}: {len(facts)} edges", *(f"{n} {kind}" for kind, n in kinds.items()), sep=", "
+        )
+        for fact in facts:
+            if options.verbose or fact["is"] == "unexplained":
+                print("  ", json.dumps(fact))
+        sys.stdout.flush()
+        if options.record:
+            RECORD.write_text(json.dumps(found, indent=1) + "\n")
+    covered, listed = edges_table.share(found)
+    print(f"{covered} of {listed} edges that are not caught are covered by edges with a name")
+    unexplained = sum(len(family["unexplained"]) for family in found.values())
+    return 1 if options.check and (unexplained or covered < ENOUGH * listed) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
