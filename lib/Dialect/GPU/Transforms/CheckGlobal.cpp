@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The order of a block's accesses to global memory: a walk that follows, like
+// The order of a block's accesses to global memory. The class follows, like
 // that of shared tiles, what was read and written since the threads last met.
 // Two accesses by the same threads are in order. Between others a barrier is
 // asked for where indices show that they have an element in common; within one

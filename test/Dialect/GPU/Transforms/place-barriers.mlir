@@ -88,3 +88,56 @@ func.func @copies(%v: !view, %t: !tile) attributes {gdn_gpu.kernel = {threads = 
   %b = gdn_gpu.load_shared %p : !buffer -> !tile
   return
 }
+
+// Two stores of one row; another row goes between them as it is.
+// CHECK-LABEL: func.func @rows(
+//       CHECK: gdn_gpu.store_shared %{{.+}}, %{{.+}} row(%c0)
+//  CHECK-NEXT: gdn_gpu.store_shared %{{.+}}, %{{.+}} row(%c1)
+//  CHECK-NEXT: gdn_gpu.barrier
+//  CHECK-NEXT: gdn_gpu.store_shared %{{.+}}, %{{.+}} row(%c0)
+#flat = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+!flat = !gdn_gpu.fragment<1x32xf32, #flat>
+func.func @rows(%t: !flat) attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %p = gdn_gpu.alloc : !gdn_gpu.shared<2x32xf32>
+  gdn_gpu.store_shared %t, %p row(%c0) : !flat, !gdn_gpu.shared<2x32xf32>
+  gdn_gpu.store_shared %t, %p row(%c1) : !flat, !gdn_gpu.shared<2x32xf32>
+  gdn_gpu.store_shared %t, %p row(%c0) : !flat, !gdn_gpu.shared<2x32xf32>
+  return
+}
+
+// What the role that fills a ring of one tile reads back, before it fills it again.
+// CHECK-LABEL: func.func @read_back(
+//       CHECK: scf.for
+//  CHECK-NEXT:   gdn_gpu.barrier
+//  CHECK-NEXT:   gdn_gpu.acquire
+//  CHECK-NEXT:   gdn_gpu.store_shared
+//  CHECK-NEXT:   gdn_gpu.commit
+//  CHECK-NEXT:   gdn_gpu.barrier
+//  CHECK-NEXT:   gdn_gpu.load_shared
+//  CHECK-NEXT: }
+!ring = !gdn_gpu.channel<64x64xf16, depth = 1, swizzled>
+func.func @read_back(%x: f16, %n: index) attributes {gdn_gpu.kernel = {threads = 160 : i64}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c = gdn_gpu.channel : !ring
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 4 {
+      %t = gdn_gpu.fill %x : f16 -> !tile
+      scf.for %i = %c0 to %n step %c1 {
+        %a = gdn_gpu.acquire %c : !ring -> !buffer
+        gdn_gpu.store_shared %t, %a : !tile, !buffer
+        %own = gdn_gpu.commit %c : !ring -> !buffer
+        %b = gdn_gpu.load_shared %own : !buffer -> !tile
+      }
+    }
+    gdn_gpu.warps 4 for 1 {
+      scf.for %i = %c0 to %n step %c1 {
+        %a = gdn_gpu.receive %c : !ring -> !buffer
+        gdn_gpu.release %c : !ring
+      }
+    }
+  }
+  return
+}
