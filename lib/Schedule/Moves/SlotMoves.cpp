@@ -164,6 +164,11 @@ void SlotMovesKernel::emitMove(tile::StoreOp store) {
     b.createBlock(&warps.getBody());
     FragmentEmitter warp(b, scalars);
     warp.emit(from);
+    // Lanes without elements of their own have those of others, and a slot may
+    // be moved to itself.
+    auto moved = cast<VectorType>(store.getTile().getType());
+    if (isa<tile::LoadOp>(from) && moved.getShape().back() < gpu::warpThreads)
+      gpu::WarpBarrierOp::create(b, loc);
     warp.emitStores(store, {});
     gpu::YieldOp::create(b, loc);
     return;
