@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn.entry, gdn.name, gdn.dims and gdn.contiguous: one case per constraint that the verifier
-// owns (C1 to C10).
+// owns (C1 to C11).
 //
 // RUN: gdn-opt %s -split-input-file -verify-diagnostics
 
