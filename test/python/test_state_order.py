@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 
-from gdn import Runtime, rule, rule_entry
+from gdn import GdnError, Runtime, rule, rule_entry
 from gdn.rule import gated_delta_rule
 from gdn.rule_pool import delta_prefill
 from gdn.rule_step import delta_step
@@ -95,13 +95,13 @@ def test_an_image_says_its_order(build_dir, tool, tmp_path):
     options = ["--state=f32", "--target=x86-64-v3", "--layout=ready", "--outputs=core"]
     image = compile_image(tool, tmp_path / "image.gdnk", *options, "--only=copy_slots")
     runtime = Runtime(build_dir / "lib/libgdnrt.so")
-    device = runtime.cpu()
+    device = runtime.device()
     loaded = runtime.image(image)
     assert loaded.attributes("copy_slots")["state_layout"] == "kv"
     call = {"slots": np.zeros(1, np.int32), "write_slots": np.ones(1, np.int32)}
     states = np.random.default_rng(0).standard_normal((2, 1, 128, 128)).astype(np.float32)
     kernel = device.kernel(loaded, "copy_slots")
-    with pytest.raises(ValueError, match="state_pool: expected stride 1 in dim 2, got 128"):
+    with pytest.raises(GdnError, match="state_pool: expected stride 1 in dim 2, got 128"):
         kernel.bind(**call, state_pool=states)
     kernel.bind(**call, state_pool=states.swapaxes(2, 3)).launch()
     assert np.array_equal(states[0], states[1])
