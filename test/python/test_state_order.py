@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 
-from gdn import Runtime, rule, rule_entry
+from gdn import GdnError, Runtime, rule, rule_entry
 from gdn.rule import gated_delta_rule
 from gdn.rule_pool import delta_prefill
 from gdn.rule_step import delta_step
@@ -27,7 +27,8 @@ ENTRIES = {
 def compile_image(tool, path, *options):
     done = tool(
         "gdn-compile",
-        *("--preset=qwen3.5-4b", "--io=bf16", "--state-layout=kv", "--ptxas=none"),
+        *["--preset=qwen3.5-4b"] * all("preset" not in option for option in options),
+        *("--io=bf16", "--state-layout=kv", "--ptxas=none"),
         *options,
         *("-o", path),
     )
@@ -54,10 +55,19 @@ def test_gpu_steps(build_dir, ptx_driver, tool, tmp_path, state, kind):
         lengths = "lens=1:3:4:2" if entry == "verify" or kind == "lazy" else "rows=4"
         generate = f"{lengths},Hk=1,Hv=2" + ",skip=1" * (entry in ("decode", "verify"))
         check(build_dir, image, entry, generate, driver=ptx_driver)
-    if kind == "slots":
-        for variant in ("rows", "aligned", *["narrow"] * (state == "bf16")):
-            options = ("rows=3,Hk=1,Hv=2", f"--variant={variant}")
-            check(build_dir, image, "decode", *options, driver=ptx_driver)
+
+
+@pytest.mark.parametrize("state", ["f32", "bf16"])
+@pytest.mark.parametrize("preset", ["qwen3.5-4b", "kimi-linear-48b-a3b"])
+def test_gpu_decode(build_dir, ptx_driver, tool, tmp_path, state, preset):
+    """Every variant, of inputs that are all aligned."""
+    options = [f"--state={state}", f"--preset={preset}", "--layout=ready", "--outputs=core"]
+    options += ["--only=decode", "--target=sm_90a"]
+    image = compile_image(tool, tmp_path / "image.gdnk", *options)
+    narrow = ["narrow"] * (state == "bf16" and preset == "qwen3.5-4b")
+    for variant in ("rows", "aligned", *narrow):
+        options = ("rows=3,Hk=1,Hv=2", f"--variant={variant}")
+        check(build_dir, image, "decode", *options, driver=ptx_driver)
 
 
 @pytest.mark.parametrize("state", ["f32", "bf16"])
@@ -69,11 +79,13 @@ def test_gpu_prefill(build_dir, ptx_driver, tool, tmp_path, state):
     check(build_dir, image, "prefill", generate, driver=ptx_driver)
 
 
-@pytest.mark.parametrize("state", ["f32", "bf16"])
-def test_cpu(build_dir, tool, tmp_path, state):
+@pytest.mark.parametrize("state, entries", [("f32", "decode,verify"), ("bf16", "prefill")])
+def test_cpu(build_dir, tool, tmp_path, state, entries):
+    """Prefill of f32 is in test/Integration/cpu/MemoryTest.cpp."""
     options = [f"--state={state}", "--verify=slots", "--checkpoints", "--has-initial"]
-    image = compile_image(tool, tmp_path / "image.gdnk", *options, "--target=x86-64-v3")
-    for entry in ("decode", "prefill", "verify"):
+    options += ["--layout=ready", "--outputs=core", f"--only={entries}", "--target=x86-64-v3"]
+    image = compile_image(tool, tmp_path / "image.gdnk", *options)
+    for entry in entries.split(","):
         generate = "lens=1:3:70:5,Hk=1,Hv=2,skip=1,checkpoints=64"
         check(build_dir, image, entry, generate)
 
@@ -83,13 +95,13 @@ def test_an_image_says_its_order(build_dir, tool, tmp_path):
     options = ["--state=f32", "--target=x86-64-v3", "--layout=ready", "--outputs=core"]
     image = compile_image(tool, tmp_path / "image.gdnk", *options, "--only=copy_slots")
     runtime = Runtime(build_dir / "lib/libgdnrt.so")
-    device = runtime.cpu()
+    device = runtime.device()
     loaded = runtime.image(image)
     assert loaded.attributes("copy_slots")["state_layout"] == "kv"
     call = {"slots": np.zeros(1, np.int32), "write_slots": np.ones(1, np.int32)}
     states = np.random.default_rng(0).standard_normal((2, 1, 128, 128)).astype(np.float32)
     kernel = device.kernel(loaded, "copy_slots")
-    with pytest.raises(ValueError, match="state_pool: expected stride 1 in dim 2, got 128"):
+    with pytest.raises(GdnError, match="state_pool: expected stride 1 in dim 2, got 128"):
         kernel.bind(**call, state_pool=states)
     kernel.bind(**call, state_pool=states.swapaxes(2, 3)).launch()
     assert np.array_equal(states[0], states[1])

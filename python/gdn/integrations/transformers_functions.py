@@ -102,18 +102,22 @@ def _chunk(
     cu_seqlens=None,
     **_,
 ):
-    return chunk_gated_delta_rule(
+    # The states that are given out are views of [B, HV, V, K], and the cache keeps their strides:
+    # prebuilt images have kernels of that order, and decode has more variants with it.
+    out, states = chunk_gated_delta_rule(
         query,
         key,
         value,
         g,
         beta,
-        initial_state=initial_state,
+        initial_state=None if initial_state is None else initial_state.mT,
         output_final_state=output_final_state,
         use_qk_l2norm_in_kernel=use_qk_l2norm_in_kernel,
         allow_neg_eigval=doubled,
+        state_v_first=True,
         cu_seqlens=cu_seqlens,
     )
+    return out, None if states is None else states.mT
 
 
 def _recurrent(query, key, value, g, beta, doubled: bool, **options):

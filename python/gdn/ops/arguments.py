@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Arguments of FLA's functions as the rule takes them."""
 
+import functools
 import warnings
 
 import torch
 from torch import Tensor
 
+from .. import compiler
 from .operator import run_rule
 
 # What the originals take for their own kernels, and what changes no number.
@@ -96,6 +98,22 @@ def take_legacy_order(function: str, state_v_first: bool, others: dict[str, obje
     return bool(older)
 
 
+@functools.cache
+def _finds_compiler() -> bool:
+    try:
+        compiler.find_tool()
+    except compiler.CompileError:
+        return False
+    return True
+
+
+@torch.compiler.assume_constant_result
+def _has_both_orders() -> bool:
+    """Whether there may be kernels of states [dk, dv]: they are compiled, no prebuilt image has
+    them."""
+    return _finds_compiler()
+
+
 def run(
     q: Tensor,
     k: Tensor,
@@ -116,6 +134,9 @@ def run(
     if not q.dtype == k.dtype == dtype:
         wide = torch.promote_types(torch.promote_types(q.dtype, k.dtype), dtype)
         q, k, v = q.to(wide), k.to(wide), v.to(wide)
+    is_view = not state_v_first and not _has_both_orders()
+    if is_view and initial_state is not None:
+        initial_state = initial_state.transpose(-1, -2)
     out, states = run_rule(
         q,
         k,
@@ -127,6 +148,9 @@ def run(
         cu_seqlens,
         l2norm,
         allow_neg_eigval,
-        state_v_first,
+        state_v_first or is_view,
     )
-    return out.to(dtype), states if output_final_state else None
+    out = out.to(dtype)
+    if not output_final_state:
+        return out, None
+    return out, states.transpose(-1, -2) if is_view else states

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn.entry, gdn.name and gdn.dims: one case per constraint that the verifier
-// owns (C1 to C10).
+// gdn.entry, gdn.name, gdn.dims and gdn.contiguous: one case per constraint that the verifier
+// owns (C1 to C11).
 //
 // RUN: gdn-opt %s -split-input-file -verify-diagnostics
 
@@ -209,27 +209,27 @@ func.func @name_elsewhere(%x: tensor<?x?x8xf32>) {
 // -----
 
 // expected-error @+1 {{'func.func' op expects 'gdn.contiguous' on pools only, but argument 0 is 'tensor<?x?xf32>'}}
-func.func @contiguous_tensor(%x: tensor<?x?xf32> {gdn.contiguous = 1 : i64}) {
+func.func @c11_tensor(%x: tensor<?x?xf32> {gdn.contiguous = 1 : i64}) {
   return
 }
 
 // -----
 
 // expected-error @+1 {{'func.func' op expects 'gdn.contiguous' of argument 0 to be a dimension from 1 to 3, but got 0}}
-func.func @contiguous_slots(%x: !gdn.pool<?x?x8x8xf32> {gdn.contiguous = 0 : i64}) {
+func.func @c11_slots(%x: !gdn.pool<?x?x8x8xf32> {gdn.contiguous = 0 : i64}) {
   return
 }
 
 // -----
 
 // expected-error @+1 {{'func.func' op expects 'gdn.contiguous' of argument 0 to be a dimension from 1 to 3, but got 4}}
-func.func @contiguous_past(%x: !gdn.pool<?x?x8x8xf32> {gdn.contiguous = 4 : i64}) {
+func.func @c11_past(%x: !gdn.pool<?x?x8x8xf32> {gdn.contiguous = 4 : i64}) {
   return
 }
 
 // -----
 
 // expected-error @+1 {{'func.func' op expects 'gdn.contiguous' of argument 0 to be an i64, but got "kv"}}
-func.func @contiguous_word(%x: !gdn.pool<?x?x8x8xf32> {gdn.contiguous = "kv"}) {
+func.func @c11_word(%x: !gdn.pool<?x?x8x8xf32> {gdn.contiguous = "kv"}) {
   return
 }

@@ -449,7 +449,7 @@ TEST_F(StructGrowth, Attention) {
   static_assert(offsetof(STRUCT, MEMBER) + sizeof(STRUCT::MEMBER) ==           \
                     sizeof(STRUCT),                                            \
                 "padding at the end of " #STRUCT)
-GDNRT_ENDS_WITH(gdnrt_param_info, optional);
+GDNRT_ENDS_WITH(gdnrt_param_info, reserved);
 GDNRT_ENDS_WITH(gdnrt_device_info, reserved);
 GDNRT_ENDS_WITH(gdnrt_cpu_options, log_user);
 GDNRT_ENDS_WITH(gdnrt_cuda_options, log_user);
