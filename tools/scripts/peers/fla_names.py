@@ -6,6 +6,7 @@ are the suite's own."""
 def install(device: str) -> None:
     import fla.modules.fused_norm_gate
     import fla.ops.gated_delta_rule
+    import fla.ops.gated_delta_rule.gate
     import fla.ops.kda
     import fla.ops.kda.gate
     import fla.ops.kda.naive
@@ -18,6 +19,7 @@ def install(device: str) -> None:
             ("chunk_gated_delta_rule", "fused_recurrent_gated_delta_rule"),
         ),
         (fla.ops.kda, ("chunk_kda", "fused_recurrent_kda")),
+        (fla.ops.gated_delta_rule.gate, ("fused_gdn_gate",)),
         (fla.ops.kda.gate, ("fused_kda_gate",)),
         (
             fla.modules.fused_norm_gate,
