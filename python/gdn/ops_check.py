@@ -18,6 +18,7 @@ import torch
 from .ops import (
     chunk_gated_delta_rule,
     chunk_kda,
+    fused_gdn_gate,
     fused_kda_gate,
     fused_recurrent_gated_delta_rule,
     fused_recurrent_kda,
@@ -93,6 +94,9 @@ def check_states_of_chunks(check: Check, device: str) -> None:
     }
     gate = fused_kda_gate(raw["g"], rate, bias, -5.0)
     check.close("fused_kda_gate", 1e-6, (gate, given["g"]))
+    of_heads = raw["g"][..., 0]
+    wanted = -rate.double().exp() * torch.nn.functional.softplus(of_heads.double() + bias[:4])
+    check.close("fused_gdn_gate", 1e-6, (fused_gdn_gate(of_heads, rate, bias[:4]), wanted))
     states = torch.randn(5, 4, 64, 64)
     want, wanted = recurrence(given, starts, states, 64**-0.5)
     for size, v_first in ((64, False), (32, True)):

@@ -134,6 +134,19 @@ def test_steps_against_float64(kernels, step, name, graphs):
     del builder
 
 
+def test_windows_that_vllm_copies(kernels, step):
+    """With prefix caching a window in the slot of the first token goes on behind K - 1 inputs."""
+    case, pools = make_step(STEPS["drafts"])
+    _, metadata = make_metadata(case.rows, SIZES, "cpu", graphs=False)
+    step.attn_metadata = {PREFIX: metadata}
+    layer = new_layer(case, pools, kernels)
+    object.__setattr__(layer, "gdn_joins_windows", True)
+    before = pools[0][1].clone()
+    layer._forward_core_fused_norm_packed(case.qkvz, case.ba, case.out)
+    inputs = torch.cat([before[:3], case.qkvz[:3, : SIZES.channels]])
+    assert torch.equal(pools[0][1], inputs[1:])
+
+
 def test_a_profile_run_touches_no_state(kernels, step):
     case, pools = make_step(STEPS["decode"])
     layer = new_layer(case, pools, kernels)

@@ -18,6 +18,7 @@ from .causal_conv1d import causal_conv1d_fn, causal_conv1d_update
 from .fla import (
     chunk_gated_delta_rule,
     chunk_kda,
+    fused_gdn_gate,
     fused_kda_gate,
     fused_recurrent_gated_delta_rule,
     fused_recurrent_kda,
@@ -44,6 +45,7 @@ __all__ = [
     "chunk_gated_delta_rule",
     "chunk_kda",
     "fused_gdn_decode_post_conv_mtp",
+    "fused_gdn_gate",
     "fused_kda_gate",
     "fused_post_conv_prep",
     "fused_recurrent_gated_delta_rule",

@@ -46,7 +46,7 @@ SUITES = {
         "fla_names",
         ("tests/ops/test_gdn.py",),
         (
-            (r"test_(gate|prepare_wy_repr|flash_qla)", INTERNAL + "FLA's own kernels"),
+            (r"test_(prepare_wy_repr|flash_qla)", INTERNAL + "FLA's own kernels"),
             (r"triton_guard", INTERNAL + "FLA's own kernels"),
         ),
     ),

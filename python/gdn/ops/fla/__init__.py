@@ -8,11 +8,12 @@ from .norm import (
     rms_norm_gated,
     rms_norm_swish_gate_linear,
 )
-from .rule import chunk_gated_delta_rule, fused_recurrent_gated_delta_rule
+from .rule import chunk_gated_delta_rule, fused_gdn_gate, fused_recurrent_gated_delta_rule
 
 __all__ = [
     "chunk_gated_delta_rule",
     "chunk_kda",
+    "fused_gdn_gate",
     "fused_kda_gate",
     "fused_recurrent_gated_delta_rule",
     "fused_recurrent_kda",

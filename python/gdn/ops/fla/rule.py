@@ -4,7 +4,14 @@
 import torch
 from torch import Tensor
 
-from ..arguments import check_others, decays, run, strengths, take_legacy_order
+from ..arguments import (
+    check_others,
+    decays,
+    refuse_gradients,
+    run,
+    strengths,
+    take_legacy_order,
+)
 
 
 def chunk_gated_delta_rule(
@@ -108,3 +115,18 @@ def fused_recurrent_gated_delta_rule(
         state_v_first,
         cu_seqlens,
     )
+
+
+def fused_gdn_gate(
+    g: Tensor,
+    A_log: Tensor,
+    dt_bias: Tensor | None = None,
+    output_dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """The logarithms of decays of raw gates g [.., HV], with A_log and dt_bias of HV elements:
+    -exp(A_log) softplus(g + dt_bias), which `use_gate_in_kernel` makes."""
+    refuse_gradients("fused_gdn_gate", g=g)
+    if g.dim() < 1:
+        raise ValueError("fused_gdn_gate: g: expected the shape [.., HV], got []")
+    made = decays(g.reshape(1, -1, g.shape[-1]), A_log, dt_bias)
+    return made.reshape(g.shape).to(output_dtype)
