@@ -184,7 +184,17 @@ class Machine:
         self.edges = edges_of(text.stdout, family.kernel)
         self.lines = text.stdout.splitlines()
 
-    def run(self, edge: Edge | None = None, limit: int = 0) -> Run:
+    def warps(self) -> int:
+        """Of a block of the kernel."""
+        entry = re.search(
+            rf"\.entry {re.escape(self.family.kernel)}\(.*?\.(?:req|max)ntid (\d+)",
+            "\n".join(self.lines),
+            re.DOTALL,
+        )
+        return int(entry[1]) // 32 if entry else 0
+
+    def run(self, edge: Edge | None = None, limit: int = 0, late: int = 0) -> Run:
+        """The whole kernel, or what is left without an edge; warps in `late` stay behind."""
         family, result = self.family, Run()
         name = edge.name if edge else "whole"
         paths, report = (self.folder / f"{name}.{kind}" for kind in ("paths", "report"))
@@ -196,6 +206,8 @@ class Machine:
         }
         if edge:
             environment["GDN_PTX_EDIT"] = f"{edge.line} {edge.without}"
+        if late:
+            environment["GDN_PTX_LATE"] = str(late)
         if limit:
             environment["GDN_PTX_LIMIT"] = str(limit)
         command = [self.build / "bin/gdn-run", self.image, f"--entry={family.entry}"]
