@@ -223,6 +223,8 @@ class Machine:
             elif ended.returncode:
                 result.end = ENDS.get(ended.returncode, f"signal {-ended.returncode}")
                 result.said = (ended.stderr or ended.stdout).strip()
+                if ended.returncode == 1 and "cuLaunchKernelEx" not in result.said:
+                    raise RuntimeError(f"{family.entry}: {result.said}")
             if result.end:
                 break
         result.read_paths(paths, family.kernel)
