@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RECORD = edges_table.RECORD
 PRESET = ["--preset=qwen3.5-0.8b", "--io=bf16", "--ptxas=none"]
 HEADS = "Hk=1,Hv=2,skip=1"
-FEW_HEADS = "Hk=1,Hv=1,skip=1"
+FEW_HEADS = "Hk=1,Hv=1"
 # Instructions that order others. A wait in a loop is one edge: its first try may be the last.
 ORDERS = re.compile(
     r"(@!?%?\w+\s+)?(fence|membar|bar|barrier|griddepcontrol|cp\.async\.(bulk\.)?(commit|wait)"
