@@ -37,7 +37,7 @@ constexpr int kMultiprocessors = 8;
 /// The chip that it stands for: that of sm_90, or GDN_PTX_CHIP=<sm number>.
 int chip() {
   const char *name = std::getenv("GDN_PTX_CHIP");
-  return name ? std::atoi(name) : 90;
+  return name ? static_cast<int>(std::strtol(name, nullptr, 10)) : 90;
 }
 
 /// The most shared memory of a block: what chips of that number have.
