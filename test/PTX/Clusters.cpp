@@ -224,8 +224,9 @@ void Cluster::run(uint32_t first) {
 }
 
 void Cluster::makeBulkCopy() {
-  if (Paths::current)
-    Paths::current->edge = 0;
+  // The copy's end is not what an instruction tells.
+  Paths *paths = Paths::current;
+  const int last = paths ? std::exchange(paths->edge, 0) : 0;
   BulkCopy copy = std::move(bulk.front());
   bulk.pop_front();
   size_t bytes = 0;
@@ -236,11 +237,13 @@ void Cluster::makeBulkCopy() {
       std::memset(piece.to, 0, piece.bytes);
     bytes += piece.bytes;
   }
-  if (!copy.barrier)
-    return;
-  PhaseClock &clocks = copy.block->phases[copy.barrier];
-  clocks.arriving.addEnd(copy.agent, copy.time);
-  completeTransaction(*copy.barrier, clocks, static_cast<int64_t>(bytes));
+  if (copy.barrier) {
+    PhaseClock &clocks = copy.block->phases[copy.barrier];
+    clocks.arriving.addEnd(copy.agent, copy.time);
+    completeTransaction(*copy.barrier, clocks, static_cast<int64_t>(bytes));
+  }
+  if (paths)
+    paths->edge = last;
 }
 
 uint64_t Cluster::choose(uint64_t end) {

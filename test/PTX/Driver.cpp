@@ -3,8 +3,8 @@
 // A libcuda.so.1 without a GPU: the entry points that the runtime, its tests
 // and the Python package use, over kernels in PTX that the machine runs on
 // the CPU. Everything is done when a call returns, except what a stream that
-// is captured records. It stands for one GPU of compute capability 9.0 with
-// few multiprocessors.
+// is captured records. It stands for one GPU, of compute capability 9.0 unless
+// GDN_PTX_CHIP says another, with few multiprocessors.
 
 #include "DriverState.h"
 #include "Paths.h"
@@ -33,7 +33,26 @@ namespace {
 
 constexpr Result kIllegalState = 700; // CUDA_ERROR_ILLEGAL_ADDRESS
 constexpr int kMultiprocessors = 8;
-constexpr int kMostSharedBytes = 227 << 10;
+
+/// The chip that it stands for: that of sm_90, or GDN_PTX_CHIP=<sm number>.
+int chip() {
+  const char *name = std::getenv("GDN_PTX_CHIP");
+  return name ? static_cast<int>(std::strtol(name, nullptr, 10)) : 90;
+}
+
+/// The most shared memory of a block: what chips of that number have.
+int mostSharedBytes() {
+  switch (chip()) {
+  case 80:
+    return 163 << 10;
+  case 86:
+  case 89:
+  case 120:
+    return 99 << 10;
+  default:
+    return 227 << 10;
+  }
+}
 
 thread_local std::vector<Context> contexts;
 
@@ -114,13 +133,13 @@ EXPORT Result cuDeviceGetAttribute(int *value, int attribute, Device) {
     *value = kMultiprocessors;
     return 0;
   case gdnrt::cuda::kMajor:
-    *value = 9;
+    *value = chip() / 10;
     return 0;
   case gdnrt::cuda::kMinor:
-    *value = 0;
+    *value = chip() % 10;
     return 0;
   case gdnrt::cuda::kMaxSharedBytesOptIn:
-    *value = kMostSharedBytes;
+    *value = mostSharedBytes();
     return 0;
   default:
     *value = 0;
@@ -264,7 +283,7 @@ EXPORT Result cuFuncSetAttribute(Function function, int attribute, int value) {
     return 0;
   if (value < 0 ||
       static_cast<size_t>(value) + (*function->kernel)->staticSharedBytes >
-          kMostSharedBytes)
+          static_cast<size_t>(mostSharedBytes()))
     return kInvalidValue;
   function->dynamicSharedBytes = value;
   return 0;

@@ -152,6 +152,8 @@ template <typename Op> static Execute binaryOf(const Parts &parts) {
     return binary<Pair<Half>, Lifted<Op>>;
   if (type == "bf16x2")
     return binary<Pair<BFloat>, Lifted<Op>>;
+  if (type == "f32x2")
+    return binary<Pair<float>, Lifted<Op>>;
   return nullptr;
 }
 
@@ -170,6 +172,8 @@ static Execute fmaOf(const Parts &parts) {
     return ternary<Pair<Half>, Lifted<Fma>>;
   if (type == "bf16x2")
     return ternary<Pair<BFloat>, Lifted<Fma>>;
+  if (type == "f32x2")
+    return ternary<Pair<float>, Lifted<Fma>>;
   return nullptr;
 }
 

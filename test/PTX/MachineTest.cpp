@@ -415,3 +415,26 @@ END:
   for (unsigned other = 0; other < 3; ++other)
     EXPECT_LT(words[96] + 1, words[32 * other] + 1);
 }
+
+TEST_F(Machine, PairsOfFloatsInOneRegister) {
+  auto words = run(R"(
+  mov.b32 %r1, 0f3FC00000;  // 1.5
+  mov.b32 %r2, 0f40000000;  // 2
+  mov.b64 %rd2, {%r1, %r2};
+  mov.b64 %rd3, {%r2, %r2};
+  fma.rn.f32x2 %rd4, %rd2, %rd3, %rd2;
+  sub.rn.f32x2 %rd4, %rd4, %rd3;
+  mul.rn.f32x2 %rd4, %rd4, %rd2;
+  add.rn.f32x2 %rd4, %rd4, %rd4;
+  mov.b64 {%r3, %r4}, %rd4;
+  st.global.u32 [%rd0], %r3;
+  st.global.u32 [%rd0+4], %r4;
+)");
+  // (1.5 * 2 + 1.5 - 2) * 1.5 * 2 and (2 * 2 + 2 - 2) * 2 * 2.
+  const float expected[] = {7.5f, 16.0f};
+  for (unsigned i = 0; i < 2; ++i) {
+    float found;
+    std::memcpy(&found, &words[i], 4);
+    EXPECT_EQ(found, expected[i]);
+  }
+}

@@ -131,8 +131,13 @@ void Paths::note(int line, size_t agent, uint32_t time, int otherLine,
       continue;
     const auto &met = isRead ? exchanges_[agent] : meetings_[agent];
     const Meeting *meeting = firstFrom(met, met.size(), time);
-    if (meeting && meeting->time <= step->time)
-      path.push_back(meeting->edge);
+    if (!meeting || meeting->time > step->time)
+      continue;
+    path.push_back(meeting->edge);
+    // What meets again before it is told, orders the two as well.
+    for (const Meeting *again = meeting + 1;
+         again <= &met.back() && again->time <= step->time; ++again)
+      pair.told.insert(again->edge);
   }
   std::sort(path.begin(), path.end());
   path.erase(std::unique(path.begin(), path.end()), path.end());

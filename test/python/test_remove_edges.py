@@ -8,6 +8,7 @@ import edges_table
 import remove_edges
 from remove_edges import Edge, Run, edges_of, judge
 
+ROLES = ["roles", "v-split", "segments", "clusters"]
 PTX = """\
 .visible .entry other(
 \tbar.sync \t0;
@@ -80,6 +81,21 @@ def test_decode_cannot_do_without_an_edge(build_dir):
     assert summary["caught"] and not summary["unexplained"] and not summary["idle"], facts
     missed = [fact["text"] for fact in facts if fact["is"] != "caught"]
     assert all(text.startswith("griddepcontrol") for text in missed), facts
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["decode-persistent", *(pytest.param(f"prefill-{of}", marks=pytest.mark.long) for of in ROLES)],
+)
+def test_roles_may_be_ahead_or_behind(build_dir, tmp_path, name):
+    """Each warp alone, by as much as the barriers of the rings allow."""
+    machine = remove_edges.Machine(build_dir, tmp_path, remove_edges.FAMILIES[name])
+    every = (1 << machine.warps()) - 1
+    assert every > 1
+    for warp in range(machine.warps()):
+        for late in (1 << warp, every ^ 1 << warp):
+            run = machine.run(late=late)
+            assert not run.end, f"late: {late:#x}: {run.said}"
 
 
 @pytest.mark.long
