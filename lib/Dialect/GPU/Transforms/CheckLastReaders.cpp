@@ -242,7 +242,8 @@ LogicalResult LastReaderCheck::checkStore(const GlobalAccess &store) {
   for (const GlobalAccess &load : accesses) {
     if (load.writes || load.root != store.root ||
         isa<gdn::gpu::BeginLoadOp>(load.op) || !isSharedByBlocks(load) ||
-        getSharedIndices(load) != shared || (own && own->isAncestor(load.op)))
+        getSharedIndices(load) != shared || !areInSamePlane(store, load) ||
+        (own && own->isAncestor(load.op)))
       continue;
     if (!answer) { // store_c4
       InFlightDiagnostic diag = store.op->emitOpError(

@@ -109,3 +109,23 @@ func.func @ticket(%pool: memref<?x128xf32>, %ratio: index, %c: i1)
   }
   return
 }
+
+// The first block of a key head writes another slot than the one that all of them read.
+// CHECK-LABEL: func.func @to_another_slot(
+func.func @to_another_slot(%pool: memref<?x?x128xf32>, %ratio: index, %from: index, %to: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["H"], symbols = ["H"]}} {
+  %c0 = arith.constant 0 : index
+  %h = gdn_gpu.block_id 0
+  %key = arith.divui %h, %ratio : index
+  %rest = arith.remui %h, %ratio : index
+  %first = arith.cmpi eq, %rest, %c0 : index
+  gdn_gpu.warps 0 for 1 {
+    %old = gdn_gpu.load %pool[%from, %key, %c0] dims [1, 2] : memref<?x?x128xf32>, !row
+    scf.if %first {
+      // CHECK: gdn_gpu.store
+      gdn_gpu.store %old, %pool[%to, %key, %c0] dims [1, 2] : !row, memref<?x?x128xf32>
+    }
+  }
+  return
+}
