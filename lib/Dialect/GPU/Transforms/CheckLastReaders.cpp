@@ -11,7 +11,6 @@
 #include "gdn/Dialect/GPU/IR/GPU.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -236,33 +235,6 @@ Operation *LastReaderCheck::getOwnBranch(Operation *op) {
   return own;
 }
 
-/// The arrays in memory that an index is read from.
-static llvm::DenseSet<Value> getArrays(Value index) {
-  llvm::DenseSet<Value> arrays, seen;
-  SmallVector<Value> left = {index};
-  while (!left.empty()) {
-    Value value = left.pop_back_val();
-    if (!seen.insert(value).second)
-      continue;
-    if (auto load = value.getDefiningOp<memref::LoadOp>())
-      arrays.insert(getRootOfView(load.getMemref()));
-    else
-      llvm::append_range(left, getSources(value));
-  }
-  return arrays;
-}
-
-/// Whether the first index of each, a slot, is read from arrays of its own.
-/// Slots that a caller names for one purpose are not those of another.
-static bool areOtherRows(const GlobalAccess &store, const GlobalAccess &load) {
-  if (store.indices.empty() || load.indices.empty())
-    return false;
-  llvm::DenseSet<Value> to = getArrays(store.indices.front());
-  llvm::DenseSet<Value> from = getArrays(load.indices.front());
-  return !to.empty() && !from.empty() &&
-         llvm::none_of(to, [&](Value array) { return from.contains(array); });
-}
-
 LogicalResult LastReaderCheck::checkStore(const GlobalAccess &store) {
   SmallVector<Value> shared = getSharedIndices(store);
   Operation *own = getOwnBranch(store.op);
@@ -270,9 +242,8 @@ LogicalResult LastReaderCheck::checkStore(const GlobalAccess &store) {
   for (const GlobalAccess &load : accesses) {
     if (load.writes || load.root != store.root ||
         isa<gdn::gpu::BeginLoadOp>(load.op) || !isSharedByBlocks(load) ||
-        getSharedIndices(load) != shared || (own && own->isAncestor(load.op)))
-      continue;
-    if (!answer && own && areOtherRows(store, load))
+        getSharedIndices(load) != shared || !areInSamePlane(store, load) ||
+        (own && own->isAncestor(load.op)))
       continue;
     if (!answer) { // store_c4
       InFlightDiagnostic diag = store.op->emitOpError(

@@ -97,6 +97,28 @@ Overlap gdn::getOverlap(const GlobalAccess &access, const GlobalAccess &other) {
   return overlap;
 }
 
+/// Whether two accesses have the same indices along the dimensions of their
+/// tiles, which are the same.
+static bool haveSameIndices(const GlobalAccess &access,
+                            const GlobalAccess &other) {
+  return access.dims == other.dims &&
+         llvm::all_of(access.dims, [&](int64_t dim) {
+           return isEqualConstantIntOrValue(access.indices[dim],
+                                            other.indices[dim]);
+         });
+}
+
+bool gdn::areInSamePlane(const GlobalAccess &access,
+                         const GlobalAccess &other) {
+  if (access.view != other.view || access.dims != other.dims)
+    return access.root == other.root;
+  for (auto [dim, mine, its] : llvm::enumerate(access.indices, other.indices))
+    if (!llvm::is_contained(access.dims, int64_t(dim)) &&
+        !isEqualConstantIntOrValue(mine, its))
+      return false;
+  return true;
+}
+
 /// Whether more than one thread has an element of the fragment.
 static bool isReplicated(gdn::gpu::FragmentType fragment) {
   gdn::gpu::RowsAttr rows = fragment.getRows();
@@ -136,8 +158,8 @@ bool gdn::isBySameThreads(const GlobalAccess &access,
   if (!access.fragment || !other.fragment || access.view != other.view)
     return false;
   gdn::gpu::FragmentType mine = access.fragment, its = other.fragment;
-  if (mine.getLayout() == its.getLayout() && access.dims == other.dims &&
-      access.indices == other.indices &&
+  // Elsewhere in other dimensions, the two have no element in common.
+  if (mine.getLayout() == its.getLayout() && haveSameIndices(access, other) &&
       (!isReplicated(mine) || access.writes == other.writes)) // the same writes
     return true;
   // Rows may be others where one lane has all rows of its columns.

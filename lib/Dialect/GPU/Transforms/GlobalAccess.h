@@ -31,6 +31,11 @@ enum class Overlap { none, unknown, some };
 /// Whether two accesses have an element in common, as their indices show.
 Overlap getOverlap(const GlobalAccess &access, const GlobalAccess &other);
 
+/// Whether two accesses are at the same place in the dimensions that their
+/// tiles do not lie along, such as the slot of a pool; unless views differ,
+/// where this cannot be seen.
+bool areInSamePlane(const GlobalAccess &access, const GlobalAccess &other);
+
 /// Whether the tiles of two accesses begin at the same column.
 bool haveSameColumns(const GlobalAccess &access, const GlobalAccess &other);
 

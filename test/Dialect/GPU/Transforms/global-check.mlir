@@ -107,3 +107,16 @@ func.func @roles(%x: memref<?x128xf32>, %i: index, %j: index, %v: f32)
   }
   return
 }
+
+// From slot to slot each lane moves what it has, whether the slots are others or not.
+// CHECK-LABEL: func.func @from_slot_to_slot(
+func.func @from_slot_to_slot(%x: memref<?x?x64xf32>, %from: index, %to: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.warps 0 for 1 {
+    %old = gdn_gpu.load %x[%from, %c0, %c0] dims [1, 2] : memref<?x?x64xf32>, !gdn_gpu.fragment<3x64xf32, #row>
+    // CHECK: gdn_gpu.store
+    gdn_gpu.store %old, %x[%to, %c0, %c0] dims [1, 2] : !gdn_gpu.fragment<3x64xf32, #row>, memref<?x?x64xf32>
+  }
+  return
+}

@@ -110,28 +110,21 @@ func.func @ticket(%pool: memref<?x128xf32>, %ratio: index, %c: i1)
   return
 }
 
-// One block of those that share rows writes others: their slots are from another array than the
-// slots of the rows that all of them read.
-// CHECK-LABEL: func.func @other_slots(
-func.func @other_slots(%pool: memref<?x?x128xf32>, %slots: memref<?xi32>,
-                       %others: memref<?xi32>, %ratio: index)
+// The first block of a key head writes another slot than the one that all of them read.
+// CHECK-LABEL: func.func @to_another_slot(
+func.func @to_another_slot(%pool: memref<?x?x128xf32>, %ratio: index, %from: index, %to: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
-                gdn_tile.stage = {grid = ["N", "H"], symbols = ["N", "H"]}} {
+                gdn_tile.stage = {grid = ["H"], symbols = ["H"]}} {
   %c0 = arith.constant 0 : index
-  %n = gdn_gpu.block_id 0
-  %h = gdn_gpu.block_id 1
+  %h = gdn_gpu.block_id 0
   %key = arith.divui %h, %ratio : index
   %rest = arith.remui %h, %ratio : index
-  %number = memref.load %slots[%n] : memref<?xi32>
-  %slot = arith.index_cast %number : i32 to index
-  %otherNumber = memref.load %others[%n] : memref<?xi32>
-  %other = arith.index_cast %otherNumber : i32 to index
-  %own = arith.cmpi eq, %rest, %c0 : index
+  %first = arith.cmpi eq, %rest, %c0 : index
   gdn_gpu.warps 0 for 1 {
-    %old = gdn_gpu.load %pool[%slot, %key, %c0] dims [1, 2] : memref<?x?x128xf32>, !row
-    scf.if %own {
+    %old = gdn_gpu.load %pool[%from, %key, %c0] dims [1, 2] : memref<?x?x128xf32>, !row
+    scf.if %first {
       // CHECK: gdn_gpu.store
-      gdn_gpu.store %old, %pool[%other, %key, %c0] dims [1, 2] : !row, memref<?x?x128xf32>
+      gdn_gpu.store %old, %pool[%to, %key, %c0] dims [1, 2] : !row, memref<?x?x128xf32>
     }
   }
   return
