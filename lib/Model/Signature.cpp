@@ -34,8 +34,7 @@ SmallVector<int64_t> Signature::shapeOf(Dims dims) {
 }
 
 void Signature::addSymbol(StringRef name) {
-  arguments.push_back(
-      {name.str(), builder.getIndexType(), {}, std::nullopt});
+  arguments.push_back({name.str(), builder.getIndexType(), {}, std::nullopt});
 }
 
 void Signature::addTensor(StringRef name, Type element, Dims dims) {

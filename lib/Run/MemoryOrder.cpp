@@ -22,8 +22,8 @@ std::vector<int64_t> run::stridesOf(const std::vector<int64_t> &shape,
   return strides;
 }
 
-/// Calls `visit(from, to)` with the byte offsets of each element: row-major, and
-/// in the order of memory.
+/// Calls `visit(from, to)` with the byte offsets of each element: row-major,
+/// and in the order of memory.
 template <typename Visit>
 static void forElements(const std::vector<int64_t> &shape, int innermost,
                         int64_t bytes, Visit visit) {

@@ -143,7 +143,8 @@ llvm::Expected<Binding> Kernel::bind(const Arrays &arrays, int64_t nullSlot,
     arg.rank = array.shape.size();
     arg.sizes = array.shape.data();
     if (innermost != 0)
-      arg.strides = strides.emplace_back(stridesOf(array.shape, innermost)).data();
+      arg.strides =
+          strides.emplace_back(stridesOf(array.shape, innermost)).data();
     arg.null_slot = parameter.isPool ? nullSlot : 0;
     args.push_back(arg);
     if (parameter.isWritten)

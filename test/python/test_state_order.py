@@ -98,13 +98,13 @@ def test_an_image_says_its_order(build_dir, tool, tmp_path):
     device = runtime.device()
     loaded = runtime.image(image)
     assert loaded.attributes("copy_slots")["state_layout"] == "kv"
-    call = {"slots": np.zeros(1, np.int32), "write_slots": np.ones(1, np.int32)}
-    states = np.random.default_rng(0).standard_normal((2, 1, 128, 128)).astype(np.float32)
+    call = {"slots": np.array([1], np.int32), "write_slots": np.array([2], np.int32)}
+    states = np.random.default_rng(0).standard_normal((3, 1, 128, 128)).astype(np.float32)
     kernel = device.kernel(loaded, "copy_slots")
     with pytest.raises(GdnError, match="state_pool: expected stride 1 in dim 2, got 128"):
         kernel.bind(**call, state_pool=states)
     kernel.bind(**call, state_pool=states.swapaxes(2, 3)).launch()
-    assert np.array_equal(states[0], states[1])
+    assert np.array_equal(states[1], states[2]) and not np.array_equal(states[0], states[1])
 
 
 def draw(rng, rows):

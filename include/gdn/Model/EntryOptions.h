@@ -56,8 +56,8 @@ enum class StateLayout {
 
 /// Choices for the entries of one pair of element types.
 struct EntryOptions {
-  FloatKind io = FloatKind::bf16;      // projections and outputs
-  FloatKind state = FloatKind::f32;    // recurrent states
+  FloatKind io = FloatKind::bf16;   // projections and outputs
+  FloatKind state = FloatKind::f32; // recurrent states
   StateLayout stateLayout = StateLayout::vk;
   std::optional<FloatKind> convState;  // raw inputs kept; default io
   std::optional<FloatKind> convWeight; // default io

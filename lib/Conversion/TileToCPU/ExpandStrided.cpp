@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loads and stores of matrices whose strides are known at run time only, such
-// as convolution windows and weights: three ways, chosen by the strides.
+// Loads and stores of matrices whose rows are not contiguous by their types. Of
+// most the strides are known at run time only, as of convolution windows and
+// weights: three ways, chosen by the strides.
 //
 //   rows apart, their elements side by side:       row after row
 //   columns side by side, as x0 y0 z0 x1 y1 z1 ..: vectors, then shuffled
 //   anything else:                                 element by element
+//
+// Where types say that columns are contiguous, and they have more than a few
+// rows (states that lie as [dk, dv]), blocks of some columns and rows are
+// transposed one after another.
 #include "ExpandStrided.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,6 +20,9 @@
 
 using namespace mlir;
 using namespace gdn;
+
+/// Of a block that is transposed in registers; as many columns.
+static constexpr int64_t maxBlockRows = 8;
 
 namespace {
 
@@ -49,6 +57,7 @@ private:
   }
   void emitRows();
   void emitInterleaved();
+  void emitBlocks();
 
   OpBuilder &b;
   Location loc;
@@ -130,6 +139,55 @@ void StridedAccess::emitInterleaved() {
   write(shuffle(all, all, mask), view, at);
 }
 
+/// Blocks of rows by columns, each of which is transposed in registers.
+void StridedAccess::emitBlocks() {
+  int64_t height = std::min(lanes, maxBlockRows), width = height;
+  while (rows % height != 0)
+    height /= 2;
+  while (columns % width != 0)
+    width /= 2;
+  OpBuilder::InsertionGuard guard(b);
+  auto loop = [&](int64_t size, int64_t step) {
+    auto each = scf::ForOp::create(b, loc, index(0), index(size), index(step));
+    b.setInsertionPointToStart(each.getBody());
+    return each.getInductionVar();
+  };
+  Value column = loop(columns, width), row = loop(rows, height);
+  auto add = [&](Value x, Value y) -> Value {
+    return arith::AddIOp::create(b, loc, x, y);
+  };
+  // Vectors of the block, in memory its columns and in the buffer its rows.
+  SmallVector<Value> inMemory, inBuffer;
+  for (int64_t j = 0; j < width; ++j) {
+    Value at =
+        arith::MulIOp::create(b, loc, add(column, index(j)), columnStride);
+    inMemory.push_back(flatView(add(add(offset, at), row), height));
+  }
+  for (int64_t i = 0; i < height; ++i)
+    inBuffer.push_back(add(row, index(i)));
+  SmallVector<Value> from;
+  if (isLoad)
+    for (Value view : inMemory)
+      from.push_back(read(view, index(0), height));
+  else
+    for (Value at : inBuffer)
+      from.push_back(read(buffer, {at, column}, width));
+  const int64_t length = isLoad ? height : width;
+  Value all = from.front();
+  for (int64_t n = 1; n < int64_t(from.size()); ++n)
+    all = shuffle(all, from[n],
+                  llvm::to_vector(llvm::seq<int64_t>(0, (n + 1) * length)));
+  for (int64_t i = 0; i < length; ++i) {
+    SmallVector<int64_t> mask;
+    for (int64_t n = 0; n < int64_t(from.size()); ++n)
+      mask.push_back(n * length + i);
+    if (isLoad)
+      write(shuffle(all, all, mask), buffer, {inBuffer[i], column});
+    else
+      write(shuffle(all, all, mask), inMemory[i], index(0));
+  }
+}
+
 void StridedAccess::emit(function_ref<void()> byElement) {
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, matrix.view);
   base = metadata.getBaseBuffer();
@@ -140,6 +198,10 @@ void StridedAccess::emit(function_ref<void()> byElement) {
   rowStride = metadata.getStrides()[matrix.rowDim];
   columnStride = metadata.getStrides()[matrix.columnDim];
 
+  auto type = cast<MemRefType>(matrix.view.getType());
+  if (rows > maxBlockRows &&
+      type.getStridesAndOffset().first[matrix.rowDim] == 1)
+    return emitBlocks();
   OpBuilder::InsertionGuard guard(b);
   auto byRows = scf::IfOp::create(b, loc, equal(columnStride, 1), true);
   b.setInsertionPointToStart(byRows.thenBlock());

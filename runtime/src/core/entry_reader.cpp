@@ -127,11 +127,12 @@ Status EntryReader::readParam(const fb::Param &source) {
     return forms_.defect(param.name, ": expected rank at most ", kMaxRank,
                          ", got ", rank);
   if (param.unitStrideDim != 0 &&
-      (param.unitStrideLast || static_cast<size_t>(param.unitStrideDim) >= rank))
-    return forms_.defect(
-        param.name, ": expected stride 1 in one dimension below the rank ",
-        rank, ", got ", param.unitStrideDim,
-        param.unitStrideLast ? " and the last" : "");
+      (param.unitStrideLast ||
+       static_cast<size_t>(param.unitStrideDim) >= rank))
+    return forms_.defect(param.name,
+                         ": expected stride 1 in one dimension below the rank ",
+                         rank, ", got ", param.unitStrideDim,
+                         param.unitStrideLast ? " and the last" : "");
   if (param.kind == ParamKind::pool && rank == 0)
     return forms_.defect(param.name,
                          ": expected a pool to have a slot dimension");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // How callers keep arrays: windows into wider ones, slots with gaps, both
-// layouts of states and of convolution states, pools larger than 2^31 elements; and that
-// nothing beyond the arrays is touched, whatever the sequence bounds say.
+// layouts of states and of convolution states, pools larger than 2^31 elements;
+// and that nothing beyond the arrays is touched, whatever the sequence bounds
+// say.
 #include "Call.h"
 
 #include <gtest/gtest.h>

@@ -125,8 +125,7 @@ EntryViews gdn::createEntryViews(func::FuncOp source, StringRef name) {
       attrs.push_back(named(name));
       attrs.push_back(named((name.getValue() + "_null_slot").str()));
     } else if (auto tensor = dyn_cast<RankedTensorType>(arg.getType())) {
-      types.push_back(
-          rowMajorType(tensor.getShape(), tensor.getElementType()));
+      types.push_back(rowMajorType(tensor.getShape(), tensor.getElementType()));
       attrs.push_back(named(name));
     }
   }
@@ -311,9 +310,8 @@ static Value groupHeads(OpBuilder &builder, Location loc, Value base,
   if (isMatrix)
     sizes.push_back(builder.getIndexAttr(shape.back()));
   return memref::ExpandShapeOp::create(
-      builder, loc,
-      rowMajorType(shape, type.getElementType()), base,
-      groups, sizes);
+      builder, loc, rowMajorType(shape, type.getElementType()), base, groups,
+      sizes);
 }
 
 Value EntryViews::size(OpBuilder &builder, Location loc, Value value,

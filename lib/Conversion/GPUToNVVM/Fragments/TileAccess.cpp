@@ -8,7 +8,8 @@
 //   columns:
 //             it reads all of them at once and shuffles (windows whose steps
 //             are the innermost dimension)
-//   runs      rows lie side by side, and those of the thread are neighbours: one
+//   runs      rows lie side by side, and those of the thread are neighbours:
+//   one
 //             access of up to 16 bytes per column and run of rows (states that
 //             lie as [dk, dv])
 //   elements  anything else
@@ -116,8 +117,8 @@ bool TileAccess::hasRuns() {
 
 void TileAccess::listWays() {
   if (hasRuns()) {
-    int64_t access = std::min<int64_t>(maxAccessBytes, (localRows * bytes) &
-                                                           -(localRows * bytes));
+    int64_t access = std::min<int64_t>(
+        maxAccessBytes, (localRows * bytes) & -(localRows * bytes));
     Value condition = askAlignment(access, &memory.column);
     choices.push_back({Way::runs, condition});
     if (condition)
@@ -125,7 +126,8 @@ void TileAccess::listWays() {
     return;
   }
   // Columns do not lie side by side where rows do.
-  bool isAcross = type.getRank() == 2 && numRows > 1 && memory.row.known == bytes;
+  bool isAcross =
+      type.getRank() == 2 && numRows > 1 && memory.row.known == bytes;
   if (!type.isPerRow() && vector > 1 && !isAcross) {
     bool isPossible = true;
     Value condition = askStride(memory.column, bytes, isPossible);

@@ -256,9 +256,10 @@ Value TileAccess::emitRuns() {
     for (int64_t e = 0; e < vector; ++e)
       for (int64_t row = 0; row < localRows; ++row)
         order.push_back((row * pieces + piece) * vector + e);
-  Value all = stored ? vector::ShuffleOp::create(b, loc, stored, stored, order)
-                           .getResult()
-                     : zeros(getLocalType(type));
+  Value all =
+      stored
+          ? vector::ShuffleOp::create(b, loc, stored, stored, order).getResult()
+          : zeros(getLocalType(type));
   for (int64_t at = 0; at < int64_t(order.size()); at += step) {
     const int64_t column = at / localRows;
     const int64_t first =

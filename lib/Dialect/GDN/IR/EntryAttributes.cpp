@@ -240,9 +240,9 @@ static LogicalResult verifyContiguous(const AttributeUse &use) {
   // entry_c11
   auto pool = dyn_cast<PoolType>(port.getType());
   if (!pool)
-    return port.emitError() << "expects '" << contiguousAttr
-                            << "' on pools only, but " << port.str() << " is "
-                            << port.getType();
+    return port.emitError()
+           << "expects '" << contiguousAttr << "' on pools only, but "
+           << port.str() << " is " << port.getType();
   int64_t dim = cast<IntegerAttr>(use.getValue()).getInt();
   if (dim >= 1 && dim < pool.getRank())
     return success();
