@@ -11,8 +11,9 @@ namespace gdn {
 
 /// Creates the program of that variant before `entry`, which has a program
 /// already, and adds 1 to `numStages`. Creates none if `algorithm` asks for no
-/// segments, and none for a kernel that has none: with a rule, without sequence bounds, with states inside of sequences, with
-/// windows longer than what a block works on at once, or for CPUs.
+/// segments, and none for a kernel that has none: with a rule, without sequence
+/// bounds, with states inside of sequences, with windows longer than what a
+/// block works on at once, or for CPUs.
 mlir::LogicalResult emitConvSegments(mlir::func::FuncOp entry, KernelOp kernel,
                                      const Algorithm &algorithm,
                                      int64_t &numStages);
