@@ -12,6 +12,7 @@
 #include "Products/TransposedMaps.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -227,6 +228,13 @@ LogicalResult ProductEmitter::emitInOrder(ArrayRef<Operation *> ops) {
   return success();
 }
 
+/// Whether lanes have no columns of their own: they hold those of others.
+static bool hasIdleLanes(Value fragment) {
+  auto type = cast<gpu::FragmentType>(fragment.getType());
+  gpu::RowsAttr rows = type.getRows();
+  return type.getShape().back() < rows.getLanes() * rows.getVector();
+}
+
 /// Tiles of few rows are the work of the first warp, in program order.
 void ProductEmitter::emitLowTiles(ArrayRef<Operation *> ops) {
   if (ops.empty())
@@ -237,7 +245,22 @@ void ProductEmitter::emitLowTiles(ArrayRef<Operation *> ops) {
   OpBuilder::InsertionGuard guard(b);
   b.createBlock(&warps.getBody());
   FragmentEmitter warp(b, tiles.scalars);
-  for (Operation *op : ops)
-    isa<tile::StoreOp>(op) ? warp.emitStores(op, {}) : warp.emit(op);
+  // Views that lanes without columns of their own have loaded, too.
+  SmallPtrSet<Value, 4> loaded;
+  for (Operation *op : ops) {
+    auto store = dyn_cast<tile::StoreOp>(op);
+    if (!store) {
+      warp.emit(op);
+      if (auto load = dyn_cast<tile::LoadOp>(op);
+          load && hasIdleLanes(warp[load.getTile()]))
+        loaded.insert(load.getView());
+      continue;
+    }
+    if (loaded.contains(store.getView())) {
+      gpu::WarpBarrierOp::create(b, op->getLoc());
+      loaded.clear();
+    }
+    warp.emitStores(op, {});
+  }
   gpu::YieldOp::create(b, loc);
 }

@@ -11,6 +11,7 @@
 #include "gdn/Dialect/GPU/IR/GPU.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -123,6 +124,19 @@ LogicalResult GlobalWalk::visitAccess(const GlobalAccess &access) {
   return success();
 }
 
+/// Whether `op` adds the elements of rows that lie in all lanes of a warp.
+static bool addsOverLanes(Operation &op) {
+  auto map = dyn_cast<gdn::gpu::MapRowsOp>(op);
+  if (!map || map.getInputs().empty())
+    return false;
+  auto type =
+      dyn_cast<gdn::gpu::FragmentType>(map.getInputs().front().getType());
+  return type && type.getRows().getLanes() == gdn::gpu::warpThreads &&
+         map.getBody()
+             .walk([](vector::ReductionOp) { return WalkResult::interrupt(); })
+             .wasInterrupted();
+}
+
 /// The lanes of the warp that runs `op` have met; so what they read is there.
 void GlobalWalk::meetLanes(Operation *op) {
   Operation *warps = getWarps(op);
@@ -187,9 +201,10 @@ LogicalResult GlobalWalk::visit(Operation &op) {
       one.isCopy = false;
     return success();
   }
-  // What these compare or send comes from all lanes.
+  // What these compare, send or add comes from all lanes.
   if (isa<gdn::gpu::WarpBarrierOp, gdn::gpu::LastReaderOp, gdn::gpu::IsLastOp>(
-          op)) {
+          op) ||
+      addsOverLanes(op)) {
     meetLanes(&op);
     return success();
   }

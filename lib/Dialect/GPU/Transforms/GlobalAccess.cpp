@@ -162,9 +162,13 @@ bool gdn::isBySameThreads(const GlobalAccess &access,
   if (mine.getLayout() == its.getLayout() && haveSameIndices(access, other) &&
       (!isReplicated(mine) || access.writes == other.writes)) // the same writes
     return true;
+  // Of lanes that have the same columns, one writes.
+  const bool areSameWrites = access.writes && other.writes &&
+                             mine.getShape().back() == its.getShape().back();
   // Rows may be others where one lane has all rows of its columns.
   gdn::gpu::RowsAttr rows = mine.getRows();
   return rows == its.getRows() && !mine.isPerRow() && !its.isPerRow() &&
-         rows.getWarps() == 1 && rows.getGroups() == 1 && fillsLanes(mine) &&
-         fillsLanes(its) && haveSameColumns(access, other);
+         rows.getWarps() == 1 && rows.getGroups() == 1 &&
+         haveSameColumns(access, other) &&
+         ((fillsLanes(mine) && fillsLanes(its)) || areSameWrites);
 }

@@ -120,3 +120,18 @@ func.func @from_slot_to_slot(%x: memref<?x?x64xf32>, %from: index, %to: index)
   }
   return
 }
+
+// Of columns that do not fill the lanes one lane of several writes, the same in both stores.
+// CHECK-LABEL: func.func @stores_of_few_columns(
+func.func @stores_of_few_columns(%x: memref<?x16xf32>, %i: index, %j: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
+  %c0 = arith.constant 0 : index
+  %v = arith.constant 0.0 : f32
+  gdn_gpu.warps 0 for 1 {
+    %a = gdn_gpu.fill %v : f32 -> !gdn_gpu.fragment<2x16xf32, #row>
+    gdn_gpu.store %a, %x[%i, %c0] dims [0, 1] : !gdn_gpu.fragment<2x16xf32, #row>, memref<?x16xf32>
+    // CHECK: gdn_gpu.store
+    gdn_gpu.store %a, %x[%j, %c0] dims [0, 1] : !gdn_gpu.fragment<2x16xf32, #row>, memref<?x16xf32>
+  }
+  return
+}
