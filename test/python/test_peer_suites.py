@@ -95,6 +95,14 @@ def test_each_nth_case_runs(tmp_path):
     assert found["not_expressible"][0]["cases"] == 2
 
 
+def test_shares_have_all_cases(tmp_path):
+    whole = counts_of(tmp_path)
+    shares = [counts_of(tmp_path, f"--peer-share={k}/3") for k in range(3)]
+    total = peer_suites.sum_of(shares)
+    for key in ("passed", "failed", "skipped", "not_expressible", "failures"):
+        assert total[key] == whole[key]
+
+
 def test_what_only_gpus_do_not_run(tmp_path):
     found = counts_of(tmp_path, "--peer-device=cuda")
     assert (found["passed"], found["failed"], found["skipped"]) == (6, 1, 1)

@@ -9,8 +9,8 @@ import swapped, and counts.
 
 Needs PyTorch, pytest and gdn, on a device without a network too once the folder is there. On a CPU
 the suites' name of the device is replaced. --every runs each nth case of a test, which is for slow
-machines and said in the record. --record puts the counts into docs/generated/peer-suites.json,
-those of a GPU beside those of a CPU.
+machines and said in the record. --jobs runs so many shares of a suite at the same time. --record
+puts the counts into docs/generated/peer-suites.json, those of a GPU beside those of a CPU.
 Ends with 0 if nothing failed.
 """
 
@@ -24,6 +24,8 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 
@@ -56,6 +58,7 @@ def main() -> int:
     running.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     running.add_argument("--only", default="", help="suites with this in their names")
     running.add_argument("--every", type=int, default=1)
+    running.add_argument("--jobs", type=int, default=1)
     running.add_argument("--record", action="store_true")
     running.add_argument("--commit", help="that the sources are of, where no git is")
     asked = parser.parse_args()
@@ -75,10 +78,10 @@ def main() -> int:
     facts = where(asked.device) | {"every": asked.every}
     if asked.commit:
         facts["commit"] = asked.commit
-    return run_all(asked.folder, asked.device, asked.only, facts, asked.record)
+    return run_all(asked.folder, asked.device, asked.only, facts, asked.jobs, asked.record)
 
 
-def run_all(folder: Path, device: str, only: str, facts: dict, is_recorded: bool) -> int:
+def run_all(folder: Path, device: str, only: str, facts: dict, jobs: int, is_recorded: bool) -> int:
     """`facts` are of the run: the device, the day, the commit, and which cases."""
     failed = 0
     for name, suite in SUITES.items():
@@ -89,7 +92,7 @@ def run_all(folder: Path, device: str, only: str, facts: dict, is_recorded: bool
             print(f"{name}: expected {folder / suite.source}, found nothing")
             failed += 1
             continue
-        found = facts | run(name, suite, folder.resolve(), device, facts["every"])
+        found = facts | run(name, suite, folder.resolve(), device, facts["every"], jobs)
         failures = found.pop("failures")
         for test, text in failures.items():
             print(f"FAILED {test}\n{text}")
@@ -102,34 +105,58 @@ def run_all(folder: Path, device: str, only: str, facts: dict, is_recorded: bool
     return 1 if failed else 0
 
 
-def run(name: str, suite: Suite, folder: Path, device: str, every: int) -> dict:
+def run(name: str, suite: Suite, folder: Path, device: str, every: int, jobs: int = 1) -> dict:
     """The counts of one suite, with its version, and what it ran on."""
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(jobs) as pool:
         tests = prepare(suite, folder / suite.source, Path(scratch), device)
-        output = Path(scratch) / "counts.json"
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "peers.plugin", "--no-header"]
-        command += ["-p", "no:cacheprovider", "--tb=short", "-W", "ignore", f"--rootdir={scratch}"]
-        command += [f"--peer-suite={name}", f"--peer-device={device}", f"--peer-every={every}"]
-        command += [f"--peer-output={output}", *map(str, tests)]
-        places = [ROOT / "tools/scripts", folder / suite.source, folder / "needed"]
-        if importlib.util.find_spec("gdn") is None:
-            places.append(ROOT / "python")
-        # Suites run in another folder.
-        known = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-        path = os.pathsep.join(map(str, [*places, *(Path(place).resolve() for place in known)]))
-        # FLA's suite skips shared heads of keys otherwise.
-        environment = os.environ | {"PYTHONPATH": path, "FLA_DISABLE_BACKEND_DISPATCH": "1"}
-        done = subprocess.run(
-            command, cwd=scratch, env=environment, stdout=subprocess.PIPE, text=True
-        )
-        if not output.exists():
-            print(done.stdout)
-            raise SystemExit(f"{name}: pytest came to no end")
-        found = json.loads(output.read_text())
-    if done.returncode not in (0, 1):
+        options = [f"--peer-suite={name}", f"--peer-device={device}", f"--peer-every={every}"]
+
+        def run_one(share: int) -> dict:
+            return run_share(name, suite, folder, Path(scratch), [*options, *tests], share, jobs)
+
+        shares = list(pool.map(run_one, range(jobs)))
+    return {"version": SOURCES[suite.source].version} | sum_of(shares)
+
+
+def run_share(
+    name: str, suite: Suite, folder: Path, scratch: Path, arguments: list, share: int, shares: int
+) -> dict:
+    """The counts of one of several shares of a suite's cases."""
+    output = scratch / f"counts-{share}.json"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "peers.plugin", "--no-header"]
+    command += ["-p", "no:cacheprovider", "--tb=short", "-W", "ignore", f"--rootdir={scratch}"]
+    command += [f"--peer-share={share}/{shares}", f"--peer-output={output}"]
+    command += map(str, arguments)
+    places = [ROOT / "tools/scripts", folder / suite.source, folder / "needed"]
+    if importlib.util.find_spec("gdn") is None:
+        places.append(ROOT / "python")
+    # Suites run in another folder.
+    known = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    path = os.pathsep.join(map(str, [*places, *(Path(place).resolve() for place in known)]))
+    # FLA's suite skips shared heads of keys otherwise.
+    environment = os.environ | {"PYTHONPATH": path, "FLA_DISABLE_BACKEND_DISPATCH": "1"}
+    done = subprocess.run(command, cwd=scratch, env=environment, stdout=subprocess.PIPE, text=True)
+    if not output.exists():
+        print(done.stdout)
+        raise SystemExit(f"{name}: pytest came to no end")
+    found = json.loads(output.read_text())
+    # 5: a share without a case
+    if done.returncode not in (0, 1) and not (done.returncode == 5 and shares > 1):
         found["failures"]["pytest"] = done.stdout[-2000:]
         found["failed"] += 1
-    return {"version": SOURCES[suite.source].version} | found
+    return found
+
+
+def sum_of(shares: list[dict]) -> dict:
+    total = {key: sum(one[key] for one in shares) for key in ("passed", "failed", "skipped")}
+    refused: Counter[tuple[str, str]] = Counter()
+    for row in (row for one in shares for row in one["not_expressible"]):
+        refused[row["test"], row["why"]] += row["cases"]
+    rows = [{"test": t, "cases": n, "why": why} for (t, why), n in sorted(refused.items())]
+    # Those that a suite asks for beside results come last.
+    rows.sort(key=lambda row: row["test"] == "gradients")
+    failures = {test: text for one in shares for test, text in one["failures"].items()}
+    return total | {"not_expressible": rows, "failures": failures}
 
 
 def prepare(suite: Suite, source: Path, scratch: Path, device: str) -> list[Path]:

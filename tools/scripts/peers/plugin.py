@@ -20,6 +20,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--peer-suite", choices=list(SUITES), help="the suite")
     group.addoption("--peer-device", choices=("cpu", "cuda"), help="where it runs")
     group.addoption("--peer-every", type=int, default=1, help="each nth case of a test alone")
+    group.addoption(
+        "--peer-share", default="0/1", help="of those the k-th, from 0, of n shares: k/n"
+    )
     group.addoption("--peer-output", type=Path, help="the file with the counts")
 
 
@@ -43,16 +46,19 @@ class Results:
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         every = self.config.getoption("--peer-every")
+        share, shares = map(int, self.config.getoption("--peer-share").split("/"))
+        taken = 0
         patterns = self.suite.left_out(self.config.getoption("--peer-device"))
         seen: Counter[str] = Counter()
         kept, left = [], []
         for item in items:
             why = _why(patterns, item.name)
-            if why:
+            if why and share == 0:
                 self.refused[item.name.partition("[")[0], why] += 1
             seen[item.originalname] += not why
             is_taken = not why and (seen[item.originalname] - 1) % every == 0
-            (kept if is_taken else left).append(item)
+            taken += is_taken
+            (kept if is_taken and taken % shares == share else left).append(item)
         self.config.hook.pytest_deselected(items=left)
         items[:] = kept
 
