@@ -11,7 +11,7 @@
 
 // Each block has a head: quotient and rest together are the whole coordinate.
 // CHECK-LABEL: func.func @own(
-func.func @own(%pool: memref<?x128xf32>, %ratio: index)
+func.func @own(%H: index, %pool: memref<?x128xf32>, %ratio: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {grid = ["H"], symbols = ["H"]}} {
   %c0 = arith.constant 0 : index
@@ -30,7 +30,7 @@ func.func @own(%pool: memref<?x128xf32>, %ratio: index)
 
 // One block of a key head reads and writes.
 // CHECK-LABEL: func.func @first_alone(
-func.func @first_alone(%pool: memref<?x128xf32>, %ratio: index)
+func.func @first_alone(%H: index, %pool: memref<?x128xf32>, %ratio: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {grid = ["H"], symbols = ["H"]}} {
   %c0 = arith.constant 0 : index
@@ -50,7 +50,7 @@ func.func @first_alone(%pool: memref<?x128xf32>, %ratio: index)
 
 // The answer comes by way of shared memory; a barrier stands behind the load.
 // CHECK-LABEL: func.func @answer_in_shared(
-func.func @answer_in_shared(%pool: memref<?x128xf32>, %ratio: index)
+func.func @answer_in_shared(%H: index, %pool: memref<?x128xf32>, %ratio: index)
     attributes {gdn_gpu.kernel = {threads = 64 : i64},
                 gdn_tile.stage = {grid = ["H"], symbols = ["H"]}} {
   %c0 = arith.constant 0 : index
@@ -83,7 +83,7 @@ func.func @answer_in_shared(%pool: memref<?x128xf32>, %ratio: index)
 
 // A ticket that was taken after the load, in one branch.
 // CHECK-LABEL: func.func @ticket(
-func.func @ticket(%pool: memref<?x128xf32>, %ratio: index, %c: i1)
+func.func @ticket(%H: index, %pool: memref<?x128xf32>, %ratio: index, %c: i1)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {grid = ["H"], symbols = ["H"]}} {
   %c0 = arith.constant 0 : index
@@ -112,7 +112,7 @@ func.func @ticket(%pool: memref<?x128xf32>, %ratio: index, %c: i1)
 
 // The first block of a key head writes another slot than the one that all of them read.
 // CHECK-LABEL: func.func @to_another_slot(
-func.func @to_another_slot(%pool: memref<?x?x128xf32>, %ratio: index, %from: index, %to: index)
+func.func @to_another_slot(%H: index, %pool: memref<?x?x128xf32>, %ratio: index, %from: index, %to: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {grid = ["H"], symbols = ["H"]}} {
   %c0 = arith.constant 0 : index

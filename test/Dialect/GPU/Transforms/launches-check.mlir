@@ -58,7 +58,7 @@ func.func @behind(%x: memref<?xi32>, %i: index, %v: i32)
 
 // So does a stage that runs at the same time as the last, with what is its own.
 // CHECK-LABEL: func.func @beside(
-func.func @beside(%x: memref<?xi32>, %n: index, %v: i32)
+func.func @beside(%N: index, %x: memref<?xi32>, %n: index, %v: i32)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {grid = ["N"], overlaps = "last", symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
