@@ -138,6 +138,7 @@ Cluster::Cluster(const Launch &launch, const Memory &memory)
 }
 
 void Cluster::run(uint32_t first) {
+  number = launch.order->first + first / launch.cluster;
   for (Block &block : blocks) {
     uint32_t number = first + block.rank;
     auto [x, y, z] = launch.grid;
@@ -149,14 +150,19 @@ void Cluster::run(uint32_t first) {
     size_t agents = numAgents();
     block.races.reset(block.shared.size(), agents, launch.findsUnwritten);
     block.visits.assign(agents, {});
-    block.leaving.reset(agents);
+    block.leaving.reset(numTimes());
+    block.hasReleased = false;
     for (Warp &warp : block.warps) {
       warp.self.agent =
           block.rank * block.warps.size() + static_cast<size_t>(warp.index);
       warp.self.time = 1;
       warp.self.meetTime = warp.self.exchangeTime = 0;
-      warp.knowledge.reset(agents);
-      warp.knowledge.all[warp.self.agent] = 1;
+      warp.knowledge.reset(numTimes());
+      warp.knowledge.launches = launch.order->known;
+      for (size_t own : {warp.self.agent, readsOf(warp.self.agent),
+                         writesOf(warp.self.agent)})
+        warp.knowledge.all[own] = 1;
+      warp.global = {};
       warp.as = &warp.self;
       warp.knowing = warp.wrote = warp.read = 0;
       warp.wroteTime = warp.readTime = warp.copyTime = 0;
@@ -204,6 +210,9 @@ void Cluster::run(uint32_t first) {
     }
   }
   reportVisits();
+  for (Block &block : blocks)
+    if (!block.hasReleased)
+      launch.order->release(block.leaving.launches);
 }
 
 void Cluster::makeBulkCopy() {
@@ -271,8 +280,13 @@ void Cluster::reportDeadlock() const {
   throw Fault(text);
 }
 
-void ptx::runKernel(const Launch &launch, const Memory &memory) {
-  uint32_t numBlocks = launch.grid[0] * launch.grid[1] * launch.grid[2];
+void ptx::runKernel(const Launch &given, const Memory &memory) {
+  uint32_t numBlocks = given.grid[0] * given.grid[1] * given.grid[2];
+  Launch launch = given;
+  std::shared_ptr<LaunchOrder> order = memory.races().begin(
+      launch.kernel, numBlocks / launch.cluster, launch.isDependent,
+      launch.stream);
+  launch.order = order.get();
   std::atomic<uint32_t> next{0};
   std::mutex lock;
   std::string message;

@@ -17,7 +17,7 @@ static const Instruction *instructionAt(const Kernel &kernel, int line) {
   return nullptr;
 }
 
-static std::string atLine(const Kernel &kernel, int line) {
+std::string ptx::atLine(const Kernel &kernel, int line) {
   const Instruction *instruction = instructionAt(kernel, line);
   return instruction ? describe(kernel, *instruction)
                      : "PTX line " + std::to_string(line);
@@ -188,7 +188,8 @@ void Cluster::reportVisits() {
 std::string Findings::json(const Kernel &kernel) const {
   static constexpr const char *kKinds[] = {
       "",          "reads_write", "writes_write", "writes_read",
-      "unwritten", "barrier",     "sums",         "ends_early"};
+      "unwritten", "barrier",     "sums",         "ends_early",
+      "read_only", "launches",    "registers"};
   std::ostringstream out;
   for (const auto &[key, text] : all) {
     auto [line, other, kind] = key;
@@ -196,7 +197,10 @@ std::string Findings::json(const Kernel &kernel) const {
     out << "{\"kernel\": \"" << kernel.name << "\", \"line\": " << line
         << ", \"other\": " << other << ", \"kind\": \"" << kKinds[kind] << "\""
         << originField("origin", kernel, line)
-        << originField("other_origin", kernel, other) << ", \"text\": \""
+        // The other line may be one of another kernel.
+        << (kind == kOtherLaunch
+                ? ""
+                : originField("other_origin", kernel, other)) << ", \"text\": \""
         << text << "\"}\n";
   }
   return out.str();

@@ -8,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <vector>
 
 namespace ptx {
@@ -22,22 +24,61 @@ inline void join(Clock &clock, const Clock &other) {
     clock[i] = clock[i] < other[i] ? other[i] : clock[i];
 }
 
+/// What is known of the agents of a cluster by way of atomics.
+struct OtherClocks {
+  Clock all, async;
+  /// Reads that are over, whatever else is: what an atomic tells that releases
+  /// nothing. Of `used`, only those on whose values the atomic depends.
+  Clock reads, used;
+
+  void add(const OtherClocks &other) {
+    join(all, other.all);
+    join(async, other.async);
+    join(reads, other.reads);
+    join(used, other.used);
+  }
+};
+
+/// By cluster; numbers of clusters are never used again.
+using Others = std::map<uint32_t, OtherClocks>;
+
 /// What is over, and of that what accesses of the asynchronous proxy find: what
 /// threads did themselves counts there only behind a fence.
 struct Knowledge {
   Clock all, async;
+  /// Of other clusters of the launch; null: nothing.
+  std::shared_ptr<const Others> others;
+  /// Clusters with lower numbers are over, as their launches are; and whether
+  /// the launch ahead is.
+  uint32_t launches = 0;
+  bool isAheadOver = false;
 
   void reset(size_t agents) {
     all.assign(agents, 0);
     async.assign(agents, 0);
+    others = nullptr;
+    launches = 0;
+    isAheadOver = false;
   }
-  void clear() {
-    all.clear();
-    async.clear();
-  }
+  void clear() { *this = {}; }
   void add(const Knowledge &other) {
     join(all, other.all);
     join(async, other.async);
+    addOthers(other.others);
+    launches = launches < other.launches ? other.launches : launches;
+    isAheadOver |= other.isAheadOver;
+  }
+  void addOthers(const std::shared_ptr<const Others> &more) {
+    if (!more || more == others)
+      return;
+    if (!others) {
+      others = more;
+      return;
+    }
+    auto joined = std::make_shared<Others>(*others);
+    for (const auto &[cluster, clocks] : *more)
+      (*joined)[cluster].add(clocks);
+    others = std::move(joined);
   }
   /// The end of what `agent` did in the asynchronous proxy: both find it.
   void addEnd(size_t agent, uint32_t time) {
@@ -48,8 +89,20 @@ struct Knowledge {
     }
   }
   /// fence.proxy.async: a fence anywhere on the way from an access to a later
-  /// one is enough.
-  void fence() { join(async, all); }
+  /// one is enough. Agents from `begin` to `end`, and those of other clusters,
+  /// which access global memory alone.
+  void fence(size_t begin, size_t end, bool fencesOthers) {
+    if (async.size() < all.size())
+      async.resize(all.size());
+    for (size_t i = begin; i < end && i < all.size(); ++i)
+      async[i] = async[i] < all[i] ? all[i] : async[i];
+    if (!fencesOthers || !others)
+      return;
+    auto fenced = std::make_shared<Others>(*others);
+    for (auto &[cluster, clocks] : *fenced)
+      join(clocks.async, clocks.all);
+    others = std::move(fenced);
+  }
 };
 
 } // namespace ptx

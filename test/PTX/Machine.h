@@ -8,6 +8,7 @@
 #ifndef GDN_TEST_PTX_MACHINE_H
 #define GDN_TEST_PTX_MACHINE_H
 
+#include "GlobalRaces.h"
 #include "Memory.h"
 #include "Program.h"
 #include "Races.h"
@@ -23,7 +24,8 @@ struct Block;
 struct Cluster;
 
 /// What an access does with the bytes: those of barriers are not watched.
-enum class Use { read, write, barrier };
+/// Strong ones, in global memory, are in no race with each other.
+enum class Use { read, write, barrier, strongRead, strongWrite, readOnly };
 
 /// A copy by cp.async of one lane, and the lane's group that it belongs to.
 struct LaneCopy {
@@ -33,6 +35,35 @@ struct LaneCopy {
   uint32_t time = 0;
   uint64_t to = 0, from = 0;
   unsigned bytes = 0, bytesFrom = 0;
+};
+
+/// What a warp's own times were when something was told: for shared memory, and
+/// for reads and writes of global memory.
+struct OwnTimes {
+  uint32_t shared = 0, reads = 0, writes = 0;
+};
+
+/// As a warp has it for shared memory: which lanes have used global memory.
+struct GlobalUse {
+  Mask wrote = 0, read = 0;
+  uint32_t wroteTime = 0, readTime = 0, meetTime = 0, exchangeTime = 0;
+  /// What lanes knew at a fence: an atomic behind it tells that.
+  struct Fence {
+    Mask lanes = 0;
+    Scope scope = Scope::gpu;
+    Knowledge known;
+    std::array<OwnTimes, kLanes> times;
+  };
+  std::vector<Fence> fences;
+  /// What lanes have seen through atomics: a fence behind those learns it.
+  struct Seen {
+    Mask lanes = 0;
+    Told told;
+  };
+  std::vector<Seen> seen;
+  /// What of that lanes know to be read: others write what depends on it once
+  /// they have exchanged values.
+  Knowledge readsSeen;
 };
 
 struct Warp {
@@ -64,6 +95,7 @@ struct Warp {
   /// values, and when the last one did.
   Mask wrote = 0, read = 0;
   uint32_t wroteTime = 0, readTime = 0;
+  GlobalUse global;
   /// Copies by cp.async: how many instructions asked for some.
   uint32_t copyTime = 0;
   /// Products of warpgroups: how many were issued, and the last one of each
@@ -89,7 +121,18 @@ struct Warp {
   void release(Knowledge &to, Mask lanes);
   void acquire(const Knowledge &from, Mask lanes);
   /// fence.proxy.async by `lanes`.
-  void fence(Mask lanes);
+  void fence(Mask lanes, bool ofShared, bool ofGlobal);
+  /// griddepcontrol.wait by `lanes`: clusters below `launches` are over.
+  void endLaunchAhead(uint32_t launches, Mask lanes);
+  /// Follows an access to global memory of a lane, or of who works for it.
+  void watchGlobal(uint64_t address, unsigned bytes, unsigned lane, Use use);
+  /// An atomic of a lane tells what it knows into a word's `to`, or learns what
+  /// that has. The word is locked.
+  void tellByAtomic(Told &to, unsigned lane, Scope scope, bool releases);
+  void learnByAtomic(const Told &from, unsigned lane, Scope scope,
+                     bool acquires);
+  /// fence.acq_rel, fence.sc, membar.
+  void fenceMemory(Mask lanes, Scope scope);
   /// All lanes are in order now, or what they have read is.
   void meet();
   void exchange();
@@ -120,9 +163,13 @@ struct Warp {
 
 private:
   bool choose(Mask &lanes, int &place, int &next) const;
-  uint32_t releasable(Mask lanes) const;
+  OwnTimes releasable(Mask lanes) const;
+  OwnTimes timesIn(const Clock &clock) const;
+  void setTimes(Clock &clock, const OwnTimes &times) const;
   void tick();
   void setMeetTime(uint32_t time, uint32_t exchangeTime);
+  void setGlobalMeetTime(uint32_t time, uint32_t exchangeTime);
+  void learnTold(const Told &told, Mask lanes);
   template <typename F> void learn(Mask lanes, F f);
 };
 
@@ -163,6 +210,8 @@ struct Block {
   /// last, and what warps knew when they ended.
   std::vector<std::pair<uint32_t, int>> visits;
   Knowledge leaving;
+  /// Whether it has let the next launch begin.
+  bool hasReleased = false;
 
   /// A warp's threads come to barrier `id`; `threads` are expected, 0: all.
   /// True if that opened it.
@@ -199,6 +248,11 @@ struct Launch {
   /// Of whose turn it is, for how long, and when bulk copies are made; 0: warps
   /// in their order, and copies as late as the program allows.
   uint64_t seed = 0;
+  /// Whether it may begin before the launch ahead in its stream has ended.
+  bool isDependent = false;
+  const void *stream = nullptr;
+  /// Its place among launches, which runKernel() sets.
+  LaunchOrder *order = nullptr;
 };
 
 /// Blocks that run at the same time.
@@ -239,12 +293,25 @@ struct Cluster {
   }
   size_t numCopied = 0;
   std::array<uint32_t, kCopyAgents> copyTimes{};
+  // Behind those, what warps read and write in global memory, whose lanes meet
+  // at other times, and what bulk copies write there, which is over later than
+  // what they read.
+  size_t readsOf(size_t warp) const { return numAgents() + warp; }
+  size_t writesOf(size_t warp) const { return readsOf(warp) + numWarps(); }
+  size_t storesOf(size_t warp) const { return readsOf(warp) + 2 * numWarps(); }
+  size_t numTimes() const { return readsOf(3 * numWarps()); }
+  /// Its number among the clusters of all launches, and pages it has used.
+  uint32_t number = 0;
+  GlobalPages pages;
 
   /// What is wrong, by the two PTX lines and the kind: each pair once.
   std::map<std::tuple<int, int, int>, std::string> findings;
   /// Keeps what is wrong with an access of `warp` to shared memory of `owner`.
   void report(const Warp &warp, const Block &owner, const Access &access,
               const Conflict &conflict, unsigned bytes);
+  /// The same with an access to global memory.
+  void reportGlobal(const Warp &warp, const GlobalAccess &access,
+                    const GlobalConflict &conflict, unsigned bytes);
   /// The same with sums of products that may not be there.
   void reportSums(const Warp &warp);
   /// The same with blocks that end before others have used their memory.
@@ -264,6 +331,10 @@ private:
   [[noreturn]] void reportDeadlock() const;
 };
 
+/// Kinds of findings behind those of Conflict::Kind and of barriers, sums and
+/// visits, with the names that JSON has for them.
+enum FindingKind { kReadOnly = 8, kOtherLaunch, kRegisters };
+
 /// What was found in a launch, by PTX lines and kind.
 struct Findings : Fault {
   using All = std::map<std::tuple<int, int, int>, std::string>;
@@ -277,6 +348,8 @@ struct Findings : Fault {
 /// A line for each.
 std::string describeFindings(const Findings::All &findings);
 
+/// "PTX line 2: ld.shared.b32"
+std::string atLine(const Kernel &kernel, int line);
 /// "<kernel>: block 0, warp 1, PTX line 2: ld.shared.b32"
 std::string describe(const Warp &warp, const Kernel &kernel, int place);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "Memory.h"
+#include "GlobalRaces.h"
 
 #include <cstring>
 #include <sys/mman.h>
@@ -14,6 +14,8 @@ static constexpr size_t kPage = 4096;
 static size_t mappedBytes(size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage + kPage;
 }
+
+Memory::Memory() : races_(std::make_unique<GlobalRaces>()) {}
 
 Memory::~Memory() {
   for (auto &[address, bytes] : ranges_)

@@ -210,6 +210,7 @@ void Reader::readKernel() {
     defineShared(name, kernel_->staticSharedBytes);
   readBody();
   closeScope();
+  analyze(*kernel_);
 }
 
 void Reader::readParameters() {

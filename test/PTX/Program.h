@@ -142,6 +142,10 @@ struct Kernel {
   uint32_t requiredThreads = 0;
   /// The module's.
   std::shared_ptr<const Files> files;
+  /// Lines of loads whose values atomics depend on, in order.
+  std::vector<int> usedByAtomics;
+  /// Whether it has products of warpgroups.
+  bool hasProducts = false;
 };
 
 struct Program {
@@ -165,6 +169,9 @@ constexpr uint64_t kParameterWindow = uint64_t(0x7f03) << 48;
 std::string nameOrigin(const Kernel &kernel, const Instruction &instruction);
 /// "PTX line 12: st.shared.b32, from ", and that.
 std::string describe(const Kernel &kernel, const Instruction &instruction);
+
+/// Finds out what else a kernel has of its instructions, once all are there.
+void analyze(Kernel &kernel);
 
 /// Reads a module; throws a Fault that names the line.
 std::unique_ptr<Program> readProgram(const std::string &text);
