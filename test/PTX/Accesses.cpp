@@ -31,7 +31,7 @@ static uint64_t addressOf(Warp &warp, const Operand &operand, Space space,
 /// Calls f(), and if the access is strong, to global memory, told(its word).
 template <typename F, typename G>
 static void accessWord(Warp &warp, const Instruction &i, const char *data,
-                   uint64_t address, F f, G told) {
+                       uint64_t address, F f, G told) {
   if (!(i.detail & kStrong) || reinterpret_cast<uint64_t>(data) != address)
     return f();
   warp.block->cluster->memory.races().withTold(address, [&](Told &word) {

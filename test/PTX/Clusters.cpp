@@ -176,6 +176,8 @@ void Cluster::run(uint32_t first) {
       warp.groupTime = warp.groupDone = 0;
       warp.groupEnds.clear();
       warp.sums.clear();
+      warp.registers.clear();
+      warp.numFences = 0;
       warp.storeTime = 0;
       warp.stores.fill(0);
       warp.storeGroups.fill({});
@@ -283,9 +285,9 @@ void Cluster::reportDeadlock() const {
 void ptx::runKernel(const Launch &given, const Memory &memory) {
   uint32_t numBlocks = given.grid[0] * given.grid[1] * given.grid[2];
   Launch launch = given;
-  std::shared_ptr<LaunchOrder> order = memory.races().begin(
-      launch.kernel, numBlocks / launch.cluster, launch.isDependent,
-      launch.stream);
+  std::shared_ptr<LaunchOrder> order =
+      memory.races().begin(launch.kernel, numBlocks / launch.cluster,
+                           launch.isDependent, launch.stream);
   launch.order = order.get();
   std::atomic<uint32_t> next{0};
   std::mutex lock;

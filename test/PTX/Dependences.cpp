@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What atomics depend on: loads whose values reach an operand of an atomic,
-// through registers and in whatever order instructions run. Such a load is over
-// before the atomic is made.
+// Results of instructions, and what atomics depend on: loads whose values reach
+// an operand of an atomic, through registers and in whatever order instructions
+// run. Such a load is over before the atomic is made.
 
 #include "Program.h"
 
@@ -35,35 +35,32 @@ void ptx::analyze(Kernel &kernel) {
       left.push_back(&instruction);
     isReached[index] = true;
   };
-  for (const Instruction &instruction : kernel.code) {
+  for (Instruction &instruction : kernel.code) {
     kernel.hasProducts |= instruction.isProduct;
+    instruction.numResults = hasNoResult(instruction)
+                                 ? 0
+                                 : static_cast<unsigned>(instruction.groups[0]);
     if (begins(instruction.opcode, "atom.") ||
         begins(instruction.opcode, "red."))
       reach(instruction);
-    if (hasNoResult(instruction))
-      continue;
-    for (size_t i = 0; i < static_cast<size_t>(instruction.groups[0]); ++i)
+    for (size_t i = 0; i < instruction.numResults; ++i)
       if (instruction.operands[i].value >= 0)
         setters[static_cast<size_t>(instruction.operands[i].value)].push_back(
             &instruction);
   }
-  if (left.empty())
-    return;
   while (!left.empty()) {
     const Instruction &instruction = *left.back();
     left.pop_back();
     if (begins(instruction.opcode, "ld."))
       kernel.usedByAtomics.push_back(instruction.line);
-    const size_t first =
-        hasNoResult(instruction) ? 0
-                                 : static_cast<size_t>(instruction.groups[0]);
     auto follow = [&](int value) {
       if (value >= 0)
         for (const Instruction *setter : setters[static_cast<size_t>(value)])
           reach(*setter);
     };
     follow(instruction.guard);
-    for (size_t i = first; i < instruction.operands.size(); ++i)
+    for (size_t i = instruction.numResults; i < instruction.operands.size();
+         ++i)
       follow(instruction.operands[i].value);
   }
   std::vector<int> &lines = kernel.usedByAtomics;

@@ -198,10 +198,9 @@ std::string Findings::json(const Kernel &kernel) const {
         << ", \"other\": " << other << ", \"kind\": \"" << kKinds[kind] << "\""
         << originField("origin", kernel, line)
         // The other line may be one of another kernel.
-        << (kind == kOtherLaunch
-                ? ""
-                : originField("other_origin", kernel, other)) << ", \"text\": \""
-        << text << "\"}\n";
+        << (kind == kOtherLaunch ? ""
+                                 : originField("other_origin", kernel, other))
+        << ", \"text\": \"" << text << "\"}\n";
   }
   return out.str();
 }

@@ -113,9 +113,9 @@ static std::string edgeOf(const Cluster &cluster, const GlobalAccess &access,
 void Cluster::reportGlobal(const Warp &warp, const GlobalAccess &access,
                            const GlobalConflict &conflict, unsigned bytes) {
   const GlobalEntry &mine = access.entry, &other = conflict.other;
-  const bool isOfLaunch = other.cluster >= launch.order->first &&
-                          other.cluster <
-                              launch.order->first + launch.order->count;
+  const bool isOfLaunch =
+      other.cluster >= launch.order->first &&
+      other.cluster < launch.order->first + launch.order->count;
   const int kind = conflict.isReadOnly ? kReadOnly
                    : isOfLaunch        ? static_cast<int>(conflict.kind)
                                        : kOtherLaunch;
@@ -128,8 +128,7 @@ void Cluster::reportGlobal(const Warp &warp, const GlobalAccess &access,
       << Agent(*this, mine).text() << ", " << atLine(kernel, mine.line)
       << ": a race with ";
   if (isOfLaunch) {
-    out << atLine(kernel, other.line) << " ("
-        << Agent(*this, other).text();
+    out << atLine(kernel, other.line) << " (" << Agent(*this, other).text();
     if (other.cluster != mine.cluster)
       out << " of block "
           << (other.cluster - launch.order->first) * launch.cluster;

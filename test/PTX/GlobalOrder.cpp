@@ -39,8 +39,8 @@ void Warp::watchGlobal(uint64_t address, unsigned bytes, unsigned lane,
     // Bulk copies to memory have written later than they have read.
     const bool isStore =
         writes && cluster.sideOf(as->agent) == Cluster::Side::stores;
-    entry.agent =
-        static_cast<uint16_t>(isStore ? cluster.storesOf(self.agent) : as->agent);
+    entry.agent = static_cast<uint16_t>(isStore ? cluster.storesOf(self.agent)
+                                                : as->agent);
     entry.lane = kWholeWarp;
     access.isAsync = as->writes != as->reads;
   }
@@ -62,10 +62,9 @@ static Knowledge &partOf(Told &told, const Warp &warp, Scope scope) {
   const Cluster &cluster = *warp.block->cluster;
   const uint32_t first = cluster.launch.order->known;
   std::vector<Told::Part> &parts = told.parts;
-  parts.erase(std::remove_if(parts.begin(), parts.end(),
-                             [&](const Told::Part &part) {
-                               return part.cluster < first;
-                             }),
+  parts.erase(std::remove_if(
+                  parts.begin(), parts.end(),
+                  [&](const Told::Part &part) { return part.cluster < first; }),
               parts.end());
   for (Told::Part &part : parts)
     if (part.cluster == cluster.number && part.block == warp.block->rank &&

@@ -126,8 +126,8 @@ void GlobalRaces::addRead(GlobalPage &page, GlobalPage::Cell &cell,
                           const GlobalAccess &access) {
   auto replace = [&](GlobalEntry &entry) {
     if (isSame(entry, access.entry)) {
-      const bool isOneMore = entry.time > access.exchangeTime &&
-                             entry.lane != access.entry.lane;
+      const bool isOneMore =
+          entry.time > access.exchangeTime && entry.lane != access.entry.lane;
       entry = access.entry;
       if (isOneMore)
         entry.lane = kWholeWarp;
@@ -204,15 +204,15 @@ GlobalConflict GlobalRaces::read(uint64_t address, unsigned bytes,
                                  GlobalPages &pages) {
   GlobalConflict found;
   Held held(page(address, pages));
-  forCells(held.page, address, bytes,
-           [&](GlobalPage::Cell &cell, uint64_t place) {
-             if (found.kind == Conflict::none) {
-               found = compare(cell.write, /*wasRead=*/false, /*writes=*/false,
-                               access);
-               found.address = place;
-             }
-             addRead(held.page, cell, access);
-           });
+  forCells(
+      held.page, address, bytes, [&](GlobalPage::Cell &cell, uint64_t place) {
+        if (found.kind == Conflict::none) {
+          found =
+              compare(cell.write, /*wasRead=*/false, /*writes=*/false, access);
+          found.address = place;
+        }
+        addRead(held.page, cell, access);
+      });
   return found;
 }
 
@@ -224,8 +224,7 @@ GlobalConflict GlobalRaces::write(uint64_t address, unsigned bytes,
   {
     Held held(page(address, pages));
     forCells(
-        held.page, address, bytes,
-        [&](GlobalPage::Cell &cell, uint64_t place) {
+        held.page, address, bytes, [&](GlobalPage::Cell &cell, uint64_t place) {
           auto check = [&](const GlobalEntry &other, bool wasRead) {
             if (found.kind != Conflict::none)
               return;
@@ -280,8 +279,8 @@ std::shared_ptr<LaunchOrder> GlobalRaces::begin(const Kernel *kernel,
     order->known = std::min<uint32_t>(last.released, last.first);
     order->ahead = last.first;
     // The launch ahead may end before those that it has not waited for.
-    const bool isWholeEnd = last.known == last.first ||
-                            (last.waits && last.waited == last.first);
+    const bool isWholeEnd =
+        last.known == last.first || (last.waits && last.waited == last.first);
     order->waited = isWholeEnd ? order->first : order->known;
   }
   last_ = order;

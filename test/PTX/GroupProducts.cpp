@@ -81,6 +81,8 @@ static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
   bool isAColumnMajor = !hasRegisters && immediate(next + 4) == 1;
   bool isBColumnMajor = immediate(next + (hasRegisters ? 4 : 5)) == 1;
 
+  checkRegisters(warp, i, columns, hasRegisters);
+
   float a[16][16], b[16][256]; // b by inner index and column
   // A descriptor has no rank: it means the block's own memory.
   const uint64_t own = uint64_t(warp.block->rank) << kSharedRankBit;
@@ -146,17 +148,11 @@ static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
   return Step::next;
 }
 
-void ptx::checkSums(Warp &warp, const Instruction &instruction) {
-  if (instruction.isProduct)
-    return;
-  for (const Operand &operand : instruction.operands)
-    if (operand.value >= 0 &&
-        warp.sums[static_cast<size_t>(operand.value)] > warp.groupDone)
-      return warp.block->cluster->reportSums(warp);
-}
-
-static Step fence(Warp &, const Instruction &, Mask mask) {
-  return mask == kAllLanes ? Step::next : Step::waits;
+static Step fence(Warp &warp, const Instruction &, Mask mask) {
+  if (mask != kAllLanes)
+    return Step::waits;
+  ++warp.numFences;
+  return Step::next;
 }
 
 /// Products up to the last group but n are done, and their tiles are free.

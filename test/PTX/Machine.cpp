@@ -195,6 +195,8 @@ Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed,
         } catch (const Fault &fault) {
           throw Fault(describe(*this, kernel, place) + ": " + fault.what());
         }
+        if (kernel.hasProducts && instruction.numResults > 0)
+          noteResults(*this, instruction);
       }
       switch (step) {
       case Step::next:

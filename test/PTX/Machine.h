@@ -37,6 +37,18 @@ struct LaneCopy {
   unsigned bytes = 0, bytesFrom = 0;
 };
 
+/// How a register was used, in kernels with products of warpgroups.
+struct RegisterUse {
+  /// When another instruction has written it last: behind which wgmma.fence,
+  /// counted from 1, and in which line.
+  uint32_t written = 0;
+  int line = 0;
+  /// The last product that has it as part of A.
+  uint32_t source = 0;
+  /// The columns of the last product that adds to it, and when that was.
+  uint32_t columns = 0, added = 0;
+};
+
 /// What a warp's own times were when something was told: for shared memory, and
 /// for reads and writes of global memory.
 struct OwnTimes {
@@ -105,6 +117,10 @@ struct Warp {
   /// By value, the last product that adds to it, and the last one that is over.
   std::vector<uint32_t> sums;
   uint32_t groupDone = 0;
+  /// By value, how products and others use it; and how many wgmma.fence were
+  /// executed.
+  std::vector<RegisterUse> registers;
+  uint32_t numFences = 0;
   /// Bulk copies to memory: how many were begun, and by lane the last one of
   /// the lane and of each group that it committed.
   uint32_t storeTime = 0;
@@ -173,8 +189,15 @@ private:
   template <typename F> void learn(Mask lanes, F f);
 };
 
-/// Reports `instruction` if it uses sums of products that may not be there.
+/// Reports `instruction` if it uses sums of products that may not be there, or
+/// writes what such products read.
 void checkSums(Warp &warp, const Instruction &instruction);
+/// Reports a product whose registers were written behind the last wgmma.fence:
+/// `sums` and, if `hasRegisters`, A.
+void checkRegisters(Warp &warp, const Instruction &product, unsigned columns,
+                    bool hasRegisters);
+/// Keeps what `instruction`, which is no product, has written.
+void noteResults(Warp &warp, const Instruction &instruction);
 
 /// A barrier of a block, as bar.sync knows it.
 struct Barrier {
@@ -314,6 +337,8 @@ struct Cluster {
                     const GlobalConflict &conflict, unsigned bytes);
   /// The same with sums of products that may not be there.
   void reportSums(const Warp &warp);
+  /// The same with registers of products, which line `other` has written.
+  void reportRegisters(const Warp &warp, int other, const std::string &what);
   /// The same with blocks that end before others have used their memory.
   void reportVisits();
   /// The same with a barrier, at byte `offset`.

@@ -70,6 +70,8 @@ struct Instruction {
   std::vector<Operand> operands;
   /// How many operands each one of the text has become.
   std::vector<int> groups;
+  /// How many of them, the first, are results; set by analyze().
+  unsigned numResults = 0;
   /// Of branches: the next instruction; of brx.idx: one per index.
   int target = -1;
   std::vector<int> targets;
