@@ -66,7 +66,7 @@ static Step load(Warp &warp, const Instruction &i, Mask mask) {
           }
         },
         [&](Told &word, Scope scope) {
-          warp.learnByAtomic(word, l, scope, i.detail & kAcquires);
+          learnByAtomic(warp, word, l, scope, i.detail & kAcquires);
         });
   });
   return Step::next;
@@ -90,7 +90,7 @@ static Step store(Warp &warp, const Instruction &i, Mask mask) {
         [&](Told &word, Scope scope) {
           // What atomics before it have told ends here.
           word = {};
-          warp.tellByAtomic(word, l, scope, i.detail & kReleases);
+          tellByAtomic(warp, word, l, scope, i.detail & kReleases);
         });
   });
   return Step::next;

@@ -64,14 +64,14 @@ static Step atomic(Warp &warp, const Instruction &i, Mask mask) {
                                           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
     };
     if (reinterpret_cast<uint64_t>(data) == address) {
-      warp.watchGlobal(address, sizeof(T), l, Use::strongWrite);
+      watchGlobal(warp, address, sizeof(T), l, Use::strongWrite);
       const Scope scope = static_cast<Scope>(i.detail / kScope);
       warp.block->cluster->memory.races().withTold(address, [&](Told &told) {
         change();
         // Of one that gives no value nothing is learned.
         if (gives)
-          warp.learnByAtomic(told, l, scope, i.detail & kAcquires);
-        warp.tellByAtomic(told, l, scope, i.detail & kReleases);
+          learnByAtomic(warp, told, l, scope, i.detail & kAcquires);
+        tellByAtomic(warp, told, l, scope, i.detail & kReleases);
       });
     } else {
       change();

@@ -48,8 +48,8 @@ static Step fenceProxy(Warp &warp, const Instruction &, Mask mask) {
 }
 
 /// fence.acq_rel, fence.sc, membar; the scope is the detail.
-static Step fenceMemory(Warp &warp, const Instruction &i, Mask mask) {
-  warp.fenceMemory(mask, static_cast<Scope>(i.detail));
+static Step fenceByScope(Warp &warp, const Instruction &i, Mask mask) {
+  fenceMemory(warp, mask, static_cast<Scope>(i.detail));
   return Step::next;
 }
 
@@ -113,7 +113,7 @@ Execute ptx::findControl(const Parts &parts, Instruction &instruction) {
   if (op == "membar" ||
       (op == "fence" && (has(parts, "acq_rel") || has(parts, "sc")))) {
     instruction.detail = static_cast<int64_t>(scopeOf(parts));
-    return fenceMemory;
+    return fenceByScope;
   }
   if (op == "fence" || op == "setmaxnreg" || op == "pmevent")
     return nothing;

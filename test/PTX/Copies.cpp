@@ -36,7 +36,7 @@ static Step copyAsync(Warp &warp, const Instruction &i, Mask mask) {
         return;
       warp.resolve(Space::global, copy.from, copy.bytes, copy.lane,
                    Use::barrier);
-      warp.watchGlobal(copy.from, copy.bytesFrom, l, Use::read);
+      watchGlobal(warp, copy.from, copy.bytesFrom, l, Use::read);
     });
     warp.copies.push_back(copy);
   });

@@ -40,6 +40,10 @@ void ptx::analyze(Kernel &kernel) {
     instruction.numResults = hasNoResult(instruction)
                                  ? 0
                                  : static_cast<unsigned>(instruction.groups[0]);
+    instruction.isMove = begins(instruction.opcode, "mov.") &&
+                         instruction.operands.size() == 2 &&
+                         instruction.operands[0].value >= 0 &&
+                         instruction.operands[1].value >= 0;
     if (begins(instruction.opcode, "atom.") ||
         begins(instruction.opcode, "red."))
       reach(instruction);

@@ -110,8 +110,10 @@ static std::string edgeOf(const Cluster &cluster, const GlobalAccess &access,
          "is seen here by an atomic and a fence (or an acquire)";
 }
 
-void Cluster::reportGlobal(const Warp &warp, const GlobalAccess &access,
-                           const GlobalConflict &conflict, unsigned bytes) {
+void ptx::reportGlobal(const Warp &warp, const GlobalAccess &access,
+                       const GlobalConflict &conflict, unsigned bytes) {
+  Cluster &cluster = *warp.block->cluster;
+  const Launch &launch = cluster.launch;
   const GlobalEntry &mine = access.entry, &other = conflict.other;
   const bool isOfLaunch =
       other.cluster >= launch.order->first &&
@@ -119,34 +121,34 @@ void Cluster::reportGlobal(const Warp &warp, const GlobalAccess &access,
   const int kind = conflict.isReadOnly ? kReadOnly
                    : isOfLaunch        ? static_cast<int>(conflict.kind)
                                        : kOtherLaunch;
-  std::string &text = findings[{mine.line, other.line, kind}];
+  std::string &text = cluster.findings[{mine.line, other.line, kind}];
   if (!text.empty())
     return;
   const Kernel &kernel = *launch.kernel;
   std::ostringstream out;
   out << kernel.name << ": block " << warp.block->id[0] << ", "
-      << Agent(*this, mine).text() << ", " << atLine(kernel, mine.line)
+      << Agent(cluster, mine).text() << ", " << atLine(kernel, mine.line)
       << ": a race with ";
   if (isOfLaunch) {
-    out << atLine(kernel, other.line) << " (" << Agent(*this, other).text();
+    out << atLine(kernel, other.line) << " (" << Agent(cluster, other).text();
     if (other.cluster != mine.cluster)
       out << " of block "
           << (other.cluster - launch.order->first) * launch.cluster;
     out << ")";
   } else {
-    auto owner = memory.races().launchOf(other.cluster);
+    auto owner = cluster.memory.races().launchOf(other.cluster);
     out << (owner ? owner->kernel->name + ", " +
                         atLine(*owner->kernel, other.line)
                   : "PTX line " + std::to_string(other.line))
         << " (an earlier launch)";
   }
-  const Range range = memory.find(conflict.address);
+  const Range range = cluster.memory.find(conflict.address);
   out << " over global memory at byte " << conflict.address - range.begin
       << " of an allocation of " << range.end - range.begin << ", of " << bytes
       << " bytes: "
       << (conflict.kind == Conflict::readsWrite    ? "reads what that writes"
           : conflict.kind == Conflict::writesWrite ? "writes what that writes"
                                                    : "writes what that reads")
-      << "; " << edgeOf(*this, access, conflict);
+      << "; " << edgeOf(cluster, access, conflict);
   text = out.str();
 }

@@ -10,37 +10,40 @@ using namespace ptx;
 /// Atomics, before a fence, of which a warp keeps what they have seen.
 static constexpr size_t kMostSeen = 64;
 
-void Warp::watchGlobal(uint64_t address, unsigned bytes, unsigned lane,
-                       Use use) {
-  Cluster &cluster = *block->cluster;
+void ptx::watchGlobal(Warp &warp, uint64_t address, unsigned bytes,
+                      unsigned lane, Use use) {
+  Cluster &cluster = *warp.block->cluster;
+  const Access *as = warp.as;
+  const size_t self = warp.self.agent;
+  GlobalUse &global = warp.global;
   const bool writes = use == Use::write || use == Use::strongWrite;
   GlobalAccess access;
-  access.known = &knowledgeOf(lane);
+  access.known = &warp.knowledgeOf(lane);
   access.order = cluster.launch.order;
   GlobalEntry &entry = access.entry;
   entry.cluster = cluster.number;
   entry.time = as->time;
-  entry.line = self.line;
+  entry.line = warp.self.line;
   entry.flags = use == Use::strongRead || use == Use::strongWrite
                     ? GlobalEntry::strong
                 : use == Use::readOnly ? GlobalEntry::readOnly
                                        : uint8_t(0);
-  if (as == &self) {
-    access.ownReads = cluster.readsOf(self.agent);
-    access.ownWrites = cluster.writesOf(self.agent);
+  if (as == &warp.self) {
+    access.ownReads = cluster.readsOf(self);
+    access.ownWrites = cluster.writesOf(self);
     access.meetTime = global.meetTime;
     access.exchangeTime = global.exchangeTime;
     entry.agent =
         static_cast<uint16_t>(writes ? access.ownWrites : access.ownReads);
     entry.lane = static_cast<uint8_t>(lane);
     (writes ? global.wrote : global.read) |= Mask(1) << lane;
-    (writes ? global.wroteTime : global.readTime) = self.time;
+    (writes ? global.wroteTime : global.readTime) = warp.self.time;
   } else {
     // Bulk copies to memory have written later than they have read.
     const bool isStore =
         writes && cluster.sideOf(as->agent) == Cluster::Side::stores;
-    entry.agent = static_cast<uint16_t>(isStore ? cluster.storesOf(self.agent)
-                                                : as->agent);
+    entry.agent =
+        static_cast<uint16_t>(isStore ? cluster.storesOf(self) : as->agent);
     entry.lane = kWholeWarp;
     access.isAsync = as->writes != as->reads;
   }
@@ -49,7 +52,7 @@ void Warp::watchGlobal(uint64_t address, unsigned bytes, unsigned lane,
       writes ? races.write(address, bytes, access, cluster.pages)
              : races.read(address, bytes, access, cluster.pages);
   if (conflict.kind != Conflict::none)
-    cluster.reportGlobal(*this, access, conflict, bytes);
+    reportGlobal(warp, access, conflict, bytes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -86,32 +89,33 @@ static void tell(Knowledge &to, const Knowledge &known, uint32_t cluster) {
   to.isAheadOver |= known.isAheadOver;
 }
 
-void Warp::tellByAtomic(Told &to, unsigned lane, Scope scope, bool releases) {
+void ptx::tellByAtomic(Warp &warp, Told &to, unsigned lane, Scope scope,
+                       bool releases) {
   const Mask bit = Mask(1) << lane;
-  const uint32_t cluster = block->cluster->number;
+  const uint32_t cluster = warp.block->cluster->number;
   Knowledge now;
-  release(now, bit);
+  warp.release(now, bit);
   if (releases)
-    return tell(partOf(to, *this, scope), now, cluster);
+    return tell(partOf(to, warp, scope), now, cluster);
   // The last fence of the lane, whose scope counts, too.
-  for (auto fence = global.fences.rbegin(); fence != global.fences.rend();
-       ++fence)
+  for (auto fence = warp.global.fences.rbegin();
+       fence != warp.global.fences.rend(); ++fence)
     if (fence->lanes & bit) {
       Knowledge before = fence->known;
-      setTimes(before.all, fence->times[lane]);
-      tell(partOf(to, *this, std::min(scope, fence->scope)), before, cluster);
+      warp.setTimes(before.all, fence->times[lane]);
+      tell(partOf(to, warp, std::min(scope, fence->scope)), before, cluster);
       break;
     }
   // What is read is read before the atomic if others have waited for it since,
   // or if the atomic depends on it.
   auto told = std::make_shared<Others>();
   OtherClocks &own = (*told)[cluster];
-  const size_t reads = block->cluster->readsOf(self.agent);
+  const size_t reads = warp.block->cluster->readsOf(warp.self.agent);
   own.reads = now.all;
   own.used.resize(reads + 1);
   own.used[reads] = now.all[reads];
-  own.reads[reads] = std::min(now.all[reads], global.meetTime);
-  partOf(to, *this, scope).addOthers(told);
+  own.reads[reads] = std::min(now.all[reads], warp.global.meetTime);
+  partOf(to, warp, scope).addOthers(told);
 }
 
 /// What is over for reads, of all that `known` has.
@@ -131,29 +135,29 @@ static Knowledge readsOf(const Knowledge &known) {
 }
 
 /// Learns all of it; of the own cluster, as by a barrier.
-void Warp::learnTold(const Told &told, Mask lanes) {
+static void learnTold(Warp &warp, const Told &told, Mask lanes) {
   for (const Told::Part &part : told.parts) {
     Knowledge known = part.known;
     if (known.others)
-      if (auto own = known.others->find(block->cluster->number);
+      if (auto own = known.others->find(warp.block->cluster->number);
           own != known.others->end()) {
         known.all = own->second.all;
         known.async = own->second.async;
       }
-    acquire(known, lanes);
+    warp.acquire(known, lanes);
   }
 }
 
-void Warp::learnByAtomic(const Told &from, unsigned lane, Scope scope,
-                         bool acquires) {
-  const Cluster &cluster = *block->cluster;
+void ptx::learnByAtomic(Warp &warp, const Told &from, unsigned lane,
+                        Scope scope, bool acquires) {
+  const Cluster &cluster = *warp.block->cluster;
   const Mask bit = Mask(1) << lane;
   Told told;
   for (const Told::Part &part : from.parts) {
     // Both have to reach the other one.
     const Scope reach = std::min(scope, part.scope);
     const bool isSameCluster = part.cluster == cluster.number,
-               isSameBlock = isSameCluster && part.block == block->rank;
+               isSameBlock = isSameCluster && part.block == warp.block->rank;
     if (isSameBlock || (isSameCluster && reach >= Scope::cluster) ||
         reach == Scope::gpu)
       told.parts.push_back(part);
@@ -161,47 +165,47 @@ void Warp::learnByAtomic(const Told &from, unsigned lane, Scope scope,
   if (told.parts.empty())
     return;
   if (acquires)
-    return learnTold(told, bit);
+    return learnTold(warp, told, bit);
   for (const Told::Part &part : told.parts) {
     const Knowledge reads = readsOf(part.known);
-    acquire(reads, bit);
-    global.readsSeen.addOthers(reads.others);
+    warp.acquire(reads, bit);
+    warp.global.readsSeen.addOthers(reads.others);
   }
   // Loops that wait see the same over and over.
-  if (global.seen.size() == kMostSeen)
-    global.seen.erase(global.seen.begin());
-  global.seen.push_back({bit, std::move(told)});
+  if (warp.global.seen.size() == kMostSeen)
+    warp.global.seen.erase(warp.global.seen.begin());
+  warp.global.seen.push_back({bit, std::move(told)});
 }
 
-void Warp::fenceMemory(Mask lanes, Scope scope) {
+void ptx::fenceMemory(Warp &warp, Mask lanes, Scope scope) {
   // What atomics of these lanes have seen is learned now.
-  std::vector<GlobalUse::Seen> seen = std::move(global.seen);
-  global.seen.clear();
+  std::vector<GlobalUse::Seen> seen = std::move(warp.global.seen);
+  warp.global.seen.clear();
   for (GlobalUse::Seen &one : seen) {
     if (!(one.lanes & lanes)) {
-      global.seen.push_back(std::move(one));
+      warp.global.seen.push_back(std::move(one));
       continue;
     }
     Told told;
     for (Told::Part &part : one.told.parts)
-      if (scope == Scope::gpu || part.cluster == block->cluster->number)
+      if (scope == Scope::gpu || part.cluster == warp.block->cluster->number)
         told.parts.push_back(std::move(part));
-    learnTold(told, one.lanes & lanes);
+    learnTold(warp, told, one.lanes & lanes);
   }
   GlobalUse::Fence fence;
   fence.lanes = lanes;
   fence.scope = scope;
   for (Mask left = lanes; left; left &= left - 1) {
     const unsigned lane = static_cast<unsigned>(__builtin_ctz(left));
-    fence.times[lane] = releasable(Mask(1) << lane);
-    fence.known = knowledgeOf(lane);
+    fence.times[lane] = warp.releasable(Mask(1) << lane);
+    fence.known = warp.knowledgeOf(lane);
   }
-  for (GlobalUse::Fence &before : global.fences)
+  for (GlobalUse::Fence &before : warp.global.fences)
     before.lanes &= ~lanes;
-  global.fences.erase(
-      std::remove_if(global.fences.begin(), global.fences.end(),
+  warp.global.fences.erase(
+      std::remove_if(warp.global.fences.begin(), warp.global.fences.end(),
                      [](const GlobalUse::Fence &one) { return !one.lanes; }),
-      global.fences.end());
-  global.fences.push_back(std::move(fence));
-  tick();
+      warp.global.fences.end());
+  warp.global.fences.push_back(std::move(fence));
+  warp.tick();
 }

@@ -135,7 +135,7 @@ public:
   std::shared_ptr<const LaunchOrder> launchOf(uint32_t cluster) const;
 
 private:
-  static constexpr size_t kMostLaunches = 64, kMostReaders = 24;
+  static constexpr size_t kMostLaunches = 64, kMostReaders = 8;
   GlobalPage &page(uint64_t address, GlobalPages &pages);
   void addRead(GlobalPage &page, GlobalPage::Cell &cell,
                const GlobalAccess &access);

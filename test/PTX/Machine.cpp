@@ -100,7 +100,7 @@ char *Warp::resolve(Space space, uint64_t address, unsigned bytes, int lane,
       return fail("outside of all allocations:");
   }
   if (use != Use::barrier)
-    watchGlobal(address, bytes, static_cast<unsigned>(lane), use);
+    watchGlobal(*this, address, bytes, static_cast<unsigned>(lane), use);
   return reinterpret_cast<char *>(address);
 }
 

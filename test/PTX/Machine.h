@@ -140,15 +140,13 @@ struct Warp {
   void fence(Mask lanes, bool ofShared, bool ofGlobal);
   /// griddepcontrol.wait by `lanes`: clusters below `launches` are over.
   void endLaunchAhead(uint32_t launches, Mask lanes);
-  /// Follows an access to global memory of a lane, or of who works for it.
-  void watchGlobal(uint64_t address, unsigned bytes, unsigned lane, Use use);
-  /// An atomic of a lane tells what it knows into a word's `to`, or learns what
-  /// that has. The word is locked.
-  void tellByAtomic(Told &to, unsigned lane, Scope scope, bool releases);
-  void learnByAtomic(const Told &from, unsigned lane, Scope scope,
-                     bool acquires);
-  /// fence.acq_rel, fence.sc, membar.
-  void fenceMemory(Mask lanes, Scope scope);
+  /// The last times of which `lanes` can tell: others may have written since
+  /// all met, or read.
+  OwnTimes releasable(Mask lanes) const;
+  /// Puts the warp's own times into a clock.
+  void setTimes(Clock &clock, const OwnTimes &times) const;
+  /// A new time: what comes now was not told before.
+  void tick();
   /// All lanes are in order now, or what they have read is.
   void meet();
   void exchange();
@@ -179,15 +177,23 @@ struct Warp {
 
 private:
   bool choose(Mask &lanes, int &place, int &next) const;
-  OwnTimes releasable(Mask lanes) const;
   OwnTimes timesIn(const Clock &clock) const;
-  void setTimes(Clock &clock, const OwnTimes &times) const;
-  void tick();
   void setMeetTime(uint32_t time, uint32_t exchangeTime);
   void setGlobalMeetTime(uint32_t time, uint32_t exchangeTime);
-  void learnTold(const Told &told, Mask lanes);
   template <typename F> void learn(Mask lanes, F f);
 };
+
+/// Follows an access to global memory of a lane, or of who works for it.
+void watchGlobal(Warp &warp, uint64_t address, unsigned bytes, unsigned lane,
+                 Use use);
+/// An atomic of a lane tells what it knows into a word's `to`, or learns what
+/// that has. The word is locked.
+void tellByAtomic(Warp &warp, Told &to, unsigned lane, Scope scope,
+                  bool releases);
+void learnByAtomic(Warp &warp, const Told &from, unsigned lane, Scope scope,
+                   bool acquires);
+/// fence.acq_rel, fence.sc, membar.
+void fenceMemory(Warp &warp, Mask lanes, Scope scope);
 
 /// Reports `instruction` if it uses sums of products that may not be there, or
 /// writes what such products read.
@@ -332,13 +338,8 @@ struct Cluster {
   /// Keeps what is wrong with an access of `warp` to shared memory of `owner`.
   void report(const Warp &warp, const Block &owner, const Access &access,
               const Conflict &conflict, unsigned bytes);
-  /// The same with an access to global memory.
-  void reportGlobal(const Warp &warp, const GlobalAccess &access,
-                    const GlobalConflict &conflict, unsigned bytes);
   /// The same with sums of products that may not be there.
   void reportSums(const Warp &warp);
-  /// The same with registers of products, which line `other` has written.
-  void reportRegisters(const Warp &warp, int other, const std::string &what);
   /// The same with blocks that end before others have used their memory.
   void reportVisits();
   /// The same with a barrier, at byte `offset`.
@@ -380,6 +381,10 @@ std::string describe(const Warp &warp, const Kernel &kernel, int place);
 
 /// Runs a kernel over its grid; throws what was found, or the first Fault.
 void runKernel(const Launch &launch, const Memory &memory);
+
+/// Keeps what is wrong with an access to global memory.
+void reportGlobal(const Warp &warp, const GlobalAccess &access,
+                  const GlobalConflict &conflict, unsigned bytes);
 
 // Barriers in shared memory (mbarrier): a word of counts, see Barriers.cpp.
 uint64_t &barrierWord(Warp &warp, uint64_t address, unsigned lane,

@@ -29,8 +29,8 @@ const std::string kTile = "  shl.b32 %r8, %r0, 3;\n"
                       "{%r11, %r12, %r12, %r11}, %rd6, 1, 1, 1, 0;\n",
                   kProductEnd = "  wgmma.commit_group.sync.aligned;\n"
                                 "  wgmma.wait_group.sync.aligned 0;\n",
-                  kSetSum = "  mov.u32 %r21, 0;\n",
-                  kSetA = "  mov.u32 %r12, 0;\n";
+                  kSetSum = "  and.b32 %r21, %r0, 0;\n",
+                  kSetA = "  and.b32 %r12, %r0, 0;\n";
 
 std::vector<Litmus> ofProducts() {
   const std::string begin = kTile + kSetSum + kSetA;
@@ -49,6 +49,11 @@ std::vector<Litmus> ofProducts() {
       {"a_behind_fence",
        program(kSetSum + kProductFence + kSetA + kProduct + kProductEnd),
        "takes as A a register which that writes; no wgmma.fence", 1, 128},
+      {"constants_and_copies_behind_fence",
+       program(kSetA + "  and.b32 %r14, %r0, 0;\n" + kProductFence +
+               "  mov.u32 %r20, 0;\n  mov.u32 %r21, %r14;\n" + kProduct +
+               kProductEnd),
+       "", 1, 128},
       {"sums_of_the_same_shape",
        program(sets + kProductFence + kProduct + kProduct + kProductEnd), "", 1,
        128},

@@ -9,6 +9,23 @@
 
 using namespace ptx;
 
+/// Keeps what is wrong with registers of products; line `other`, unless it is
+/// 0, has written them.
+static void report(const Warp &warp, int other, const std::string &what) {
+  Cluster &cluster = *warp.block->cluster;
+  std::string &text = cluster.findings[{warp.self.line, other, kRegisters}];
+  if (!text.empty())
+    return;
+  const Kernel &kernel = *cluster.launch.kernel;
+  std::ostringstream out;
+  out << kernel.name << ": block " << warp.block->id[0] << ", warp "
+      << warp.index << ", " << atLine(kernel, warp.self.line);
+  if (other)
+    out << ", behind " << atLine(kernel, other);
+  out << ": " << what;
+  text = out.str();
+}
+
 static RegisterUse &useOf(Warp &warp, const Operand &operand) {
   if (warp.registers.size() < warp.values.size())
     warp.registers.resize(warp.values.size());
@@ -16,8 +33,18 @@ static RegisterUse &useOf(Warp &warp, const Operand &operand) {
 }
 
 void ptx::noteResults(Warp &warp, const Instruction &instruction) {
+  // A value of another name, or a constant: compilers put these where they
+  // like, and ptxas gives both names one register.
+  const std::vector<Operand> &operands = instruction.operands;
+  if (instruction.isMove) {
+    const RegisterUse from = useOf(warp, operands[1]);
+    RegisterUse &to = useOf(warp, operands[0]);
+    to.written = from.written;
+    to.line = from.line;
+    return;
+  }
   for (unsigned i = 0; i < instruction.numResults; ++i) {
-    const Operand &result = instruction.operands[i];
+    const Operand &result = operands[i];
     if (result.value < 0)
       continue;
     RegisterUse &use = useOf(warp, result);
@@ -32,15 +59,14 @@ void ptx::checkRegisters(Warp &warp, const Instruction &product,
   const unsigned sums = columns / 2;
   const uint32_t now = warp.numFences + 1, number = warp.groupTime + 1;
   if (warp.numFences == 0)
-    cluster.reportRegisters(warp, 0,
-                            "is the first product; no wgmma.fence before it");
+    report(warp, 0, "is the first product; no wgmma.fence before it");
   warp.sums.resize(warp.values.size());
   for (unsigned i = 0; i < sums + (hasRegisters ? 4 : 0); ++i) {
     const Operand &operand = product.operands[i];
     RegisterUse &use = useOf(warp, operand);
     const char *part = i < sums ? "a sum" : "A";
     if (use.written == now)
-      cluster.reportRegisters(
+      report(
           warp, use.line,
           std::string("takes as ") + part +
               " a register which that writes; no wgmma.fence between the two");
@@ -51,9 +77,9 @@ void ptx::checkRegisters(Warp &warp, const Instruction &product,
       continue;
     }
     if (use.columns && use.columns != columns && use.added == now)
-      cluster.reportRegisters(warp, 0,
-                              "adds to a sum of a product of another shape; no "
-                              "wgmma.fence between the two");
+      report(warp, 0,
+             "adds to a sum of a product of another shape; no "
+             "wgmma.fence between the two");
     use.columns = columns;
     use.added = now;
   }
@@ -69,23 +95,8 @@ void ptx::checkSums(Warp &warp, const Instruction &instruction) {
   for (unsigned i = 0; i < instruction.numResults; ++i)
     if (const Operand &result = instruction.operands[i];
         result.value >= 0 && useOf(warp, result).source > warp.groupDone)
-      return warp.block->cluster->reportRegisters(
+      return report(
           warp, 0,
           "writes what a product may still read as A; no wgmma.wait_group for "
           "a group that was committed");
-}
-
-void Cluster::reportRegisters(const Warp &warp, int other,
-                              const std::string &what) {
-  std::string &text = findings[{warp.self.line, other, kRegisters}];
-  if (!text.empty())
-    return;
-  const Kernel &kernel = *launch.kernel;
-  std::ostringstream out;
-  out << kernel.name << ": block " << warp.block->id[0] << ", warp "
-      << warp.index << ", " << atLine(kernel, warp.self.line);
-  if (other)
-    out << ", behind " << atLine(kernel, other);
-  out << ": " << what;
-  text = out.str();
 }

@@ -80,6 +80,8 @@ struct Instruction {
   /// Whether it is a product of warpgroups, which takes sums that are under
   /// way.
   bool isProduct = false;
+  /// Whether it gives a value another name, and nothing else.
+  bool isMove = false;
   /// The line of the module's text, from 1, and the opcode.
   int line = 0;
   std::string opcode;
