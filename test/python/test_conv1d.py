@@ -4,6 +4,7 @@ runs, against float64."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -248,19 +249,22 @@ def test_the_kernel_of_a_gpu(build_dir, ptx_driver, io, width, channels, lengths
     check_entry("decode", given, (), ["rows"])
 
 
-def test_lanes_that_do_not_meet_before_a_window_moves(build_dir, ptx_driver, tmp_path):
-    """Takes the barrier of the warp in `segments` away: the machine says which lanes are in a race
-    over the window in global memory. The edited kernel is that of the test above, in a process of
-    its own."""
+def test_a_ticket_that_depends_on_nothing(build_dir, ptx_driver, tmp_path):
+    """Takes from the counter of `segments` what makes it depend on the window that was read: the
+    machine says that the last segment overwrites what others may still read. The edited kernel is
+    that of the test above, in a process of its own."""
     layer = Layer(ConvKind(4, 64, "silu", True, "bfloat16", "bfloat16", "bfloat16").layer())
     text = compile(layer, "sm_90a", options=["--ptxas=none"]).read_bytes()
     begin = text.index(b".version")
     begin = text.rindex(b"\0", 0, begin) + 1
     lines = text[begin : text.index(b"\0", begin)].decode().split("\n")
-    barriers = [n for n, line in enumerate(lines, 1) if line.strip().startswith("bar.warp.sync")]
-    assert len(barriers) == 1, barriers
+    tickets = [(n, line) for n, line in enumerate(lines, 1) if "atom.relaxed.gpu" in line]
+    assert len(tickets) == 1, tickets
+    number, ticket = tickets[0]
+    alone = re.sub(r", %r\d+; }", ", 15; }", ticket)
+    assert alone != ticket
     report = tmp_path / "findings"
-    edit = {"GDN_PTX_EDIT": f"{barriers[0]} ", "GDN_PTX_REPORT": str(report)}
+    edit = {"GDN_PTX_EDIT": f"{number} {alone}", "GDN_PTX_REPORT": str(report)}
     test = f"{__file__}::test_the_kernel_of_a_gpu"
     options = [f"--build-dir={build_dir}", "-k", "bfloat16-4-192-lengths0", test]
     command = [sys.executable, "-m", "pytest", "-q", *options]
@@ -270,4 +274,4 @@ def test_lanes_that_do_not_meet_before_a_window_moves(build_dir, ptx_driver, tmp
     assert findings and {finding["kernel"] for finding in findings} == {"prefill__segments"}
     for finding in findings:
         assert "over global memory" in finding["text"]
-        assert "no bar.warp.sync between lanes of the warp" in finding["text"]
+        assert "nor an atomic that depends on what was read" in finding["text"]
