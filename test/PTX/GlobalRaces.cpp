@@ -22,6 +22,13 @@ struct Held {
 };
 } // namespace
 
+void GlobalPage::reset(bool isUsed) {
+  shift = 2;
+  cells = std::vector<Cell>(isUsed ? size_t(1) << (kBits - 2) : 0);
+  more = {};
+  more.resize(isUsed);
+}
+
 void GlobalPage::refine(unsigned newShift) {
   const unsigned parts = 1u << (shift - newShift);
   std::vector<Cell> finer;
@@ -191,6 +198,8 @@ template <typename F>
 static void forCells(GlobalPage &page, uint64_t address, unsigned bytes, F f) {
   const unsigned shift =
       static_cast<unsigned>(__builtin_ctzll(address | bytes | 4));
+  if (page.cells.empty())
+    page.reset(/*isUsed=*/true);
   if (shift < page.shift)
     page.refine(shift);
   const uint64_t mask = (uint64_t(1) << GlobalPage::kBits) - 1;
@@ -248,6 +257,34 @@ GlobalConflict GlobalRaces::write(uint64_t address, unsigned bytes,
   if (endsAtomics)
     forget(address, bytes);
   return found;
+}
+
+/// Clusters may still have the pages, so these stay.
+void GlobalRaces::drop(uint64_t address, size_t bytes) {
+  {
+    std::lock_guard<std::mutex> guard(lock_);
+    const uint64_t begin = address >> GlobalPage::kBits,
+                   end = (address + bytes - 1) >> GlobalPage::kBits;
+    auto reset = [](GlobalPage &page) {
+      Held(page).page.reset(/*isUsed=*/false);
+    };
+    // Of an allocation that is larger than all that was used, few pages are.
+    if (end - begin > pages_.size()) {
+      for (auto &[number, page] : pages_)
+        if (number >= begin && number <= end)
+          reset(*page);
+    } else {
+      for (uint64_t number = begin; number <= end; ++number)
+        if (auto found = pages_.find(number); found != pages_.end())
+          reset(*found->second);
+    }
+  }
+  std::lock_guard<std::mutex> guard(toldLock_);
+  for (auto told = told_.begin(); told != told_.end();)
+    if (told->first >= address && told->first < address + bytes)
+      told = told_.erase(told);
+    else
+      ++told;
 }
 
 /// A write that is no atomic ends what atomics tell at a word.

@@ -97,9 +97,11 @@ struct GlobalPage {
   };
   std::atomic_flag lock = ATOMIC_FLAG_INIT;
   unsigned shift = 2;
-  std::vector<Cell> cells = std::vector<Cell>(size_t(1) << (kBits - 2));
-  std::deque<std::vector<GlobalEntry>> more{1};
+  /// Empty until the page is used, and again once its memory is free.
+  std::vector<Cell> cells;
+  std::deque<std::vector<GlobalEntry>> more;
 
+  void reset(bool isUsed);
   void refine(unsigned newShift);
 };
 
@@ -120,6 +122,8 @@ public:
                                      bool isDependent, const void *stream);
   /// All launches are over for what comes now, as behind a copy.
   void settle();
+  /// Memory that is free again: nobody has used it.
+  void drop(uint64_t address, size_t bytes);
 
   GlobalConflict read(uint64_t address, unsigned bytes,
                       const GlobalAccess &access, GlobalPages &pages);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "Memory.h"
 #include "GlobalRaces.h"
 
 #include <cstring>
@@ -41,6 +42,8 @@ bool Memory::free(uint64_t address) {
   if (found == ranges_.end())
     return false;
   munmap(reinterpret_cast<void *>(address), mappedBytes(found->second));
+  if (found->second > 0)
+    races_->drop(address, found->second);
   ranges_.erase(found);
   return true;
 }
