@@ -69,11 +69,15 @@ static Knowledge &partOf(Told &told, const Warp &warp, Scope scope) {
                   parts.begin(), parts.end(),
                   [&](const Told::Part &part) { return part.cluster < first; }),
               parts.end());
+  const uint32_t rank = scope == Scope::gpu ? 0 : warp.block->rank;
   for (Told::Part &part : parts)
-    if (part.cluster == cluster.number && part.block == warp.block->rank &&
-        part.scope == scope)
+    if (part.scope == scope &&
+        (scope == Scope::gpu ||
+         (part.cluster == cluster.number && part.block == rank))) {
+      part.cluster = cluster.number;
       return part.known;
-  parts.push_back({cluster.number, warp.block->rank, scope, {}});
+    }
+  parts.push_back({cluster.number, rank, scope, {}});
   return parts.back().known;
 }
 
@@ -148,19 +152,35 @@ static void learnTold(Warp &warp, const Told &told, Mask lanes) {
   }
 }
 
+/// Adds what `part` has of one cluster.
+static void ofCluster(Told &to, const Told::Part &part, uint32_t cluster) {
+  if (!part.known.others)
+    return;
+  auto found = part.known.others->find(cluster);
+  if (found == part.known.others->end())
+    return;
+  Told::Part own = {cluster, 0, Scope::cluster, {}};
+  own.known.others = std::make_shared<Others>(Others{*found});
+  to.parts.push_back(std::move(own));
+}
+
 void ptx::learnByAtomic(Warp &warp, const Told &from, unsigned lane,
                         Scope scope, bool acquires) {
   const Cluster &cluster = *warp.block->cluster;
   const Mask bit = Mask(1) << lane;
   Told told;
   for (const Told::Part &part : from.parts) {
-    // Both have to reach the other one.
-    const Scope reach = std::min(scope, part.scope);
-    const bool isSameCluster = part.cluster == cluster.number,
-               isSameBlock = isSameCluster && part.block == warp.block->rank;
-    if (isSameBlock || (isSameCluster && reach >= Scope::cluster) ||
-        reach == Scope::gpu)
+    const bool isSameCluster = part.cluster == cluster.number;
+    if (part.scope != Scope::gpu) {
+      // Both have to reach the other one.
+      if (isSameCluster && (part.block == warp.block->rank ||
+                            std::min(scope, part.scope) == Scope::cluster))
+        told.parts.push_back(part);
+    } else if (scope == Scope::gpu) {
       told.parts.push_back(part);
+    } else {
+      ofCluster(told, part, cluster.number);
+    }
   }
   if (told.parts.empty())
     return;
@@ -188,8 +208,10 @@ void ptx::fenceMemory(Warp &warp, Mask lanes, Scope scope) {
     }
     Told told;
     for (Told::Part &part : one.told.parts)
-      if (scope == Scope::gpu || part.cluster == warp.block->cluster->number)
+      if (scope == Scope::gpu || part.scope != Scope::gpu)
         told.parts.push_back(std::move(part));
+      else
+        ofCluster(told, part, warp.block->cluster->number);
     learnTold(warp, told, one.lanes & lanes);
   }
   GlobalUse::Fence fence;

@@ -95,7 +95,7 @@ static bool isOver(const GlobalEntry &entry, const GlobalAccess &access,
     return false;
   auto other = known.others->find(entry.cluster);
   if (other == known.others->end())
-    return false;
+    return hasAll(*known.others);
   const OtherClocks &clocks = other->second;
   return entry.time <=
              timeIn(isAsync ? clocks.async : clocks.all, entry.agent) ||

@@ -23,7 +23,8 @@ struct Kernel;
 /// Whom an atomic or a fence reaches.
 enum class Scope : uint8_t { block, cluster, gpu };
 
-/// What an atomic has told at a word: of which cluster and block, and how far.
+/// What atomics have told at a word: those of a block or a cluster by block,
+/// and those of the GPU together, with the last cluster that did.
 struct Told {
   struct Part {
     uint32_t cluster = 0, block = 0;

@@ -39,8 +39,16 @@ struct OtherClocks {
   }
 };
 
-/// By cluster; numbers of clusters are never used again.
+/// By cluster; numbers of clusters are never used again. Beyond so many, all
+/// clusters count as known: a counter of thousands of blocks would take
+/// minutes.
 using Others = std::map<uint32_t, OtherClocks>;
+constexpr size_t kMostOthers = 64;
+constexpr uint32_t kAllOthers = ~uint32_t(0);
+
+inline bool hasAll(const Others &others) {
+  return !others.empty() && others.rbegin()->first == kAllOthers;
+}
 
 /// What is over, and of that what accesses of the asynchronous proxy find: what
 /// threads did themselves counts there only behind a fence.
@@ -69,15 +77,17 @@ struct Knowledge {
     isAheadOver |= other.isAheadOver;
   }
   void addOthers(const std::shared_ptr<const Others> &more) {
-    if (!more || more == others)
+    if (!more || more == others || (others && hasAll(*others)))
       return;
-    if (!others) {
+    if (!others || hasAll(*more)) {
       others = more;
       return;
     }
     auto joined = std::make_shared<Others>(*others);
     for (const auto &[cluster, clocks] : *more)
       (*joined)[cluster].add(clocks);
+    if (joined->size() > kMostOthers)
+      *joined = {{kAllOthers, {}}};
     others = std::move(joined);
   }
   /// The end of what `agent` did in the asynchronous proxy: both find it.
