@@ -132,6 +132,14 @@ std::vector<Litmus> betweenBlocks() {
        2},
       // The last one that has read overwrites.
       {"ticket", {ticket("%r12")}, "", 2, 32},
+      {"ticket_through_shared_memory",
+       {ticket("%r12", "  shl.b32 %r14, %r0, 2;\n"
+                       "  add.s32 %r14, %r14, %r1;\n"
+                       "  st.shared.u32 [%r14], %r6;\n"
+                       "  ld.shared.u32 %r6, [%r14];\n")},
+       "",
+       2,
+       32},
       {"ticket_that_depends_on_nothing",
        {ticket("%r13")},
        "nor an atomic that depends on what was read",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Results of instructions, and what atomics depend on: loads whose values reach
-// an operand of an atomic, through registers and in whatever order instructions
-// run. Such a load is over before the atomic is made.
+// an operand of an atomic, through registers and shared memory, in whatever
+// order instructions run. Such a load is over before the atomic is made.
 
 #include "Program.h"
 
@@ -57,6 +57,11 @@ void ptx::analyze(Kernel &kernel) {
     left.pop_back();
     if (begins(instruction.opcode, "ld."))
       kernel.usedByAtomics.push_back(instruction.line);
+    // Whatever was stored may be what is loaded, wherever that is.
+    if (begins(instruction.opcode, "ld.shared"))
+      for (const Instruction &store : kernel.code)
+        if (begins(store.opcode, "st.shared"))
+          reach(store);
     auto follow = [&](int value) {
       if (value >= 0)
         for (const Instruction *setter : setters[static_cast<size_t>(value)])
