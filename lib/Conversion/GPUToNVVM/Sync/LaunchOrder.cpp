@@ -53,8 +53,12 @@ Value gdn::emitTicket(OpBuilder &b, Location loc, const BlockThreads &threads,
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, zero, a.i32(0));
     Value any = NVVM::VoteSyncOp::create(b, loc, b.getI1Type(), a.i32(-1),
                                          isZero, NVVM::VoteSyncKind::any);
-    bound = arith::OrIOp::create(b, loc, limit,
-                                 arith::ExtUIOp::create(b, loc, i32, any));
+    Value added = arith::ExtUIOp::create(b, loc, i32, any);
+    // LLVM knows that an odd constant has that bit already, and would fold it.
+    bound =
+        matchPattern(limit, m_Constant()) || matchPattern(count, m_Constant())
+            ? arith::AddIOp::create(b, loc, limit, added).getResult()
+            : arith::OrIOp::create(b, loc, limit, added).getResult();
   }
   Value address = a.add(workspace, a.mul(a.toI64(counter), a.i64(4)));
   // Without a branch: where two ways met, a move would wait for the answer.
