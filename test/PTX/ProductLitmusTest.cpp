@@ -29,6 +29,7 @@ const std::string kTile = "  shl.b32 %r8, %r0, 3;\n"
                       "{%r11, %r12, %r12, %r11}, %rd6, 1, 1, 1, 0;\n",
                   kProductEnd = "  wgmma.commit_group.sync.aligned;\n"
                                 "  wgmma.wait_group.sync.aligned 0;\n",
+                  kReadSum = "  add.u32 %r14, %r21, 1;\n",
                   kSetSum = "  and.b32 %r21, %r0, 0;\n",
                   kSetA = "  and.b32 %r12, %r0, 0;\n";
 
@@ -70,6 +71,14 @@ std::vector<Litmus> ofProducts() {
        program(sets + kProductFence + kProduct + kProductEnd + kSetSum +
                kProduct + kProductEnd),
        kNoProductFence, 1, 128},
+      {"read_again_without_fence",
+       program(sets + kProductFence + kProduct + kProductEnd + kReadSum +
+               kProduct + kProductEnd),
+       "takes as a sum a register which that reads; no wgmma.fence", 1, 128},
+      {"read_again_with_fence",
+       program(sets + kProductFence + kProduct + kProductEnd + kReadSum +
+               kProductFence + kProduct + kProductEnd),
+       "", 1, 128},
       {"set_again_with_fence",
        program(sets + kProductFence + kProduct + kProductEnd + kSetSum +
                kProductFence + kProduct + kProductEnd),
