@@ -23,6 +23,8 @@ struct Clock : std::vector<uint32_t> {
   Clock(const Clock &other) : vector(other) { follow(other); }
   Clock(Clock &&) = default;
   Clock &operator=(const Clock &other) {
+    if (this == &other)
+      return *this;
     vector::operator=(other);
     follow(other);
     return *this;
