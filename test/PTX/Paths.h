@@ -56,7 +56,7 @@ class Paths {
 public:
   /// That of this thread, if paths are kept.
   static inline thread_local Paths *current = nullptr;
-  /// As an edge: the launch ahead has ended before this one begins.
+  /// As an edge: a launch was over before the next one began.
   static constexpr int kEndOfLaunch = 0;
 
   /// The instruction that is executed, and whether it tells what some lanes

@@ -63,9 +63,9 @@ class Family:
     is_dependent: bool = False
 
 
-# Launches of an entry that may begin before the one ahead has ended. Each of the first ones gives
-# a part of what the last one takes, two of them the same one, and all have states of their own. The
-# last sequence is to be skipped.
+# Launches of an entry that may begin before the one ahead has ended. By turns one gives a part of
+# what the next one takes, and has states of its own; the last two give the same. The last sequence
+# is to be skipped.
 CHAIN = """
 import sys
 import ml_dtypes
@@ -95,11 +95,13 @@ def part(begin, *shape):
     return View(wide.data + 2 * begin, "bfloat16", shape, strides, "cuda", wide)
 last = dict(inputs, ba=part(0, rows, 4), qkvz=part(256, rows, width))
 outputs = [part(begin, *out.shape) for begin in range(0, 256 + width, 256)]
+steps = [step for output in outputs for step in ((inputs, output), (last, out))]
+pools = [
+    {p.name: Pool(draw(p), -1) for p in kernel.params if p.kind == "pool"} for _ in range(2)
+]
 bindings = []
-for output in [outputs[0], *outputs, out]:
-    pools = {p.name: Pool(draw(p), -1) for p in kernel.params if p.kind == "pool"}
-    given = last if output is out else inputs
-    bindings.append(kernel.bind(**given, **pools, out=output))
+for number, (given, output) in enumerate([*steps, (last, out)]):
+    bindings.append(kernel.bind(**given, **pools[number % 2], out=output))
     bindings[-1].set_workspace()
     bindings[-1].allow_dependent_launch()
 for binding in bindings:
@@ -300,7 +302,7 @@ def texts(names: Counter[str], lines: list[str], count: int = 3) -> list[str]:
     found = []
     for name, _ in names.most_common(count):
         if name == "launch":
-            found.append("the end of the launch ahead")
+            found.append("the order of launches")
             continue
         line, _, part = name.partition(".")
         pieces = [piece.strip().lstrip("{ \t") for piece in lines[int(line) - 1].split(";")]
