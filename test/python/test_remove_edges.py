@@ -51,6 +51,7 @@ def run_of(pairs, end=""):
     [
         # Another barrier orders what the first one orders.
         ("2", {(1, 9): ([["3"]], [])}, {"is": "covered", "by": ["3 three"]}),
+        ("2", {(1, 9): ([["launch"]], [])}, {"is": "covered", "by": ["the order of launches"]}),
         # What it tells was known.
         ("3", {(1, 9): ([["2"]], [])}, {"is": "covered", "by": ["2 two"]}),
         ("4", {(1, 9): ([["2"]], ["3"])}, {"is": "unexplained", "why": "no call reaches it"}),

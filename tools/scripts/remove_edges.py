@@ -253,7 +253,8 @@ class Machine:
         return int(entry[1]) // 32 if entry else 0
 
     def run(self, edge: Edge | None = None, limit: int = 0, late: int = 0) -> Run:
-        """The whole kernel, or what is left without an edge; warps in `late` stay behind."""
+        """The whole kernel, or what is left without an edge; warps in `late` stay behind in calls
+        that are not dependent."""
         family, result = self.family, Run()
         name = edge.name if edge else "whole"
         paths, report = (self.folder / f"{name}.{kind}" for kind in ("paths", "report"))
@@ -274,7 +275,7 @@ class Machine:
         command += ["--device=cuda", "--check"]
         command += [f"--variant={family.variant}"] if family.variant else []
         commands = [[*command, "--generate", call] for call in family.calls]
-        if family.is_dependent:
+        if family.is_dependent and not late:
             files = [self.build / "lib/libgdnrt.so", self.build / "test/PTX/libcuda.so.1"]
             commands.append(
                 [sys.executable, "-c", CHAIN, *files, self.image, family.entry, family.variant]
