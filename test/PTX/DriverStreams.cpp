@@ -98,9 +98,11 @@ EXPORT Result cuGraphLaunch(Graph executable, Stream) {
   // All before it is over when it begins, and it is when what follows does.
   state().memory.races().settle();
   Result result = 0;
-  for (auto &work : executable->work)
-    if ((result = work()))
+  for (auto &work : executable->work) {
+    result = work();
+    if (result)
       break;
+  }
   state().memory.races().settle();
   return result;
 }

@@ -34,7 +34,6 @@ const std::string kTile = "  shl.b32 %r8, %r0, 3;\n"
                   kSetA = "  and.b32 %r12, %r0, 0;\n";
 
 std::vector<Litmus> ofProducts() {
-  const std::string begin = kTile + kSetSum + kSetA;
   auto program = [&](const std::string &body) {
     return std::vector<std::string>{kTile + body};
   };
