@@ -28,6 +28,18 @@ static uint64_t addressOf(Warp &warp, const Operand &operand, Space space,
   return space == Space::shared ? address & 0xffffffff : address;
 }
 
+/// Calls f(), and if the access is strong, to global memory, told(its word).
+template <typename F, typename G>
+static void accessWord(Warp &warp, const Instruction &i, const char *data,
+                       uint64_t address, F f, G told) {
+  if (!(i.detail & kStrong) || reinterpret_cast<uint64_t>(data) != address)
+    return f();
+  warp.block->cluster->memory.races().withTold(address, [&](Told &word) {
+    f();
+    told(word, static_cast<Scope>(i.detail / kScope));
+  });
+}
+
 template <Space space, unsigned count, typename T>
 static Step load(Warp &warp, const Instruction &i, Mask mask) {
   const Operand &from = i.operands[count];
@@ -37,31 +49,51 @@ static Step load(Warp &warp, const Instruction &i, Mask mask) {
   // The address may be one of the values that are loaded.
   forLanes(mask,
            [&](unsigned l) { addresses[l] = addressOf(warp, from, space, l); });
+  const Use use = i.detail & kStrong     ? Use::strongRead
+                  : i.detail & kConstant ? Use::readOnly
+                                         : Use::read;
   forLanes(mask, [&](unsigned l) {
     const char *data = warp.resolve(space, addresses[l], count * sizeof(T),
-                                    static_cast<int>(l), Use::read);
-    for (unsigned k = 0; k < count; ++k) {
-      T value;
-      std::memcpy(&value, data + k * sizeof(T), sizeof(T));
-      if (i.operands[k].value >= 0)
-        warp.at(i.operands[k])[l] = static_cast<uint64_t>(
-            std::is_signed_v<T> ? static_cast<int64_t>(value)
-                                : static_cast<int64_t>(uint64_t(value)));
-    }
+                                    static_cast<int>(l), use);
+    accessWord(
+        warp, i, data, addresses[l],
+        [&] {
+          for (unsigned k = 0; k < count; ++k) {
+            T value;
+            std::memcpy(&value, data + k * sizeof(T), sizeof(T));
+            if (i.operands[k].value >= 0)
+              warp.at(i.operands[k])[l] = static_cast<uint64_t>(
+                  std::is_signed_v<T> ? static_cast<int64_t>(value)
+                                      : static_cast<int64_t>(uint64_t(value)));
+          }
+        },
+        [&](Told &word, Scope scope) {
+          learnByAtomic(warp, word, l, scope, i.detail & kAcquires);
+        });
   });
   return Step::next;
 }
 
 template <Space space, unsigned count, typename T>
 static Step store(Warp &warp, const Instruction &i, Mask mask) {
+  const Use use = i.detail & kStrong ? Use::strongWrite : Use::write;
   forLanes(mask, [&](unsigned l) {
-    char *data =
-        warp.resolve(space, addressOf(warp, i.operands[0], space, l),
-                     count * sizeof(T), static_cast<int>(l), Use::write);
-    for (unsigned k = 0; k < count; ++k) {
-      T value = static_cast<T>(warp.at(i.operands[1 + k])[l]);
-      std::memcpy(data + k * sizeof(T), &value, sizeof(T));
-    }
+    const uint64_t address = addressOf(warp, i.operands[0], space, l);
+    char *data = warp.resolve(space, address, count * sizeof(T),
+                              static_cast<int>(l), use);
+    accessWord(
+        warp, i, data, address,
+        [&] {
+          for (unsigned k = 0; k < count; ++k) {
+            T value = static_cast<T>(warp.at(i.operands[1 + k])[l]);
+            std::memcpy(data + k * sizeof(T), &value, sizeof(T));
+          }
+        },
+        [&](Told &word, Scope scope) {
+          // What atomics before it have told ends here.
+          word = {};
+          tellByAtomic(warp, word, l, scope, i.detail & kReleases);
+        });
   });
   return Step::next;
 }
@@ -98,7 +130,7 @@ static Execute ofType(const std::string &type, bool stores, unsigned count) {
   return nullptr;
 }
 
-Execute ptx::findAccess(const Parts &parts, Instruction &) {
+Execute ptx::findAccess(const Parts &parts, Instruction &instruction) {
   const std::string &op = parts[0];
   if (op == "prefetch" || op == "prefetchu" || op == "discard" ||
       op == "applypriority")
@@ -106,6 +138,7 @@ Execute ptx::findAccess(const Parts &parts, Instruction &) {
   if (op != "ld" && op != "st")
     return nullptr;
   bool stores = op == "st";
+  instruction.detail = orderOf(parts);
   unsigned count = has(parts, "v8")   ? 8
                    : has(parts, "v4") ? 4
                    : has(parts, "v2") ? 2

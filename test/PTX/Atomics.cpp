@@ -56,11 +56,26 @@ static Step atomic(Warp &warp, const Instruction &i, Mask mask) {
         space, address, sizeof(T), static_cast<int>(l), Use::barrier));
     T second = hasThird ? fromBits<T>(warp.at(i.operands[first + 2])[l]) : T(0);
     Bits old = __atomic_load_n(data, __ATOMIC_SEQ_CST), now;
-    do
-      now = static_cast<Bits>(
-          toBits(Op()(fromBits<T>(old), fromBits<T>(warp.at(a)[l]), second)));
-    while (!__atomic_compare_exchange_n(data, &old, now, false,
-                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    auto change = [&] {
+      do
+        now = static_cast<Bits>(
+            toBits(Op()(fromBits<T>(old), fromBits<T>(warp.at(a)[l]), second)));
+      while (!__atomic_compare_exchange_n(data, &old, now, false,
+                                          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    };
+    if (reinterpret_cast<uint64_t>(data) == address) {
+      watchGlobal(warp, address, sizeof(T), l, Use::strongWrite);
+      const Scope scope = static_cast<Scope>(i.detail / kScope);
+      warp.block->cluster->memory.races().withTold(address, [&](Told &told) {
+        change();
+        // Of one that gives no value nothing is learned.
+        if (gives)
+          learnByAtomic(warp, told, l, scope, i.detail & kAcquires);
+        tellByAtomic(warp, told, l, scope, i.detail & kReleases);
+      });
+    } else {
+      change();
+    }
     if (gives && i.operands[0].value >= 0)
       warp.at(i.operands[0])[l] = old;
   });
@@ -98,9 +113,10 @@ template <typename T> static Execute integer(const Parts &parts, bool gives) {
   return nullptr;
 }
 
-Execute ptx::findAtomic(const Parts &parts, Instruction &) {
+Execute ptx::findAtomic(const Parts &parts, Instruction &instruction) {
   if (parts[0] != "atom" && parts[0] != "red")
     return nullptr;
+  instruction.detail = orderOf(parts);
   bool gives = parts[0] == "atom";
   const std::string &type = parts.back();
   if (type == "u32" || type == "b32")

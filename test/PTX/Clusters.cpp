@@ -140,9 +140,9 @@ Cluster::Cluster(const Launch &launch, const Memory &memory)
 
 void Cluster::run(uint32_t first) {
   pendingReads.assign(numWarps(), {});
-  const Kernel &kernel = *launch.kernel;
+  number = launch.order->first + first / launch.cluster;
   if (Paths::current)
-    Paths::current->begin(numAgents());
+    Paths::current->begin(number, launchAgent() + 1);
   for (Block &block : blocks) {
     uint32_t number = first + block.rank;
     auto [x, y, z] = launch.grid;
@@ -154,15 +154,20 @@ void Cluster::run(uint32_t first) {
     size_t agents = numAgents();
     block.races.reset(block.shared.size(), agents, launch.findsUnwritten);
     block.visits.assign(agents, {});
-    block.leaving.reset(agents);
+    block.leaving.reset(numTimes());
+    block.hasReleased = false;
     for (Warp &warp : block.warps) {
       warp.self.agent =
           block.rank * block.warps.size() + static_cast<size_t>(warp.index);
       warp.self.time = 1;
       warp.self.meetTime = warp.self.exchangeTime = 0;
-      warp.knowledge.reset(agents);
+      warp.knowledge.reset(numTimes());
       warp.known.clear();
-      warp.knowledge.all[warp.self.agent] = 1;
+      warp.knowledge.launches = launch.order->known;
+      for (size_t own : {warp.self.agent, readsOf(warp.self.agent),
+                         writesOf(warp.self.agent)})
+        warp.knowledge.all[own] = 1;
+      warp.global = {};
       warp.as = &warp.self;
       warp.knowing = warp.wrote = warp.read = 0;
       warp.wroteTime = warp.readTime = warp.copyTime = 0;
@@ -176,14 +181,8 @@ void Cluster::run(uint32_t first) {
       warp.groupTime = warp.groupDone = 0;
       warp.groupEnds.clear();
       warp.sums.clear();
+      warp.registers.clear();
       warp.registerFences.clear();
-      if (kernel.hasProducts) {
-        warp.uses.assign(warp.values.size(), {});
-        std::fill_n(warp.uses.begin(), kNumSpecials,
-                    std::pair(Warp::kNoRegister, 0));
-        for (auto [index, bits] : kernel.constants)
-          warp.uses[static_cast<size_t>(index)].first = Warp::kNoRegister;
-      }
       warp.storeTime = 0;
       warp.stores.fill(0);
       warp.storeGroups.fill({});
@@ -221,6 +220,12 @@ void Cluster::run(uint32_t first) {
     }
   }
   reportVisits();
+  for (Block &block : blocks)
+    if (!block.hasReleased) {
+      launch.order->release(block.leaving.launches);
+      if (Paths *paths = Paths::current)
+        paths->noteEdge(0, 0, Paths::kEndOfLaunch, Paths::kEndOfLaunch);
+    }
 }
 
 void Cluster::makeBulkCopy() {
@@ -305,8 +310,13 @@ void Cluster::reportDeadlock() const {
   throw Fault(text);
 }
 
-void ptx::runKernel(const Launch &launch, const Memory &memory, Paths *paths) {
-  uint32_t numBlocks = launch.grid[0] * launch.grid[1] * launch.grid[2];
+void ptx::runKernel(const Launch &given, const Memory &memory, Paths *paths) {
+  uint32_t numBlocks = given.grid[0] * given.grid[1] * given.grid[2];
+  Launch launch = given;
+  std::shared_ptr<LaunchOrder> order =
+      memory.races().begin(launch.kernel, numBlocks / launch.cluster,
+                           launch.isDependent, launch.stream);
+  launch.order = order.get();
   std::atomic<uint32_t> next{0};
   std::mutex lock;
   std::string message;
@@ -332,15 +342,20 @@ void ptx::runKernel(const Launch &launch, const Memory &memory, Paths *paths) {
     if (message.empty())
       message = wrong;
   };
+  // Paths go from one cluster to others.
   uint32_t numThreads =
-      std::min<uint32_t>(std::max(std::thread::hardware_concurrency(), 1u),
-                         numBlocks / launch.cluster);
+      paths ? 1
+            : std::min<uint32_t>(
+                  std::max(std::thread::hardware_concurrency(), 1u),
+                  numBlocks / launch.cluster);
   std::vector<std::thread> threads;
   for (uint32_t i = 1; i < numThreads; ++i)
     threads.emplace_back(work);
   work();
   for (std::thread &thread : threads)
     thread.join();
+  if (paths)
+    memory.races().endPaths();
   if (!findings.empty()) {
     std::string text = describeFindings(findings) + message;
     throw Findings(text, std::move(findings));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Branches, ends, and instructions that change nothing here: hints, fences
-// but those of proxies and barriers (every access is made in order), register
-// budgets.
+// Branches, ends, fences, the order of launches, and instructions that change
+// nothing here: hints, register budgets.
 
 #include "LaneOps.h"
+#include "Paths.h"
 
 using namespace ptx;
 
@@ -42,8 +42,36 @@ static Step leave(Warp &warp, const Instruction &, Mask mask) {
 static Step trap(Warp &, const Instruction &, Mask) { throw Fault("a trap"); }
 
 /// What lanes have written, and know of, is there for copies and products.
+template <bool ofShared, bool ofGlobal>
 static Step fenceProxy(Warp &warp, const Instruction &, Mask mask) {
-  warp.fence(mask);
+  warp.fence(mask, ofShared, ofGlobal);
+  return Step::next;
+}
+
+/// fence.acq_rel, fence.sc, membar; the scope is the detail.
+static Step fenceByScope(Warp &warp, const Instruction &i, Mask mask) {
+  fenceMemory(warp, mask, static_cast<Scope>(i.detail));
+  return Step::next;
+}
+
+/// The launch ahead, if this one may have begun before its end, is over.
+static Step awaitLaunch(Warp &warp, const Instruction &, Mask mask) {
+  LaunchOrder &order = *warp.block->cluster->launch.order;
+  warp.endLaunchAhead(order.waited, mask);
+  order.waits = true;
+  return Step::next;
+}
+
+/// The next launch may begin, as far as this block goes: what the block knows
+/// to be over is over for that, too.
+static Step releaseLaunch(Warp &warp, const Instruction &, Mask mask) {
+  Block &block = *warp.block;
+  if (Paths *paths = Paths::current)
+    paths->noteEdge(0, 0, warp.edge, Paths::kEndOfLaunch);
+  if (!block.hasReleased)
+    block.cluster->launch.order->release(
+        warp.knowledgeOf(static_cast<unsigned>(__builtin_ctz(mask))).launches);
+  block.hasReleased = true;
   return Step::next;
 }
 
@@ -73,12 +101,24 @@ Execute ptx::findControl(const Parts &parts, Instruction &instruction) {
   if (op == "nanosleep")
     return sleep;
   if (op == "fence" && parts.size() > 2 && parts[1] == "proxy" &&
-      parts[2] == "async")
-    return fenceProxy;
+      parts[2] == "async") {
+    const bool isGlobal = has(parts, "global"), isShared = parts.size() > 3;
+    return isGlobal   ? fenceProxy<false, true>
+           : isShared ? fenceProxy<true, false>
+                      : fenceProxy<true, true>;
+  }
   if (op == "fence" && parts.size() > 1 && parts[1] == "mbarrier_init")
     return fenceBarriers;
-  if (op == "griddepcontrol" || op == "fence" || op == "membar" ||
-      op == "setmaxnreg" || op == "pmevent")
+  if (op == "griddepcontrol" && parts.size() == 2)
+    return parts[1] == "wait"                ? awaitLaunch
+           : parts[1] == "launch_dependents" ? releaseLaunch
+                                             : nullptr;
+  if (op == "membar" ||
+      (op == "fence" && (has(parts, "acq_rel") || has(parts, "sc")))) {
+    instruction.detail = static_cast<int64_t>(scopeOf(parts));
+    return fenceByScope;
+  }
+  if (op == "fence" || op == "setmaxnreg" || op == "pmevent")
     return nothing;
   return nullptr;
 }

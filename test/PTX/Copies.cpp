@@ -33,9 +33,12 @@ static Step copyAsync(Warp &warp, const Instruction &i, Mask mask) {
     // Wrong addresses show where the copy begins.
     warp.accessAs(warp.sideOf(agent, copy.time, l, /*isAsync=*/false), [&] {
       warp.resolve(Space::shared, copy.to, copy.bytes, copy.lane, Use::write);
+      if (copy.bytesFrom == 0)
+        return;
+      warp.resolve(Space::global, copy.from, copy.bytes, copy.lane,
+                   Use::barrier);
+      watchGlobal(warp, copy.from, copy.bytesFrom, l, Use::read);
     });
-    if (copy.bytesFrom > 0)
-      warp.resolve(Space::global, copy.from, copy.bytes, copy.lane, Use::read);
     warp.copies.push_back(copy);
   });
   return Step::next;
@@ -127,9 +130,12 @@ static Step copyBulk(Warp &warp, const Instruction &i, Mask mask) {
 }
 
 static Step commitBulk(Warp &warp, const Instruction &, Mask mask) {
-  if (Paths *paths = Paths::current)
-    paths->commit(warp.block->cluster->agentOf(warp, Cluster::Side::stores),
-                  warp.storeTime);
+  if (Paths *paths = Paths::current) {
+    const Cluster &cluster = *warp.block->cluster;
+    for (size_t agent : {cluster.agentOf(warp, Cluster::Side::stores),
+                         cluster.storesOf(warp.self.agent)})
+      paths->commit(agent, warp.storeTime);
+  }
   forLanes(mask,
            [&](unsigned l) { warp.storeGroups[l].push_back(warp.stores[l]); });
   return Step::next;
@@ -150,6 +156,10 @@ static Step waitBulk(Warp &warp, const Instruction &i, Mask mask) {
   });
   warp.learnEnd(cluster.agentOf(warp, Cluster::Side::stores), end,
                 /*isAsync=*/true, mask);
+  // wait_group.read says nothing of what they write.
+  if (!i.detail)
+    warp.learnEnd(cluster.storesOf(warp.self.agent), end, /*isAsync=*/true,
+                  mask);
   return Step::next;
 }
 
@@ -161,8 +171,10 @@ Execute ptx::findCopy(const Parts &parts, Instruction &instruction) {
       return nothing;
     if (has(parts, "commit_group"))
       return commitBulk;
-    if (has(parts, "wait_group"))
+    if (has(parts, "wait_group")) {
+      instruction.detail = has(parts, "read");
       return instruction.operands.size() != 1 ? nullptr : waitBulk;
+    }
     if (has(parts, "tensor"))
       return findTensorCopy(parts, instruction);
     auto isShared = [&](size_t part) {

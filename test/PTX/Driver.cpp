@@ -185,7 +185,10 @@ EXPORT Result cuCtxPopCurrent_v2(Context *context) {
   return 0;
 }
 
-EXPORT Result cuCtxSynchronize() { return 0; }
+EXPORT Result cuCtxSynchronize() {
+  state().memory.races().settle();
+  return 0;
+}
 
 //===----------------------------------------------------------------------===//
 // Modules and launches
@@ -339,6 +342,10 @@ EXPORT Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
   for (uint32_t i = 0; i < config->numAttributes; ++i)
     if (config->attributes[i].id == gdnrt::cuda::kClusterDimension)
       launch->cluster = config->attributes[i].value.cluster.x;
+    else if (config->attributes[i].id ==
+             gdnrt::cuda::kProgrammaticStreamSerialization)
+      launch->isDependent = config->attributes[i].value.allowed;
+  launch->stream = config->stream;
   uint32_t threads = config->blockX * config->blockY * config->blockZ;
   if (config->gridX == 0 || config->gridX % launch->cluster || threads == 0 ||
       threads > 1024 ||
@@ -370,6 +377,7 @@ EXPORT Result cuMemAlloc_v2(Address *address, size_t bytes) {
 }
 
 EXPORT Result cuMemFree_v2(Address address) {
+  state().memory.races().settle();
   return state().memory.free(address) ? 0 : kInvalidValue;
 }
 
@@ -379,6 +387,7 @@ EXPORT Result cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes,
   if (!target)
     return kInvalidValue;
   return submit(stream, [=] {
+    state().memory.races().settle();
     std::memcpy(target, from, bytes);
     return 0;
   });
@@ -390,6 +399,7 @@ EXPORT Result cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes,
   if (!source)
     return kInvalidValue;
   return submit(stream, [=] {
+    state().memory.races().settle();
     std::memcpy(to, source, bytes);
     return 0;
   });
@@ -402,6 +412,7 @@ EXPORT Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes,
   if (!target || !source)
     return kInvalidValue;
   return submit(stream, [=] {
+    state().memory.races().settle();
     std::memcpy(target, source, bytes);
     return 0;
   });
@@ -413,6 +424,7 @@ EXPORT Result cuMemsetD8Async(Address address, unsigned char value,
   if (!target)
     return kInvalidValue;
   return submit(stream, [=] {
+    state().memory.races().settle();
     std::memset(target, value, bytes);
     return 0;
   });
@@ -427,6 +439,7 @@ EXPORT Result cuMemsetD2D8Async(Address address, size_t distance,
   if (!target || distance < bytes)
     return kInvalidValue;
   return submit(stream, [=] {
+    state().memory.races().settle();
     for (size_t row = 0; row < rows; ++row)
       std::memset(target + row * distance, value, bytes);
     return 0;

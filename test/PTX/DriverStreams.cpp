@@ -10,6 +10,7 @@ using gdnrt::cuda::Graph;
 using gdnrt::cuda::kCaptureUnsupported;
 using gdnrt::cuda::kInvalidValue;
 using gdnrt::cuda::Result;
+using gdnrt::cuda::state;
 using gdnrt::cuda::Stream;
 using gdnrt::cuda::UserObject;
 
@@ -34,6 +35,7 @@ EXPORT Result cuStreamDestroy_v2(Stream stream) {
 }
 
 EXPORT Result cuStreamSynchronize(Stream stream) {
+  state().memory.races().settle();
   return stream && stream->recorded ? kCaptureUnsupported : 0;
 }
 
@@ -93,10 +95,16 @@ EXPORT Result cuGraphInstantiateWithFlags(Graph *executable, Graph graph,
 }
 
 EXPORT Result cuGraphLaunch(Graph executable, Stream) {
-  for (auto &work : executable->work)
-    if (Result result = work())
-      return result;
-  return 0;
+  // All before it is over when it begins, and it is when what follows does.
+  state().memory.races().settle();
+  Result result = 0;
+  for (auto &work : executable->work) {
+    result = work();
+    if (result)
+      break;
+  }
+  state().memory.races().settle();
+  return result;
 }
 
 EXPORT Result cuGraphDestroy(Graph graph) {
@@ -124,7 +132,10 @@ EXPORT Result cuEventRecord(void *event, Stream) {
   return 0;
 }
 
-EXPORT Result cuEventSynchronize(void *) { return 0; }
+EXPORT Result cuEventSynchronize(void *) {
+  state().memory.races().settle();
+  return 0;
+}
 
 EXPORT Result cuEventElapsedTime(float *milliseconds, void *start, void *end) {
   *milliseconds =

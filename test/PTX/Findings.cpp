@@ -17,7 +17,7 @@ static const Instruction *instructionAt(const Kernel &kernel, int line) {
   return nullptr;
 }
 
-static std::string atLine(const Kernel &kernel, int line) {
+std::string ptx::atLine(const Kernel &kernel, int line) {
   const Instruction *instruction = instructionAt(kernel, line);
   return instruction ? describe(kernel, *instruction)
                      : "PTX line " + std::to_string(line);
@@ -172,18 +172,6 @@ void Cluster::reportSums(const Warp &warp) {
            "committed";
 }
 
-void Cluster::reportRegisters(const Warp &warp, int other) {
-  std::string &text =
-      findings[{warp.self.line, other, Conflict::unwritten + 4}];
-  if (text.empty())
-    text = launch.kernel->name + ": block " +
-           std::to_string(warp.block->id[0]) + ", warp " +
-           std::to_string(warp.index) + ", " +
-           atLine(*launch.kernel, warp.self.line) +
-           ": takes a register that is used in " +
-           atLine(*launch.kernel, other) + "; no wgmma.fence between the two";
-}
-
 void Cluster::reportVisits() {
   for (const Block &block : blocks)
     for (size_t agent = 0; agent < block.visits.size(); ++agent) {
@@ -203,8 +191,9 @@ void Cluster::reportVisits() {
 
 std::string Findings::json(const Kernel &kernel) const {
   static constexpr const char *kKinds[] = {
-      "",        "reads_write", "writes_write", "writes_read", "unwritten",
-      "barrier", "sums",        "ends_early",   "registers"};
+      "",          "reads_write", "writes_write", "writes_read",
+      "unwritten", "barrier",     "sums",         "ends_early",
+      "read_only", "launches",    "registers"};
   std::ostringstream out;
   for (const auto &[key, text] : all) {
     auto [line, other, kind] = key;
@@ -212,8 +201,10 @@ std::string Findings::json(const Kernel &kernel) const {
     out << "{\"kernel\": \"" << kernel.name << "\", \"line\": " << line
         << ", \"other\": " << other << ", \"kind\": \"" << kKinds[kind] << "\""
         << originField("origin", kernel, line)
-        << originField("other_origin", kernel, other) << ", \"text\": \""
-        << text << "\"}\n";
+        // The other line may be one of another kernel.
+        << (kind == kOtherLaunch ? ""
+                                 : originField("other_origin", kernel, other))
+        << ", \"text\": \"" << text << "\"}\n";
   }
   return out.str();
 }

@@ -62,31 +62,6 @@ static float element(uint16_t bits, bool isBFloat) {
   return isBFloat ? toFloat(BFloat{bits}) : toFloat(fromBits<Half>(bits));
 }
 
-/// Reports a product whose register was used behind the last fence.
-static void checkUses(Warp &warp, const Instruction &product, size_t begin,
-                      size_t end) {
-  const std::vector<int> &fences = warp.registerFences;
-  if (fences.empty())
-    return warp.block->cluster->reportRegisters(warp, product.line);
-  size_t last = 0;
-  for (size_t at = begin; at < end; ++at) {
-    const auto &[fence, line] =
-        warp.uses[static_cast<size_t>(product.operands[at].value)];
-    if (fence == Warp::kNoRegister)
-      continue;
-    if (fence > fences.size())
-      return warp.block->cluster->reportRegisters(warp, line);
-    if (fence && Paths::current)
-      Paths::current->noteEdge(line, product.line, fences[fence - 1],
-                               fences.back());
-    last = std::max(last, fence);
-  }
-  // All that it needs was behind an earlier one.
-  if (Paths::current && last < fences.size() && fences.size() > 1)
-    Paths::current->noteEdge(0, product.line, fences[fences.size() - 2],
-                             fences.back());
-}
-
 /// wgmma.mma_async.sync.aligned.m64nNk16.f32.T.T {d}, {a} or descriptor,
 /// descriptor, scale-d, signs, transpositions.
 static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
@@ -107,7 +82,7 @@ static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
   bool isAColumnMajor = !hasRegisters && immediate(next + 4) == 1;
   bool isBColumnMajor = immediate(next + (hasRegisters ? 4 : 5)) == 1;
 
-  checkUses(warp, i, 0, hasRegisters ? next : sums);
+  checkRegisters(warp, i, columns, hasRegisters);
 
   float a[16][16], b[16][256]; // b by inner index and column
   // A descriptor has no rank: it means the block's own memory.
@@ -173,47 +148,6 @@ static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
     }
   }
   return Step::next;
-}
-
-void ptx::checkSums(Warp &warp, const Instruction &instruction) {
-  if (instruction.isProduct)
-    return;
-  for (const Operand &operand : instruction.operands) {
-    if (operand.value < 0)
-      continue;
-    auto &[time, line] = warp.sums[static_cast<size_t>(operand.value)];
-    if (time > warp.groupDone)
-      return warp.block->cluster->reportSums(warp);
-    if (time && Paths::current)
-      Paths::current->note(
-          line, warp.block->cluster->agentOf(warp, Cluster::Side::products),
-          time, instruction.line, warp.knowledge.all);
-    time = 0;
-  }
-}
-
-void ptx::useRegisters(Warp &warp, const Instruction &instruction) {
-  if (instruction.isProduct)
-    return;
-  std::pair<size_t, int> use = {warp.registerFences.size() + 1,
-                                instruction.line};
-  size_t count = instruction.operands.size();
-  if (instruction.isMove) {
-    // Compilers put moves of operands before a product, which are none in
-    // machine code: what counts is who has made what is moved.
-    use = {};
-    count = static_cast<size_t>(instruction.groups[0]);
-    for (size_t at = count; at < instruction.operands.size(); ++at)
-      if (auto &of =
-              warp.uses[static_cast<size_t>(instruction.operands[at].value)];
-          of.first != Warp::kNoRegister)
-        use = std::max(use, of);
-  }
-  for (size_t at = 0; at < count; ++at)
-    if (int value = instruction.operands[at].value; value >= 0)
-      if (auto &of = warp.uses[static_cast<size_t>(value)];
-          of.first != Warp::kNoRegister)
-        of = use;
 }
 
 static Step fence(Warp &warp, const Instruction &, Mask mask) {

@@ -102,6 +102,34 @@ inline bool has(const Parts &parts, const char *part) {
   return false;
 }
 
+/// How far an atomic or a fence reaches; .sys is no further here than .gpu.
+inline Scope scopeOf(const Parts &parts) {
+  return has(parts, "cta")       ? Scope::block
+         : has(parts, "cluster") ? Scope::cluster
+                                 : Scope::gpu;
+}
+
+/// What the detail of an access or an atomic says: whether it is strong, and in
+/// no race with others that are, and what order it makes; or that nobody writes
+/// what it reads. The scope is beyond.
+enum OrderBits : int64_t {
+  kStrong = 1,
+  kAcquires = 2,
+  kReleases = 4,
+  kConstant = 8,
+  kScope = 16
+};
+
+inline int64_t orderOf(const Parts &parts) {
+  const bool both = has(parts, "acq_rel");
+  const int64_t order = (both || has(parts, "acquire") ? kAcquires : 0) |
+                        (both || has(parts, "release") ? kReleases : 0);
+  const bool isStrong = order || has(parts, "relaxed") ||
+                        has(parts, "volatile") || has(parts, "mmio");
+  return order | (isStrong ? kStrong : 0) | (has(parts, "nc") ? kConstant : 0) |
+         static_cast<int64_t>(scopeOf(parts)) * kScope;
+}
+
 /// Whether the lanes that the warp has left are all here.
 inline bool allHere(const Warp &warp, Mask mask) { return mask == warp.alive; }
 

@@ -368,7 +368,7 @@ std::vector<Litmus> litmus() {
       {"product_without_first_fence",
        kWriteTile + kFence + kMeet + kDescribe + kMultiplyAgain +
            kCommitProduct + kWaitProduct,
-       "no wgmma.fence between", 128},
+       "no wgmma.fence before it", 128},
       {"product_registers_moved_behind_fence",
        kWriteTile + kFence + kMeet + "  add.u32 %r24, %r0, 1;\n" + kDescribe +
            kRegisterFence + "  mov.u32 %r20, %r24;\n" + kMultiplyAgain +

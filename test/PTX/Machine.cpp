@@ -63,6 +63,7 @@ char *Warp::resolve(Space space, uint64_t address, unsigned bytes, int lane,
       target->visits[as->agent] = {as->time, self.line};
     if (use == Use::barrier)
       return target->shared.data() + offset;
+    use = use == Use::strongWrite || use == Use::write ? Use::write : Use::read;
     Access access = *as;
     if (as == &self) {
       const Knowledge &mine =
@@ -86,7 +87,7 @@ char *Warp::resolve(Space space, uint64_t address, unsigned bytes, int lane,
     return local.data() + static_cast<size_t>(lane) * each + address;
   }
   if (space == Space::parameter) {
-    if (use == Use::write)
+    if (use == Use::write || use == Use::strongWrite)
       return fail("read-only:");
     std::vector<char> &parameters =
         const_cast<std::vector<char> &>(block->cluster->launch.parameters);
@@ -99,6 +100,8 @@ char *Warp::resolve(Space space, uint64_t address, unsigned bytes, int lane,
     if (!lastRange.holds(address, bytes))
       return fail("outside of all allocations:");
   }
+  if (use != Use::barrier)
+    watchGlobal(*this, address, bytes, static_cast<unsigned>(lane), use);
   return reinterpret_cast<char *>(address);
 }
 
@@ -115,7 +118,7 @@ void Warp::makeCopies(int lane, int64_t end) {
     // Where nothing is read, the address may be anything.
     if (copy.bytesFrom > 0)
       std::memcpy(
-          to, resolve(Space::global, copy.from, copy.bytes, lane, Use::read),
+          to, resolve(Space::global, copy.from, copy.bytes, lane, Use::barrier),
           copy.bytesFrom);
   }
   copies.erase(std::remove_if(copies.begin(), copies.end(), isMine),
@@ -191,8 +194,6 @@ Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed,
         checkSums(*this, instruction);
       if (PendingReads &reads = pendingReads(); !reads.empty())
         reads.use(instruction, self.time);
-      if (kernel.hasProducts)
-        useRegisters(*this, instruction);
       Step step = Step::next;
       if (mask) {
         try {
@@ -200,6 +201,8 @@ Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed,
         } catch (const Fault &fault) {
           throw Fault(describe(*this, kernel, place) + ": " + fault.what());
         }
+        if (kernel.hasProducts)
+          noteUses(*this, instruction);
       }
       switch (step) {
       case Step::next:

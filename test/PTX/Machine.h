@@ -8,6 +8,7 @@
 #ifndef GDN_TEST_PTX_MACHINE_H
 #define GDN_TEST_PTX_MACHINE_H
 
+#include "GlobalRaces.h"
 #include "Memory.h"
 #include "Program.h"
 #include "Races.h"
@@ -24,7 +25,8 @@ struct Cluster;
 class Paths;
 
 /// What an access does with the bytes: those of barriers are not watched.
-enum class Use { read, write, barrier };
+/// Strong ones, in global memory, are in no race with each other.
+enum class Use { read, write, barrier, strongRead, strongWrite, readOnly };
 
 /// A copy by cp.async of one lane, and the lane's group that it belongs to.
 struct LaneCopy {
@@ -34,6 +36,51 @@ struct LaneCopy {
   uint32_t time = 0;
   uint64_t to = 0, from = 0;
   unsigned bytes = 0, bytesFrom = 0;
+};
+
+/// How a register was used, in kernels with products of warpgroups.
+struct RegisterUse {
+  /// When another instruction has used it last: before which wgmma.fence,
+  /// counted from 1, in which line, and whether that has written it.
+  uint32_t used = 0;
+  int line = 0;
+  bool isWritten = false;
+  /// Constants and special registers are none.
+  bool isRegister = true;
+  /// The last product that has it as part of A, with its line.
+  uint32_t source = 0;
+  int sourceLine = 0;
+  /// The columns of the last product that adds to it, and when that was.
+  uint32_t columns = 0, added = 0;
+};
+
+/// What a warp's own times were when something was told: for shared memory, and
+/// for reads and writes of global memory.
+struct OwnTimes {
+  uint32_t shared = 0, reads = 0, writes = 0;
+};
+
+/// As a warp has it for shared memory: which lanes have used global memory.
+struct GlobalUse {
+  Mask wrote = 0, read = 0;
+  uint32_t wroteTime = 0, readTime = 0, meetTime = 0, exchangeTime = 0;
+  /// What lanes knew at a fence: an atomic behind it tells that.
+  struct Fence {
+    Mask lanes = 0;
+    Scope scope = Scope::gpu;
+    Knowledge known;
+    std::array<OwnTimes, kLanes> times;
+  };
+  std::vector<Fence> fences;
+  /// What lanes have seen through atomics: a fence behind those learns it.
+  struct Seen {
+    Mask lanes = 0;
+    Told told;
+  };
+  std::vector<Seen> seen;
+  /// What of that lanes know to be read: others write what depends on it once
+  /// they have exchanged values.
+  Knowledge readsSeen;
 };
 
 struct Warp {
@@ -69,6 +116,7 @@ struct Warp {
   /// values, and when the last one did.
   Mask wrote = 0, read = 0;
   uint32_t wroteTime = 0, readTime = 0;
+  GlobalUse global;
   /// Copies by cp.async: how many instructions asked for some.
   uint32_t copyTime = 0;
   /// Products of warpgroups: how many were issued, and the last one of each
@@ -79,11 +127,10 @@ struct Warp {
   /// one that is over.
   std::vector<std::pair<uint32_t, int>> sums;
   uint32_t groupDone = 0;
-  /// Fences of registers (wgmma.fence), as edges, and by value the one that a
-  /// product of it needs, from 1, with the line that used it last.
+  /// By value, how products and others use it; and the wgmma.fence that were
+  /// executed, as edges.
+  std::vector<RegisterUse> registers;
   std::vector<int> registerFences;
-  std::vector<std::pair<size_t, int>> uses;
-  static constexpr size_t kNoRegister = SIZE_MAX;
   /// Bulk copies to memory: how many were begun, and by lane the last one of
   /// the lane and of each group that it committed.
   uint32_t storeTime = 0;
@@ -103,7 +150,16 @@ struct Warp {
   void beginLoad(const Instruction &instruction, unsigned count);
   PendingReads &pendingReads();
   /// fence.proxy.async by `lanes`.
-  void fence(Mask lanes);
+  void fence(Mask lanes, bool ofShared, bool ofGlobal);
+  /// griddepcontrol.wait by `lanes`: clusters below `launches` are over.
+  void endLaunchAhead(uint32_t launches, Mask lanes);
+  /// The last times of which `lanes` can tell: others may have written since
+  /// all met, or read.
+  OwnTimes releasable(Mask lanes) const;
+  /// Puts the warp's own times into a clock.
+  void setTimes(Clock &clock, const OwnTimes &times) const;
+  /// A new time: what comes now was not told before.
+  void tick();
   /// All lanes are in order now, or what they have read is.
   void meet();
   void exchange();
@@ -134,16 +190,33 @@ struct Warp {
 
 private:
   bool choose(Mask &lanes, int &place, int &next) const;
-  uint32_t releasable(Mask lanes) const;
-  void tick();
+  OwnTimes timesIn(const Clock &clock) const;
   void setMeetTime(uint32_t time, uint32_t exchangeTime);
+  void setGlobalMeetTime(uint32_t time, uint32_t exchangeTime);
   template <typename F> void learn(Mask lanes, F f);
 };
 
-/// Reports `instruction` if it uses sums of products that may not be there.
+/// Follows an access to global memory of a lane, or of who works for it.
+void watchGlobal(Warp &warp, uint64_t address, unsigned bytes, unsigned lane,
+                 Use use);
+/// An atomic of a lane tells what it knows into a word's `to`, or learns what
+/// that has. The word is locked.
+void tellByAtomic(Warp &warp, Told &to, unsigned lane, Scope scope,
+                  bool releases);
+void learnByAtomic(Warp &warp, const Told &from, unsigned lane, Scope scope,
+                   bool acquires);
+/// fence.acq_rel, fence.sc, membar.
+void fenceMemory(Warp &warp, Mask lanes, Scope scope);
+
+/// Reports `instruction` if it uses sums of products that may not be there, or
+/// writes what such products read.
 void checkSums(Warp &warp, const Instruction &instruction);
-/// Keeps which registers an instruction uses that is no product.
-void useRegisters(Warp &warp, const Instruction &instruction);
+/// Reports a product whose registers were used behind the last wgmma.fence:
+/// `sums` and, if `hasRegisters`, A.
+void checkRegisters(Warp &warp, const Instruction &product, unsigned columns,
+                    bool hasRegisters);
+/// Keeps which registers `instruction`, which is no product, has used.
+void noteUses(Warp &warp, const Instruction &instruction);
 
 /// A barrier of a block, as bar.sync knows it.
 struct Barrier {
@@ -179,6 +252,8 @@ struct Block {
   /// last, and what warps knew when they ended.
   std::vector<std::pair<uint32_t, int>> visits;
   Knowledge leaving;
+  /// Whether it has let the next launch begin.
+  bool hasReleased = false;
 
   /// A warp's threads come to barrier `id`; `threads` are expected, 0: all.
   /// True if that opened it.
@@ -220,6 +295,11 @@ struct Launch {
   uint64_t late = 0;
   /// The most instructions of a cluster's warps together; 0: any number.
   uint64_t limit = 0;
+  /// Whether it may begin before the launch ahead in its stream has ended.
+  bool isDependent = false;
+  const void *stream = nullptr;
+  /// Its place among launches, which runKernel() sets.
+  LaunchOrder *order = nullptr;
 };
 
 /// Blocks that run at the same time.
@@ -262,6 +342,19 @@ struct Cluster {
   /// By warp.
   std::vector<PendingReads> pendingReads;
   std::array<uint32_t, kCopyAgents> copyTimes{};
+  // Behind those, what warps read and write in global memory, whose lanes meet
+  // at other times, and what bulk copies write there, which is over later than
+  // what they read.
+  size_t readsOf(size_t warp) const { return numAgents() + warp; }
+  size_t writesOf(size_t warp) const { return readsOf(warp) + numWarps(); }
+  size_t storesOf(size_t warp) const { return readsOf(warp) + 2 * numWarps(); }
+  size_t numTimes() const { return readsOf(3 * numWarps()); }
+  /// Where paths are kept, one more stands for the launch ahead, whose end it
+  /// tells at time 1.
+  size_t launchAgent() const { return numTimes(); }
+  /// Its number among the clusters of all launches, and pages it has used.
+  uint32_t number = 0;
+  GlobalPages pages;
 
   /// What is wrong, by the two PTX lines and the kind: each pair once.
   std::map<std::tuple<int, int, int>, std::string> findings;
@@ -270,8 +363,6 @@ struct Cluster {
               const Conflict &conflict, unsigned bytes);
   /// The same with sums of products that may not be there.
   void reportSums(const Warp &warp);
-  /// The same with registers of a product that were used in line `other`.
-  void reportRegisters(const Warp &warp, int other);
   /// The same with blocks that end before others have used their memory.
   void reportVisits();
   /// The same with a barrier, at byte `offset`.
@@ -290,6 +381,10 @@ private:
   [[noreturn]] void reportDeadlock() const;
 };
 
+/// Kinds of findings behind those of Conflict::Kind and of barriers, sums and
+/// visits, with the names that JSON has for them.
+enum FindingKind { kReadOnly = 8, kOtherLaunch, kRegisters };
+
 /// What was found in a launch, by PTX lines and kind.
 struct Findings : Fault {
   using All = std::map<std::tuple<int, int, int>, std::string>;
@@ -303,6 +398,8 @@ struct Findings : Fault {
 /// A line for each.
 std::string describeFindings(const Findings::All &findings);
 
+/// "PTX line 2: ld.shared.b32"
+std::string atLine(const Kernel &kernel, int line);
 /// "<kernel>: block 0, warp 1, PTX line 2: ld.shared.b32"
 std::string describe(const Warp &warp, const Kernel &kernel, int place);
 
@@ -310,6 +407,10 @@ std::string describe(const Warp &warp, const Kernel &kernel, int place);
 /// Adds what orders accesses to `paths`, if it is there.
 void runKernel(const Launch &launch, const Memory &memory,
                Paths *paths = nullptr);
+
+/// Keeps what is wrong with an access to global memory.
+void reportGlobal(const Warp &warp, const GlobalAccess &access,
+                  const GlobalConflict &conflict, unsigned bytes);
 
 // Barriers in shared memory (mbarrier): a word of counts, see Barriers.cpp.
 uint64_t &barrierWord(Warp &warp, uint64_t address, unsigned lane,

@@ -344,6 +344,8 @@ TEST_F(Machine, BarriersOfBulkCopies) {
   mov.u32 %r1, tile;
   mov.u32 %r2, 9;
   st.global.u32 [%rd1+512], %r2;
+  fence.proxy.async.global;
+  bar.warp.sync -1;
   setp.ne.s32 %p0, %r0, 0;
   @%p0 bra READ;
   mbarrier.init.shared::cta.b64 [%r1], 1;

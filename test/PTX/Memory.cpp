@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Memory.h"
+#include "GlobalRaces.h"
 
 #include <cstring>
 #include <sys/mman.h>
@@ -14,6 +15,8 @@ static constexpr size_t kPage = 4096;
 static size_t mappedBytes(size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage + kPage;
 }
+
+Memory::Memory() : races_(std::make_unique<GlobalRaces>()) {}
 
 Memory::~Memory() {
   for (auto &[address, bytes] : ranges_)
@@ -39,6 +42,8 @@ bool Memory::free(uint64_t address) {
   if (found == ranges_.end())
     return false;
   munmap(reinterpret_cast<void *>(address), mappedBytes(found->second));
+  if (found->second > 0)
+    races_->drop(address, found->second);
   ranges_.erase(found);
   return true;
 }

@@ -8,9 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 
 namespace ptx {
+
+class GlobalRaces;
 
 enum class Space { generic, global, shared, local, parameter };
 
@@ -24,6 +27,7 @@ struct Range {
 
 class Memory {
 public:
+  Memory();
   ~Memory();
   /// Memory with bits that are no number in any float; 0 if there is none.
   /// Large allocations are 0 instead, so that only what is used costs memory.
@@ -31,8 +35,11 @@ public:
   bool free(uint64_t address);
   /// The allocation that holds `address`.
   Range find(uint64_t address) const;
+  /// Who has used it when, and what orders launches.
+  GlobalRaces &races() const { return *races_; }
 
 private:
+  std::unique_ptr<GlobalRaces> races_;
   mutable std::mutex lock_;
   std::map<uint64_t, size_t> ranges_;
 };

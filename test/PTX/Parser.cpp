@@ -210,6 +210,7 @@ void Reader::readKernel() {
     defineShared(name, kernel_->staticSharedBytes);
   readBody();
   closeScope();
+  analyze(*kernel_);
 }
 
 void Reader::readParameters() {
@@ -461,7 +462,6 @@ void Reader::readInstruction() {
     parts.push_back(instruction.opcode.substr(begin, end - begin));
     begin = end + 1;
   }
-  instruction.isMove = parts[0] == "mov";
   bool isBranch = parts[0] == "bra" || parts[0] == "brx";
   if (!token().is(";"))
     do
@@ -472,7 +472,6 @@ void Reader::readInstruction() {
     throw Fault("PTX line " + std::to_string(instruction.line) +
                 ": no meaning known for " + instruction.opcode);
   expect(";");
-  kernel_->hasProducts |= instruction.isProduct;
   kernel_->code.push_back(std::move(instruction));
 }
 

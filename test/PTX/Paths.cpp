@@ -14,20 +14,41 @@ void ptx::raise(Clock &clock, size_t agent, uint32_t time) {
   clock[agent] = std::max(clock[agent], time);
 }
 
-void ptx::join(Clock &clock, const Clock &other) {
+void ptx::join(Clock &clock, const Clock &other, size_t begin, size_t end) {
   if (clock.size() < other.size())
     clock.resize(other.size());
+  end = std::min(end, other.size());
   if (Paths *paths = Paths::current)
-    paths->join(clock, other);
-  for (size_t i = 0; i < other.size(); ++i)
+    paths->join(clock, other, begin, end);
+  for (size_t i = begin; i < end; ++i)
     clock[i] = std::max(clock[i], other[i]);
 }
 
-void Paths::begin(size_t agents) {
-  trails_.clear();
+bool ptx::keepsPaths() { return Paths::current; }
+
+void Clock::beginTrail(const Clock &other) {
+  if (Paths *paths = Paths::current)
+    paths->copy(*this, other);
+}
+
+void Paths::begin(uint32_t cluster, size_t agents) {
+  cluster_ = cluster;
   seen_.clear();
-  for (auto *lists : {&meetings_, &exchanges_, &commits_})
+  Order &order = orders_[cluster];
+  for (auto *lists : {&order.meetings, &order.exchanges, &order.commits})
     lists->assign(agents, {});
+}
+
+void Paths::copy(Clock &clock, const Clock &other) {
+  clock.trail = &trails_.emplace_back();
+  const auto &steps = other.trail->steps;
+  clock.trail->steps.resize(other.size());
+  clock.trail->told.resize(other.size());
+  for (size_t agent = 0; agent < other.size(); ++agent)
+    if (other[agent])
+      clock.trail->steps[agent].push_back(
+          {other[agent], 0, other.trail,
+           agent < steps.size() ? steps[agent].size() : 0, isOfLanes});
 }
 
 void Paths::step(Clock &clock, size_t agent, uint32_t time, const Clock *from) {
@@ -59,8 +80,8 @@ void Paths::step(Clock &clock, size_t agent, uint32_t time, const Clock *from) {
     found->second = std::max(found->second, time);
 }
 
-void Paths::join(Clock &clock, const Clock &other) {
-  for (size_t agent = 0; agent < other.size(); ++agent)
+void Paths::join(Clock &clock, const Clock &other, size_t begin, size_t end) {
+  for (size_t agent = begin; agent < end; ++agent)
     step(clock, agent, other[agent], &other);
 }
 
@@ -83,12 +104,12 @@ static const T *firstFrom(const std::vector<T> &entries, size_t count,
 }
 
 void Paths::meet(size_t agent, uint32_t time, uint32_t exchangeTime) {
-  extend(meetings_[agent], time, edge);
-  extend(exchanges_[agent], exchangeTime, edge);
+  extend(orders_[cluster_].meetings[agent], time, edge);
+  extend(orders_[cluster_].exchanges[agent], exchangeTime, edge);
 }
 
 void Paths::commit(size_t agent, uint32_t time) {
-  extend(commits_[agent], time, edge);
+  extend(orders_[cluster_].commits[agent], time, edge);
 }
 
 bool Paths::isNew(int line, size_t agent, uint32_t time, int otherLine,
@@ -102,14 +123,17 @@ bool Paths::isNew(int line, size_t agent, uint32_t time, int otherLine,
 }
 
 void Paths::note(int line, size_t agent, uint32_t time, int otherLine,
-                 const Clock &clock, bool isRead, int extraEdge) {
-  if (!isNew(line, agent, time, otherLine, &clock))
+                 const Clock &clock, bool isRead, int extraEdge,
+                 uint32_t cluster) {
+  const Order &order = orders_[cluster ? cluster : cluster_];
+  if (!isNew(line, agent + (static_cast<size_t>(cluster) << 32), time,
+             otherLine, &clock))
     return;
   OrderedPair &pair = pairs_[{line, otherLine}];
   std::vector<int> path;
   if (extraEdge)
     path.push_back(extraEdge);
-  if (const auto &commits = commits_[agent]; !commits.empty())
+  if (const auto &commits = order.commits[agent]; !commits.empty())
     if (const Meeting *group = firstFrom(commits, commits.size(), time))
       path.push_back(group->edge);
   const Trail *trail = clock.trail;
@@ -129,7 +153,7 @@ void Paths::note(int line, size_t agent, uint32_t time, int otherLine,
     count = step->fromSteps;
     if (count || !step->isOfLanes)
       continue;
-    const auto &met = isRead ? exchanges_[agent] : meetings_[agent];
+    const auto &met = isRead ? order.exchanges[agent] : order.meetings[agent];
     const Meeting *meeting = firstFrom(met, met.size(), time);
     if (!meeting || meeting->time > step->time)
       continue;
@@ -146,7 +170,8 @@ void Paths::note(int line, size_t agent, uint32_t time, int otherLine,
 
 void Paths::noteLanes(int line, size_t agent, uint32_t time, int otherLine,
                       bool isRead) {
-  const auto &entries = isRead ? exchanges_[agent] : meetings_[agent];
+  const Order &order = orders_[cluster_];
+  const auto &entries = isRead ? order.exchanges[agent] : order.meetings[agent];
   if (!isNew(line, agent, time, otherLine, &entries))
     return;
   if (const Meeting *first = firstFrom(entries, entries.size(), time)) {
@@ -178,6 +203,8 @@ void Paths::merge(const Paths &other) {
 
 /// "12", or "12.1" of the second instruction in a line.
 static std::string nameOf(int edge) {
+  if (edge == Paths::kEndOfLaunch)
+    return "launch";
   std::string text = std::to_string(edge / 8);
   return edge % 8 ? text + "." + std::to_string(edge % 8) : text;
 }

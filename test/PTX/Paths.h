@@ -56,6 +56,8 @@ class Paths {
 public:
   /// That of this thread, if paths are kept.
   static inline thread_local Paths *current = nullptr;
+  /// As an edge: a launch was over before the next one began.
+  static constexpr int kEndOfLaunch = 0;
 
   /// The instruction that is executed, and whether it tells what some lanes
   /// know.
@@ -64,8 +66,8 @@ public:
 
   explicit Paths(const Kernel &kernel)
       : kernel_(kernel), runs_(kernel.code.size()) {}
-  /// Another cluster: clocks have learned nothing.
-  void begin(size_t agents);
+  /// Another cluster: clocks of its own have learned nothing.
+  void begin(uint32_t cluster, size_t agents);
   void execute(size_t place) {
     edge = edgeOf(kernel_.code[place]);
     ++runs_[place];
@@ -73,16 +75,20 @@ public:
   void raise(Clock &clock, size_t agent, uint32_t time) {
     step(clock, agent, time, nullptr);
   }
-  void join(Clock &clock, const Clock &other);
+  void join(Clock &clock, const Clock &other, size_t begin, size_t end);
+  /// A copy of a clock knows what that knew, by its edges.
+  void copy(Clock &clock, const Clock &other);
   /// Lanes of a warp are in order up to a time, or what they have read is.
   void meet(size_t agent, uint32_t time, uint32_t exchangeTime);
   /// What an agent was asked to do up to `time` is a group.
   void commit(size_t agent, uint32_t time);
 
   /// What `agent` did at `time` in `line` is in order with what is done in
-  /// `otherLine`, as `clock` knows.
+  /// `otherLine`, as `clock` knows. The agent is one of another `cluster`
+  /// unless that is 0.
   void note(int line, size_t agent, uint32_t time, int otherLine,
-            const Clock &clock, bool isRead = false, int extraEdge = 0);
+            const Clock &clock, bool isRead = false, int extraEdge = 0,
+            uint32_t cluster = 0);
   /// The same with lanes of a warp.
   void noteLanes(int line, size_t agent, uint32_t time, int otherLine,
                  bool isRead);
@@ -108,8 +114,13 @@ private:
   const Kernel &kernel_;
   std::vector<uint64_t> runs_;
   std::deque<Trail> trails_;
-  /// By agent.
-  std::vector<std::vector<Meeting>> meetings_, exchanges_, commits_;
+  /// Of the agents of a cluster, by agent.
+  struct Order {
+    std::vector<std::vector<Meeting>> meetings, exchanges, commits;
+  };
+  /// By the number of the cluster; numbers are those of GlobalRaces.
+  std::map<uint32_t, Order> orders_;
+  uint32_t cluster_ = 0;
   std::unordered_set<uint64_t> seen_;
   std::map<std::pair<int, int>, OrderedPair> pairs_;
 };

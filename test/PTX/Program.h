@@ -70,6 +70,8 @@ struct Instruction {
   std::vector<Operand> operands;
   /// How many operands each one of the text has become.
   std::vector<int> groups;
+  /// How many of them, the first, are results; set by analyze().
+  unsigned numResults = 0;
   /// Of branches: the next instruction; of brx.idx: one per index.
   int target = -1;
   std::vector<int> targets;
@@ -78,7 +80,7 @@ struct Instruction {
   /// Whether it is a product of warpgroups, which takes sums that are under
   /// way.
   bool isProduct = false;
-  /// Whether it only moves registers, as compilers do between all others.
+  /// Whether it gives a value another name, and nothing else.
   bool isMove = false;
   /// The line of the module's text, from 1, and the opcode.
   int line = 0;
@@ -144,10 +146,12 @@ struct Kernel {
   size_t localBytes = 0;
   /// Threads that the kernel wants; 0: any.
   uint32_t requiredThreads = 0;
-  /// Whether there are products of warpgroups.
-  bool hasProducts = false;
   /// The module's.
   std::shared_ptr<const Files> files;
+  /// Lines of loads whose values atomics depend on, in order.
+  std::vector<int> usedByAtomics;
+  /// Whether it has products of warpgroups.
+  bool hasProducts = false;
 };
 
 struct Program {
@@ -171,6 +175,9 @@ constexpr uint64_t kParameterWindow = uint64_t(0x7f03) << 48;
 std::string nameOrigin(const Kernel &kernel, const Instruction &instruction);
 /// "PTX line 12: st.shared.b32, from ", and that.
 std::string describe(const Kernel &kernel, const Instruction &instruction);
+
+/// Finds out what else a kernel has of its instructions, once all are there.
+void analyze(Kernel &kernel);
 
 /// Reads a module; throws a Fault that names the line.
 std::unique_ptr<Program> readProgram(const std::string &text);

@@ -32,10 +32,6 @@ static uint8_t maskOf(size_t index, size_t offset, size_t bytes) {
   return static_cast<uint8_t>((1u << end) - (1u << begin));
 }
 
-static bool areOthers(unsigned lane, unsigned other) {
-  return lane != other || lane == kWholeWarp;
-}
-
 void Races::mark(size_t offset, size_t bytes) {
   for (size_t i = offset / 4; i <= (offset + bytes - 1) / 4; ++i)
     word(i).written |= maskOf(i, offset, bytes);

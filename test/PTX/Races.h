@@ -20,6 +20,10 @@ namespace ptx {
 /// A lane, or all of a warp's.
 constexpr unsigned kWholeWarp = 32;
 
+inline bool areOthers(unsigned lane, unsigned other) {
+  return lane != other || lane == kWholeWarp;
+}
+
 /// Who accesses memory: an agent at one of its times.
 struct Access {
   size_t agent = 0;

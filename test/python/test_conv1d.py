@@ -2,6 +2,12 @@
 """The convolution as a function of arrays, on the CPU and as a GPU kernel that the PTX machine
 runs, against float64."""
 
+import json
+import os
+import re
+import subprocess
+import sys
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -241,3 +247,31 @@ def test_the_kernel_of_a_gpu(build_dir, ptx_driver, io, width, channels, lengths
     given = draw(6, (1,) * 6, channels, width, io)
     given["x"], given["has_initial"] = given["x"][:6], np.ones(6, bool)
     check_entry("decode", given, (), ["rows"])
+
+
+def test_a_ticket_that_depends_on_nothing(build_dir, ptx_driver, tmp_path):
+    """Takes from the counter of `segments` what makes it depend on the window that was read: the
+    machine says that the last segment overwrites what others may still read. The edited kernel is
+    that of the test above, in a process of its own."""
+    layer = Layer(ConvKind(4, 64, "silu", True, "bfloat16", "bfloat16", "bfloat16").layer())
+    text = compile(layer, "sm_90a", options=["--ptxas=none"]).read_bytes()
+    begin = text.index(b".version")
+    begin = text.rindex(b"\0", 0, begin) + 1
+    lines = text[begin : text.index(b"\0", begin)].decode().split("\n")
+    tickets = [(n, line) for n, line in enumerate(lines, 1) if "atom.relaxed.gpu" in line]
+    assert len(tickets) == 1, tickets
+    number, ticket = tickets[0]
+    alone = re.sub(r", %r\d+; }", ", 15; }", ticket)
+    assert alone != ticket
+    report = tmp_path / "findings"
+    edit = {"GDN_PTX_EDIT": f"{number} {alone}", "GDN_PTX_REPORT": str(report)}
+    test = f"{__file__}::test_the_kernel_of_a_gpu"
+    options = [f"--build-dir={build_dir}", "-k", "bfloat16-4-192-lengths0", test]
+    command = [sys.executable, "-m", "pytest", "-q", *options]
+    done = subprocess.run(command, env=os.environ | edit, text=True, capture_output=True)
+    assert done.returncode == 1, done.stdout + done.stderr
+    findings = [json.loads(line) for line in report.read_text().splitlines()]
+    assert findings and {finding["kernel"] for finding in findings} == {"prefill__segments"}
+    for finding in findings:
+        assert "over global memory" in finding["text"]
+        assert "nor an atomic that depends on what was read" in finding["text"]

@@ -16,11 +16,10 @@ a time, and the rest was run by the [PTX machine](../design/20261126-happens-bef
 
 - *caught*: the machine reports a race, the kernel stops, or its numbers are wrong;
 - *covered*: nothing is found, and the machine names the edges that order the same accesses;
-- *idle*: it orders no accesses to shared memory;
-- *global*: it orders global memory alone, which the machine does not follow;
+- *idle*: it orders no accesses;
 - *unexplained*: nothing of that.
 """
-_KINDS = ["caught", "covered", "idle", "global", "unexplained"]
+_KINDS = ["caught", "covered", "idle", "unexplained"]
 
 
 def share(record: dict[str, dict]) -> tuple[int, int]:
@@ -40,7 +39,7 @@ def markdown(record: dict[str, dict]) -> str:
         cells = [name, f"`{family['kernel']}`", f"`{family['target']}`", family["edges"], *counts]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     covered, listed = share(record)
-    lines += ["", f"Of {listed} edges that were not caught and order shared memory, {covered} are"]
+    lines += ["", f"Of {listed} edges that were not caught, {covered} are"]
     lines += ["covered by edges that the machine names.", "", "## Covered", ""]
     lines += ["| family | line | edge | ordered as well by |", "|---|---:|---|---|"]
     for name, family in record.items():

@@ -8,7 +8,6 @@ each fence, wait, arrive, barrier and commit of its kernel. An edge is
   caught      the machine reports a race, the kernel stops, or its numbers are wrong
   covered     nothing is found, and the machine names the edges that order the same accesses
   idle        it orders nothing: it told only what was known, or what nobody uses
-  global      it orders global memory alone, which the machine does not follow
   unexplained nothing of that, such as an edge that no call reaches
 
 Nothing needs a GPU. --record writes docs/generated/edges.json, of which tools/scripts/docs.py
@@ -42,7 +41,6 @@ ORDERS = re.compile(
     r"(@!?%?\w+\s+)?(fence|membar|bar|barrier|griddepcontrol|cp\.async\.(bulk\.)?(commit|wait)"
     r"|cp\.async\.mbarrier|wgmma\.(fence|commit|wait)|mbarrier\.(init|arrive|expect|test_wait|try_wait))(?![a-z])"
 )
-GLOBAL = re.compile(r"(@!?%?\w+\s+)?(griddepcontrol|membar|fence\.(acq_rel|sc))\b")
 WAIT = re.compile(r"mbarrier\.(try|test)_wait\S*\s+(\S+?),")
 # How far a run without an edge may go beyond the whole one.
 SLACK = 4
@@ -61,16 +59,75 @@ class Family:
     options: list[str] = field(default_factory=list)
     variant: str = ""
     target: str = "sm_90a"
+    # Whether launches are run that may begin before the one ahead has ended, too.
+    is_dependent: bool = False
 
+
+# Launches of an entry that may begin before the one ahead has ended. By turns one gives a part of
+# what the next one takes, and has states of its own; the last two give the same. The last sequence
+# is to be skipped.
+CHAIN = """
+import sys
+import ml_dtypes
+import numpy as np
+from gdn import Pool, Runtime
+from gdn.arrays import View
+library, driver, path, entry, variant = sys.argv[1:]
+gpu = Runtime(library).cuda(driver=driver)
+kernel = gpu.kernel(gpu._runtime.image(path), entry)
+kernel.variant = variant or None
+rng = np.random.default_rng(1)
+sizes = {"N": 3, "T": 8, "S": 4, "P": 8, "Hk": 1, "Hv": 2}
+integers = {"slots": [0, 1, -1], "cu_seqlens": [0, 2, 6, 8], "num_accepted": [1, 2, 1]}
+integers["token_slots"] = [[0, 1, 2, 3], [4, 5, 6, 7], [-1] * 4]
+def draw(param):
+    if param.name in integers:
+        return gpu.array(np.array(integers[param.name], param.dtype))
+    shape = [eval(size, {}, sizes) for size in param.dims]
+    type = ml_dtypes.bfloat16 if param.dtype == "bfloat16" else param.dtype
+    return gpu.array((rng.standard_normal(shape) / 8).astype(type))
+inputs = {p.name: draw(p) for p in kernel.params if p.access == "read"}
+out = draw(kernel.params[-1])
+rows, width = out.shape[0], inputs["qkvz"].shape[1]
+wide = gpu.array(rng.standard_normal((rows, 256 + width)).astype(ml_dtypes.bfloat16))
+def part(begin, *shape):
+    strides = (256 + width, 128, 1) if len(shape) == 3 else (256 + width, 1)
+    return View(wide.data + 2 * begin, "bfloat16", shape, strides, "cuda", wide)
+last = dict(inputs, ba=part(0, rows, 4), qkvz=part(256, rows, width))
+outputs = [part(begin, *out.shape) for begin in range(0, 256 + width, 256)]
+steps = [step for output in outputs for step in ((inputs, output), (last, out))]
+pools = [
+    {p.name: Pool(draw(p), -1) for p in kernel.params if p.kind == "pool"} for _ in range(2)
+]
+bindings = []
+for number, (given, output) in enumerate([*steps, (last, out)]):
+    bindings.append(kernel.bind(**given, **pools[number % 2], out=output))
+    bindings[-1].set_workspace()
+    bindings[-1].allow_dependent_launch()
+for binding in bindings:
+    binding.launch()
+gpu.synchronize()
+"""
 
 FAMILIES = {
-    "decode-resident": Family("decode", "decode", [f"rows=2,{HEADS}"]),
+    "decode-resident": Family("decode", "decode", [f"rows=2,{HEADS}"], is_dependent=True),
     "verify-slots": Family(
-        "verify", "verify", [f"lens=2:4:3:0:8,{HEADS}"], ["--verify=slots"], "rows"
+        "verify",
+        "verify",
+        [f"lens=2:4:3:0:8,{HEADS}"],
+        ["--verify=slots"],
+        "rows",
+        is_dependent=True,
     ),
-    "verify-lazy": Family("verify", "verify", [f"lens=2:4:3:0:8,{HEADS}"], ["--verify=lazy"]),
+    "verify-lazy": Family(
+        "verify", "verify", [f"lens=2:4:3:0:8,{HEADS}"], ["--verify=lazy"], is_dependent=True
+    ),
     "decode-persistent": Family(
-        "decode", "decode_persistent", [f"rows=40,{HEADS}"], variant="persistent"
+        "decode",
+        "decode_persistent",
+        [f"rows=40,{HEADS}"],
+        variant="persistent",
+        is_dependent=True,
     ),
     "commit": Family("commit", "commit", [f"lens=2:4:3:0:8,{HEADS}"], ["--verify=lazy"]),
     "moves": Family("copy_slots", "copy_slots", [f"rows=3,{HEADS}"]),
@@ -196,13 +253,15 @@ class Machine:
         return int(entry[1]) // 32 if entry else 0
 
     def run(self, edge: Edge | None = None, limit: int = 0, late: int = 0) -> Run:
-        """The whole kernel, or what is left without an edge; warps in `late` stay behind."""
+        """The whole kernel, or what is left without an edge; warps in `late` stay behind in calls
+        that are not dependent."""
         family, result = self.family, Run()
         name = edge.name if edge else "whole"
         paths, report = (self.folder / f"{name}.{kind}" for kind in ("paths", "report"))
         environment = {
             **{key: os.environ[key] for key in os.environ if not key.startswith("GDN_PTX_")},
             "LD_LIBRARY_PATH": str(self.build / "test/PTX"),
+            "PYTHONPATH": str(ROOT / "python"),
             "GDN_PTX_PATHS": str(paths),
             "GDN_PTX_REPORT": str(report),
         }
@@ -215,10 +274,14 @@ class Machine:
         command = [self.build / "bin/gdn-run", self.image, f"--entry={family.entry}"]
         command += ["--device=cuda", "--check"]
         command += [f"--variant={family.variant}"] if family.variant else []
-        for call in family.calls:
-            ended = subprocess.run(
-                [*command, "--generate", call], env=environment, capture_output=True, text=True
+        commands = [[*command, "--generate", call] for call in family.calls]
+        if family.is_dependent and not late:
+            files = [self.build / "lib/libgdnrt.so", self.build / "test/PTX/libcuda.so.1"]
+            commands.append(
+                [sys.executable, "-c", CHAIN, *files, self.image, family.entry, family.variant]
             )
+        for arguments in commands:
+            ended = subprocess.run(arguments, env=environment, capture_output=True, text=True)
             if report.exists():
                 first = json.loads(report.read_text().splitlines()[0])
                 result.end, result.said = first["kind"], first["text"]
@@ -239,10 +302,16 @@ def texts(names: Counter[str], lines: list[str], count: int = 3) -> list[str]:
     """The most frequent edges, with their instructions."""
     found = []
     for name, _ in names.most_common(count):
+        if name == "launch":
+            found.append("the order of launches")
+            continue
         line, _, part = name.partition(".")
-        pieces = [piece for piece in lines[int(line) - 1].split(";") if piece.strip()]
-        # Operands say nothing to readers of a table.
+        pieces = [piece.strip().lstrip("{ \t") for piece in lines[int(line) - 1].split(";")]
+        pieces = [piece for piece in pieces if piece and not piece.startswith((".", "}", "//"))]
         opcode = pieces[min(int(part or 0), len(pieces) - 1)].split()
+        if opcode[0].startswith("@"):
+            opcode = opcode[1:]
+        # Operands say nothing to readers of a table.
         found.append(f"{name} {' '.join(opcode[:1] if '[' in pieces[-1] else opcode)}")
     return found
 
@@ -285,8 +354,6 @@ def judge(edge: Edge, whole: Run, without: Run, lines: list[str]) -> dict[str, o
         return {**fact, "is": "covered", "by": texts(cover, lines)}
     if is_first:
         return {**fact, "is": "unexplained", "why": "the accesses that it orders are gone"}
-    if GLOBAL.match(edge.text):
-        return {**fact, "is": "global"}
     return {**fact, "is": "idle", "why": idleness(edge)}
 
 
@@ -325,7 +392,7 @@ def summary(name: str, facts: list[dict[str, object]]) -> dict[str, object]:
         ]
 
     counts = {"kernel": of.kernel, "target": of.target, "edges": len(facts)}
-    kinds = {kind: those(kind) for kind in ("covered", "idle", "global", "unexplained")}
+    kinds = {kind: those(kind) for kind in ("covered", "idle", "unexplained")}
     return {**counts, "caught": len(those("caught")), **kinds}
 
 
