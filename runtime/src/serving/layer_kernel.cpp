@@ -124,8 +124,7 @@ bool LayerKernel::mayOverlap(const LaunchStream &stream) const {
          device().isOrdered(stream.order(), writes);
 }
 
-/// Everything but the launch: arguments, the shared workspace, and whether the
-/// launch may begin early.
+/// Everything but the launch: arguments and the shared workspace.
 Status LayerKernel::prepare(const GDNMetadataView &step, const gdnrt_run &run,
                             const gdnrt_named_arg *tokens, size_t count,
                             const LaunchStream &stream) {
@@ -141,7 +140,6 @@ Status LayerKernel::prepare(const GDNMetadataView &step, const gdnrt_run &run,
             binding_->expectSequences(step.metadata.num_expected_prefills);
         !s.isOk())
       return s;
-  binding_->allowDependentLaunch(mayOverlap(stream));
   return workspaces_.give(device(), *binding_, stream);
 }
 
@@ -218,6 +216,8 @@ Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
     if (auto kept = workspaces_.kept(stream))
       if (Status s = device().keepForGraph(stream.stream, kept); !s.isOk())
         return s;
+  // Asked now: a commit of this step is launched behind the checks of all runs.
+  binding_->allowDependentLaunch(mayOverlap(stream));
   // Read first: what is noted from here on is not behind this launch.
   const uint64_t writes = device().poolWrites();
   const bool waits = !binding_->allowsDependentLaunch();
