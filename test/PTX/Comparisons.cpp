@@ -113,7 +113,7 @@ Execute ptx::findComparison(const Parts &parts, Instruction &instruction) {
   const std::string &op = parts[0], &type = parts.back();
   if (op == "selp") {
     // An immediate may have more bits than the type.
-    instruction.detail = type.find("64") != std::string::npos   ? -1
+    instruction.detail = type.find("64") != std::string::npos   ? int64_t(-1)
                          : type.find("32") != std::string::npos ? 0xffffffff
                                                                 : 0xffff;
     return select;

@@ -86,6 +86,20 @@ JOIN:
   EXPECT_EQ(words[1], 3u);
 }
 
+TEST_F(Machine, SelectsAllBitsOfAType) {
+  auto words = run(R"(
+  mov.u32 %r1, 17;
+  mov.b64 %rd2, {%r0, %r1};
+  mov.b64 %rd3, 5;
+  setp.lt.u32 %p0, %r0, 16;
+  selp.b64 %rd3, %rd2, %rd3, %p0;
+  mov.b64 {_, %r2}, %rd3;
+  st.global.u32 [%rd1], %r2;
+)");
+  EXPECT_EQ(words[3], 17u);
+  EXPECT_EQ(words[16], 0u);
+}
+
 TEST_F(Machine, LoopsOfDifferentLengths) {
   auto words = run(R"(
   mov.u32 %r1, 0;
