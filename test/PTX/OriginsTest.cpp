@@ -5,8 +5,10 @@
 #include "Machine.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 using namespace ptx;
 
@@ -42,13 +44,16 @@ std::string race(const std::string &file) {
 class Origins : public ::testing::Test {
 protected:
   void SetUp() override {
-    path = ::testing::TempDir() + "gdn_origins.mlir";
+    // Tests run at the same time, each in a process of its own.
+    folder = ::testing::TempDir() + "gdn_origins_" + std::to_string(getpid());
+    std::filesystem::create_directory(folder);
+    path = folder + "/gdn_origins.mlir";
     std::ofstream(path) << "func.func @test() {\n"
                            "  gdn_gpu.store %0, %1 : memref<1xi32>\n"
                            "    %2:2 = gdn_gpu.load(%1) : memref<1xi32>\n"
                            "}\n";
   }
-  void TearDown() override { std::remove(path.c_str()); }
+  void TearDown() override { std::filesystem::remove_all(folder); }
 
   /// The origins of the instructions of a program's last kernel.
   std::vector<std::string> originsOf(const std::string &text) {
@@ -74,7 +79,7 @@ protected:
     return {};
   }
 
-  std::string path;
+  std::string folder, path;
 };
 
 using Names = std::vector<std::string>;
