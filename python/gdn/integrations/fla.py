@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """gdn as a backend of flash-linear-attention (fla-core 0.6): whatever calls FLA's
-chunk_gated_delta_rule or fused_recurrent_gated_delta_rule gets gdn's kernels where they can serve
-the call and are faster.
+chunk_gated_delta_rule gets gdn's kernels where they can serve the call.
 
     import gdn.integrations.fla
     gdn.integrations.fla.register()
@@ -24,7 +23,6 @@ from ..kernel_calls import find_refusal
 from ..ops import chunk_gated_delta_rule
 from ..ops.arguments import refusal_of
 from ..rule_kernels import kind_of, unit_of
-from . import fla_recurrent
 
 
 class GdnBackend(backends.BaseBackend):
@@ -91,12 +89,10 @@ _TAKEN = frozenset((*_NAMES[:8], "use_gate_in_kernel", "A_log", "dt_bias"))
 
 def register(priority: int = 2, *, strengths_up_to_one: bool = True) -> None:
     """Puts the backend into FLA's registry. Of several, FLA asks the one with the lowest priority
-    first; FlashQLA's is 3. The recurrent function, which asks no registry, is replaced.
-    `strengths_up_to_one` says that no model hands over strengths above 1. A second call replaces
-    the first."""
+    first; FlashQLA's is 3. `strengths_up_to_one` says that no model hands over strengths above 1.
+    A second call replaces the first."""
     import fla.ops.gated_delta_rule.backends  # noqa: F401  FLA's own come first
 
     options = {"priority": priority, "strengths_up_to_one": strengths_up_to_one}
     backend = type("GdnBackend", (GdnBackend,), options)
     backends.register("gated_delta_rule")(backend)
-    fla_recurrent.patch(backend().is_enabled, strengths_up_to_one)
