@@ -104,5 +104,7 @@ def test_roles_may_be_ahead_or_behind(build_dir, tmp_path, name):
 def test_edges_of_all_families(build_dir):
     found = {name: check(build_dir, name)[1] for name in remove_edges.FAMILIES}
     assert not [family["unexplained"] for family in found.values() if family["unexplained"]]
+    # What orders nothing has no other edge that covers it; of the rest nearly all have.
     covered, listed = edges_table.share(found)
-    assert covered >= remove_edges.ENOUGH * listed, found
+    idle = sum(len(family["idle"]) for family in found.values())
+    assert covered >= remove_edges.ENOUGH * (listed - idle), found
