@@ -279,6 +279,12 @@ Value FragmentEmitter::emitTicket(Operation *op, ArrayRef<Operation *> loads) {
       scalar(last.getCount()), getReads(op, loads));
 }
 
+bool gdn::hasIdleLanes(Value fragment) {
+  auto type = cast<gpu::FragmentType>(fragment.getType());
+  gpu::RowsAttr rows = type.getRows();
+  return type.getShape().back() < rows.getLanes() * rows.getVector();
+}
+
 /// Whether `branch` loads from a view that it stores to.
 static bool storesWhatItLoads(scf::IfOp branch) {
   SmallPtrSet<Value, 4> loaded;

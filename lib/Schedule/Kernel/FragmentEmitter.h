@@ -103,6 +103,10 @@ private:
   llvm::DenseMap<mlir::Operation *, mlir::Value> tickets;
 };
 
+/// Whether lanes of a warp have no columns of a fragment of their own: they
+/// hold those of others, and load them, too.
+bool hasIdleLanes(mlir::Value fragment);
+
 } // namespace gdn
 
 #endif // GDN_LIB_SCHEDULE_KERNEL_FRAGMENTEMITTER_H

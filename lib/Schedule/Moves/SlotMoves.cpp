@@ -166,8 +166,7 @@ void SlotMovesKernel::emitMove(tile::StoreOp store) {
     warp.emit(from);
     // Lanes without elements of their own have those of others, and a slot may
     // be moved to itself.
-    auto moved = cast<VectorType>(store.getTile().getType());
-    if (isa<tile::LoadOp>(from) && moved.getShape().back() < gpu::warpThreads)
+    if (isa<tile::LoadOp>(from) && hasIdleLanes(warp[store.getTile()]))
       gpu::WarpBarrierOp::create(b, loc);
     warp.emitStores(store, {});
     gpu::YieldOp::create(b, loc);

@@ -228,13 +228,6 @@ LogicalResult ProductEmitter::emitInOrder(ArrayRef<Operation *> ops) {
   return success();
 }
 
-/// Whether lanes have no columns of their own: they hold those of others.
-static bool hasIdleLanes(Value fragment) {
-  auto type = cast<gpu::FragmentType>(fragment.getType());
-  gpu::RowsAttr rows = type.getRows();
-  return type.getShape().back() < rows.getLanes() * rows.getVector();
-}
-
 /// Tiles of few rows are the work of the first warp, in program order.
 void ProductEmitter::emitLowTiles(ArrayRef<Operation *> ops) {
   if (ops.empty())
