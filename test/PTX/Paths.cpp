@@ -192,7 +192,40 @@ void Paths::noteEdge(int line, int otherLine, int edge, int laterEdge) {
     pair.told.insert(laterEdge);
 }
 
+/// The first of `entries` from `at` on that another edge made, or the end of
+/// the launch.
+template <typename T>
+static int otherFrom(const std::vector<T> &entries, size_t at, int edge) {
+  while (at < entries.size() && (!entries[at].edge || entries[at].edge == edge))
+    ++at;
+  return at < entries.size() ? entries[at].edge : Paths::kEndOfLaunch;
+}
+
+void Paths::addRepeats(Repeats &repeats) const {
+  auto add = [&](const auto &entries) {
+    for (size_t i = 0; i < entries.size(); ++i)
+      if (int edge = entries[i].edge)
+        repeats[edge].insert(otherFrom(entries, i + 1, edge));
+  };
+  for (const Trail &trail : trails_)
+    for (size_t agent = 0; agent < trail.steps.size(); ++agent) {
+      const auto &steps = trail.steps[agent];
+      add(steps);
+      for (auto [edge, time] : trail.told[agent]) {
+        const Trail::Step *first = firstFrom(steps, steps.size(), time);
+        if (first && first->edge != edge)
+          repeats[edge].insert(first->edge);
+      }
+    }
+  for (const auto &[cluster, order] : orders_)
+    for (const auto *lists :
+         {&order.meetings, &order.exchanges, &order.commits})
+      for (const std::vector<Meeting> &entries : *lists)
+        add(entries);
+}
+
 void Paths::merge(const Paths &other) {
+  other.addRepeats(repeats_);
   for (size_t i = 0; i < runs_.size(); ++i)
     runs_[i] += other.runs_[i];
   for (const auto &[lines, pair] : other.pairs_) {
@@ -223,6 +256,14 @@ std::string Paths::json() const {
   for (size_t i = 0; i < runs_.size(); ++i) {
     out << between << "\"" << nameOf(edgeOf(kernel_.code[i]))
         << "\": " << runs_[i];
+    between = ", ";
+  }
+  Repeats repeats = repeats_;
+  addRepeats(repeats);
+  out << "}, \"repeats\": {";
+  between = "";
+  for (const auto &[edge, others] : repeats) {
+    out << between << "\"" << nameOf(edge) << "\": " << listOf(others);
     between = ", ";
   }
   out << "}}\n";

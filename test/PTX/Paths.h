@@ -99,7 +99,8 @@ public:
     pairs_[{line, otherLine}].told.insert(edge);
   }
   void merge(const Paths &other);
-  /// An object of JSON in a line for the edges, and one for each pair.
+  /// An object of JSON in a line for the edges, with how often each was
+  /// executed and which others told the same again; and one for each pair.
   std::string json() const;
 
 private:
@@ -107,6 +108,11 @@ private:
     uint32_t time;
     int edge;
   };
+  /// By edge, those by which the same agents knew what it told without it: the
+  /// one before if it told nothing new, and else the next one. An edge behind
+  /// which nothing more is told has the end of the launch.
+  using Repeats = std::map<int, std::set<int>>;
+  void addRepeats(Repeats &repeats) const;
   void step(Clock &clock, size_t agent, uint32_t time, const Clock *from);
   bool isNew(int line, size_t agent, uint32_t time, int otherLine,
              const void *by);
@@ -123,6 +129,8 @@ private:
   uint32_t cluster_ = 0;
   std::unordered_set<uint64_t> seen_;
   std::map<std::pair<int, int>, OrderedPair> pairs_;
+  /// Of those that were merged.
+  Repeats repeats_;
 };
 
 } // namespace ptx

@@ -94,6 +94,19 @@ TEST(Paths, CountsWhatRuns) {
   EXPECT_NE(found.find(R"("8.1": 2)"), std::string::npos) << found;
 }
 
+TEST(Paths, NamesWhatTellsTheSame) {
+  std::string found = pathsOf("  mov.u32 %r4, tile; add.u32 %r1, %r1, %r4;\n"
+                              "  st.shared.u32 [%r1], %r0;\n"
+                              "  bar.sync 0;\n"
+                              "  bar.warp.sync -1;\n"
+                              "  bar.sync 0;\n");
+  // What the first barrier tells, lanes of a warp hear again at their own, and
+  // all at the second one; behind that is the end of the launch alone.
+  EXPECT_NE(found.find(R"("10": ["launch", "11", "12"])"), std::string::npos)
+      << found;
+  EXPECT_NE(found.find(R"("12": ["launch"])"), std::string::npos) << found;
+}
+
 TEST(Paths, NamesEdgesBetweenBlocks) {
   std::string found = pathsOf(
       "  ld.param.u64 %rd0, [out]; mov.u32 %r4, %ctaid.x; "

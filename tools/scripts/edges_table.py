@@ -16,36 +16,40 @@ a time, and the rest was run by the [PTX machine](../design/20261126-happens-bef
 
 - *caught*: the machine reports a race, the kernel stops, or its numbers are wrong;
 - *covered*: nothing is found, and the machine names the edges that order the same accesses;
-- *idle*: it orders no accesses;
+- *repeated*: no access of the run relies on it, and the machine names the edges that tell the same;
+- *idle*: it tells nothing;
 - *unexplained*: nothing of that.
 """
-_KINDS = ["caught", "covered", "idle", "unexplained"]
+KINDS = ["caught", "covered", "repeated", "idle", "unexplained"]
+_NAMED = ["covered", "repeated"]
 
 
 def share(record: dict[str, dict]) -> tuple[int, int]:
-    """How many edges are covered by ones that the machine names, of those that are not caught."""
-    covered = sum(len(family["covered"]) for family in record.values())
+    """How many edges the machine has another name for, of those that are not caught."""
+    named = sum(len(family[kind]) for family in record.values() for kind in _NAMED)
     others = sum(
         len(family[kind]) for family in record.values() for kind in ("idle", "unexplained")
     )
-    return covered, covered + others
+    return named, named + others
 
 
 def markdown(record: dict[str, dict]) -> str:
-    lines = [_HEAD, f"| family | kernel | target | edges | {' | '.join(_KINDS)} |"]
-    lines.append("|---|---|---|" + "---:|" * (1 + len(_KINDS)))
+    lines = [_HEAD, f"| family | kernel | target | edges | {' | '.join(KINDS)} |"]
+    lines.append("|---|---|---|" + "---:|" * (1 + len(KINDS)))
     for name, family in record.items():
-        counts = [family["caught"], *(len(family[kind]) for kind in _KINDS[1:])]
+        counts = [family["caught"], *(len(family[kind]) for kind in KINDS[1:])]
         cells = [name, f"`{family['kernel']}`", f"`{family['target']}`", family["edges"], *counts]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
-    covered, listed = share(record)
-    lines += ["", f"Of {listed} edges that were not caught, {covered} are"]
-    lines += ["covered by edges that the machine names.", "", "## Covered", ""]
-    lines += ["| family | line | edge | ordered as well by |", "|---|---:|---|---|"]
-    for name, family in record.items():
-        for edge in family["covered"]:
-            by = ", ".join(f"`{text}`" for text in edge["by"])
-            lines.append(f"| {name} | {edge['edge']} | `{edge['text']}` | {by} |")
+    named, listed = share(record)
+    lines += ["", f"Of {listed} edges that were not caught, {named} are"]
+    lines += ["covered or repeated by edges that the machine names."]
+    for kind, title in zip(_NAMED, ("ordered as well by", "told as well by"), strict=True):
+        lines += ["", f"## {kind.capitalize()}", ""]
+        lines += [f"| family | line | edge | {title} |", "|---|---:|---|---|"]
+        for name, family in record.items():
+            for edge in family[kind]:
+                by = ", ".join(f"`{text}`" for text in edge["by"])
+                lines.append(f"| {name} | {edge['edge']} | `{edge['text']}` | {by} |")
     lines += ["", "## Idle and unexplained", "", "| family | line | edge | |", "|---|---:|---|---|"]
     for name, family in record.items():
         for edge in [*family["idle"], *family["unexplained"]]:

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""All kernels of kernels.lock run on the PTX machine, which reports races, and give the numbers
+of the float64 reference: one family in each run, all with --long.
+
+Chips whose PTX is the same but for its target are run once."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+import kernels_lock
+
+# Tokens of each sequence, by what an entry is for. Each tile has a tail, one sequence has no
+# tokens, and one is skipped; decode has more rows than a persistent kernel has blocks in flight.
+LENGTHS = {
+    "prefill": "lens=200:1:0:70",
+    "decode": "rows=5",
+    "verify": "lens=2:4:3:0:1",
+    "commit": "lens=2:4:3:0:1",
+    "copy_slots": "rows=3",
+    "zero_slots": "rows=3",
+}
+HEADS = "Hk=1,Hv=2,skip=1"
+MANY = {"persistent": "rows=40", "persistent-aligned": "rows=40"}
+
+
+def targets_of(gdn_compile, name):
+    """The first target of each text, which the others have, too."""
+    first = {}
+    for target in kernels_lock.TARGETS:
+        command = [*gdn_compile, *kernels_lock.KERNEL_SETS[name], f"--target={target}"]
+        done = subprocess.run([*command, "--emit=ptx"], capture_output=True, text=True, check=True)
+        text = re.sub(r"(?m)^\.(target|version) .*$", "", done.stdout)
+        first.setdefault(text, target)
+    return list(first.values())
+
+
+def launches_of(listing):
+    """Entries with their variants, from what gdn-run says of an image; "" where there is one."""
+    found = {}
+    for line in listing.splitlines():
+        if entry := re.match(r"(\w+)  \(", line):
+            variants = found.setdefault(entry[1], [])
+        elif variant := re.match(r"  variant (\S+)", line):
+            variants.append(variant[1])
+    return [(entry, variant) for entry, known in found.items() for variant in known or [""]]
+
+
+def run_all(name, target, gdn_compile, build_dir, ptx_driver, folder):
+    """Runs each variant of each entry of a set; gives how many, and what was found."""
+    image = folder / "image.gdnk"
+    options = [*kernels_lock.KERNEL_SETS[name], f"--target={target}", "--ptxas=none"]
+    subprocess.run([*gdn_compile, *options, "-o", image], check=True, capture_output=True)
+    program = [build_dir / "bin/gdn-run", image]
+    listed = subprocess.run(program, check=True, capture_output=True, text=True)
+    environment = {
+        **os.environ,
+        "LD_LIBRARY_PATH": str(ptx_driver),
+        "GDN_PTX_CHIP": re.search(r"\d+", target)[0],
+    }
+    count, failed = 0, []
+    for entry, variant in launches_of(listed.stdout):
+        (lengths,) = [of for kind, of in LENGTHS.items() if entry.startswith(kind)]
+        made_up = f"{MANY.get(variant, lengths)},{HEADS}"
+        options = [f"--entry={entry}", "--device=cuda", "--check"]
+        options += [f"--variant={variant}"] if variant else []
+        command = [*program, *options, "--generate", made_up]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        count += 1
+        if done.returncode:
+            failed.append(f"{name} {target} {entry} {variant}: {done.stderr or done.stdout}")
+    return count, failed
+
+
+def test_launches():
+    listing = "decode  (sm_90a, PTX)\n  fact io: bf16\n  variant rows\nzero_slots  (cpu)\n"
+    assert launches_of(f"{listing}  in   slots: i32[N]\n") == [
+        ("decode", "rows"),
+        ("zero_slots", ""),
+    ]
+
+
+def test_a_set_has_no_races(gdn_compile, build_dir, ptx_driver, tmp_path):
+    name = "d128-verify-buffer"
+    count, failed = run_all(name, "sm_80", gdn_compile, build_dir, ptx_driver, tmp_path)
+    assert count >= 4 and not failed, "\n".join(failed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", kernels_lock.KERNEL_SETS)
+def test_all_kernels_have_no_races(name, gdn_compile, build_dir, ptx_driver, tmp_path):
+    found = [
+        run_all(name, target, gdn_compile, build_dir, ptx_driver, tmp_path)
+        for target in targets_of(gdn_compile, name)
+    ]
+    failed = [text for _, texts in found for text in texts]
+    assert all(count for count, _ in found) and not failed, "\n".join(failed)
