@@ -116,6 +116,13 @@ std::vector<gdnrt_variant_info> Kernel::getVariants() const {
   return variants;
 }
 
+void Kernel::layWindowsByPosition() {
+  for (Parameter &parameter : parameters)
+    if (parameter.isPool &&
+        llvm::StringRef(parameter.name).ends_with("conv_pool"))
+      parameter.innermost = 1;
+}
+
 llvm::Expected<Binding> Kernel::bind(const Arrays &arrays, int64_t nullSlot,
                                      llvm::StringRef variant) const {
   Binding binding;

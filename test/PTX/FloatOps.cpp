@@ -177,11 +177,38 @@ static Execute fmaOf(const Parts &parts) {
   return nullptr;
 }
 
+/// Operands of T, but for the last one, which is f32 as the result is.
+template <typename T, typename Op>
+static Step mixed(Warp &warp, const Instruction &i, Mask mask) {
+  Lanes &to = warp.at(i.operands[0]);
+  const Lanes &a = warp.at(i.operands[1]), &b = warp.at(i.operands[2]);
+  forLanes(mask, [&](unsigned l) {
+    const float x = toFloat(fromBits<T>(a[l]));
+    if constexpr (std::is_same_v<Op, Fma>)
+      to[l] = toBits(Op()(x, toFloat(fromBits<T>(b[l])),
+                          fromBits<float>(warp.at(i.operands[3])[l])));
+    else
+      to[l] = toBits(Op()(x, fromBits<float>(b[l])));
+  });
+  return Step::next;
+}
+
+template <typename T> static Execute mixedOf(const std::string &op) {
+  return op == "add"   ? mixed<T, Add>
+         : op == "sub" ? mixed<T, Sub>
+         : op == "fma" ? mixed<T, Fma>
+                       : nullptr;
+}
+
 Execute ptx::findFloatOp(const Parts &parts, Instruction &) {
   const std::string &op = parts[0], &type = parts.back();
   if (type.find('f') == std::string::npos || op == "setp" || op == "selp" ||
       op == "cvt")
     return nullptr;
+  if (parts.size() > 2 && parts[parts.size() - 2] == "f32") // add.rn.f32.f16
+    return type == "f16"    ? mixedOf<Half>(op)
+           : type == "bf16" ? mixedOf<BFloat>(op)
+                            : nullptr;
   if (op == "add")
     return binaryOf<Add>(parts);
   if (op == "sub")

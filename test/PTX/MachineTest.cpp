@@ -100,6 +100,18 @@ TEST_F(Machine, SelectsAllBitsOfAType) {
   EXPECT_EQ(words[16], 0u);
 }
 
+TEST_F(Machine, AddsHalvesToFloats) {
+  // 1.5 and 2 as f16, 1.5 as bf16, and 2^-12, which they could not tell apart.
+  auto one = [&](const std::string &instruction) {
+    return run("  mov.b16 %h1, 0x3e00;\n  mov.b16 %h2, 0x4000;\n"
+               "  mov.b16 %h3, 0x3fc0;\n  mov.b32 %r1, 0x39800000;\n  " +
+               instruction + ";\n  st.global.u32 [%rd1], %r2;\n")[0];
+  };
+  EXPECT_EQ(one("add.rn.f32.f16 %r2, %h1, %r1"), 0x3fc00800u);
+  EXPECT_EQ(one("sub.rn.f32.bf16 %r2, %h3, %r1"), 0x3fbff800u);
+  EXPECT_EQ(one("fma.rn.f32.f16 %r2, %h1, %h2, %r1"), 0x40400400u);
+}
+
 TEST_F(Machine, LoopsOfDifferentLengths) {
   auto words = run(R"(
   mov.u32 %r1, 0;

@@ -55,6 +55,18 @@ def test_lists_what_is_in_an_image(tool, image):
     assert "zero_slots  (x86-64-v3)" in lines
 
 
+def test_windows_lie_in_both_orders(tool, image, tmp_path):
+    """The same numbers; what is written is in the order of the shape."""
+    written = []
+    for order in [[], ["--windows-by-position"]]:
+        output = tmp_path / "out.safetensors"
+        options = ["--entry=decode", "--check", "--generate=rows=3,Hk=1,Hv=2", *order]
+        done = tool("gdn-run", image, *options, "--output", output)
+        assert done.returncode == 0, done.stderr + done.stdout
+        written.append(output.read_bytes())
+    assert written[0] == written[1]
+
+
 def test_lists_images_of_other_devices(tool, tmp_path):
     """Codes of all targets, and the variants of each; --device is not looked for."""
     image = tmp_path / "x.gdnk"

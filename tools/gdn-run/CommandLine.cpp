@@ -74,6 +74,10 @@ struct Options {
                             cl::cat(category),
                             cl::desc("The slot of pools that counts as none "
                                      "(default 0; -1 for no such slot)")};
+  cl::opt<bool> byPosition{
+      "windows-by-position", cl::cat(category),
+      cl::desc("Windows of convolutions lie position after position in memory, "
+               "as variants for aligned arrays ask for")};
   cl::opt<std::string> variant{
       "variant", cl::value_desc("name"), cl::cat(category),
       cl::desc(
@@ -102,6 +106,7 @@ llvm::Expected<CommandLine> gdn::parseCommandLine(int argc, char **argv) {
   line.workers = options.workers;
   line.nullSlot = options.nullSlot;
   line.variant = options.variant;
+  line.byPosition = options.byPosition;
 
   bool hasInputs = !line.inputPath.empty() || line.generate;
   if (!line.replayPath.empty() && (!line.entry.empty() || hasInputs))

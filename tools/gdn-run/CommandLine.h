@@ -25,7 +25,8 @@ struct CommandLine {
   std::string device = "cpu";
   int workers = 0;
   int64_t nullSlot = 0;
-  std::string variant; // "": the device chooses
+  std::string variant;     // "": the device chooses
+  bool byPosition = false; // windows of convolutions
 };
 
 /// Parses the command line. Prints help or an error and exits where the

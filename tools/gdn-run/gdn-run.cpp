@@ -120,6 +120,8 @@ static llvm::Expected<int> runOne(const Program &program,
   llvm::Expected<Kernel> kernel = program.kernel(line.entry);
   if (!kernel)
     return kernel.takeError();
+  if (line.byPosition)
+    kernel->layWindowsByPosition();
   llvm::Expected<Arrays> arguments = findArguments(*kernel, line);
   if (!arguments)
     return arguments.takeError();

@@ -99,6 +99,10 @@ public:
   /// The variants of that code, in order of preference.
   std::vector<gdnrt_variant_info> getVariants() const;
 
+  /// Windows of convolutions lie position after position in memory, each with
+  /// all channels, and not channel after channel.
+  void layWindowsByPosition();
+
   /// Binds `arrays`, of which there has to be one for every parameter; pools
   /// get `nullSlot`. Launches take the variant of that name; "": the device
   /// chooses.
