@@ -88,7 +88,7 @@ def check(build_dir, name):
     return facts, remove_edges.summary(name, facts)
 
 
-def test_decode_cannot_do_without_an_edge(build_dir):
+def test_decode_cannot_do_without_an_edge(build_dir, unsanitized):
     facts, summary = check(build_dir, "decode-resident")
     assert summary["caught"] and not summary["unexplained"] and not summary["idle"], facts
     missed = {fact["text"] for fact in facts if fact["is"] != "caught"}
@@ -112,7 +112,7 @@ def test_roles_may_be_ahead_or_behind(build_dir, tmp_path, name):
 
 
 @pytest.mark.long
-def test_edges_of_all_families(build_dir):
+def test_edges_of_all_families(build_dir, unsanitized):
     found = {name: check(build_dir, name)[1] for name in remove_edges.FAMILIES}
     assert not [family["unexplained"] for family in found.values() if family["unexplained"]]
     named, listed = edges_table.share(found)
