@@ -121,9 +121,9 @@ void EntryBuilder::buildBody() {
       signature["checkpoint_tokens"], signature["checkpoint_slots"],
       signature["token_slots"],       signature["parents"],
       signature["token_state_pool"],  pending};
-  const PendingOperands kept = {signature["pending_keys"],
-                                signature["pending_deltas"],
-                                signature["pending_decays"]};
+  const PendingOperands kept = {
+      signature["pending_keys"], signature["pending_deltas"],
+      signature["pending_decays"], signature["pending_counts"]};
   UnitAttr doubledBeta = config.doubleBeta ? builder.getUnitAttr() : UnitAttr();
   auto unit = [&](Value heads, StringRef name) -> Value {
     return L2NormOp::create(builder, loc(name), likeOf(heads, f32), heads,
@@ -220,13 +220,15 @@ void EntryBuilder::buildCommit() {
     func::ReturnOp::create(builder, builder.getUnknownLoc());
     return;
   }
-  CommitConv1dOp::create(builder, loc("conv"), signature["conv_pool"],
-                         signature["slots"], signature["num_accepted"],
-                         builder.getI64IntegerAttr(config.convWidth - 1));
+  if (!isDeferred())
+    CommitConv1dOp::create(builder, loc("conv"), signature["conv_pool"],
+                           signature["slots"], signature["num_accepted"],
+                           builder.getI64IntegerAttr(config.convWidth - 1));
   CommitDeltaRuleOp::create(
       builder, loc("core"), signature["state_pool"], signature["slots"],
       signature["num_accepted"], signature["pending_keys"],
-      signature["pending_deltas"], signature["pending_decays"]);
+      signature["pending_deltas"], signature["pending_decays"],
+      signature["pending_counts"]);
   func::ReturnOp::create(builder, builder.getUnknownLoc());
 }
 
@@ -281,6 +283,25 @@ static llvm::Error checkVariant(const ModelConfig &config,
           "for none, but got {1}",
           config.name, most));
   }
+  if (options.deferWrites != 0) {
+    if (options.deferWrites < 2 || options.deferWrites > 32)
+      return llvm::createStringError(llvm::formatv(
+          "{0}: deferred writes expect 2 to 32 pending tokens, but got {1}",
+          config.name, options.deferWrites));
+    if (config.perChannelDecay)
+      return llvm::createStringError(llvm::formatv(
+          "{0}: deferred writes expect a decay per head, but its model has one "
+          "per channel",
+          config.name));
+    if (options.verify != VerifyStates::none)
+      return llvm::createStringError(
+          llvm::formatv("{0}: deferred writes expect verify none, but got some",
+                        config.name));
+    if (options.writeSlots || options.decodeInitial)
+      return llvm::createStringError(llvm::formatv(
+          "{0}: deferred writes expect a decode without {1}", config.name,
+          options.writeSlots ? "write_slots" : "has_initial"));
+  }
   if (isBare && options.verify == VerifyStates::lazy)
     return llvm::createStringError(llvm::formatv(
         "{0}: the layout {1} expects verify none, slots or tree, but got "
@@ -334,7 +355,7 @@ gdn::buildEntryModule(MLIRContext &context, const ModelConfig &config,
       EntryBuilder(builder, config, options, Phase::verify)
           .build("verify" + suffix);
     if (options.verify == VerifyStates::lazy ||
-        options.verify == VerifyStates::buffer)
+        options.verify == VerifyStates::buffer || options.deferWrites)
       EntryBuilder(builder, config, options, Phase::commit)
           .build("commit" + suffix);
     if (options.mixedBatch)

@@ -47,6 +47,7 @@ private:
 
   void addRows();
   void addPools();
+  void addPendingPools(llvm::StringRef room);
   void buildCommit();
   mlir::Value acceptedSlots(int64_t mostTokens);
   /// The most tokens of a sequence of `verify`; 0 for any number.
@@ -56,6 +57,11 @@ private:
   bool isLazy() const {
     return options.verify == VerifyStates::lazy &&
            (phase == Phase::verify || phase == Phase::commit);
+  }
+  /// Whether states lack tokens of several steps.
+  bool isDeferred() const {
+    return options.deferWrites != 0 &&
+           (phase == Phase::decode || phase == Phase::commit);
   }
   bool isBuffer() const {
     return options.verify == VerifyStates::buffer &&

@@ -89,6 +89,8 @@ void EntryBuilder::addRows() {
     return;
   }
   signature.addTensor("slots", slots, {"N"});
+  if (isDeferred())
+    return;
   if (options.writeSlots)
     signature.addTensor("write_slots", slots, {"N"});
   if ((phase == Phase::prefill && options.hasInitial) ||
@@ -109,13 +111,21 @@ static std::string channelsOf(const ModelConfig &config) {
 
 /// What sequences keep from call to call.
 void EntryBuilder::addPools() {
-  if (!isLazy())
+  if (isDeferred() && phase == Phase::commit)
+    signature.addStatePool("state_pool", floatType(options.state),
+                           {"P", "Hv", std::to_string(config.valueDim),
+                            std::to_string(config.keyDim)},
+                           options.stateLayout);
+  else if (!isLazy())
     gdn::addPools(signature, builder, config, options);
   if (isBuffer())
     gdn::addPools(signature, builder, config, options, "token_", "B");
+  if (isDeferred()) {
+    addPendingPools(std::to_string(options.deferWrites));
+    signature.addPool("pending_counts", builder.getI32Type(), {"P", "Hk"});
+  }
   if (!isLazy())
     return;
-  Type f32 = builder.getF32Type();
   std::string dk = std::to_string(config.keyDim);
   std::string dv = std::to_string(config.valueDim);
   std::string window = std::to_string(config.convWidth - 1);
@@ -124,12 +134,21 @@ void EntryBuilder::addPools() {
                     {"P", channelsOf(config), "S + " + window});
   signature.addStatePool("state_pool", floatType(options.state),
                          {"P", "Hv", dv, dk}, options.stateLayout);
-  signature.addPool("pending_keys", f32, {"P", "Hk", "S", dk});
-  signature.addPool("pending_deltas", f32, {"P", "Hv", "S", dv});
+  addPendingPools("S");
+}
+
+/// Tokens that states lack, up to `room` of them.
+void EntryBuilder::addPendingPools(StringRef room) {
+  Type f32 = builder.getF32Type();
+  const std::string tokens = room.str();
+  std::string dk = std::to_string(config.keyDim);
+  std::string dv = std::to_string(config.valueDim);
+  signature.addPool("pending_keys", f32, {"P", "Hk", tokens, dk});
+  signature.addPool("pending_deltas", f32, {"P", "Hv", tokens, dv});
   if (config.perChannelDecay)
-    signature.addPool("pending_decays", f32, {"P", "Hv", "S", dk});
+    signature.addPool("pending_decays", f32, {"P", "Hv", tokens, dk});
   else
-    signature.addPool("pending_decays", f32, {"P", "Hv", "S"});
+    signature.addPool("pending_decays", f32, {"P", "Hv", tokens});
 }
 
 /// Of the convolution and the gates.

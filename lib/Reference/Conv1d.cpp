@@ -123,7 +123,8 @@ LogicalResult gdn::reference::evaluateOp(gdn::CommitConv1dOp op,
   const int64_t window = op.getWindow(), columns = pool.data.dim(2);
   FailureOr<SmallVector<Commit>> commits =
       makeCommits(op, {&pool}, env.tensor(op.getSlots()),
-                  env.tensor(op.getNumAccepted()), columns - window);
+                  &env.tensor(op.getNumAccepted()), columns - window,
+                  /*areCounted=*/false);
   if (failed(commits))
     return failure();
   for (const Commit &commit : *commits)

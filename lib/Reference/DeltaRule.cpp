@@ -16,12 +16,26 @@ using namespace mlir;
 using namespace gdn::reference;
 
 namespace {
-/// The tokens of a step that are not in the state yet, and the sizes of their
-/// pools.
+/// The tokens that are not in the state yet, and the sizes of their pools.
 struct Pending {
   Pool &keys, &deltas, &decays;
+  Pool *counts; // null: the tokens are those of one step
 
   int64_t steps() const { return keys.data.dim(2); }
+  /// How many of them are in a slot, of a sequence that accepts `accepted` of
+  /// its last step.
+  int64_t count(int64_t slot, int64_t keyHead, int64_t accepted) const {
+    return accepted + (counts ? int64_t(counts->data.row(slot)[keyHead]) : 0);
+  }
+  /// Whether they are put into the slot's state ahead of `length` tokens.
+  bool commits(int64_t count, int64_t length) const {
+    return counts ? count + length > steps() : count > 0;
+  }
+  /// Behind how many of them the tokens of a sequence become pending.
+  int64_t firstOf(const Sequence &sequence, int64_t keyHead) const {
+    const int64_t before = count(sequence.slot, keyHead, sequence.accepted);
+    return counts && !commits(before, sequence.length()) ? before : 0;
+  }
   /// Token `t` of a head in a slot of one of the pools.
   static MutableArrayRef<double> at(Pool &pool, int64_t slot, int64_t head,
                                     int64_t t) {
@@ -74,9 +88,14 @@ void Rule::run(const Sequence &sequence, int64_t head, Pool &pool,
     llvm::copy(m, target.data.row(slot).slice(head * dv * dk, dv * dk).begin());
   };
   auto write = [&](int64_t slot) { writeTo(pool, slot); };
-  if (pending && sequence.accepted > 0) {
-    pending->fold(m, sequence.slot, head, keyHead, sequence.accepted);
-    write(sequence.slot);
+  int64_t first = 0;
+  if (pending) {
+    const int64_t before =
+        pending->count(sequence.slot, keyHead, sequence.accepted);
+    pending->fold(m, sequence.slot, head, keyHead, before);
+    if (pending->commits(before, sequence.length()))
+      write(sequence.slot);
+    first = pending->firstOf(sequence, keyHead);
   }
   const Checkpoint *checkpoint = sequence.checkpoints.begin();
   // The state after each token, and before them all that of the sequence; of
@@ -111,7 +130,7 @@ void Rule::run(const Sequence &sequence, int64_t head, Pool &pool,
       }
       output.row(t)[head * dv + i] = out;
     }
-    if (const int64_t at = t - sequence.begin;
+    if (const int64_t at = first + t - sequence.begin;
         pending && at < pending->steps()) {
       llvm::copy(delta,
                  Pending::at(pending->deltas, sequence.slot, head, at).begin());
@@ -133,15 +152,43 @@ void Rule::run(const Sequence &sequence, int64_t head, Pool &pool,
     write(sequence.writeSlot);
 }
 
-/// Keeps the keys of a sequence's tokens: once all value heads have put the
-/// keys of the previous step into their states.
+/// Keeps the keys of a sequence's tokens, and how many are pending: once all
+/// value heads have put the keys of previous steps into their states.
 static void keepKeys(const Pending &pending, const Sequence &sequence,
-                     const Tensor &key) {
-  for (int64_t t = 0; t < std::min(sequence.length(), pending.steps()); ++t)
-    for (int64_t head = 0; head < key.dim(1); ++head)
+                     const Tensor &key, bool areAccepted) {
+  for (int64_t head = 0; head < key.dim(1); ++head) {
+    const int64_t first = pending.firstOf(sequence, head);
+    const int64_t count = std::min(sequence.length(), pending.steps() - first);
+    for (int64_t t = 0; t < count; ++t)
       llvm::copy(
           key.row(sequence.begin + t).slice(head * key.dim(2), key.dim(2)),
-          Pending::at(pending.keys, sequence.slot, head, t).begin());
+          Pending::at(pending.keys, sequence.slot, head, first + t).begin());
+    if (pending.counts)
+      pending.counts->data.row(sequence.slot)[head] =
+          areAccepted ? first + count : first;
+  }
+}
+
+/// Checks what is pending of the live sequences with tokens.
+static LogicalResult expectCounts(Operation *op, const Pending &pending,
+                                  ArrayRef<Sequence> sequences,
+                                  int64_t keyHeads) {
+  for (auto [n, sequence] : llvm::enumerate(sequences)) {
+    if (!pending.counts || !sequence.live() || sequence.length() == 0)
+      continue;
+    if (sequence.length() > pending.steps())
+      return op->emitOpError("expects sequences of at most ")
+             << pending.steps() << " tokens, but sequence " << n << " has "
+             << sequence.length();
+    for (int64_t head = 0; head < keyHeads; ++head)
+      if (const int64_t count =
+              pending.count(sequence.slot, head, sequence.accepted);
+          count < 0 || count > pending.steps())
+        return op->emitOpError("expects from 0 to ")
+               << pending.steps() << " pending tokens, but key head " << head
+               << " of slot " << sequence.slot << " has " << count;
+  }
+  return success();
 }
 
 /// Checks the pools of pending tokens; decays have a value per channel where
@@ -154,6 +201,9 @@ static LogicalResult expectPools(Operation *op, StringRef prefix,
   if (pending.decays.data.shape.size() == 4)
     decays.push_back(dk);
   return failure(
+      (pending.counts &&
+       failed(expectShape(op, (prefix + "counts").str(),
+                          pending.counts->data.shape, {-1, keyHeads}))) ||
       failed(expectShape(op, (prefix + "keys").str(), pending.keys.data.shape,
                          {-1, keyHeads, steps, dk})) ||
       failed(expectShape(op, (prefix + "deltas").str(),
@@ -200,20 +250,24 @@ LogicalResult gdn::reference::evaluateOp(gdn::RuleOpInterface op,
       return failure();
   }
   std::optional<Pending> pending;
-  if (op.getNumAccepted()) {
-    pending.emplace(Pending{env.pool(op.getPendingKeys()),
-                            env.pool(op.getPendingDeltas()),
-                            env.pool(op.getPendingDecays())});
+  if (op.getPendingKeys()) {
+    pending.emplace(Pending{
+        env.pool(op.getPendingKeys()), env.pool(op.getPendingDeltas()),
+        env.pool(op.getPendingDecays()),
+        op.getPendingCounts() ? &env.pool(op.getPendingCounts()) : nullptr});
     if (failed(expectPools(op, "pending_", *pending, keyHeads, valueHeads, dk,
                            dv)))
       return failure();
     operands.steps = pending->steps();
     operands.pendingPools = {&pending->keys, &pending->deltas,
                              &pending->decays};
+    if (pending->counts)
+      operands.pendingPools.push_back(pending->counts);
   }
   FailureOr<SmallVector<Sequence>> sequences =
       makeSequences(op, tokens, pool, operands);
-  if (failed(sequences) || failed(expectIndependent(op, *sequences)))
+  if (failed(sequences) || failed(expectIndependent(op, *sequences)) ||
+      (pending && failed(expectCounts(op, *pending, *sequences, keyHeads))))
     return failure();
 
   std::optional<APFloat> scale = op.getScale();
@@ -232,8 +286,8 @@ LogicalResult gdn::reference::evaluateOp(gdn::RuleOpInterface op,
                   rule.run(sequence, unit % valueHeads, pool, output);
               });
   for (const Sequence &sequence : *sequences)
-    if (pending && sequence.live())
-      keepKeys(*pending, sequence, key);
+    if (pending && sequence.live() && sequence.length() > 0)
+      keepKeys(*pending, sequence, key, /*areAccepted=*/!op.getNumAccepted());
   return env.defineResult(op->getResult(0), std::move(output));
 }
 
@@ -241,7 +295,9 @@ LogicalResult gdn::reference::evaluateOp(gdn::CommitDeltaRuleOp op,
                                          Environment &env) {
   Pool &pool = env.pool(op.getPool());
   const Pending pending = {env.pool(op.getKeys()), env.pool(op.getDeltas()),
-                           env.pool(op.getDecays())};
+                           env.pool(op.getDecays()),
+                           op.getCounts() ? &env.pool(op.getCounts())
+                                          : nullptr};
   const int64_t keyHeads = pending.keys.data.dim(1);
   const int64_t heads = pool.data.dim(1), dv = pool.data.dim(2),
                 dk = pool.data.dim(3);
@@ -252,16 +308,30 @@ LogicalResult gdn::reference::evaluateOp(gdn::CommitDeltaRuleOp op,
            << "expects the value heads to be a multiple of the key heads, but "
               "got "
            << heads << " value heads and " << keyHeads << " key heads";
-  FailureOr<SmallVector<Commit>> commits =
-      makeCommits(op, {&pool, &pending.keys, &pending.deltas, &pending.decays},
-                  env.tensor(op.getSlots()), env.tensor(op.getNumAccepted()),
-                  pending.steps());
+  SmallVector<const Pool *> pools = {&pool, &pending.keys, &pending.deltas,
+                                     &pending.decays};
+  if (pending.counts)
+    pools.push_back(pending.counts);
+  FailureOr<SmallVector<Commit>> commits = makeCommits(
+      op, pools, env.tensor(op.getSlots()), env.optional(op.getNumAccepted()),
+      pending.steps(), pending.counts != nullptr);
   if (failed(commits))
     return failure();
-  for (const Commit &commit : *commits)
-    for (int64_t head = 0; head < heads; ++head)
+  for (const Commit &commit : *commits) {
+    Sequence sequence;
+    sequence.slot = commit.slot;
+    sequence.end = 1; // of some length
+    sequence.accepted = commit.accepted;
+    if (failed(expectCounts(op, pending, sequence, keyHeads)))
+      return failure();
+    for (int64_t head = 0; head < heads; ++head) {
+      const int64_t keyHead = head / (heads / keyHeads);
       pending.fold(pool.data.row(commit.slot).slice(head * dv * dk, dv * dk),
-                   commit.slot, head, head / (heads / keyHeads),
-                   commit.accepted);
+                   commit.slot, head, keyHead,
+                   pending.count(commit.slot, keyHead, commit.accepted));
+    }
+    if (pending.counts)
+      llvm::fill(pending.counts->data.row(commit.slot), 0);
+  }
   return success();
 }

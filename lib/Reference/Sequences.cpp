@@ -136,12 +136,14 @@ std::optional<int64_t> gdn::reference::acceptedOf(double count, int64_t steps) {
 static LogicalResult setAccepted(Operation *op,
                                  MutableArrayRef<Sequence> sequences,
                                  const SequenceOperands &operands) {
-  if (failed(expectShape(op, "num_accepted", operands.accepted->shape,
+  if (operands.accepted &&
+      failed(expectShape(op, "num_accepted", operands.accepted->shape,
                          {int64_t(sequences.size())})))
     return failure();
   for (auto [n, sequence] : llvm::enumerate(sequences)) {
-    std::optional<int64_t> count =
-        acceptedOf(operands.accepted->data[n], operands.steps);
+    std::optional<int64_t> count = 0;
+    if (operands.accepted)
+      count = acceptedOf(operands.accepted->data[n], operands.steps);
     sequence.accepted = count.value_or(0);
     const auto slot = double(sequence.slot);
     if (!count || llvm::any_of(operands.pendingPools, [slot](const Pool *pool) {
@@ -195,7 +197,8 @@ gdn::reference::makeSequences(Operation *op, int64_t tokens, const Pool &pool,
     for (auto [n, sequence] : llvm::enumerate(sequences))
       sequence.fromZeros = flags->data[n] == 0;
   }
-  if (operands.accepted && failed(setAccepted(op, sequences, operands)))
+  if ((operands.accepted || !operands.pendingPools.empty()) &&
+      failed(setAccepted(op, sequences, operands)))
     return failure();
   if (operands.checkpointBounds &&
       failed(setCheckpoints(op, sequences, pool, operands)))
@@ -274,16 +277,18 @@ LogicalResult gdn::reference::expectIndependent(Operation *op,
 
 FailureOr<SmallVector<Commit>>
 gdn::reference::makeCommits(Operation *op, ArrayRef<const Pool *> pools,
-                            const Tensor &slots, const Tensor &accepted,
-                            int64_t steps) {
-  if (failed(expectShape(op, "num_accepted", accepted.shape, slots.shape)))
+                            const Tensor &slots, const Tensor *accepted,
+                            int64_t steps, bool areCounted) {
+  if (accepted &&
+      failed(expectShape(op, "num_accepted", accepted->shape, slots.shape)))
     return failure();
   SmallVector<Commit> commits;
   llvm::DenseMap<int64_t, int64_t> writers;
   for (int64_t n = 0; n < slots.dim(0); ++n) {
     const double id = slots.data[n];
-    const int64_t count = acceptedOf(accepted.data[n], steps).value_or(0);
-    if (count == 0 ||
+    const std::optional<int64_t> count =
+        accepted ? acceptedOf(accepted->data[n], steps) : 0;
+    if (!count || (*count == 0 && !areCounted) ||
         llvm::any_of(pools, [&](const Pool *pool) { return pool->skips(id); }))
       continue;
     auto [it, fresh] = writers.try_emplace(int64_t(id), n);
@@ -292,7 +297,7 @@ gdn::reference::makeCommits(Operation *op, ArrayRef<const Pool *> pools,
              << "expects every slot to be written by one sequence, but got "
                 "slot "
              << it->first << " for sequences " << it->second << " and " << n;
-    commits.push_back({int64_t(id), count});
+    commits.push_back({int64_t(id), *count});
   }
   return commits;
 }

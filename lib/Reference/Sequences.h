@@ -85,10 +85,12 @@ struct Commit {
 };
 
 /// The sequences of which something is accepted, 1 to `steps` tokens, and whose
-/// slot no pool skips. Fails at `op` if two have one slot.
+/// slot no pool skips. If slots count tokens that are pending, nothing has to
+/// be accepted, and `accepted` may be null. Fails at `op` if two have one slot.
 mlir::FailureOr<llvm::SmallVector<Commit>>
 makeCommits(mlir::Operation *op, llvm::ArrayRef<const Pool *> pools,
-            const Tensor &slots, const Tensor &accepted, int64_t steps);
+            const Tensor &slots, const Tensor *accepted, int64_t steps,
+            bool areCounted);
 
 /// The sequences of a batch of `tokens` tokens. Fails at `op` if the operands
 /// do not fit each other or the tokens.

@@ -130,6 +130,38 @@ static void poisonPending(data::Array &pool, int64_t window,
   pool = data::Array::fromDoubles(pool.dtype, pool.shape, values);
 }
 
+/// How many tokens are pending in each slot and key head, from 0 to `room`, in
+/// all phases; no number of tokens in slots that `used` does not name.
+static std::vector<double> makePendingCounts(int64_t slots, int64_t heads,
+                                             int64_t room,
+                                             const std::vector<double> &used) {
+  std::vector<double> counts;
+  for (int64_t slot = 0; slot < slots; ++slot)
+    for (int64_t head = 0; head < heads; ++head)
+      counts.push_back(llvm::is_contained(used, double(slot))
+                           ? double((5 * slot + 3 * head) % (room + 1))
+                           : -1);
+  return counts;
+}
+
+/// Fills rows of `pool`, a slot's heads with their tokens, with NaN, where no
+/// token is pending. `counts` has one for each slot and key head.
+static void poisonBehind(data::Array &pool, const std::vector<double> &counts) {
+  std::vector<double> values = pool.toDoubles();
+  const int64_t heads = pool.shape[1], room = pool.shape[2],
+                rows = pool.shape[0] * heads * room,
+                width = rows ? int64_t(values.size()) / rows : 0,
+                keyHeads = int64_t(counts.size()) / pool.shape[0];
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t slot = row / room / heads,
+                  keyHead = row / room % heads / (heads / keyHeads);
+    if (double(row % room) >= counts[slot * keyHeads + keyHead])
+      std::fill_n(values.begin() + row * width, width,
+                  std::numeric_limits<double>::quiet_NaN());
+  }
+  pool = data::Array::fromDoubles(pool.dtype, pool.shape, values);
+}
+
 /// Fills the slots of a pool that `used` does not name with NaN.
 static void poisonUnused(data::Array &pool, const std::vector<double> &used) {
   int64_t slots = pool.shape[0];
@@ -215,6 +247,15 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
   const std::vector<double> used =
       hasOwnSlots ? makeSlots(ids, sequences, slots, options.skipped, nullSlot)
                   : tokenSlots.read;
+  // Tokens that are pending over several steps.
+  std::vector<double> pendingCounts;
+  if (kernel.find("pending_counts")) {
+    auto keys = shapeOf(*kernel.find("pending_keys"), symbols);
+    if (!keys)
+      return keys.takeError();
+    pendingCounts =
+        makePendingCounts(slots, options.keyHeads, (*keys)[2], used);
+  }
   data::InputOptions inputs = options.inputs;
   // The rule takes keys of unit length; entries with gates see to that.
   inputs.unitKeys |= kernel.find("log_decay") != nullptr;
@@ -258,6 +299,8 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
       array = data::Array::fromDoubles(
           parameter.dtype, *shape,
           std::vector<double>(ids.begin() + sequenceSlots, ids.end()));
+    } else if (parameter.name == "pending_counts") {
+      array = data::Array::fromDoubles(parameter.dtype, *shape, pendingCounts);
     } else if (parameter.name == "has_initial") {
       std::vector<double> flags(sequences);
       for (int64_t i = 0; i < sequences; ++i)
@@ -270,7 +313,12 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
           llvm::StringRef(parameter.name).starts_with("token_");
       if (parameter.isPool)
         poisonUnused(array, isOfTokens ? tokenSlots.read : used);
-      if (isLazy && parameter.isPool && parameter.name != "state_pool")
+      if (!pendingCounts.empty() &&
+          llvm::StringRef(parameter.name).starts_with("pending_"))
+        poisonBehind(array, pendingCounts);
+      else if (isLazy && parameter.isPool && parameter.name != "state_pool" &&
+               tokenSlots.accepted.size() == used.size() &&
+               (pendingCounts.empty() || kernel.find("num_accepted")))
         poisonPending(
             array, parameter.name == "conv_pool" ? array.shape[2] - steps : 0,
             used, tokenSlots.accepted);

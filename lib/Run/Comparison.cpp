@@ -14,6 +14,8 @@ using namespace gdn;
 using namespace gdn::run;
 
 double run::limitOf(const Parameter &parameter) {
+  if (!data::isFloat(parameter.dtype))
+    return 0; // counts
   bool isF32 = parameter.dtype == data::DType::f32;
   // Pending tokens: f32, but from a state that a narrow pool has rounded.
   if (parameter.name == "pending_deltas")

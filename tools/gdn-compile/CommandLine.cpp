@@ -287,6 +287,12 @@ struct Options {
           "rows are skipped, and eight or fewer are faster (default: 8; "
           "tree and buffer have no bound)")};
 
+  cl::opt<long> deferWrites{
+      "defer-writes", cl::cat(entries), cl::value_desc("number"),
+      cl::desc("Decode keeps up to so many tokens pending and writes a state "
+               "when there is no room for more; an entry commit puts them into "
+               "states (default: 0, it writes at each step)")};
+
   CommandLine collect();
 
 private:
@@ -334,6 +340,7 @@ CommandLine Options::collect() {
   given(normWeight, line.entries.normWeight);
   given(layout, line.entries.layout);
   given(verifyTokens, line.entries.verifyTokens);
+  given(deferWrites, line.entries.deferWrites);
   line.entries.dtBias = dtBias;
   given(results, line.entries.outputs);
   line.entries.l2norm = l2norm;

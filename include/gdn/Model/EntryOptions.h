@@ -80,6 +80,9 @@ struct EntryOptions {
   /// The most tokens of a sequence of `verify`, 0 for any number; longer
   /// sequences are skipped. Default: 8. Trees and buffers have no bound.
   std::optional<int64_t> verifyTokens;
+  /// How many tokens decode keeps pending before it writes a state; 0: it
+  /// writes it at each step. An entry `commit` puts them into states.
+  int64_t deferWrites = 0;
 };
 
 llvm::StringRef stringify(FloatKind kind);

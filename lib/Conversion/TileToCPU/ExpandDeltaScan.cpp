@@ -25,12 +25,6 @@ using namespace gdn;
 
 namespace {
 
-/// How far ahead of its use a state that streams from its pool is asked for.
-/// That reaches into the next head's state, which lies behind this one, so
-/// that memory is busy while the head's other work is done.
-constexpr int64_t kPrefetchBytes = 8 * 1024;
-constexpr int64_t kCacheLine = 64;
-
 class ScanLoops : private StateRows {
 public:
   ScanLoops(OpBuilder &b, tile::DeltaScanOp scan, const ScanBuffers &buffers,
@@ -58,7 +52,6 @@ private:
       partial[chunk % 2] =
           vector::FMAOp::create(b, loc, x, y, partial[chunk % 2]);
   }
-  void emitPrefetch(Value memory, Value row);
   void emitToken(Value from, Value t, Value first, Value last);
 
   tile::DeltaScanOp scan;
@@ -67,20 +60,6 @@ private:
 };
 
 } // namespace
-
-/// Asks for the row that is `kPrefetchBytes` behind `row`. A prefetch of memory
-/// that is not there does nothing.
-void ScanLoops::emitPrefetch(Value memory, Value row) {
-  int64_t rowBytes =
-      columns * cast<MemRefType>(memory.getType()).getElementTypeBitWidth() / 8;
-  int64_t perLine = kCacheLine * columns / rowBytes;
-  Value ahead = arith::AddIOp::create(
-      b, loc, row, index(std::max<int64_t>(1, kPrefetchBytes / rowBytes)));
-  for (int64_t c = 0; c < columns; c += perLine)
-    memref::PrefetchOp::create(b, loc, memory, ValueRange{ahead, index(c)},
-                               /*isWrite=*/false, /*localityHint=*/3,
-                               /*isDataCache=*/true);
-}
 
 /// One token over rows `first` to `last`; the state before it is in `from`.
 void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {

@@ -64,6 +64,20 @@ struct FoldBuffers {
 void expandDeltaFold(mlir::OpBuilder &builder, tile::DeltaFoldOp fold,
                      const FoldBuffers &buffers, int64_t lanes);
 
+/// Buffers of the tiles of a gdn_tile.delta_replay. Scratch of f32: `decay` and
+/// `pendingDecay` have a factor for each token, `keyWeights` and `queryWeights`
+/// one for each token of the step and each pending token, then each of the step
+/// (`B x (W + B)`). `isInPlace` says that `newState` is where `state` is,
+/// `stateIsInPool` that its rows come from memory.
+struct ReplayBuffers {
+  mlir::Value state, pendingKey, pendingDeltas, pendingLogDecay, query, key,
+      value, logDecay, beta, newState, output, deltas;
+  mlir::Value decay, pendingDecay, keyWeights, queryWeights;
+  bool isInPlace = false, stateIsInPool = false;
+};
+void expandDeltaReplay(mlir::OpBuilder &builder, tile::DeltaReplayOp replay,
+                       const ReplayBuffers &buffers, int64_t lanes);
+
 } // namespace gdn
 
 #endif // GDN_LIB_CONVERSION_TILETOCPU_EXPANDTILEOPS_H

@@ -12,6 +12,12 @@ using namespace gdn;
 /// Bytes of state that stay in the first-level cache beside keys and queries.
 static constexpr int64_t kCacheBytes = 16 * 1024;
 
+/// How far ahead of its use a state that streams from its pool is asked for.
+/// That reaches into the next head's state, which lies behind this one, so
+/// that memory is busy while the head's other work is done.
+static constexpr int64_t kPrefetchBytes = 8 * 1024;
+static constexpr int64_t kCacheLine = 64;
+
 static bool isPerChannel(Value decay) {
   return cast<MemRefType>(decay.getType()).getRank() == 2;
 }
@@ -31,25 +37,26 @@ scf::ForOp StateRows::loop(Value from, Value to, int64_t step) {
   return op;
 }
 
-StateRows::Chunks StateRows::read(Value buffer, Value row) {
+Value StateRows::readAt(Value buffer, Value row, Value column) {
   Type stored = cast<MemRefType>(buffer.getType()).getElementType();
+  Value chunk = vector::LoadOp::create(b, loc, vector.clone(stored), buffer,
+                                       ValueRange{row, column});
+  return stored.isF32() ? chunk
+                        : Value(arith::ExtFOp::create(b, loc, vector, chunk));
+}
+
+StateRows::Chunks StateRows::read(Value buffer, Value row) {
   Chunks chunks;
-  for (int64_t c = 0; c < columns; c += lanes) {
-    Value chunk = vector::LoadOp::create(b, loc, vector.clone(stored), buffer,
-                                         ValueRange{row, index(c)});
-    if (!stored.isF32())
-      chunk = arith::ExtFOp::create(b, loc, vector, chunk);
-    chunks.push_back(chunk);
-  }
+  for (int64_t c = 0; c < columns; c += lanes)
+    chunks.push_back(readAt(buffer, row, index(c)));
   return chunks;
 }
 
-void StateRows::write(Value chunk, Value buffer, Value row, int64_t column) {
+void StateRows::writeAt(Value chunk, Value buffer, Value row, Value column) {
   Type stored = cast<MemRefType>(buffer.getType()).getElementType();
   if (!stored.isF32())
     chunk = arith::TruncFOp::create(b, loc, vector.clone(stored), chunk);
-  vector::StoreOp::create(b, loc, chunk, buffer,
-                          ValueRange{row, index(column)});
+  vector::StoreOp::create(b, loc, chunk, buffer, ValueRange{row, column});
 }
 
 void StateRows::emitDecay(Value logDecay, Value decay, Value valid) {
@@ -82,4 +89,18 @@ void StateRows::forBlocks(Value valid,
       b, loc, arith::AddIOp::create(b, loc, first, index(block)), index(rows));
   Value t = loop(index(0), valid, 1).getInductionVar();
   body(t, first, last);
+}
+
+/// Asks for the row that is `kPrefetchBytes` behind `row`. A prefetch of memory
+/// that is not there does nothing.
+void StateRows::emitPrefetch(Value memory, Value row) {
+  int64_t rowBytes =
+      columns * cast<MemRefType>(memory.getType()).getElementTypeBitWidth() / 8;
+  int64_t perLine = kCacheLine * columns / rowBytes;
+  Value ahead = arith::AddIOp::create(
+      b, loc, row, index(std::max<int64_t>(1, kPrefetchBytes / rowBytes)));
+  for (int64_t c = 0; c < columns; c += perLine)
+    memref::PrefetchOp::create(b, loc, memory, ValueRange{ahead, index(c)},
+                               /*isWrite=*/false, /*localityHint=*/3,
+                               /*isDataCache=*/true);
 }

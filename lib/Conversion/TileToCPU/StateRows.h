@@ -31,7 +31,16 @@ protected:
   /// A row in f32, whatever the buffer holds.
   Chunks read(mlir::Value buffer, mlir::Value row);
   void write(mlir::Value chunk, mlir::Value buffer, mlir::Value row,
-             int64_t column);
+             int64_t column) {
+    writeAt(chunk, buffer, row, index(column));
+  }
+  /// One vector of a row.
+  mlir::Value readAt(mlir::Value buffer, mlir::Value row, mlir::Value column);
+  void writeAt(mlir::Value chunk, mlir::Value buffer, mlir::Value row,
+               mlir::Value column);
+  /// Asks for a row of a state that streams from its pool, some way behind
+  /// `row`.
+  void emitPrefetch(mlir::Value memory, mlir::Value row);
   /// exp(log_decay) of the first `valid` tokens, to `decay`.
   void emitDecay(mlir::Value logDecay, mlir::Value decay, mlir::Value valid);
   /// The factor of token `t` on each chunk of a row.

@@ -24,17 +24,49 @@ unsigned TileBuffers::addScratch(VectorType type) {
   return buffers.size() - 1;
 }
 
-/// True if the tile's rows are whole, contiguous rows of the view.
-template <typename OpTy> static bool isWholeRows(OpTy op) {
+/// True if `op` reads its state row by row, and each before it writes it: a
+/// scan of exactly one token, or what leaves the state as it is.
+static bool readsRows(Operation *op) {
+  auto scan = dyn_cast<tile::DeltaScanOp>(op);
+  return isa<tile::DeltaReplayOp>(op) ||
+         (scan &&
+          cast<VectorType>(scan.getKey().getType()).getDimSize(0) == 1 &&
+          getConstantIntValue(scan.getValid()) == 1);
+}
+
+/// The state of such an op.
+static Value stateOf(Operation *op) {
+  auto scan = dyn_cast<tile::DeltaScanOp>(op);
+  return scan ? scan.getState() : cast<tile::DeltaReplayOp>(op).getState();
+}
+
+/// True if the tile's rows are contiguous rows of the view.
+template <typename OpTy> static bool hasRowsOfView(OpTy op) {
   auto view = cast<MemRefType>(op.getView().getType());
   SmallVector<int64_t> strides;
   int64_t offset;
   ArrayRef<int64_t> dims = op.getDims();
-  return !op.getRows() && dims.size() == 2 && dims[0] == view.getRank() - 2 &&
+  return dims.size() == 2 && dims[0] == view.getRank() - 2 &&
          dims[1] == view.getRank() - 1 &&
          view.getDimSize(dims[1]) == op.getTile().getType().getDimSize(1) &&
          succeeded(view.getStridesAndOffset(strides, offset)) &&
          strides.back() == 1;
+}
+
+/// The same, and all of them are there.
+template <typename OpTy> static bool isWholeRows(OpTy op) {
+  return !op.getRows() && hasRowsOfView(op);
+}
+
+/// True if `op` reads `tile` where it is: the rows of a state, in order, or the
+/// pending tokens that are there.
+static bool canReadInPlace(Operation *op, tile::LoadOp load) {
+  auto replay = dyn_cast<tile::DeltaReplayOp>(op);
+  if (replay && load.getRows() == replay.getCount() &&
+      (load.getTile() == replay.getPendingKey() ||
+       load.getTile() == replay.getPendingDeltas()))
+    return hasRowsOfView(load);
+  return readsRows(op) && stateOf(op) == load.getTile() && isWholeRows(load);
 }
 
 /// What a view is cut from: an argument of the function, if all is well.
@@ -80,10 +112,15 @@ static bool touchesMemory(Operation *from, Operation *to, Value view) {
   return false;
 }
 
-/// True if `scan` does exactly one token: its state passes through once.
-static bool isOneToken(tile::DeltaScanOp scan) {
-  return cast<VectorType>(scan.getKey().getType()).getDimSize(0) == 1 &&
-         getConstantIntValue(scan.getValid()) == 1;
+/// True if the indices of `load` and `store` in `dims` are known to be the
+/// same.
+static bool haveSameIndices(tile::LoadOp load, tile::StoreOp store,
+                            ArrayRef<int64_t> dims) {
+  return llvm::all_of(dims, [&](int64_t dim) {
+    Value from = load.getIndices()[dim], to = store.getIndices()[dim];
+    return from == to || (getConstantIntValue(from) &&
+                          getConstantIntValue(from) == getConstantIntValue(to));
+  });
 }
 
 /// True if rows that `store` writes are rows that `load` has read before, or
@@ -91,15 +128,16 @@ static bool isOneToken(tile::DeltaScanOp scan) {
 static bool canUpdateRows(tile::LoadOp load, tile::StoreOp store) {
   if (!mayOverlap(load.getView(), store.getView()))
     return true;
-  if (load.getView() != store.getView())
-    return false;
-  for (int64_t dim : load.getDims()) {
-    Value from = load.getIndices()[dim], to = store.getIndices()[dim];
-    if (from != to && (!getConstantIntValue(from) ||
-                       getConstantIntValue(from) != getConstantIntValue(to)))
-      return false;
-  }
-  return true;
+  return load.getView() == store.getView() &&
+         haveSameIndices(load, store, load.getDims());
+}
+
+/// True if `store` writes the tile that `load` reads.
+static bool isSameTile(tile::LoadOp load, tile::StoreOp store) {
+  auto all = llvm::to_vector(
+      llvm::seq<int64_t>(0, static_cast<int64_t>(load.getIndices().size())));
+  return load.getView() == store.getView() &&
+         load.getDims() == store.getDims() && haveSameIndices(load, store, all);
 }
 
 /// A load whose only use reads it row by row, with no write in between, stays
@@ -107,9 +145,8 @@ static bool canUpdateRows(tile::LoadOp load, tile::StoreOp store) {
 void TileBuffers::assignLoad(tile::LoadOp load) {
   Value tile = load.getTile();
   Operation *user = tile.hasOneUse() ? *tile.user_begin() : nullptr;
-  auto scan = dyn_cast_or_null<tile::DeltaScanOp>(user);
-  if (scan && scan.getState() == tile && isOneToken(scan) &&
-      user->getBlock() == load->getBlock() && isWholeRows(load) &&
+  if (user && canReadInPlace(user, load) &&
+      user->getBlock() == load->getBlock() &&
       !touchesMemory<MemoryEffects::Write>(load, user, load.getView())) {
     Buffer buffer;
     buffer.kind = Buffer::LoadedView;
@@ -123,29 +160,41 @@ void TileBuffers::assignLoad(tile::LoadOp load) {
   of[tile] = addScratch(load.getTile().getType());
 }
 
-/// The new state of one token goes straight to the view that stores it, if the
-/// store may happen as early as the scan.
-bool TileBuffers::assignInPlace(tile::DeltaScanOp scan) {
-  const Buffer &from = buffers[of[scan.getState()]];
-  Value next = scan.getNewState();
+/// The new state `next` of `op` goes straight to the view that stores it, if
+/// the store may happen as early as the op. A replay writes the tile that it
+/// reads, which a branch stores that is taken if it commits.
+bool TileBuffers::assignInPlace(Operation *op, Value next) {
+  const Buffer &from = buffers[of[stateOf(op)]];
   auto store = next.hasOneUse() ? dyn_cast<tile::StoreOp>(*next.user_begin())
                                 : tile::StoreOp();
+  Operation *place = store;
+  auto replay = dyn_cast<tile::DeltaReplayOp>(op);
+  if (auto branch = store && replay ? dyn_cast<scf::IfOp>(store->getParentOp())
+                                    : scf::IfOp();
+      branch && branch.getCondition() == replay.getCommit() &&
+      store->getBlock() == branch.thenBlock() &&
+      store == &branch.thenBlock()->front() &&
+      from.kind == Buffer::LoadedView &&
+      isSameTile(cast<tile::LoadOp>(from.access), store))
+    place = branch;
+  else if (replay)
+    return false;
   if (from.kind != Buffer::LoadedView || !store ||
-      store->getBlock() != scan->getBlock() || !isWholeRows(store) ||
+      place->getBlock() != op->getBlock() || !isWholeRows(store) ||
       !canUpdateRows(cast<tile::LoadOp>(from.access), store) ||
-      touchesMemory<MemoryEffects::Read, MemoryEffects::Write>(scan, store,
+      touchesMemory<MemoryEffects::Read, MemoryEffects::Write>(op, place,
                                                                store.getView()))
     return false;
   auto isLate = [&](Value operand) {
     Operation *def = operand.getDefiningOp();
-    return def && def->getBlock() == scan->getBlock() &&
-           !def->isBeforeInBlock(scan);
+    return def && def->getBlock() == op->getBlock() &&
+           !def->isBeforeInBlock(op);
   };
   if (isLate(store.getView()) || llvm::any_of(store.getIndices(), isLate))
     return false;
   Buffer buffer;
   buffer.kind = Buffer::StoredView;
-  buffer.type = scan.getNewState().getType();
+  buffer.type = cast<VectorType>(next.getType());
   buffer.access = store;
   buffers.push_back(buffer);
   of[next] = buffers.size() - 1;
@@ -157,8 +206,18 @@ void TileBuffers::assignScan(tile::DeltaScanOp scan) {
   of[scan.getOutput()] = addScratch(scan.getOutput().getType());
   if (Value deltas = scan.getDeltas())
     of[deltas] = addScratch(cast<VectorType>(deltas.getType()));
-  if (!assignInPlace(scan) && !takeOver(scan.getNewState(), scan.getState()))
-    of[scan.getNewState()] = addScratch(scan.getNewState().getType());
+  assignState(scan, scan.getNewState(), scan.getState());
+}
+
+void TileBuffers::assignReplay(tile::DeltaReplayOp replay) {
+  of[replay.getOutput()] = addScratch(replay.getOutput().getType());
+  of[replay.getDeltas()] = addScratch(replay.getDeltas().getType());
+  assignState(replay, replay.getNewState(), replay.getState());
+}
+
+void TileBuffers::assignState(Operation *op, Value next, Value state) {
+  if (!assignInPlace(op, next) && !takeOver(next, state))
+    of[next] = addScratch(cast<VectorType>(next.getType()));
 }
 
 /// Each result takes the place of an input that no other result has taken.
@@ -258,6 +317,8 @@ TileBuffers TileBuffers::assign(func::FuncOp function) {
             buffers.addScratch(conv.getNewWindow().getType());
     } else if (auto scan = dyn_cast<tile::DeltaScanOp>(op)) {
       buffers.assignScan(scan);
+    } else if (auto replay = dyn_cast<tile::DeltaReplayOp>(op)) {
+      buffers.assignReplay(replay);
     } else if (auto fold = dyn_cast<tile::DeltaFoldOp>(op)) {
       if (!buffers.takeOver(fold.getNewState(), fold.getState()))
         buffers.of[fold.getNewState()] =

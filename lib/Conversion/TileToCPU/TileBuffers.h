@@ -49,7 +49,9 @@ public:
 private:
   void assignLoad(tile::LoadOp load);
   void assignScan(tile::DeltaScanOp scan);
-  bool assignInPlace(tile::DeltaScanOp scan);
+  void assignReplay(tile::DeltaReplayOp replay);
+  void assignState(mlir::Operation *op, mlir::Value next, mlir::Value state);
+  bool assignInPlace(mlir::Operation *op, mlir::Value next);
   void assignMap(tile::MapRowsOp map);
   void assignLoop(mlir::scf::ForOp loop);
   bool moveToCarried(mlir::Value result);

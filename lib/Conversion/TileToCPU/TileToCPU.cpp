@@ -47,6 +47,7 @@ private:
   void lowerMap(OpBuilder &b, tile::MapRowsOp map);
   Value decayBuffer(OpBuilder &b, Value logDecay, Operation *op);
   void lowerScan(OpBuilder &b, tile::DeltaScanOp scan);
+  void lowerReplay(OpBuilder &b, tile::DeltaReplayOp replay);
   void lowerLoop(scf::ForOp loop);
   /// A tile leaves buffer `from` for buffer `to`.
   struct Move {
@@ -172,6 +173,39 @@ void FunctionLowering::lowerScan(OpBuilder &b, tile::DeltaScanOp scan) {
       lanes);
 }
 
+void FunctionLowering::lowerReplay(OpBuilder &b, tile::DeltaReplayOp replay) {
+  Location loc = replay.getLoc();
+  const int64_t tokens = replay.getKey().getType().getDimSize(0),
+                pending = replay.getPendingKey().getType().getDimSize(0);
+  auto scratchOf = [&](ArrayRef<int64_t> shape) {
+    auto type = VectorType::get(shape, b.getF32Type());
+    return memory(b, loc, buffers.addScratch(type));
+  };
+  auto at = [&](Value tile) { return memory(b, loc, tile); };
+  ReplayBuffers used = {at(replay.getState()),
+                        at(replay.getPendingKey()),
+                        at(replay.getPendingDeltas()),
+                        at(replay.getPendingDecay()),
+                        at(replay.getQuery()),
+                        at(replay.getKey()),
+                        at(replay.getValue()),
+                        at(replay.getLogDecay()),
+                        at(replay.getBeta()),
+                        at(replay.getNewState()),
+                        at(replay.getOutput()),
+                        at(replay.getDeltas()),
+                        scratchOf({tokens}),
+                        scratchOf({pending}),
+                        scratchOf({tokens, pending + tokens}),
+                        scratchOf({tokens, pending + tokens})};
+  const unsigned state = buffers[replay.getState()],
+                 next = buffers[replay.getNewState()];
+  used.stateIsInPool = buffers.buffers[state].kind == Buffer::LoadedView;
+  used.isInPlace =
+      state == next || buffers.buffers[next].kind == Buffer::StoredView;
+  expandDeltaReplay(b, replay, used, lanes);
+}
+
 /// Makes all moves as if at once: carried tiles may change places with each
 /// other. A tile moves when no other still has to leave its target; of a
 /// circle, one tile waits in scratch.
@@ -269,6 +303,7 @@ void FunctionLowering::lower(Operation *op) {
         expandConv1d(b, conv, at, lanes);
       })
       .Case([&](tile::DeltaScanOp scan) { lowerScan(b, scan); })
+      .Case([&](tile::DeltaReplayOp replay) { lowerReplay(b, replay); })
       .Case([&](tile::DeltaFoldOp fold) {
         expandDeltaFold(b, fold,
                         {memory(b, loc, fold.getState()),

@@ -46,8 +46,8 @@ func.func @commit(
   gdn.commit_conv1d %cp[%slots] accepted(%accepted) window 3
       : !gdn.pool<?x?x?xf16>, tensor<?xi32>, tensor<?xi32>
   gdn.commit_delta_rule %pool[%slots] accepted(%accepted) pending(%keys, %deltas, %decays)
-      : !gdn.pool<?x?x64x16xbf16>, tensor<?xi32>, tensor<?xi32>,
-        !gdn.pool<?x?x?x16xf32>, !gdn.pool<?x?x?x64xf32>, !gdn.pool<?x?x?xf32>
+      : !gdn.pool<?x?x64x16xbf16>, tensor<?xi32> accepted tensor<?xi32>
+        pending !gdn.pool<?x?x?x16xf32>, !gdn.pool<?x?x?x64xf32>, !gdn.pool<?x?x?xf32>
   return
 }
 

@@ -108,10 +108,10 @@ func.func @verify(
         !gdn.pool<?x?x?xf16>, tensor<?xi64>, tensor<?xi32> pending tensor<?xi32>
         -> tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<?x?x64xf32>
   %o = gdn.delta_rule %c#0, %c#1, %c#2 gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
-      pending(%accepted, %keys, %deltas, %decays)
+      accepted(%accepted) pending(%keys, %deltas, %decays)
       : tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>,
         tensor<?x?xf32>, !gdn.pool<?x?x64x16xbf16>, tensor<?xi64>, tensor<?xi32>
-        pending tensor<?xi32>, !gdn.pool<?x?x?x16xf32>, !gdn.pool<?x?x?x64xf32>, !gdn.pool<?x?x?xf32>
+        accepted tensor<?xi32> pending !gdn.pool<?x?x?x16xf32>, !gdn.pool<?x?x?x64xf32>, !gdn.pool<?x?x?xf32>
         -> tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
 }

@@ -93,8 +93,8 @@ func.func @commits_of_other_rows(
         : !gdn.pool<?x?x5xf16>, tensor<?xi32>, tensor<?xi32>
     // expected-error@+1 {{'gdn.commit_delta_rule' op expects the slots and accepted tokens of the other op in its kernel}}
     gdn.commit_delta_rule %pool[%others] accepted(%slots) pending(%keys, %deltas, %decays)
-        : !gdn.pool<?x?x64x16xf32>, tensor<?xi32>, tensor<?xi32>,
-          !gdn.pool<?x?x2x16xf32>, !gdn.pool<?x?x2x64xf32>, !gdn.pool<?x?x2xf32>
+        : !gdn.pool<?x?x64x16xf32>, tensor<?xi32> accepted tensor<?xi32>
+          pending !gdn.pool<?x?x2x16xf32>, !gdn.pool<?x?x2x64xf32>, !gdn.pool<?x?x2xf32>
   }
   return
 }
@@ -114,4 +114,31 @@ func.func @two_commits_of_a_kind(
         : !gdn.pool<?x?x5xf16>, tensor<?xi32>, tensor<?xi32>
   }
   return
+}
+
+// -----
+
+func.func @several_tokens_and_counts(
+    %q: tensor<?x?x32xf32> {gdn.name = "q", gdn.dims = ["T", "H", "32"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "H"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
+    %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]},
+    %pool: !gdn.pool<?x?x32x32xf32> {gdn.name = "pool", gdn.dims = ["P", "H", "32", "32"]},
+    %keys: !gdn.pool<?x?x8x32xf32> {gdn.name = "keys", gdn.dims = ["P", "H", "8", "32"]},
+    %deltas: !gdn.pool<?x?x8x32xf32> {gdn.name = "deltas", gdn.dims = ["P", "H", "8", "32"]},
+    %decays: !gdn.pool<?x?x8xf32> {gdn.name = "decays", gdn.dims = ["P", "H", "8"]},
+    %counts: !gdn.pool<?x?xi32> {gdn.name = "counts", gdn.dims = ["P", "H"]})
+    -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "H", "32"]})
+    attributes {gdn.entry} {
+  %o = gdn.kernel "k" {
+    // expected-error@+1 {{'gdn.delta_rule' op has no tile program with sequences of several tokens ('sequences') and with tokens that are pending over several steps ('counts')}}
+    %y = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu)
+        pending(%keys, %deltas, %decays) counts(%counts)
+        : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
+          tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
+          tensor<?xi32>, tensor<?xi32> pending !gdn.pool<?x?x8x32xf32>, !gdn.pool<?x?x8x32xf32>,
+          !gdn.pool<?x?x8xf32> counts !gdn.pool<?x?xi32> -> tensor<?x?x32xf32>
+    gdn.yield %y : tensor<?x?x32xf32>
+  } : tensor<?x?x32xf32>
+  return %o : tensor<?x?x32xf32>
 }

@@ -4,12 +4,12 @@
 // RUN: gdn-opt %s -mlir-print-op-generic | gdn-opt | FileCheck %s
 
 // CHECK-LABEL: func.func @commit(
-//       CHECK:   gdn.commit_delta_rule %{{.+}}[%{{.+}}] accepted(%{{.+}}) pending(%{{.+}}, %{{.+}}, %{{.+}}) : !gdn.pool<?x?x64x128xbf16>, tensor<?xi64>, tensor<?xi32>, !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32>
+//       CHECK:   gdn.commit_delta_rule %{{.+}}[%{{.+}}] accepted(%{{.+}}) pending(%{{.+}}, %{{.+}}, %{{.+}}) : !gdn.pool<?x?x64x128xbf16>, tensor<?xi64> accepted tensor<?xi32> pending !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32>
 func.func @commit(%pool: !gdn.pool<?x?x64x128xbf16>, %slots: tensor<?xi64>, %accepted: tensor<?xi32>,
     %keys: !gdn.pool<?x?x4x128xf32>, %deltas: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf32>) {
   gdn.commit_delta_rule %pool[%slots] accepted(%accepted) pending(%keys, %deltas, %decays)
-      : !gdn.pool<?x?x64x128xbf16>, tensor<?xi64>, tensor<?xi32>,
-        !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32>
+      : !gdn.pool<?x?x64x128xbf16>, tensor<?xi64> accepted tensor<?xi32>
+        pending !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32>
   return
 }
 
@@ -19,7 +19,7 @@ func.func @commit(%pool: !gdn.pool<?x?x64x128xbf16>, %slots: tensor<?xi64>, %acc
 func.func @channels(%pool: !gdn.pool<?x?x64x128xf32>, %slots: tensor<?xi32>, %accepted: tensor<?xi32>,
     %keys: !gdn.pool<?x?x?x128xf32>, %deltas: !gdn.pool<?x?x?x64xf32>, %decays: !gdn.pool<?x?x?x128xf32>) {
   gdn.commit_delta_rule %pool[%slots] accepted(%accepted) pending(%keys, %deltas, %decays)
-      : !gdn.pool<?x?x64x128xf32>, tensor<?xi32>, tensor<?xi32>,
-        !gdn.pool<?x?x?x128xf32>, !gdn.pool<?x?x?x64xf32>, !gdn.pool<?x?x?x128xf32>
+      : !gdn.pool<?x?x64x128xf32>, tensor<?xi32> accepted tensor<?xi32>
+        pending !gdn.pool<?x?x?x128xf32>, !gdn.pool<?x?x?x64xf32>, !gdn.pool<?x?x?x128xf32>
   return
 }

@@ -7,7 +7,7 @@
 func.func @c1_static(%pool: !gdn.pool<?x?x?x128xf32>, %slots: tensor<?xi32>, %keys: !gdn.pool<?x?x4x128xf32>, %decays: !gdn.pool<?x?x4xf32>) {
   // expected-error @+1 {{'gdn.commit_delta_rule' op expects dim 2 of 'pool', dv, to be static, but got a dynamic size}}
   gdn.commit_delta_rule %pool[%slots] accepted(%slots) pending(%keys, %keys, %decays)
-      : !gdn.pool<?x?x?x128xf32>, tensor<?xi32>, tensor<?xi32>, !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4xf32>
+      : !gdn.pool<?x?x?x128xf32>, tensor<?xi32> accepted tensor<?xi32> pending !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4xf32>
   return
 }
 
@@ -16,7 +16,7 @@ func.func @c1_static(%pool: !gdn.pool<?x?x?x128xf32>, %slots: tensor<?xi32>, %ke
 func.func @c2_accepted(%pool: !gdn.pool<?x?x128x128xf32>, %slots: tensor<2xi32>, %accepted: tensor<3xi32>, %keys: !gdn.pool<?x?x4x128xf32>, %decays: !gdn.pool<?x?x4xf32>) {
   // expected-error @+1 {{'gdn.commit_delta_rule' op expects dim 0 of 'num_accepted' to be N = 2, set by dim 0 of 'slots', but got 3}}
   gdn.commit_delta_rule %pool[%slots] accepted(%accepted) pending(%keys, %keys, %decays)
-      : !gdn.pool<?x?x128x128xf32>, tensor<2xi32>, tensor<3xi32>, !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4xf32>
+      : !gdn.pool<?x?x128x128xf32>, tensor<2xi32> accepted tensor<3xi32> pending !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4xf32>
   return
 }
 
@@ -25,7 +25,7 @@ func.func @c2_accepted(%pool: !gdn.pool<?x?x128x128xf32>, %slots: tensor<2xi32>,
 func.func @c3_elements(%pool: !gdn.pool<?x?x128x128xf32>, %slots: tensor<?xi32>, %keys: !gdn.pool<?x?x4x128xbf16>, %deltas: !gdn.pool<?x?x4x128xf32>, %decays: !gdn.pool<?x?x4xf32>) {
   // expected-error @+1 {{'gdn.commit_delta_rule' op expects the elements of 'keys' to be 'f32', but got 'bf16'}}
   gdn.commit_delta_rule %pool[%slots] accepted(%slots) pending(%keys, %deltas, %decays)
-      : !gdn.pool<?x?x128x128xf32>, tensor<?xi32>, tensor<?xi32>, !gdn.pool<?x?x4x128xbf16>, !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4xf32>
+      : !gdn.pool<?x?x128x128xf32>, tensor<?xi32> accepted tensor<?xi32> pending !gdn.pool<?x?x4x128xbf16>, !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4xf32>
   return
 }
 
@@ -34,7 +34,7 @@ func.func @c3_elements(%pool: !gdn.pool<?x?x128x128xf32>, %slots: tensor<?xi32>,
 func.func @c3_steps(%pool: !gdn.pool<?x?x128x128xf32>, %slots: tensor<?xi32>, %keys: !gdn.pool<?x?x9x128xf32>, %decays: !gdn.pool<?x?x9xf32>) {
   // expected-error @+1 {{'gdn.commit_delta_rule' op expects S, set by dim 2 of 'keys', to be from 1 to 8, but got 9}}
   gdn.commit_delta_rule %pool[%slots] accepted(%slots) pending(%keys, %keys, %decays)
-      : !gdn.pool<?x?x128x128xf32>, tensor<?xi32>, tensor<?xi32>, !gdn.pool<?x?x9x128xf32>, !gdn.pool<?x?x9x128xf32>, !gdn.pool<?x?x9xf32>
+      : !gdn.pool<?x?x128x128xf32>, tensor<?xi32> accepted tensor<?xi32> pending !gdn.pool<?x?x9x128xf32>, !gdn.pool<?x?x9x128xf32>, !gdn.pool<?x?x9xf32>
   return
 }
 
@@ -43,6 +43,6 @@ func.func @c3_steps(%pool: !gdn.pool<?x?x128x128xf32>, %slots: tensor<?xi32>, %k
 func.func @c3_deltas(%pool: !gdn.pool<?x?x64x128xf32>, %slots: tensor<?xi32>, %keys: !gdn.pool<?x?x4x128xf32>, %decays: !gdn.pool<?x?x4xf32>) {
   // expected-error @+1 {{'gdn.commit_delta_rule' op expects dim 3 of 'deltas' to be dv = 64, set by dim 2 of 'pool', but got 128}}
   gdn.commit_delta_rule %pool[%slots] accepted(%slots) pending(%keys, %keys, %decays)
-      : !gdn.pool<?x?x64x128xf32>, tensor<?xi32>, tensor<?xi32>, !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4xf32>
+      : !gdn.pool<?x?x64x128xf32>, tensor<?xi32> accepted tensor<?xi32> pending !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4xf32>
   return
 }

@@ -364,7 +364,7 @@ func.func @c10_count(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.poo
 // -----
 
 func.func @c10_without_rows(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x7xf32>, %slots: tensor<?xi32>) {
-  // expected-error @+1 {{'gdn.conv1d' op expects 'cu_seqlens' to be given with 'pending', but got none}}
+  // expected-error @+1 {{'gdn.conv1d' op expects 'cu_seqlens' to be given with 'num_accepted', but got none}}
   %y = gdn.conv1d %x weight(%w) silu pool(%pool) slots(%slots) pending(%slots)
       : (tensor<?x64xf32>), tensor<64x4xf32>, !gdn.pool<?x64x7xf32>, tensor<?xi32> pending tensor<?xi32> -> tensor<?x64xf32>
   return

@@ -70,16 +70,38 @@ func.func @parents(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool
 }
 
 // CHECK-LABEL: func.func @pending(
-//       CHECK:   gdn.delta_rule %{{.+}} slots(%{{.+}}) sequences(%{{.+}}) pending(%{{.+}}, %{{.+}}, %{{.+}}, %{{.+}}) :
-//  CHECK-SAME:   tensor<?xi64>, tensor<?xi32> pending tensor<?xi32>, !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x5xf32> -> tensor<?x?x64xf32>
+//       CHECK:   gdn.delta_rule %{{.+}} slots(%{{.+}}) sequences(%{{.+}}) accepted(%{{.+}}) pending(%{{.+}}, %{{.+}}, %{{.+}}) :
+//  CHECK-SAME:   tensor<?xi64>, tensor<?xi32> accepted tensor<?xi32> pending !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x5xf32> -> tensor<?x?x64xf32>
 func.func @pending(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xbf16>, %cu: tensor<?xi32>,
     %slots: tensor<?xi64>, %accepted: tensor<?xi32>, %keys: !gdn.pool<?x?x5x64xf32>, %deltas: !gdn.pool<?x?x5x64xf32>,
     %decays: !gdn.pool<?x?x5xf32>) -> tensor<?x?x64xf32> {
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) pending(%accepted, %keys, %deltas, %decays)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) accepted(%accepted) pending(%keys, %deltas, %decays)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xbf16>, tensor<?xi64>, tensor<?xi32>
-        pending tensor<?xi32>, !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x5xf32> -> tensor<?x?x64xf32>
+        accepted tensor<?xi32> pending !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x5xf32> -> tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
+}
+
+// Tokens that are pending over several steps; decode, and verify.
+// CHECK-LABEL: func.func @counts(
+//       CHECK:   gdn.delta_rule %{{.+}} slots(%{{.+}}) pending(%{{.+}}, %{{.+}}, %{{.+}}) counts(%{{.+}}) :
+//  CHECK-SAME:   tensor<?xi64> pending !gdn.pool<?x?x32x64xf32>, !gdn.pool<?x?x32x64xf32>, !gdn.pool<?x?x32xf32> counts !gdn.pool<?x?xi32> -> tensor<?x?x64xf32>
+//       CHECK:   gdn.delta_rule %{{.+}} sequences(%{{.+}}) accepted(%{{.+}}) pending(%{{.+}}, %{{.+}}, %{{.+}}) counts(%{{.+}}) :
+//       CHECK:   gdn.commit_delta_rule %{{.+}}[%{{.+}}] pending(%{{.+}}, %{{.+}}, %{{.+}}) counts(%{{.+}}) :
+func.func @counts(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xbf16>, %cu: tensor<?xi32>,
+    %slots: tensor<?xi64>, %accepted: tensor<?xi32>, %keys: !gdn.pool<?x?x32x64xf32>, %decays: !gdn.pool<?x?x32xf32>,
+    %counts: !gdn.pool<?x?xi32>) -> (tensor<?x?x64xf32>, tensor<?x?x64xf32>) {
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) pending(%keys, %keys, %decays) counts(%counts)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xbf16>, tensor<?xi64>
+        pending !gdn.pool<?x?x32x64xf32>, !gdn.pool<?x?x32x64xf32>, !gdn.pool<?x?x32xf32> counts !gdn.pool<?x?xi32> -> tensor<?x?x64xf32>
+  %p = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) accepted(%accepted) pending(%keys, %keys, %decays) counts(%counts)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xbf16>, tensor<?xi64>, tensor<?xi32> accepted tensor<?xi32>
+        pending !gdn.pool<?x?x32x64xf32>, !gdn.pool<?x?x32x64xf32>, !gdn.pool<?x?x32xf32> counts !gdn.pool<?x?xi32> -> tensor<?x?x64xf32>
+  gdn.commit_delta_rule %pool[%slots] pending(%keys, %keys, %decays) counts(%counts)
+      : !gdn.pool<?x?x64x64xbf16>, tensor<?xi64> pending !gdn.pool<?x?x32x64xf32>, !gdn.pool<?x?x32x64xf32>, !gdn.pool<?x?x32xf32> counts !gdn.pool<?x?xi32>
+  return %o, %p : tensor<?x?x64xf32>, tensor<?x?x64xf32>
 }
 
 // CHECK-LABEL: func.func @token_pool(

@@ -271,7 +271,7 @@ func.func @c7_slots(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?
 // Only the generic form can leave one operand out.
 func.func @c7_without_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'cu_seqlens' to be given with checkpoints, but got none}}
-  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0>}>
+  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0>}>
       : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?x64xf32>
   return
 }
@@ -281,7 +281,7 @@ func.func @c7_without_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !
 // Only the generic form can leave one operand out.
 func.func @c7_without_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'checkpoint_slots' to be given with checkpoints, but got none}}
-  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0>}>
+  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0>}>
       : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?x64xf32>
   return
 }
@@ -362,10 +362,10 @@ func.func @c9_without_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: 
 
 func.func @c10_together(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
     %keys: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf32>) {
-  // expected-error @+1 {{'gdn.delta_rule' op expects 'num_accepted' to be given with 'pending', but got none}}
-  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %cu, %keys, %keys, %decays) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1>}>
+  // expected-error @+1 {{'gdn.delta_rule' op expects 'pending_decays' to be given with 'pending_keys', but got none}}
+  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %cu, %slots, %keys, %keys) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0>}>
       : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>,
-         !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32>) -> tensor<?x?x64xf32>
+         tensor<?xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>) -> tensor<?x?x64xf32>
   return
 }
 
@@ -373,10 +373,10 @@ func.func @c10_together(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn
 
 func.func @c10_without_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
     %keys: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf32>) {
-  // expected-error @+1 {{'gdn.delta_rule' op expects 'cu_seqlens' to be given with 'pending', but got none}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) pending(%slots, %keys, %keys, %decays)
+  // expected-error @+1 {{'gdn.delta_rule' op expects 'cu_seqlens' to be given with 'num_accepted', but got none}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) accepted(%slots) pending(%keys, %keys, %decays)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
-        !gdn.pool<?x?x64x64xf32>, tensor<?xi32> pending tensor<?xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32> -> tensor<?x?x64xf32>
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32> accepted tensor<?xi32> pending !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32> -> tensor<?x?x64xf32>
   return
 }
 
@@ -385,9 +385,9 @@ func.func @c10_without_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: 
 func.func @c10_write_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
     %keys: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects no 'write_slots' beside 'pending', but got some}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots -> %slots) sequences(%cu) pending(%slots, %keys, %keys, %decays)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots -> %slots) sequences(%cu) accepted(%slots) pending(%keys, %keys, %decays)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
-        !gdn.pool<?x?x64x64xf32>, tensor<?xi32> into tensor<?xi32>, tensor<?xi32> pending tensor<?xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32> -> tensor<?x?x64xf32>
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32> into tensor<?xi32>, tensor<?xi32> accepted tensor<?xi32> pending !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32> -> tensor<?x?x64xf32>
   return
 }
 
@@ -396,9 +396,9 @@ func.func @c10_write_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !
 func.func @c10_count(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<3xi32>, %cu: tensor<?xi32>, %count: tensor<4xi32>,
     %keys: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 0 of 'num_accepted' to be N = 3, set by dim 0 of 'slots', but got 4}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) pending(%count, %keys, %keys, %decays)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) accepted(%count) pending(%keys, %keys, %decays)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
-        !gdn.pool<?x?x64x64xf32>, tensor<3xi32>, tensor<?xi32> pending tensor<4xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32> -> tensor<?x?x64xf32>
+        !gdn.pool<?x?x64x64xf32>, tensor<3xi32>, tensor<?xi32> accepted tensor<4xi32> pending !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32> -> tensor<?x?x64xf32>
   return
 }
 
@@ -407,9 +407,9 @@ func.func @c10_count(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.po
 func.func @c10_decays(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
     %keys: !gdn.pool<?x?x4x64xf32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'pending_decays' to have rank 3, set by 'log_decay', but got rank 4}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) pending(%slots, %keys, %keys, %keys)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) accepted(%slots) pending(%keys, %keys, %keys)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
-        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> pending tensor<?xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32> -> tensor<?x?x64xf32>
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> accepted tensor<?xi32> pending !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32> -> tensor<?x?x64xf32>
   return
 }
 
@@ -418,9 +418,9 @@ func.func @c10_decays(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.p
 func.func @c10_steps(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
     %keys: !gdn.pool<?x?x4x64xf32>, %deltas: !gdn.pool<?x?x5x64xf32>, %decays: !gdn.pool<?x?x4xf32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 2 of 'pending_deltas' to be S = 4, set by dim 2 of 'pending_keys', but got 5}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) pending(%slots, %keys, %deltas, %decays)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) accepted(%slots) pending(%keys, %deltas, %decays)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
-        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> pending tensor<?xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x4xf32> -> tensor<?x?x64xf32>
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> accepted tensor<?xi32> pending !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x4xf32> -> tensor<?x?x64xf32>
   return
 }
 
@@ -429,9 +429,64 @@ func.func @c10_steps(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.po
 func.func @c10_elements(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
     %keys: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf16>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects the elements of 'pending_decays' to be 'f32', but got 'f16'}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) pending(%slots, %keys, %keys, %decays)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) accepted(%slots) pending(%keys, %keys, %decays)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
-        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> pending tensor<?xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf16> -> tensor<?x?x64xf32>
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> accepted tensor<?xi32> pending !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf16> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c10_neither(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>,
+    %keys: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects 'accepted' or 'counts' to be given with 'pending', but got neither}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) pending(%keys, %keys, %decays)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32> pending !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c10_counts_alone(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>,
+    %counts: !gdn.pool<?x?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects 'pending' to be given with 'counts', but got none}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) counts(%counts)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32> counts !gdn.pool<?x?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c10_counts_elements(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>,
+    %keys: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf32>, %counts: !gdn.pool<?x?xf32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects the elements of 'pending_counts' to be 'i32', but got 'f32'}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) pending(%keys, %keys, %decays) counts(%counts)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32> pending !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32> counts !gdn.pool<?x?xf32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c10_counts_heads(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>,
+    %keys: !gdn.pool<?x4x4x64xf32>, %deltas: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf32>, %counts: !gdn.pool<?x8xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 1 of 'pending_counts' to be Hk = 4, set by dim 1 of 'pending_keys', but got 8}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) pending(%keys, %deltas, %decays) counts(%counts)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32> pending !gdn.pool<?x4x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32> counts !gdn.pool<?x8xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c10_counts_steps(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>,
+    %keys: !gdn.pool<?x?x33x64xf32>, %decays: !gdn.pool<?x?x33xf32>, %counts: !gdn.pool<?x?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects S, set by dim 2 of 'pending_keys', to be from 1 to 32, but got 33}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) pending(%keys, %keys, %decays) counts(%counts)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32> pending !gdn.pool<?x?x33x64xf32>, !gdn.pool<?x?x33x64xf32>, !gdn.pool<?x?x33xf32> counts !gdn.pool<?x?xi32> -> tensor<?x?x64xf32>
   return
 }
 

@@ -119,6 +119,17 @@ void Call::fillInputs() {
       parents.insert(parents.end(), row.begin(), row.end());
     buffers["parents"].assign(parents);
   }
+  if (isDeferred()) {
+    Buffer &counts = buffers["pending_counts"];
+    counts.fill(-7);
+    for (int64_t n = 0; n < rows; ++n) {
+      std::vector<double> values;
+      for (int64_t head = 0; head < counts.dim(1); ++head)
+        values.push_back(double(pendingOf(n, head)));
+      if (isLive(n))
+        counts.assignRows(readSlot(n), values);
+    }
+  }
   if (has("num_accepted"))
     buffers["num_accepted"].assign(asDoubles(batch.accepted));
   if (has("write_slots"))
@@ -208,8 +219,21 @@ void Call::fillSlots(const Parameter &parameter) {
     const double scale = parameter.name == "state_pool" ? 0.1 : 1;
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = scale * stream.normal(n * values.size() + i);
-    // Of pending tokens only those that are accepted are looked at.
-    if (isPending() && parameter.name != "state_pool") {
+    // Of pending tokens only those that are there are looked at.
+    if (isDeferred() && llvm::StringRef(parameter.name).starts_with("pend")) {
+      const int64_t heads = buffer.dim(1), room = buffer.dim(2),
+                    width = values.size() / (heads * room);
+      for (size_t i = 0; i < values.size(); ++i) {
+        const int64_t head = int64_t(i) / width / room;
+        if (parameter.name == "pending_decays")
+          values[i] = -std::abs(values[i]);
+        if (parameter.name == "pending_keys")
+          values[i] /= std::sqrt(double(width));
+        if (int64_t(i) / width % room >=
+            pendingOf(n, head * symbols["Hk"] / heads))
+          values[i] = std::nan("");
+      }
+    } else if (isPending() && !isDeferred() && parameter.name != "state_pool") {
       const bool isConv = parameter.name == "conv_pool";
       const int64_t steps = symbols["S"], all = buffer.dim(2);
       const int64_t used = all - steps + batch.accepted[n];
@@ -244,8 +268,13 @@ int64_t Call::readSlot(int64_t n) const {
 /// The most tokens of a sequence of verify whose tokens stay pending.
 static constexpr int64_t maxPendingTokens = 8;
 
+int64_t Call::pendingOf(int64_t n, int64_t keyHead) const {
+  const int64_t room = config.options.deferWrites;
+  return (batch.pending[n] + keyHead) % (room + 1);
+}
+
 bool Call::hasCount(int64_t n) const {
-  return !isPending() ||
+  return !isPending() || isDeferred() ||
          (batch.accepted[n] >= 0 && batch.accepted[n] <= symbols.at("S") &&
           (!has("cu_seqlens") || batch.lengths[n] <= maxPendingTokens));
 }

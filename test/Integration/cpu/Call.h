@@ -39,6 +39,9 @@ struct Batch {
   std::vector<std::vector<int64_t>> tokenSlots;
   std::vector<int64_t> accepted;
   std::vector<std::vector<int64_t>> parents; ///< likewise, per token
+  /// How many tokens are pending over several steps, per sequence; of each key
+  /// head one more than of the one before, around.
+  std::vector<int64_t> pending;
   int64_t steps = 0; ///< S; 0: as long as the rows of `tokenSlots`
   data::InputOptions inputs = {};
 };
@@ -134,6 +137,9 @@ private:
   /// True if the tokens of sequence `n` become pending, and its count is one.
   bool isPending() const { return has("pending_keys"); }
   bool hasCount(int64_t n) const;
+  /// True if slots count the tokens that are pending; those of a key head.
+  bool isDeferred() const { return has("pending_counts"); }
+  int64_t pendingOf(int64_t n, int64_t keyHead) const;
 
   Entry *program;
   std::map<std::string, int64_t> symbols;

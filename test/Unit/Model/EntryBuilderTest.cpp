@@ -131,6 +131,39 @@ TEST_F(EntryBuilderTest, VerifyHasSlotsForEveryToken) {
                   "parents", "conv_pool", "state_pool", "out"));
 }
 
+// Decode keeps tokens pending, and an entry commit takes no counts.
+TEST_F(EntryBuilderTest, DeferredWrites) {
+  EntryOptions options;
+  options.deferWrites = 16;
+  build(preset("qwen3.5-4b"), options);
+  EXPECT_THAT(names("decode"),
+              testing::ElementsAre("Hk", "Hv", "qkvz", "ba", "conv_weight",
+                                   "A_log", "dt_bias", "norm_weight", "slots",
+                                   "conv_pool", "state_pool", "pending_keys",
+                                   "pending_deltas", "pending_decays",
+                                   "pending_counts", "out"));
+  EXPECT_THAT(names("commit"),
+              testing::ElementsAre("slots", "state_pool", "pending_keys",
+                                   "pending_deltas", "pending_decays",
+                                   "pending_counts"));
+  auto expectError = [&](const char *model, const std::string &why) {
+    EXPECT_EQ(errorOf(preset(model), options), model + (": " + why));
+  };
+  expectError("kimi-linear-48b-a3b",
+              "deferred writes expect a decay per head, but its model has one "
+              "per channel");
+  options.deferWrites = 33;
+  expectError("qwen3.5-4b",
+              "deferred writes expect 2 to 32 pending tokens, but got 33");
+  options.deferWrites = 2;
+  options.writeSlots = true;
+  expectError("qwen3.5-4b",
+              "deferred writes expect a decode without write_slots");
+  options.verify = VerifyStates::slots;
+  expectError("qwen3.5-4b",
+              "deferred writes expect verify none, but got some");
+}
+
 // Counts are given where verify has them, and results are those that launches
 // of the kind of verify read.
 TEST_F(EntryBuilderTest, PlanOfMixedBatches) {

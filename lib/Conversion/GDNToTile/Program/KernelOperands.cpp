@@ -79,6 +79,10 @@ LogicalResult KernelOperands::takePending() {
   for (const Carry &carry : carries)
     if (Value own = carry.states().getNumAccepted())
       numAccepted = own;
+  if (isDeferred() && cuSeqlens)
+    return rule->emitOpError("has no tile program with sequences of several "
+                             "tokens ('sequences') and with tokens that are "
+                             "pending over several steps ('counts')");
   Value of = slots;
   if (of)
     taken = of.getDefiningOp<TakenSlotsOp>();
@@ -160,9 +164,11 @@ LogicalResult KernelOperands::collectOps() {
       return failure();
     if (sequenceWise && failed(takeSequences(sequenceWise)))
       return failure();
-    if (found && found.getNumAccepted())
+    if (found && found.getPendingKeys())
       pools.append({found.getPendingKeys(), found.getPendingDeltas(),
                     found.getPendingDecays()});
+    if (found && found.getPendingCounts())
+      pools.push_back(found.getPendingCounts());
     if (auto states = dyn_cast<StateOpInterface>(op))
       if (failed(takeCheckpoints(states)) || failed(takeTokenSlots(states)))
         return failure();

@@ -56,6 +56,13 @@ struct KernelOperands {
   /// The same for all that the rule computes: with its queries.
   llvm::DenseSet<mlir::Value> ruleInputs() const;
 
+  /// True if tokens are pending over several steps, and the state is written
+  /// when there is no room for more.
+  bool isDeferred() const {
+    RuleOpInterface of = rule;
+    return of && of.getPendingCounts();
+  }
+
   /// True if `value` has one head per key head, and not per value head.
   bool isKey(mlir::Value value) const { return keyHeaded.contains(value); }
 

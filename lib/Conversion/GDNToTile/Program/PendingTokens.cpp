@@ -13,6 +13,15 @@
 //     of the first S tokens: inputs to the histories, keys, deltas, decays
 //
 // So the state is read once and written once, whatever the sequence's length.
+//
+// With counts, tokens are pending over several steps:
+//
+//   m = counts[slot,h] + a;  full = m + tokens > room
+//   state; the first m of the pending keys, deltas and decays
+//   state, output, deltas = replay, which puts the m tokens into the state
+//     if full
+//   full:  state to the sequence's slot
+//   keys, deltas, decays to the pools behind the m tokens, or from 0 on if full
 #include "Program/PendingTokens.h"
 #include "Program/TokenOps.h"
 
@@ -80,4 +89,62 @@ Value gdn::emitCommit(TileProgram &p, const Carry &carry, Value r, Value state,
     p.storeCarryAt(carry, stored, r, p.slot);
   }
   return castTile(b, p.loc, stored, b.getF32Type());
+}
+
+/// The pool of counts.
+static PoolView countsOf(TileProgram &p) {
+  RuleOpInterface rule = p.parts.rule;
+  return p.views.pools.find(rule.getPendingCounts())->second;
+}
+
+void gdn::emitPendingCount(TileProgram &p, Value length) {
+  OpBuilder &b = p.b;
+  Value counts = countsOf(p).memory;
+  Value count = arith::IndexCastOp::create(
+      b, p.loc, b.getIndexType(),
+      memref::LoadOp::create(b, p.loc, counts, ValueRange{p.slot, p.h}));
+  if (p.accepted)
+    count = p.add(count, p.accepted);
+  RuleOpInterface rule = p.parts.rule;
+  Value keys = p.views.pools.find(rule.getPendingKeys())->second.memory;
+  Value room = memref::DimOp::create(b, p.loc, keys, 2);
+  // Unsigned: a count that is none leaves the memory of the pools alone.
+  p.pendingCount = p.minimum(count, room);
+  Value after = p.add(p.pendingCount, length);
+  p.commits = p.compare(arith::CmpIPredicate::ugt, after, room);
+  p.firstPending = p.select(p.commits, p.index(0), p.pendingCount);
+}
+
+void gdn::storePendingCount(TileProgram &p, Value length) {
+  OpBuilder &b = p.b;
+  Value counts = countsOf(p).memory;
+  Value count = p.accepted ? p.firstPending : p.add(p.firstPending, length);
+  memref::StoreOp::create(
+      b, p.loc, arith::IndexCastOp::create(b, p.loc, b.getI32Type(), count),
+      counts, ValueRange{p.slot, p.h});
+}
+
+tile::DeltaReplayOp gdn::emitReplay(TileProgram &p, const Carry &carry, Value r,
+                                    ValueRange tokens, ValueRange gates,
+                                    Value valid) {
+  OpBuilder &b = p.b;
+  RuleOpInterface rule = p.parts.rule;
+  PendingTiles pending = loadPending(
+      b, p.loc, pendingBufferOf(p, r), p.pendingCount,
+      rule.getPendingKeys().getType(), rule.getPendingDeltas().getType(),
+      rule.getPendingDecays().getType());
+  const PoolView &pool = p.views.pools.find(carry.pool)->second;
+  SmallVector<Value> at = {p.slot, p.headIndex(r), p.index(0), p.index(0)};
+  Value state = tile::LoadOp::create(b, p.loc, carry.stored, pool.memory, at,
+                                     ArrayRef<int64_t>{2, 3}, Value());
+  auto replay = tile::DeltaReplayOp::create(
+      b, p.loc, state.getType(), tokens[2].getType(), tokens[2].getType(),
+      state, pending.keys, pending.deltas, pending.decays, p.pendingCount,
+      p.commits, tokens[0], tokens[1], tokens[2], gates[0], gates[1], valid);
+  auto write = scf::IfOp::create(b, p.loc, p.commits, /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(write.thenBlock());
+  tile::StoreOp::create(b, p.loc, replay.getNewState(), pool.memory, at,
+                        ArrayRef<int64_t>{2, 3}, Value());
+  return replay;
 }

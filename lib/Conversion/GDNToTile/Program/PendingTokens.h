@@ -43,6 +43,21 @@ PendingBuffer pendingBufferOf(TileProgram &program, mlir::Value r);
 mlir::Value emitCommit(TileProgram &program, const Carry &carry, mlir::Value r,
                        mlir::Value state, const PendingTiles &pending);
 
+/// Sets what is pending of the block's key head over several steps, ahead of
+/// `length` tokens.
+void emitPendingCount(TileProgram &program, mlir::Value length);
+
+/// Writes how many tokens of the key head are pending behind the `length`
+/// tokens of this step, or ahead of them if the next step says what of them is
+/// accepted. The builder stands where the key head's writer is.
+void storePendingCount(TileProgram &program, mlir::Value length);
+
+/// The rule over tokens of value head `r`, from a state that lacks pending
+/// tokens; the state is written if it receives them. Returns the op.
+tile::DeltaReplayOp emitReplay(TileProgram &program, const Carry &carry,
+                               mlir::Value r, mlir::ValueRange tokens,
+                               mlir::ValueRange gates, mlir::Value valid);
+
 } // namespace gdn
 
 #endif // GDN_LIB_CONVERSION_GDNTOTILE_PROGRAM_PENDINGTOKENS_H

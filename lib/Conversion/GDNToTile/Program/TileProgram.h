@@ -37,6 +37,10 @@ struct TileProgram {
   mlir::Value begin, end;   // tokens of the sequence
   mlir::Value slot;         // of the sequence
   mlir::Value accepted;     // pending tokens that the sequence's state receives
+  /// With tokens that are pending over several steps: how many there are of the
+  /// key head, whether the state receives them, and behind how many of them
+  /// those of this step become pending.
+  mlir::Value pendingCount, commits, firstPending;
   /// Whether the block writes what its key head has of pending tokens; null:
   /// it does.
   mlir::Value keyWriter;

@@ -7,6 +7,13 @@
 //   live:  state = fold of the first a pending tokens into the state
 //          for each block of channels, from block h on, in steps of Hv:
 //            columns a .. a+window-1 to columns 0 .. window-1
+//
+// With counts of tokens that are pending over several steps a block serves a
+// key head, whose count it resets:
+//
+//   a = counts[slot,h] + num_accepted[n]
+//   live:  for each value head of the key head: state, as above
+//          counts[slot,h] = 0
 #include "Recurrence/CommitKernel.h"
 #include "Program/CheckOperands.h"
 #include "Program/PendingTokens.h"
@@ -36,8 +43,10 @@ private:
   LogicalResult takeSequences(Operation *op, Value opSlots, Value opAccepted);
   void emitGrid();
   Value emitLive();
-  void emitRule();
+  void emitRule(Value head);
+  void emitKeyHead();
   void emitWindow();
+  Value counts() { return rule ? rule.getCounts() : Value(); }
 
   Value index(int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value);
@@ -58,8 +67,8 @@ private:
   CommitDeltaRuleOp rule; // at least one of both
   CommitConv1dOp conv;
   Operation *first = nullptr;
-  Value slots, accepted;          // gdn operands
-  Value n, h, heads, slot, count; // of the block
+  Value slots, accepted;           // gdn operands
+  Value n, h, blocks, slot, count; // of the block
 };
 } // namespace
 
@@ -97,19 +106,19 @@ LogicalResult CommitKernel::collect() {
 
 void CommitKernel::emitGrid() {
   std::string headForm = rule ? getDimForm(rule.getPool(), 1) : "1";
-  views.stage().setGrid({getDimForm(slots, 0), headForm});
-  if (rule)
-    if (std::string keyForm = getDimForm(rule.getKeys(), 1);
-        keyForm != headForm) // value heads come in whole groups
-      views.stage().setMultiples({headForm, keyForm});
+  std::string keyForm = rule ? getDimForm(rule.getKeys(), 1) : "1";
+  views.stage().setGrid({getDimForm(slots, 0), counts() ? keyForm : headForm});
+  if (rule && keyForm != headForm) // value heads come in whole groups
+    views.stage().setMultiples({headForm, keyForm});
 }
 
 /// Whether something is accepted of the sequence, and no pool skips its slot.
 Value CommitKernel::emitLive() {
   using P = arith::CmpIPredicate;
   // Unsigned: nothing accepted, and a negative count, are above every number
-  // of steps.
-  Value last = arith::SubIOp::create(b, loc, count, index(1));
+  // of steps. Where slots have counts, nothing has to be accepted.
+  Value last =
+      counts() ? count : arith::SubIOp::create(b, loc, count, index(1));
   Value live;
   auto need = [&](Value ok) {
     live = live ? Value(arith::AndIOp::create(b, loc, live, ok)) : ok;
@@ -117,16 +126,20 @@ Value CommitKernel::emitLive() {
   auto needBelow = [&](Value x, Value size) {
     need(arith::CmpIOp::create(b, loc, P::ult, x, size));
   };
-  needBelow(last, index(mostPendingTokens));
+  needBelow(last, index(mostPendingTokens + (counts() ? 1 : 0)));
   SmallVector<Value> pools;
   if (rule) {
-    needBelow(last, dim(rule.getKeys(), 2));
+    if (!counts())
+      needBelow(last, dim(rule.getKeys(), 2));
     pools = {rule.getPool(), rule.getKeys(), rule.getDeltas(),
              rule.getDecays()};
+    if (counts())
+      pools.push_back(counts());
   }
   if (conv) {
     needBelow(last, arith::SubIOp::create(b, loc, dim(conv.getPool(), 2),
-                                          index(conv.getWindow())));
+                                          index(conv.getWindow() -
+                                                (counts() ? 1 : 0))));
     pools.push_back(conv.getPool());
   }
   for (Value pool : pools) {
@@ -136,22 +149,47 @@ Value CommitKernel::emitLive() {
   return live;
 }
 
-void CommitKernel::emitRule() {
+/// All value heads of key head `h`, and that nothing is pending any more.
+void CommitKernel::emitKeyHead() {
+  Value at = memref::LoadOp::create(b, loc, view(counts()).memory,
+                                    ValueRange{slot, h});
+  Value pending = arith::IndexCastOp::create(b, loc, b.getIndexType(), at);
+  // Unsigned: a count that is none leaves the memory of the pools alone.
+  count = arith::MinUIOp::create(b, loc,
+                                 arith::AddIOp::create(b, loc, count, pending),
+                                 dim(rule.getKeys(), 2));
+  Value ratio = arith::DivUIOp::create(b, loc, dim(rule.getPool(), 1), blocks);
+  auto loop = scf::ForOp::create(b, loc, index(0), ratio, index(1));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    emitRule(arith::AddIOp::create(b, loc,
+                                   arith::MulIOp::create(b, loc, h, ratio),
+                                   loop.getInductionVar()));
+  }
+  Value none = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+  memref::StoreOp::create(b, loc, none, view(counts()).memory,
+                          ValueRange{slot, h});
+}
+
+/// Value head `head`.
+void CommitKernel::emitRule(Value head) {
   PoolType type = rule.getPool().getType();
   auto stored =
       VectorType::get(type.getShape().drop_front(2), type.getElementType());
-  SmallVector<Value> at = {slot, h, index(0), index(0)};
+  SmallVector<Value> at = {slot, head, index(0), index(0)};
   Value memory = view(rule.getPool()).memory;
   Value state = tile::LoadOp::create(b, loc, stored, memory, at,
                                      ArrayRef<int64_t>{2, 3}, Value());
   state = castTile(b, loc, state, b.getF32Type());
-  Value ratio = arith::DivUIOp::create(b, loc, heads, dim(rule.getKeys(), 1));
+  Value ratio = arith::DivUIOp::create(b, loc, dim(rule.getPool(), 1),
+                                       dim(rule.getKeys(), 1));
   PendingBuffer buffer = {view(rule.getKeys()),
                           view(rule.getDeltas()),
                           view(rule.getDecays()),
                           slot,
-                          arith::DivUIOp::create(b, loc, h, ratio),
-                          h};
+                          arith::DivUIOp::create(b, loc, head, ratio),
+                          head};
   PendingTiles pending =
       loadPending(b, loc, buffer, count, rule.getKeys().getType(),
                   rule.getDeltas().getType(), rule.getDecays().getType());
@@ -168,9 +206,9 @@ void CommitKernel::emitWindow() {
   auto tile = VectorType::get({blockChannels, int64_t(conv.getWindow())},
                               type.getElementType());
   Value width = index(blockChannels), channels = dim(conv.getPool(), 1);
-  auto loop =
-      scf::ForOp::create(b, loc, arith::MulIOp::create(b, loc, h, width),
-                         channels, arith::MulIOp::create(b, loc, heads, width));
+  auto loop = scf::ForOp::create(
+      b, loc, arith::MulIOp::create(b, loc, h, width), channels,
+      arith::MulIOp::create(b, loc, blocks, width));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value c = loop.getInductionVar();
@@ -186,17 +224,21 @@ void CommitKernel::emitWindow() {
 void CommitKernel::emit() {
   emitGrid();
   b.setInsertionPointToStart(&views.function.getBody().front());
-  heads = rule ? dim(rule.getPool(), 1) : index(1);
+  blocks = !rule      ? index(1)
+           : counts() ? dim(rule.getKeys(), 1)
+                      : dim(rule.getPool(), 1);
   n = tile::BlockIdOp::create(b, loc, b.getIndexType(), 0);
   h = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
   slot = elementAt(slots, n);
-  count = elementAt(accepted, n);
+  count = accepted ? elementAt(accepted, n) : index(0);
   auto branch = scf::IfOp::create(b, loc, emitLive(), /*withElse=*/false);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
-    if (rule)
-      emitRule();
+    if (counts())
+      emitKeyHead();
+    else if (rule)
+      emitRule(h);
     if (conv)
       emitWindow();
   }

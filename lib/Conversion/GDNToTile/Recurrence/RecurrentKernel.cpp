@@ -134,6 +134,8 @@ bool RecurrentKernel::goesTokenByToken() {
 SmallVector<Value> RecurrentKernel::emitSequenceTokens(TokenBlock &block,
                                                        Value r,
                                                        ArrayRef<Value> start) {
+  if (parts.isDeferred() && !head)
+    keyWriter = compare(arith::CmpIPredicate::eq, r, sub(ratio, index(1)));
   if (!parts.cuSeqlens)
     return block.emit(begin, parts.slots ? index(1) : sub(end, begin), start);
   if (parts.tokenSlots || goesTokenByToken()) {
@@ -199,8 +201,13 @@ SmallVector<Value> RecurrentKernel::emitPendingTokens(TokenBlock &block,
 void RecurrentKernel::emitValueHead(Value r,
                                     MutableArrayRef<Value> keyCarries) {
   SmallVector<Value> start;
-  for (auto [carry, held] : llvm::zip(parts.carries, keyCarries))
-    start.push_back(carry.perKeyHead ? held : loadStart(carry, r));
+  for (auto [carry, held] : llvm::zip(parts.carries, keyCarries)) {
+    // With tokens that are pending over several steps the rule loads its state.
+    const bool isLoaded = !parts.isDeferred() || carry.op != parts.rule;
+    start.push_back(carry.perKeyHead ? held
+                    : isLoaded       ? loadStart(carry, r)
+                                     : Value());
+  }
   TokenBlock block(*this, r);
   SmallVector<Value> last = emitSequenceTokens(block, r, start);
   for (auto [carry, value, held] : llvm::zip(parts.carries, last, keyCarries)) {
@@ -256,6 +263,8 @@ void RecurrentKernel::emitSequence() {
     emitCheckpointBounds(*this);
   if (parts.numAccepted && !accepted)
     accepted = elementAt(parts.numAccepted, n);
+  if (parts.isDeferred())
+    emitPendingCount(*this, sub(end, begin));
   tokenWriters.assign(parts.carries.size(), Value());
   SmallVector<Value> first(parts.carries.size());
   SmallVector<Value> init;

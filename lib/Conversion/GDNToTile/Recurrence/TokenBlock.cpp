@@ -144,6 +144,8 @@ void TokenBlock::storePending(RuleOpInterface rule, Value key, Value deltas,
                               Value logDecay) {
   PendingBuffer buffer = pendingBufferOf(p, r);
   Value at = arith::SubIOp::create(b, loc, t, p.begin);
+  if (p.firstPending)
+    at = p.add(at, p.firstPending);
   Value rows = emitPendingRows(
       b, loc, at, valid, memref::DimOp::create(b, loc, buffer.keys.memory, 2));
   auto store = [&](Value tile, const PoolView &pool, Value head) {
@@ -162,6 +164,8 @@ void TokenBlock::storePending(RuleOpInterface rule, Value key, Value deltas,
     b.setInsertionPointToStart(
         scf::IfOp::create(b, loc, p.keyWriter, false).thenBlock());
   store(key, buffer.keys, buffer.keyHead);
+  if (p.firstPending)
+    storePendingCount(p, valid);
 }
 
 /// The state after the tokens, and the tile of the rule's output. With `map`
@@ -175,6 +179,15 @@ Value TokenBlock::emitRule(RuleOpInterface rule, Value state, Value *map) {
   Value value = tileOf(rule.getValue()), key = tileOf(rule.getKey());
   Value logDecay = tileOf(rule.getLogDecay());
   Value beta = rule.getBeta() ? tileOf(rule.getBeta()) : Value();
+  if (p.parts.isDeferred()) {
+    const Carry &carry = *llvm::find_if(
+        p.parts.carries, [&](const Carry &c) { return c.op == rule; });
+    auto replay =
+        emitReplay(p, carry, r, {query, key, value}, {logDecay, beta}, valid);
+    tiles[rule.getOutput()] = replay.getOutput();
+    storePending(rule, key, replay.getDeltas(), logDecay);
+    return state;
+  }
   if (!p.chunked) {
     Type deltas = rule.getNumAccepted() ? value.getType() : Type();
     auto scan = tile::DeltaScanOp::create(b, loc, state.getType(),

@@ -29,7 +29,9 @@ using namespace mlir;
 using namespace gdn;
 
 bool gdn::isWrittenOnTheWay(const Carry &carry) {
-  return carry.states().getTokenSlots() || carry.states().getNumAccepted();
+  auto rule = dyn_cast<RuleOpInterface>(carry.op);
+  return carry.states().getTokenSlots() || carry.states().getNumAccepted() ||
+         (rule && rule.getPendingCounts());
 }
 
 /// The slot of the state after token `t`; one that is skipped past the table.

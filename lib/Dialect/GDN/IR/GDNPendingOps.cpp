@@ -9,12 +9,17 @@
 using namespace mlir;
 using namespace gdn;
 
-LogicalResult gdn::verifySteps(Operation *op, const NamedSizes &sizes) {
+/// Most tokens that are pending over several steps.
+static constexpr int64_t mostDeferred = 32;
+
+LogicalResult gdn::verifySteps(Operation *op, const NamedSizes &sizes,
+                               int64_t most) {
   int64_t steps = sizes.get("S");
-  if (ShapedType::isDynamic(steps) || (steps >= 1 && steps <= 8))
+  if (ShapedType::isDynamic(steps) || (steps >= 1 && steps <= most))
     return success();
   return op->emitOpError("expects S, set by ")
-         << sizes.setBy("S") << ", to be from 1 to 8, but got " << steps;
+         << sizes.setBy("S") << ", to be from 1 to " << most << ", but got "
+         << steps;
 }
 
 LogicalResult gdn::verifyHistory(Operation *op, NamedSizes &sizes,
@@ -48,7 +53,20 @@ LogicalResult gdn::verifyPendingPools(Operation *op, NamedSizes &sizes,
       failed(sizes.agree(deltas, pools.deltas, {"P", "Hv", "S", "dv"})) ||
       failed(sizes.agree(decays, pools.decays, decay)))
     return failure();
-  return verifySteps(op, sizes);
+  if (!pools.counts)
+    return verifySteps(op, sizes);
+  const std::string counts = (prefix + "counts").str();
+  if (!pools.counts.getElementType().isSignlessInteger(32))
+    return op->emitOpError("expects the elements of '")
+           << counts << "' to be 'i32', but got "
+           << pools.counts.getElementType();
+  if (pools.decays.getRank() == 4)
+    return op->emitOpError("expects a decay per head where tokens are pending "
+                           "over several steps, but '")
+           << decays << "' has rank 4";
+  if (failed(sizes.agree(counts, pools.counts, {"P", "Hk"})))
+    return failure();
+  return verifySteps(op, sizes, mostDeferred);
 }
 
 LogicalResult CountedSlotsOp::verify() {
@@ -67,9 +85,10 @@ LogicalResult CountedSlotsOp::verify() {
 /// Checks the operands that say what is accepted of which slot.
 template <typename OpTy>
 static LogicalResult verifyAccepted(OpTy op, NamedSizes &sizes) {
+  Value accepted = op.getNumAccepted();
   return failure(failed(sizes.agree("slots", op.getSlots().getType(), {"N"})) ||
-                 failed(sizes.agree("num_accepted",
-                                    op.getNumAccepted().getType(), {"N"})));
+                 (accepted && failed(sizes.agree("num_accepted",
+                                                 accepted.getType(), {"N"}))));
 }
 
 LogicalResult CommitConv1dOp::verify() {
@@ -89,12 +108,17 @@ LogicalResult CommitDeltaRuleOp::verify() {
   // commit_delta_rule_c1
   if (failed(
           sizes.agree("pool", getPool().getType(), {"P", "Hv", "dv", "dk"})) ||
+      failed(verifyFloats(*this, "pool", getPool().getType())) ||
       failed(verifyAccepted(*this, sizes))) // commit_delta_rule_c2
     return failure();
   // commit_delta_rule_c3
+  if (!getNumAccepted() && !getCounts())
+    return emitOpError(
+        "expects 'accepted' or 'counts' to be given, but got neither");
   if (failed(verifyPendingPools(
           *this, sizes, "",
-          {getKeys().getType(), getDeltas().getType(), getDecays().getType()})))
+          {getKeys().getType(), getDeltas().getType(), getDecays().getType(),
+           getCounts() ? getCounts().getType() : PoolType()})))
     return failure();
   return sizes.verifyHeadCounts();
 }

@@ -3,6 +3,7 @@
 // Verifiers of the ops in GDNRuleOps.td. A label such as delta_rule_c1 is
 // constraint (C1) of that op, there and in docs/spec.
 #include "NamedSizes.h"
+#include "OpChecks.h"
 #include "PendingChecks.h"
 #include "StateChecks.h"
 
@@ -38,7 +39,8 @@ static LogicalResult verifyRule(RuleOpInterface op, NamedSizes &sizes) {
     return failure();
   // delta_rule_c4, gated_linear_attention_c4, before c3, as the pool may be
   // what tells Hv
-  if (failed(agree("pool", op.getPool(), {"P", "Hv", "dv", "dk"})))
+  if (failed(agree("pool", op.getPool(), {"P", "Hv", "dv", "dk"})) ||
+      failed(verifyFloats(op, "pool", op.getPool().getType())))
     return failure();
   // delta_rule_c3, gated_linear_attention_c3
   if (failed(sizes.verifyHeadCounts()))
@@ -66,33 +68,36 @@ static LogicalResult verifyRule(RuleOpInterface op, NamedSizes &sizes) {
 /// Checks the pools of pending tokens of the rule.
 static LogicalResult verifyPending(DeltaRuleOp op, NamedSizes &sizes) {
   auto keys = op.getPendingKeys(), deltas = op.getPendingDeltas(),
-       decays = op.getPendingDecays();
+       decays = op.getPendingDecays(), counts = op.getPendingCounts();
+  if (!keys)
+    return op.emitOpError("expects 'pending' to be given with '")
+           << (counts ? "counts" : "accepted") << "', but got none";
   for (auto [name, operand] :
-       {std::pair<StringRef, Value>{"num_accepted", op.getNumAccepted()},
-        {"pending_keys", keys},
-        {"pending_deltas", deltas},
+       {std::pair<StringRef, Value>{"pending_deltas", deltas},
         {"pending_decays", decays}})
     if (!operand)
       return op.emitOpError("expects '")
-             << name << "' to be given with 'pending', but got none";
-  if (failed(verifyNumAccepted(op, sizes)))
+             << name << "' to be given with 'pending_keys', but got none";
+  if (!counts && !op.getNumAccepted())
+    return op.emitOpError("expects 'accepted' or 'counts' to be given with "
+                          "'pending', but got neither");
+  if (failed(verifyPendingStates(op, sizes)))
     return failure();
   if (int64_t want = op.isPerChannel() ? 4 : 3;
       decays.getType().getRank() != want)
     return op.emitOpError("expects 'pending_decays' to have rank ")
            << want << ", set by 'log_decay', but got rank "
            << decays.getType().getRank();
-  return verifyPendingPools(
-      op, sizes, "pending_",
-      {keys.getType(), deltas.getType(), decays.getType()});
+  return verifyPendingPools(op, sizes, "pending_",
+                            {keys.getType(), deltas.getType(), decays.getType(),
+                             counts ? counts.getType() : PoolType()});
 }
 
 LogicalResult DeltaRuleOp::verify() {
   NamedSizes sizes(*this, {"dk", "dv"}); // static: delta_rule_c2
   if (failed(verifyRule(*this, sizes)))
     return failure();
-  if (!getNumAccepted() && !getPendingKeys() && !getPendingDeltas() &&
-      !getPendingDecays())
+  if (!getNumAccepted() && !getPendingKeys() && !getPendingCounts())
     return success();
   return verifyPending(*this, sizes); // delta_rule_c10
 }

@@ -79,6 +79,8 @@ LogicalResult Conv1dOp::verify() {
                                 {"P", "D", {"K", -1}}))) { // conv1d_c3
     return failure();
   }
+  if (failed(verifyFloats(*this, "pool", getPool().getType())))
+    return failure();
   // conv1d_c4
   if (failed(verifySequences(*this, sizes)))
     return failure();
@@ -92,7 +94,7 @@ LogicalResult Conv1dOp::verify() {
     return failure();
   if (failed(verifyTokenSlots(*this, sizes))) // conv1d_c8, conv1d_c9
     return failure();
-  if (getNumAccepted() && failed(verifyNumAccepted(*this, sizes)))
+  if (getNumAccepted() && failed(verifyPendingStates(*this, sizes)))
     return failure();            // conv1d_c10
   return verifyTokenPool(*this); // conv1d_c11
 }

@@ -55,9 +55,10 @@ LogicalResult PoolType::verify(function_ref<InFlightDiagnostic()> emitError,
                          << " of a pool to be positive or dynamic, but got "
                          << size;
   // pool_c4
-  if (!elementType.isF32() && !elementType.isBF16() && !elementType.isF16())
-    return emitError() << "expects the elements of a pool to be f32, bf16 or "
-                          "f16, but got "
+  if (!elementType.isF32() && !elementType.isBF16() && !elementType.isF16() &&
+      !elementType.isSignlessInteger(32))
+    return emitError() << "expects the elements of a pool to be f32, bf16, f16 "
+                          "or i32, but got "
                        << elementType;
   return success();
 }

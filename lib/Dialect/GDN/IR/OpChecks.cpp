@@ -29,6 +29,13 @@ LogicalResult gdn::verifyActivation(Operation *op, Activation got,
          << ", but got " << stringifyActivation(got);
 }
 
+LogicalResult gdn::verifyFloats(Operation *op, StringRef name, PoolType pool) {
+  if (isa<FloatType>(pool.getElementType()))
+    return success();
+  return op->emitOpError("expects the elements of '")
+         << name << "' to be floats, but got " << pool.getElementType();
+}
+
 LogicalResult gdn::verifyMaxTokens(Operation *op, Value cuSeqlens,
                                    std::optional<int64_t> most) {
   if (most.has_value() != bool(cuSeqlens))

@@ -22,6 +22,10 @@ mlir::LogicalResult verifyActivation(mlir::Operation *op, Activation got,
 mlir::LogicalResult verifyMaxTokens(mlir::Operation *op, mlir::Value cuSeqlens,
                                     std::optional<int64_t> most);
 
+/// Checks that states in the pool `name` are floats.
+mlir::LogicalResult verifyFloats(mlir::Operation *op, llvm::StringRef name,
+                                 PoolType pool);
+
 /// Checks that two shaped values have the same rank and sizes; the first sets.
 mlir::LogicalResult verifySameShape(mlir::Operation *op, llvm::StringRef want,
                                     mlir::Type wantType, llvm::StringRef got,

@@ -12,17 +12,19 @@ namespace gdn {
 
 struct PendingPools {
   PoolType keys, deltas, decays;
+  PoolType counts; // null: those of one step
 };
 
-/// Checks that S, where it is known, is from 1 to 8.
-mlir::LogicalResult verifySteps(mlir::Operation *op, const NamedSizes &sizes);
+/// Checks that S, where it is known, is from 1 to `most`.
+mlir::LogicalResult verifySteps(mlir::Operation *op, const NamedSizes &sizes,
+                                int64_t most = 8);
 
 /// Checks that `pool` is P x D x (window + S), S from 1 to 8.
 mlir::LogicalResult verifyHistory(mlir::Operation *op, NamedSizes &sizes,
                                   PoolType pool, int64_t window);
 
 /// Checks shapes and elements of the pools, whose operands have the names
-/// `prefix`keys, `prefix`deltas and `prefix`decays.
+/// `prefix`keys, `prefix`deltas, `prefix`decays and `prefix`counts.
 mlir::LogicalResult verifyPendingPools(mlir::Operation *op, NamedSizes &sizes,
                                        llvm::StringRef prefix,
                                        const PendingPools &pools);

@@ -86,10 +86,11 @@ LogicalResult gdn::verifyTokenSlots(StateOpInterface op, NamedSizes &sizes) {
   return verifySteps(op, sizes);
 }
 
-LogicalResult gdn::verifyNumAccepted(StateOpInterface op, NamedSizes &sizes) {
-  if (!op.getCuSeqlens())
+LogicalResult gdn::verifyPendingStates(StateOpInterface op, NamedSizes &sizes) {
+  Value accepted = op.getNumAccepted();
+  if (accepted && !op.getCuSeqlens())
     return op->emitOpError(
-        "expects 'cu_seqlens' to be given with 'pending', but got none");
+        "expects 'cu_seqlens' to be given with 'num_accepted', but got none");
   for (auto [name, operand] :
        {std::pair<StringRef, Value>{"write_slots", op.getWriteSlots()},
         {"has_initial", op.getHasInitial()},
@@ -98,5 +99,6 @@ LogicalResult gdn::verifyNumAccepted(StateOpInterface op, NamedSizes &sizes) {
     if (operand)
       return op->emitOpError("expects no '")
              << name << "' beside 'pending', but got some";
-  return sizes.agree("num_accepted", op.getNumAccepted().getType(), {"N"});
+  return accepted ? sizes.agree("num_accepted", accepted.getType(), {"N"})
+                  : success();
 }

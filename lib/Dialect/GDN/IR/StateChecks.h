@@ -23,9 +23,9 @@ mlir::LogicalResult verifyTokenSlots(StateOpInterface op, NamedSizes &sizes);
 /// Checks the pool of the states after tokens.
 mlir::LogicalResult verifyTokenPool(StateOpInterface op);
 
-/// Checks the count of accepted tokens of an op whose tokens become pending,
-/// and that nothing else says where its states go.
-mlir::LogicalResult verifyNumAccepted(StateOpInterface op, NamedSizes &sizes);
+/// Checks the count of accepted tokens, if there is one, of an op whose tokens
+/// become pending, and that nothing else says where its states go.
+mlir::LogicalResult verifyPendingStates(StateOpInterface op, NamedSizes &sizes);
 
 } // namespace gdn
 

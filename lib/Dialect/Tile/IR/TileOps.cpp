@@ -211,6 +211,24 @@ LogicalResult DeltaScanOp::verify() {
                      "set by 'value'");
 }
 
+LogicalResult DeltaReplayOp::verify() {
+  // delta_replay_c1; sizes that types share are the parser's.
+  int64_t dv = getState().getType().getDimSize(0);
+  int64_t dk = getState().getType().getDimSize(1);
+  int64_t pending = getPendingKey().getType().getDimSize(0);
+  int64_t tokens = getKey().getType().getDimSize(0);
+  return failure(
+      failed(verifyShape(*this, "pending_key", getPendingKey().getType(),
+                         {pending, dk}, "dk set by 'state'")) ||
+      failed(verifyShape(*this, "pending_deltas", getPendingDeltas().getType(),
+                         {pending, dv},
+                         "tokens set by 'pending_key' and dv by 'state'")) ||
+      failed(verifyShape(*this, "key", getKey().getType(), {tokens, dk},
+                         "dk set by 'state'")) ||
+      failed(verifyShape(*this, "value", getValue().getType(), {tokens, dv},
+                         "tokens set by 'key' and dv by 'state'")));
+}
+
 LogicalResult DeltaFoldOp::verify() {
   // delta_fold_c1
   int64_t dv = getState().getType().getDimSize(0);

@@ -42,8 +42,12 @@ LogicalResult tile::verifyTokenLoop(const AttributeUse &use) {
     return use.emitError() << "expects nothing behind a loop with " << use.str()
                            << " to use its results";
   for (auto scan : loop.getBody()->getOps<DeltaScanOp>()) {
-    auto key = dyn_cast<VectorType>(scan.getKey().getType());
-    if (key && key.getDimSize(0) != *step)
+    // Nor have ops in its body been verified: operands may be missing, or be
+    // no tiles.
+    if (scan->getNumOperands() < 6 || scan->getNumResults() < 2)
+      continue;
+    auto key = dyn_cast<VectorType>(Value(scan.getKey()).getType());
+    if (key && key.getRank() > 0 && key.getDimSize(0) != *step)
       return use.emitError()
              << "expects scans of " << *step << " tokens, the step of a loop "
              << "with " << use.str() << ", but got " << key.getDimSize(0);

@@ -330,8 +330,8 @@ func.func @commits(
   gdn.commit_conv1d %first[%slots] accepted(%accepted) window 3
       : !gdn.pool<?x?x5xf16>, tensor<?xi32>, tensor<?xi32>
   gdn.commit_delta_rule %pool[%slots] accepted(%accepted) pending(%keys, %deltas, %decays)
-      : !gdn.pool<?x?x64x16xf32>, tensor<?xi32>, tensor<?xi32>,
-        !gdn.pool<?x?x2x16xf32>, !gdn.pool<?x?x2x64xf32>, !gdn.pool<?x?x2xf32>
+      : !gdn.pool<?x?x64x16xf32>, tensor<?xi32> accepted tensor<?xi32>
+        pending !gdn.pool<?x?x2x16xf32>, !gdn.pool<?x?x2x64xf32>, !gdn.pool<?x?x2xf32>
   gdn.commit_conv1d %second[%slots] accepted(%accepted) window 3
       : !gdn.pool<?x?x5xf16>, tensor<?xi32>, tensor<?xi32>
   return

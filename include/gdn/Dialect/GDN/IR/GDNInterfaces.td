@@ -95,6 +95,10 @@ def GDN_RuleOpInterface
                         GDN_PoolValue, "getPendingDeltas">,
     GDN_OptionalOperand<"Log decays of pending tokens.",
                         GDN_PoolValue, "getPendingDecays">,
+    GDN_OptionalOperand<[{
+      How many tokens are pending in each slot, P x Hk. With it the state is
+      written when there is no room for more.
+    }], GDN_PoolValue, "getPendingCounts">,
     InterfaceMethod<"Whether the decay has a value per channel of the key.",
                     "bool", "isPerChannel", (ins), "",
                     "return $_op.getLogDecay().getType().getRank() == 3;">,

@@ -96,7 +96,8 @@ def GDN_CommitConv1dOp : GDN_Op<"commit_conv1d", []> {
   let hasVerifier = 1;
 }
 
-def GDN_CommitDeltaRuleOp : GDN_Op<"commit_delta_rule", []> {
+def GDN_CommitDeltaRuleOp : GDN_Op<"commit_delta_rule", [
+    AttrSizedOperandSegments]> {
   let summary = "Put accepted tokens into the states of the delta rule";
   let description = [{
     For every sequence `n` whose slot is not skipped and with
@@ -111,13 +112,18 @@ def GDN_CommitDeltaRuleOp : GDN_Op<"commit_delta_rule", []> {
     whose count is below 0 or above `S` is skipped. After the op, no token of
     the other sequences is pending. The pools of pending tokens keep their bits.
 
+    With `counts(%counts)` the tokens are those of several steps:
+    `counts[slot,h'] + a` of them are put into the state, with `a = 0` without
+    `accepted`, and `counts[slot,h']` becomes 0.
+
     **Preconditions**
 
     - (C1) `pool` is `P x Hv x dv x dk`, with static `dk` and `dv`.
     - (C2) `slots` and `num_accepted` are `N`.
     - (C3) `keys` is `P x Hk x S x dk`, `deltas` is `P x Hv x S x dv`, and
       `decays` is `P x Hv x S` or `P x Hv x S x dk`; all are f32, with `S` from
-      1 to 8 where static.
+      1 to 8 where static. `num_accepted` or `counts` is given. With `counts`,
+      `P x Hk` of i32, `S` may be up to 32 and `decays` has rank 3.
 
     **Example**
 
@@ -127,8 +133,8 @@ def GDN_CommitDeltaRuleOp : GDN_Op<"commit_delta_rule", []> {
         %deltas: !gdn.pool<?x?x4x128xf32>, %decays: !gdn.pool<?x?x4xf32>) {
       gdn.commit_delta_rule %pool[%slots] accepted(%accepted)
           pending(%keys, %deltas, %decays)
-          : !gdn.pool<?x?x128x128xf32>, tensor<?xi32>, tensor<?xi32>,
-            !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4x128xf32>,
+          : !gdn.pool<?x?x128x128xf32>, tensor<?xi32> accepted tensor<?xi32>
+            pending !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4x128xf32>,
             !gdn.pool<?x?x4xf32>
       return
     }
@@ -137,17 +143,20 @@ def GDN_CommitDeltaRuleOp : GDN_Op<"commit_delta_rule", []> {
   let arguments = (ins
     Arg<GDN_PoolType, "states, P x Hv x dv x dk", GDN_PendingReadWrite>:$pool,
     Arg<GDN_SlotsTensor, "slot of each sequence">:$slots,
-    Arg<GDN_SequencesTensor, "accepted tokens, N">:$num_accepted,
+    Arg<Optional<GDN_SequencesTensor>, "accepted tokens, N">:$num_accepted,
     Arg<GDN_PoolType, "keys of pending tokens, P x Hk x S x dk", [MemRead]>:$keys,
     Arg<GDN_PoolType, "deltas of pending tokens, P x Hv x S x dv",
         [MemRead]>:$deltas,
     Arg<GDN_PoolType, "log decays of pending tokens, P x Hv x S (x dk)",
-        [MemRead]>:$decays);
+        [MemRead]>:$decays,
+    Arg<Optional<GDN_PoolType>, "how many tokens are pending, P x Hk",
+        GDN_PendingReadWrite>:$counts);
   let assemblyFormat = [{
-    $pool `[` $slots `]` `accepted` `(` $num_accepted `)`
-    `pending` `(` $keys `,` $deltas `,` $decays `)` attr-dict
-    `:` qualified(type($pool)) `,` type($slots) `,` type($num_accepted) `,`
-    qualified(type($keys)) `,` qualified(type($deltas)) `,` qualified(type($decays))
+    $pool `[` $slots `]` (`accepted` `(` $num_accepted^ `)`)?
+    `pending` `(` $keys `,` $deltas `,` $decays `)` (`counts` `(` $counts^ `)`)? attr-dict
+    `:` qualified(type($pool)) `,` type($slots) (`accepted` type($num_accepted)^)?
+    `pending` qualified(type($keys)) `,` qualified(type($deltas)) `,`
+    qualified(type($decays)) (`counts` qualified(type($counts))^)?
   }];
   let hasVerifier = 1;
 }

@@ -56,10 +56,10 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
     pool, and the slot of the sequence keeps its state. `gdn.pool_copy` copies
     a state back.
 
-    With `pending(%num_accepted, %keys, %deltas, %decays)` the state does not
-    yet include the tokens of the previous step of the sequence. They are
-    pending in three more pools, and the first `a = num_accepted[n]` of them are
-    accepted. These are put into the state first, one after another:
+    With `accepted(%num_accepted) pending(%keys, %deltas, %decays)` the state
+    does not yet include the tokens of the previous step of the sequence. They
+    are pending in three more pools, and the first `a = num_accepted[n]` of them
+    are accepted. These are put into the state first, one after another:
 
         M <- M * exp(decays[slot,h,j])
         M <- M + deltas[slot,h,j] keys[slot,h',j]^T      j = 0 .. a-1
@@ -69,6 +69,16 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
     written. Instead the keys, `d` and log decays of its first `min(L, S)`
     tokens (`L` is the number of tokens of the sequence) become pending. A
     sequence whose count is not from 0 to `S` is skipped.
+
+    With `counts(%counts)` in addition, tokens stay pending over several steps,
+    and the slot knows how many there are. The pools have room for `S` tokens.
+    `m = counts[slot,h'] + a` are pending when the step begins, with `a = 0`
+    without `accepted`. Only if `m + L > S` they are put into the state, which
+    the slot receives as above, and `m` becomes 0. Otherwise the slot keeps its
+    state, and the step starts from the one that they would give. The tokens of
+    this step become the pending tokens `m .. m+L-1`, and `counts[slot,h']`
+    becomes `m + L`; with `accepted` it becomes `m`, and the next step says what
+    is accepted.
 
     `double_beta` says that `beta` may be up to 2 instead of 1. The formulas are
     the same, but forms that round the keys are not used, because their errors
@@ -81,7 +91,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
       `T x Hv`. Sizes of the same name agree.
     - (C2) `dk` and `dv` are static multiples of 8 up to 256.
     - (C3) where static, `Hv` is a multiple of `Hk`.
-    - (C4) `pool` is `P x Hv x dv x dk`.
+    - (C4) `pool` is `P x Hv x dv x dk` of floats.
     - (C5) `cu_seqlens` has one more element than `slots`; without it there is
       one slot per token. `write_slots` and `has_initial` have one element per
       sequence.
@@ -92,13 +102,15 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
     - (C8) `token_slots` is `N x S`, with `S` from 1 to 8 where static; it
       requires `cu_seqlens` and excludes `write_slots` and `checkpoints`.
     - (C9) `parents` is `N x S` and requires `token_slots`.
-    - (C10) `num_accepted`, `pending_keys`, `pending_deltas` and
-      `pending_decays` are given together; they require `cu_seqlens` and exclude
+    - (C10) `pending_keys`, `pending_deltas` and `pending_decays` are given
+      together, with `num_accepted` or `pending_counts` or both; they exclude
       `write_slots`, `has_initial`, `checkpoints` and `token_slots`.
-      `num_accepted` is `N`. The pools are of f32: `pending_keys` is
-      `P x Hk x S x dk`, `pending_deltas` is `P x Hv x S x dv`, and
-      `pending_decays` is `P x Hv x S`, or `P x Hv x S x dk` if `log_decay` has
-      rank 3; `S` is from 1 to 8 where static.
+      `num_accepted` is `N` and requires `cu_seqlens`. The pools are of f32:
+      `pending_keys` is `P x Hk x S x dk`, `pending_deltas` is
+      `P x Hv x S x dv`, and `pending_decays` is `P x Hv x S`, or
+      `P x Hv x S x dk` if `log_decay` has rank 3; `S` is from 1 to 8 where
+      static. With `pending_counts`, `P x Hk` of i32, `S` may be up to 32 and
+      `log_decay` has rank 2.
     - (C11) `token_pool` has the shape and element type of `pool`, except for
       the number of slots, and requires `token_slots`.
 
@@ -127,6 +139,8 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
     Arg<Optional<GDN_PoolType>,
         "log decays of pending tokens, P x Hv x S (x dk)",
         GDN_PoolReadWrite>:$pending_decays,
+    Arg<Optional<GDN_PoolType>, "how many tokens are pending, P x Hk",
+        GDN_PoolReadWrite>:$pending_counts,
     OptionalAttr<F32Attr>:$scale, UnitAttr:$double_beta));
   let results = (outs Res<GDN_FloatTensor<3>, "T x Hv x dv">:$output);
   let builders = [OpBuilder<(ins "::mlir::Type":$output, "::mlir::Value":$query,
@@ -137,19 +151,22 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
           states.slots, states.writeSlots, states.cuSeqlens, states.hasInitial,
           states.cuCheckpoints, states.checkpointTokens, states.checkpointSlots,
           states.tokenSlots, states.parents, states.tokenPool, states.numAccepted,
-          pending.keys, pending.deltas, pending.decays,
+          pending.keys, pending.deltas, pending.decays, pending.counts,
           /*scale=*/::mlir::FloatAttr(), doubleBeta);
   }]>];
   let assemblyFormat = !strconcat([{
     $query `,` $key `,` $value `gates` `(` $log_decay `,` $beta `)`
   }], GDN_StateSyntax, [{
-    (`pending` `(` $num_accepted^ `,` $pending_keys `,` $pending_deltas `,` $pending_decays `)`)?
+    (`accepted` `(` $num_accepted^ `)`)?
+    (`pending` `(` $pending_keys^ `,` $pending_deltas `,` $pending_decays `)`)?
+    (`counts` `(` $pending_counts^ `)`)?
     attr-dict
     `:` type($query) `,` type($key) `,` type($value) `,` type($log_decay) `,`
     type($beta) `,`
   }], GDN_StateTypes, [{
-    (`pending` type($num_accepted)^ `,` qualified(type($pending_keys)) `,`
-     qualified(type($pending_deltas)) `,` qualified(type($pending_decays)))?
+    (`accepted` type($num_accepted)^)?
+    (`pending` qualified(type($pending_keys))^ `,` qualified(type($pending_deltas)) `,`
+     qualified(type($pending_decays)))? (`counts` qualified(type($pending_counts))^)?
     `->` type($output)
   }]);
   let extraClassDeclaration = [{
@@ -190,7 +207,7 @@ def GDN_GatedLinearAttentionOp : GDN_Op<"gated_linear_attention", [
       name agree.
     - (C2) `dk` and `dv` are static multiples of 8 up to 256.
     - (C3) where static, `Hv` is a multiple of `Hk`.
-    - (C4) `pool` is `P x Hv x dv x dk`.
+    - (C4) `pool` is `P x Hv x dv x dk` of floats.
     - (C5) `cu_seqlens` has one more element than `slots`; without it there is
       one slot per token. `write_slots` and `has_initial` have one element per
       sequence.

@@ -14,11 +14,14 @@ def GDN_PoolType : TypeDef<GDN_Dialect, "Pool"> {
   let description = [{
     A buffer of `P` slots that outlives the function. A slot keeps what a
     sequence carries from one call to the next. Dimension 0 is the slot axis and
-    is dynamic. Two shapes are used:
+    is dynamic. Shapes of states are:
 
     - `!gdn.pool<? x Hv x dv x dk>`: recurrent states;
     - `!gdn.pool<? x D x (K-1)>`: the last raw inputs of the convolution, oldest
       first.
+
+    Pools of pending tokens have other shapes. Counts of them are `i32`; states
+    and tokens are floats.
 
     The type has no strides. Padded slots, both layouts of the convolution state
     (SD and DS) and both of the recurrent state ([dv, dk] and [dk, dv], see
@@ -31,7 +34,7 @@ def GDN_PoolType : TypeDef<GDN_Dialect, "Pool"> {
     - (C1) the rank is 2 or more.
     - (C2) dimension 0 is dynamic.
     - (C3) other dimensions are positive or dynamic.
-    - (C4) the elements are `f32`, `bf16` or `f16`.
+    - (C4) the elements are `f32`, `bf16`, `f16` or `i32`.
 
     **Example**
 

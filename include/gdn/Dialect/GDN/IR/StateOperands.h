@@ -24,9 +24,10 @@ struct StateOperands {
   }
 };
 
-/// The tokens of a previous step that are not in the states yet, or all null.
+/// The tokens of previous steps that are not in the states yet, or all null;
+/// counts are null where they are those of one step.
 struct PendingOperands {
-  mlir::Value keys, deltas, decays;
+  mlir::Value keys, deltas, decays, counts;
 };
 
 } // namespace gdn

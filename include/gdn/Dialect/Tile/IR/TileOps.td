@@ -398,6 +398,86 @@ def Tile_DeltaFoldOp : Tile_Op<"delta_fold", [
   let hasVerifier = 1;
 }
 
+// A row with one element for each row of `matrix`.
+class Tile_OneForEachRow<string matrix, string row>
+    : TypesMatchWith<"one element for each row of '" # matrix # "'", matrix, row, [{
+        ::mlir::VectorType::get(
+            ::llvm::cast<::mlir::VectorType>($_self).getShape().take_front(1),
+            ::llvm::cast<::mlir::VectorType>($_self).getElementType())
+      }]>;
+
+def Tile_DeltaReplayOp : Tile_Op<"delta_replay", [
+    Pure, AllTypesMatch<["state", "new_state"]>, AllTypesMatch<["query", "key"]>,
+    AllTypesMatch<["value", "output", "deltas"]>,
+    Tile_OneForEachRow<"pending_key", "pending_decay">,
+    Tile_OneForEachRow<"key", "log_decay">, Tile_OneForEachRow<"key", "beta">]> {
+  let summary = "The delta rule from a state without its last tokens";
+  let description = [{
+    Of `W` pending tokens the first `count` are not in the state `M`
+    (`dv x dk`). If `commit` is true they are put into it,
+
+        M <- M * exp(pending_decay[j])
+        M <- M + pending_deltas[j] pending_key[j]^T      j = 0 .. count-1
+
+    `M` is rounded once to its element type, and none is pending any more.
+    `new_state` is `M` then, and the bits of `state` otherwise. The output of
+    the first `valid` of `B` tokens is that of the recurrence from the state
+    that `M` and the pending tokens stand for:
+
+        N  = exp(G) M + sum over pending j: exp(G_j) pending_deltas[j] pending_key[j]^T
+             + sum over tokens i < t: exp(G_i) deltas[i] key[i]^T
+        deltas[t] = beta[t] * (value[t] - N key[t])
+        output[t] = (N + deltas[t] key[t]^T) query[t]
+
+    where `G`, `G_j` and `G_i` are the sums of the log decays behind `M` and
+    behind those tokens, up to `t`. Sums are in f32, of terms: `N` itself is
+    never there, and no difference of sums is taken. Rows of `output` and
+    `deltas` past `valid` are unspecified; rows of pending tokens past `count`
+    are not used.
+
+    **Preconditions**
+
+    - (C1) `state` and `new_state` are `dv x dk`, `pending_key` `W x dk`,
+      `pending_deltas` `W x dv`, `pending_decay` `W`, `query` and `key`
+      `B x dk`, `value`, `output` and `deltas` `B x dv`, `log_decay` and `beta`
+      `B`.
+    - (C2) `count` is at most `W`, `valid` at most `B`. Not checked.
+
+    **Example**
+
+    ```mlir
+    func.func @step(%m: vector<128x128xbf16>, %pk: vector<16x128xf32>,
+        %pd: vector<16x128xf32>, %pg: vector<16xf32>, %n: index, %full: i1,
+        %q: vector<1x128xf32>, %k: vector<1x128xf32>, %v: vector<1x128xf32>,
+        %g: vector<1xf32>, %beta: vector<1xf32>, %one: index)
+        -> vector<1x128xf32> {
+      %m1, %o, %d = gdn_tile.delta_replay %m pending(%pk, %pd, %pg) count(%n)
+          commit(%full) tokens(%q, %k, %v) gates(%g, %beta) valid(%one)
+          : vector<128x128xbf16>, vector<16x128xf32>, vector<16x128xf32>,
+            vector<1x128xf32>, vector<1x128xf32>
+      return %o : vector<1x128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Tile_ScanState:$state, Tile_F32Matrix:$pending_key,
+    Tile_F32Matrix:$pending_deltas, Tile_F32Row:$pending_decay, Index:$count,
+    I1:$commit, Tile_F32Matrix:$query, Tile_F32Matrix:$key,
+    Tile_F32Matrix:$value, Tile_F32Row:$log_decay, Tile_F32Row:$beta,
+    Index:$valid);
+  let results = (outs Tile_ScanState:$new_state, Tile_F32Matrix:$output,
+                      Tile_F32Matrix:$deltas);
+  let assemblyFormat = [{
+    $state `pending` `(` $pending_key `,` $pending_deltas `,` $pending_decay `)`
+    `count` `(` $count `)` `commit` `(` $commit `)`
+    `tokens` `(` $query `,` $key `,` $value `)` `gates` `(` $log_decay `,` $beta `)`
+    `valid` `(` $valid `)` attr-dict
+    `:` type($state) `,` type($pending_key) `,` type($pending_deltas) `,`
+    type($key) `,` type($value)
+  }];
+  let hasVerifier = 1;
+}
+
 include "gdn/Dialect/Tile/IR/TileDecayOps.td"
 include "gdn/Dialect/Tile/IR/TileMatrixOps.td"
 

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// States that are written when there is no room for more tokens: steps with any
+// number of pending tokens, commits, what is skipped, and that many steps give
+// what steps in place give. What is not pending is NaN.
+#include "Call.h"
+
+#include "gdn/Data/Compare.h"
+
+#include <gtest/gtest.h>
+
+using namespace gdn;
+using namespace gdn::integration;
+
+namespace {
+struct Case {
+  const char *name;
+  FloatKind io, state;
+  int64_t keyHeads = 2, ratio = 2;
+  int64_t room = 5;
+  InputLayout layout = InputLayout::flat;
+  StateLayout stateLayout = StateLayout::vk;
+};
+
+std::ostream &operator<<(std::ostream &os, const Case &c) {
+  return os << c.name;
+}
+
+class Deferred : public ::testing::TestWithParam<Case> {
+protected:
+  static Config config(bool defers = true) {
+    const Case &c = GetParam();
+    Config config(40, 72);
+    config.options.io = c.io;
+    config.options.state = c.state;
+    config.options.stateLayout = c.stateLayout;
+    config.options.deferWrites = defers ? c.room : 0;
+    config.layout = c.layout;
+    if (c.layout == InputLayout::ready)
+      config.options.outputs = EntryOutputs::core;
+    return config;
+  }
+  static Batch batchOf(std::vector<int64_t> pending,
+                       std::vector<int64_t> ids = {}) {
+    Batch batch;
+    batch.lengths.assign(pending.size(), 1);
+    batch.pending = std::move(pending);
+    batch.ids = std::move(ids);
+    batch.slots = 24;
+    batch.nullSlot = 0;
+    batch.keyHeads = GetParam().keyHeads;
+    batch.ratio = GetParam().ratio;
+    return batch;
+  }
+  /// A step starts from the state as its slot holds it; the reference does not
+  /// round it.
+  static void runAndCheck(Call call) {
+    const double rounding = 2 * roundingOf(GetParam().state);
+    call.run();
+    call.check({oneCall.core + rounding, oneCall.out + rounding,
+                oneCall.state + rounding});
+  }
+  static std::vector<int64_t> allCounts() {
+    std::vector<int64_t> counts;
+    for (int64_t i = 0; i <= GetParam().room; ++i)
+      counts.push_back(i);
+    return counts;
+  }
+};
+} // namespace
+
+TEST_P(Deferred, StepsWithEveryCount) {
+  runAndCheck(Call(config(), "decode", batchOf(allCounts())));
+}
+
+TEST_P(Deferred, Commit) {
+  runAndCheck(Call(config(), "commit", batchOf(allCounts())));
+}
+
+TEST_P(Deferred, SkippedSlotsKeepAllBytes) {
+  const std::vector<int64_t> ids = {-1, 5, 0, 24, 7};
+  runAndCheck(Call(config(), "decode", batchOf({1, 2, 3, 4, 5}, ids)));
+  runAndCheck(Call(config(), "commit", batchOf({1, 2, 3, 4, 5}, ids)));
+}
+
+TEST_P(Deferred, GatesOfAllKinds) {
+  for (data::GateKind gates : {data::GateKind::nearOne, data::GateKind::strong,
+                               data::GateKind::veryStrong}) {
+    Batch batch = batchOf(allCounts());
+    batch.inputs.gates = gates;
+    runAndCheck(Call(config(), "decode", batch));
+  }
+}
+
+// Twice as many steps as there is room for, beside steps in place; slots begin
+// in different phases, with tokens that change nothing.
+TEST_P(Deferred, StepsGiveWhatStepsInPlaceGive) {
+  const std::vector<int64_t> ids = {3, 1, 8};
+  std::map<std::string, Buffer> deferred, inPlace;
+  const auto isWeight = [](const Parameter &parameter) {
+    return !parameter.isPool && !parameter.isPerToken() &&
+           !parameter.isOutput && data::isFloat(parameter.dtype);
+  };
+  std::map<std::string, Buffer> weights;
+  double worst = 0;
+  for (int64_t step = 0; step < 2 * GetParam().room + 1; ++step) {
+    SCOPED_TRACE(step);
+    Batch batch = batchOf({0, 0, 0}, ids);
+    batch.inputs.seed = 100 + step;
+    Call call(config(), "decode", batch), plain(config(false), "decode", batch);
+    for (const Parameter &parameter : call.parameters()) {
+      const std::string &name = parameter.name;
+      if (isWeight(parameter)) {
+        if (step == 0)
+          weights[name] = call[name];
+        call.replace(name, weights[name]);
+        plain.replace(name, weights[name]);
+      } else if (parameter.isPool && step == 0) {
+        if (name == "pending_counts") {
+          const std::vector<int64_t> phases = {0, 1, GetParam().room};
+          for (auto [slot, phase] : llvm::zip(ids, phases))
+            call[name].assignRows(
+                slot, std::vector<double>(GetParam().keyHeads, double(phase)));
+        } else if (llvm::StringRef(name).starts_with("pending"))
+          call[name].fill(0);
+        else
+          plain.replace(name, call[name].clone());
+      } else if (parameter.isPool) {
+        call.replace(name, deferred[name]);
+        if (inPlace.count(name))
+          plain.replace(name, inPlace[name]);
+      } else if (!parameter.isOutput) {
+        plain.replace(name, call[name]);
+      }
+    }
+    call.run();
+    plain.run();
+    for (const char *name : {"core", "out"})
+      if (call.has(name))
+        worst = std::max(
+            worst, data::compare(call[name].values(), plain[name].values())
+                       .relativeRMSE);
+    for (const Parameter &parameter : call.parameters())
+      if (parameter.isPool)
+        deferred[parameter.name] = call[parameter.name];
+    for (const Parameter &parameter : plain.parameters())
+      if (parameter.isPool)
+        inPlace[parameter.name] = plain[parameter.name];
+  }
+  Call commit(config(), "commit", batchOf({0, 0, 0}, ids));
+  for (const Parameter &parameter : commit.parameters())
+    if (parameter.isPool)
+      commit.replace(parameter.name, deferred[parameter.name]);
+  commit.run();
+  // In place a narrow state is rounded at each step.
+  const double rounding =
+      20 * roundingOf(GetParam().state) + 2 * roundingOf(GetParam().io);
+  EXPECT_LE(worst, 1e-5 + rounding);
+  for (int64_t slot : ids) {
+    EXPECT_LE(data::compare(commit["state_pool"].row(slot),
+                            inPlace["state_pool"].row(slot))
+                  .relativeRMSE,
+              1e-5 + rounding);
+    EXPECT_EQ(commit["pending_counts"].row(slot),
+              std::vector<double>(GetParam().keyHeads, 0));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, Deferred,
+    ::testing::Values(Case{"F32", FloatKind::f32, FloatKind::f32},
+                      Case{"Bf16", FloatKind::bf16, FloatKind::bf16, 1, 3, 8},
+                      Case{"F16State", FloatKind::bf16, FloatKind::f16, 2, 1,
+                           16},
+                      Case{"Ready", FloatKind::f32, FloatKind::f32, 1, 4, 2,
+                           InputLayout::ready},
+                      Case{"KeyFirst", FloatKind::f32, FloatKind::f32, 2, 2, 5,
+                           InputLayout::flat, StateLayout::kv}),
+    [](const auto &info) { return std::string(info.param.name); });
