@@ -160,8 +160,7 @@ TEST_F(EntryBuilderTest, DeferredWrites) {
   expectError("qwen3.5-4b",
               "deferred writes expect a decode without write_slots");
   options.verify = VerifyStates::slots;
-  expectError("qwen3.5-4b",
-              "deferred writes expect verify none, but got some");
+  expectError("qwen3.5-4b", "deferred writes expect verify none, but got some");
 }
 
 // Counts are given where verify has them, and results are those that launches

@@ -137,9 +137,9 @@ Value CommitKernel::emitLive() {
       pools.push_back(counts());
   }
   if (conv) {
-    needBelow(last, arith::SubIOp::create(b, loc, dim(conv.getPool(), 2),
-                                          index(conv.getWindow() -
-                                                (counts() ? 1 : 0))));
+    needBelow(last, arith::SubIOp::create(
+                        b, loc, dim(conv.getPool(), 2),
+                        index(conv.getWindow() - (counts() ? 1 : 0))));
     pools.push_back(conv.getPool());
   }
   for (Value pool : pools) {
