@@ -69,12 +69,14 @@ def test_what_covers_an_edge(name, without, expected):
 def test_an_edge_on_which_nothing_relies():
     whole = run_of({(1, 9): ([["2"]], [])})
     whole.runs.update(["4", "5"])
-    whole.repeats.update([("4", "3"), ("2", "3")])
+    whole.runs.update(["6"])
+    whole.repeats.update([("4", "3"), ("2", "3"), ("6", "launch")])
     lines = ["", "two;", "three;"]
     fact = judge(Edge(4, 0, "bar.sync 0", ""), whole, whole, lines)
     assert (fact["is"], fact["by"]) == ("repeated", ["3 three"])
     fact = judge(Edge(5, 0, "cp.async.commit_group", ""), whole, whole, lines)
     assert (fact["is"], fact["why"]) == ("idle", "it tells nothing")
+    assert judge(Edge(6, 0, "bar.sync 0", ""), whole, whole, lines)["is"] == "idle"
 
 
 def test_an_edge_that_is_missed_is_caught():

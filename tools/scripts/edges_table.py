@@ -17,7 +17,7 @@ a time, and the rest was run by the [PTX machine](../design/20261126-happens-bef
 - *caught*: the machine reports a race, the kernel stops, or its numbers are wrong;
 - *covered*: nothing is found, and the machine names the edges that order the same accesses;
 - *repeated*: no access of the run relies on it, and the machine names the edges that tell the same;
-- *idle*: it tells nothing;
+- *idle*: it tells nothing, or only the end of the launch tells the same;
 - *unexplained*: nothing of that.
 """
 KINDS = ["caught", "covered", "repeated", "idle", "unexplained"]

@@ -8,7 +8,8 @@ each fence, wait, arrive, barrier and commit of its kernel. An edge is
   caught      the machine reports a race, the kernel stops, or its numbers are wrong
   covered     nothing is found, and the machine names the edges that order the same accesses
   repeated    no access relies on it, and the machine names the edges that tell the same
-  idle        it tells nothing, such as the commit of an empty group
+  idle        it tells nothing, such as the commit of an empty group, or only the end of the
+              launch tells the same
   unexplained nothing of that, such as an edge that no call reaches
 
 Nothing needs a GPU. --record writes docs/generated/edges.json, of which tools/scripts/docs.py
@@ -361,9 +362,12 @@ def judge(edge: Edge, whole: Run, without: Run, lines: list[str]) -> dict[str, o
         return {**fact, "is": "covered", "by": texts(cover, lines)}
     if is_first:
         return {**fact, "is": "unexplained", "why": "the accesses that it orders are gone"}
-    if repeats := Counter({b: n for (a, b), n in whole.repeats.items() if a == edge.name}):
+    repeats = Counter({b: n for (a, b), n in whole.repeats.items() if a == edge.name})
+    # That the launch ends is no second edge of the kernel.
+    if set(repeats) - {"launch"}:
         return {**fact, "is": "repeated", "by": texts(repeats, lines)}
-    return {**fact, "is": "idle", "why": "it tells nothing"}
+    why = "nothing behind it in the kernel uses what it tells" if repeats else "it tells nothing"
+    return {**fact, "is": "idle", "why": why}
 
 
 def examine(build: Path, name: str, jobs: int) -> list[dict[str, object]]:

@@ -101,6 +101,14 @@ public:
     run();
     check(oneCall);
   }
+  /// The same of a step that starts from a state which it has put tokens into
+  /// and rounded to the type of its slot; the reference does not round it.
+  void runAndCheckRounded(FloatKind state) {
+    const double rounding = 2 * roundingOf(state);
+    run();
+    check({oneCall.core + rounding, oneCall.out + rounding,
+           oneCall.state + rounding});
+  }
   /// What `check` measured.
   const Errors &errors() const { return measured; }
 

@@ -52,13 +52,8 @@ protected:
     batch.ratio = GetParam().ratio;
     return batch;
   }
-  /// A step starts from the state as its slot holds it; the reference does not
-  /// round it.
   static void runAndCheck(Call call) {
-    const double rounding = 2 * roundingOf(GetParam().state);
-    call.run();
-    call.check({oneCall.core + rounding, oneCall.out + rounding,
-                oneCall.state + rounding});
+    call.runAndCheckRounded(GetParam().state);
   }
   static std::vector<int64_t> allCounts() {
     std::vector<int64_t> counts;
