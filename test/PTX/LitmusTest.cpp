@@ -157,6 +157,31 @@ std::vector<Litmus> litmus() {
                               "b64 _, [%r2];\n",
                     arriveBack =
                         "  @%p2 mbarrier.arrive.shared::cta.b64 _, [%r2+8];\n";
+  // Each lane arrives behind a loop with a branch. The end of the loop stands
+  // ahead of what leads to it, as LLVM may place it.
+  const std::string arriveEach = R"(
+  @%p1 mbarrier.init.shared::cta.b64 [%r2+16], 32;
+  bar.sync 0;
+)",
+                    loop = R"(
+  mov.u32 %r14, 0;
+  setp.lt.u32 %p3, %r0, 16;
+  bra BODY;
+LATCH:
+  add.u32 %r14, %r14, 1;
+  setp.eq.u32 %p7, %r14, 2;
+  @!%p7 bra BODY;
+  ld.shared.u32 %r6, [%r3];
+  add.s32 %r7, %r6, 1;
+  mbarrier.arrive.shared::cta.b64 _, [%r2+16];
+  bra END;
+BODY:
+  st.shared.u32 [%r3], %r0;
+  @%p3 bra LATCH;
+  add.s32 %r7, %r0, 1;
+  bra LATCH;
+OTHER:
+)";
   return {
       // Barriers of the block.
       {"barrier", kWrite + kMeet + kReadOther, ""},
@@ -205,6 +230,14 @@ std::vector<Litmus> litmus() {
        kNoBarrier},
       {"mbarrier_of_other_phase",
        kReady + roles(kWrite + kMeetWarp + arrive, wait(0, 1) + kReadOther),
+       kNoBarrier},
+      {"mbarrier_lanes_arrive_behind_a_loop",
+       arriveEach + "  @!%p0 bra OTHER;\n" + loop + wait(2) +
+           "  st.shared.u32 [%r4], %r0;\nEND:\n",
+       ""},
+      {"mbarrier_lanes_arrive_behind_a_loop_without_wait",
+       arriveEach + "  @!%p0 bra OTHER;\n" + loop +
+           "  st.shared.u32 [%r4], %r0;\nEND:\n",
        kNoBarrier},
       {"mbarrier_ring",
        kReady + roles(kWrite + kMeetWarp + arrive + wait(1) + kWrite,

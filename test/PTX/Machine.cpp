@@ -125,17 +125,27 @@ void Warp::makeCopies(int lane, int64_t end) {
                copies.end());
 }
 
-/// The lanes at the earliest place where somebody can go on, and the next
-/// place at which others stand.
-bool Warp::choose(Mask &lanes, int &place, int &next) const {
+/// The lanes whose turn it is among those that can go on, and the next turn at
+/// which others stand.
+bool Warp::choose(const Kernel &kernel, Mask &lanes, int &place,
+                  int &next) const {
   constexpr int kNone = INT32_MAX;
-  place = next = kNone;
+  auto turnAt = [&](int at) {
+    // One behind the last instruction is reported when it is reached.
+    return at < static_cast<int>(kernel.code.size())
+               ? kernel.code[static_cast<size_t>(at)].turn
+               : kNone - 1;
+  };
+  int turn = next = kNone;
   for (int lane = 0; lane < kLanes; ++lane) {
     Mask bit = Mask(1) << lane;
-    if ((alive & bit) && !((waiting | tired) & bit))
-      place = std::min(place, places[static_cast<size_t>(lane)]);
+    int at = places[static_cast<size_t>(lane)];
+    if ((alive & bit) && !((waiting | tired) & bit) && turnAt(at) < turn) {
+      turn = turnAt(at);
+      place = at;
+    }
   }
-  if (place == kNone)
+  if (turn == kNone)
     return false;
   lanes = 0;
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -145,8 +155,8 @@ bool Warp::choose(Mask &lanes, int &place, int &next) const {
       continue;
     if (own == place)
       lanes |= bit;
-    else if (own > place)
-      next = std::min(next, own);
+    else if (turnAt(own) > turn)
+      next = std::min(next, turnAt(own));
   }
   return true;
 }
@@ -161,7 +171,7 @@ Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed,
       places[static_cast<size_t>(__builtin_ctz(mask))] = value;
   };
   while (alive && executed < end) {
-    if (!choose(lanes, place, next)) {
+    if (!choose(kernel, lanes, place, next)) {
       if (!tired)
         throw Fault(
             describe(*this, kernel,
@@ -213,7 +223,9 @@ Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed,
           inStep = false;
           break;
         }
-        if (++place == next) {
+        ++place;
+        if (lanes != alive && place < static_cast<int>(kernel.code.size()) &&
+            kernel.code[static_cast<size_t>(place)].turn >= next) {
           setPlaces(lanes, place);
           inStep = false;
         }

@@ -189,7 +189,7 @@ struct Warp {
   Outcome run(const Kernel &kernel, uint64_t &executed, uint64_t turn);
 
 private:
-  bool choose(Mask &lanes, int &place, int &next) const;
+  bool choose(const Kernel &kernel, Mask &lanes, int &place, int &next) const;
   OwnTimes timesIn(const Clock &clock) const;
   void setMeetTime(uint32_t time, uint32_t exchangeTime);
   void setGlobalMeetTime(uint32_t time, uint32_t exchangeTime);

@@ -211,6 +211,7 @@ void Reader::readKernel() {
   readBody();
   closeScope();
   analyze(*kernel_);
+  setTurns(*kernel_);
 }
 
 void Reader::readParameters() {

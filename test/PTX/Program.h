@@ -75,6 +75,9 @@ struct Instruction {
   /// Of branches: the next instruction; of brx.idx: one per index.
   int target = -1;
   std::vector<int> targets;
+  /// Lanes at the least one go on where those of a warp are apart; set by
+  /// setTurns().
+  int turn = 0;
   /// What an instruction's decoder keeps: a count, a shape.
   int64_t detail = 0;
   /// Whether it is a product of warpgroups, which takes sums that are under
@@ -178,6 +181,7 @@ std::string describe(const Kernel &kernel, const Instruction &instruction);
 
 /// Finds out what else a kernel has of its instructions, once all are there.
 void analyze(Kernel &kernel);
+void setTurns(Kernel &kernel);
 
 /// Reads a module; throws a Fault that names the line.
 std::unique_ptr<Program> readProgram(const std::string &text);

@@ -57,11 +57,11 @@ def is_rounded(name, done):
     return all(each["tensor"] == "state_pool" and each["relative_rmse"] < 4e-3 for each in wrong)
 
 
-def run_all(name, target, gdn_compile, build_dir, ptx_driver, folder, seed):
+def run_all(name, target, gdn_compile, build_dir, ptx_driver, folder, seed, more=()):
     """Runs each variant of each entry of a set in the schedule of a seed; gives how many, and what
     was found."""
     image = folder / "image.gdnk"
-    options = [*kernels_lock.KERNEL_SETS[name], f"--target={target}", "--ptxas=none"]
+    options = [*kernels_lock.KERNEL_SETS[name], f"--target={target}", "--ptxas=none", *more]
     subprocess.run([*gdn_compile, *options, "-o", image], check=True, capture_output=True)
     program = [build_dir / "bin/gdn-run", image]
     listed = subprocess.run(program, check=True, capture_output=True, text=True)
@@ -102,6 +102,15 @@ def test_a_set_has_no_races(gdn_compile, build_dir, ptx_driver, tmp_path):
     for seed in range(3):
         count, failed = run_all(name, "sm_80", gdn_compile, build_dir, ptx_driver, tmp_path, seed)
         assert count >= 4 and not failed, "\n".join(failed)
+
+
+def test_each_thread_arrives(gdn_compile, build_dir, ptx_driver, tmp_path):
+    # Images for compute-sanitizer: lanes that go on alone arrive, too.
+    more = ["--every-thread-arrives", "--only=decode"]
+    count, failed = run_all(
+        "d128-f32", "sm_90a", gdn_compile, build_dir, ptx_driver, tmp_path, 0, more
+    )
+    assert count >= 3 and not failed, "\n".join(failed)
 
 
 @pytest.mark.long
