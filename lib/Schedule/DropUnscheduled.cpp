@@ -51,12 +51,34 @@ struct DropUnscheduled final : gdn::impl::DropUnscheduledBase<DropUnscheduled> {
       func.erase();
       ++numDropped;
     }
+    auto isForAll = [](tile::StageFields stage) {
+      return [=](StringAttr name) { return !stage.getConditions(name); };
+    };
+    // Programs that take no call of every size, of owners that are dropped, and
+    // those that take every one.
+    llvm::MapVector<StringRef, SmallVector<func::FuncOp>> left;
+    DenseSet<StringRef> served;
     for (auto func :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
-      if (!tile::StageFields(func).getGrid() || isScheduled(func))
+      tile::StageFields stage(func);
+      if (!stage.getGrid())
         continue;
-      func.erase();
-      ++numDropped;
+      StringAttr owner = stage.getStageOf();
+      if (!isScheduled(func)) {
+        func.erase();
+        ++numDropped;
+      } else if (!owner || llvm::any_of(stage.getVariants(), isForAll(stage))) {
+        served.insert(owner ? owner.getValue() : func.getName());
+      } else {
+        left[owner.getValue()].push_back(func);
+      }
+    }
+    for (auto &[owner, variants] : left) {
+      if (served.contains(owner))
+        continue;
+      for (func::FuncOp func : variants)
+        func.erase();
+      numDropped += variants.size();
     }
   }
 };

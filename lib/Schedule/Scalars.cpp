@@ -30,15 +30,7 @@ static bool storesElementsOnly(func::FuncOp func) {
 
 static void copyBlock(OpBuilder &b, Block &block, IRMapping &values) {
   for (Operation &op : block.without_terminator()) {
-    if (auto store = dyn_cast<memref::StoreOp>(op)) {
-      SmallVector<Value> indices =
-          llvm::map_to_vector(store.getIndices(), [&](Value index) {
-            return values.lookupOrDefault(index);
-          });
-      gpu::StoreElementOp::create(
-          b, op.getLoc(), values.lookupOrDefault(store.getValue()),
-          values.lookupOrDefault(store.getMemRef()), indices);
-    } else if (op.getNumRegions() == 0) {
+    if (op.getNumRegions() == 0) {
       copyScalar(b, &op, values);
     } else {
       copyWithRegions(b, &op, values, [&](Block &from, Block &) {

@@ -59,3 +59,27 @@ func.func @both__whole()
                 gdn_gpu.kernel = {threads = 32 : i64}} {
   return
 }
+
+// A variant with conditions is nothing without one that takes all calls.
+//   CHECK-NOT: @large
+//       CHECK: func.func @small_persistent
+//       CHECK: func.func @small(
+func.func @large_persistent()
+    attributes {gdn_tile.stage = {grid = ["N"], stage_of = "large", variant = "persistent",
+                                  conditions = [[["9"], ["N"]]]},
+                gdn_gpu.kernel = {threads = 32 : i64}} {
+  return
+}
+func.func @large() attributes {gdn_tile.stage = {grid = ["N"]}} {
+  return
+}
+func.func @small_persistent()
+    attributes {gdn_tile.stage = {grid = ["N"], stage_of = "small", variant = "persistent",
+                                  conditions = [[["9"], ["N"]]]},
+                gdn_gpu.kernel = {threads = 32 : i64}} {
+  return
+}
+func.func @small()
+    attributes {gdn_tile.stage = {grid = ["N"]}, gdn_gpu.kernel = {threads = 32 : i64}} {
+  return
+}

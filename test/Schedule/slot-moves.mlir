@@ -62,3 +62,22 @@ func.func @computes(%rows: index, %x: memref<?x64xf32>)
   gdn_tile.store %u, %x[%c0, %c0] dims [0, 1] : vector<4x64xf32>, memref<?x64xf32>
   return
 }
+
+// A count that all threads have read is reset by one.
+// CHECK-LABEL: func.func @reset(
+//       CHECK:   memref.load
+//       CHECK:   gdn_gpu.store
+//       CHECK:   gdn_gpu.barrier
+//  CHECK-NEXT:   gdn_gpu.store_element %{{.+}} : i32, memref<?xi32>
+func.func @reset(%state: memref<?x64x64xf32>, %counts: memref<?xi32>)
+    attributes {gdn_tile.stage = {grid = ["N"]}} {
+  %c0 = arith.constant 0 : index
+  %none = arith.constant 0 : i32
+  %n = gdn_tile.block_id 0
+  %count = memref.load %counts[%n] : memref<?xi32>
+  %from = arith.index_cast %count : i32 to index
+  %t = gdn_tile.load %state[%from, %c0, %c0] dims [1, 2] : memref<?x64x64xf32>, vector<64x64xf32>
+  gdn_tile.store %t, %state[%n, %c0, %c0] dims [1, 2] : vector<64x64xf32>, memref<?x64x64xf32>
+  memref.store %none, %counts[%n] : memref<?xi32>
+  return
+}

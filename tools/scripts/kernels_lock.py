@@ -81,6 +81,14 @@ KERNEL_SETS["d128-f32"] = [
     "--state=f32,bf16",
     "--only=decode,prefill",
 ]
+# States that are written every W tokens.
+KERNEL_SETS["d128-deferred"] = [
+    "--preset=qwen3-next-80b-a3b",
+    "--io=bf16",
+    "--state=f32,bf16",
+    "--defer-writes=16",
+    "--only=decode,commit",
+]
 # A decay per channel.
 KERNEL_SETS["d128-kda"] = [
     "--preset=kimi-linear-48b-a3b",

@@ -86,8 +86,8 @@ def SchedulePersistentRecurrence
     : Pass<"gdn-schedule-persistent-recurrence", "::mlir::ModuleOp"> {
   let summary = "Persistent blocks with a ring of states, for many units";
   let description = [{
-    Adds a second program to tile programs that have one `gdn_tile.delta_scan`,
-    of a single token: the variant "persistent" of the entry. Its blocks are
+    Adds a second program to tile programs that have one `gdn_tile.delta_scan`
+    or `gdn_tile.delta_replay`, of a single token: the variant "persistent" of the entry. Its blocks are
     persistent: each works on many units, and its warps have roles that exchange
     tiles through channels:
 
@@ -98,6 +98,17 @@ def SchedulePersistentRecurrence
         warp 6         value and gates
         warp 7         what follows from the output
         warp 8         bulk copies of states into the ring, prefetches
+
+    Of a `gdn_tile.delta_replay` the scan multiplies states with key and query,
+    and stores a state only if it receives its pending tokens; warp 7 adds what
+    these give, and one warp more copies them ahead:
+
+        warp 9         pending tokens of units to come, and for all other warps
+                       what a unit is: its coordinates, and its slot if it is
+                       live
+
+    Each role would compute that for itself otherwise, a fifth of the scan's
+    time. A launch takes the variant from `replay-units` units on.
 
     A warp waits only for what it needs next. The states of the next units are
     copied into the ring while the current unit is computed. A launch takes the
@@ -127,6 +138,9 @@ def SchedulePersistentRecurrence
     Before and after: `test/Schedule/persistent-recurrence.mlir`.
   }];
   let options = [
+    Option<"replayUnits", "replay-units", "int64_t", /*default=*/"288",
+           "Units from which a launch with pending tokens takes the variant; 0: "
+           "none does">,
     Option<"minUnits", "min-units", "int64_t", /*default=*/"512",
            "Units of a dependent launch from which the variant is taken">,
     Option<"minWideUnits", "min-wide-units", "int64_t", /*default=*/"512",

@@ -107,3 +107,21 @@ Value gdn::emitFold(OpBuilder &b, Location loc, Value state, Value count,
   scf::YieldOp::create(b, loc, ValueRange{next, later});
   return recurrence.getResult(0);
 }
+
+Value gdn::castRows(OpBuilder &b, Location loc, Value state, Type element) {
+  auto from = cast<gpu::FragmentType>(state.getType());
+  if (from.getElementType() == element)
+    return state;
+  auto to = gpu::FragmentType::get(VectorType::get(from.getShape(), element),
+                                   from.getLayout());
+  auto map = gpu::MapRowsOp::create(b, loc, TypeRange{to}, ValueRange{state});
+  OpBuilder::InsertionGuard guard(b);
+  Value row = map.openBody(b)->getArgument(1);
+  Type result = gpu::getRowType(to);
+  if (element.isF32())
+    row = arith::ExtFOp::create(b, loc, result, row);
+  else
+    row = arith::TruncFOp::create(b, loc, result, row);
+  gpu::YieldOp::create(b, loc, row);
+  return map.getResult(0);
+}

@@ -26,6 +26,10 @@ mlir::Value emitFold(mlir::OpBuilder &b, mlir::Location loc, mlir::Value state,
                      mlir::Value count, bool perChannel,
                      const FoldTokens &tokens);
 
+/// A state with elements of another floating type; itself if it has them.
+mlir::Value castRows(mlir::OpBuilder &b, mlir::Location loc, mlir::Value state,
+                     mlir::Type element);
+
 } // namespace gdn
 
 #endif // GDN_LIB_SCHEDULE_KERNEL_FOLDSTEP_H

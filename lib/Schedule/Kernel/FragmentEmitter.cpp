@@ -342,7 +342,7 @@ void FragmentEmitter::emitStores(Operation *op, ArrayRef<Operation *> loads) {
     else if (makesTile(&inner))
       emit(&inner);
     else
-      b.clone(inner, scalars);
+      copyScalar(b, &inner, scalars);
   }
   scalars = outside; // what was computed inside ends with it
 }

@@ -41,6 +41,13 @@ void gdn::copyBlockId(OpBuilder &b, tile::BlockIdOp id, IRMapping &mapping) {
 void gdn::copyScalar(OpBuilder &b, Operation *op, IRMapping &mapping) {
   if (auto id = dyn_cast<tile::BlockIdOp>(op))
     copyBlockId(b, id, mapping);
+  else if (auto store = dyn_cast<memref::StoreOp>(op))
+    gpu::StoreElementOp::create(
+        b, op->getLoc(), mapping.lookupOrDefault(store.getValue()),
+        mapping.lookupOrDefault(store.getMemRef()),
+        llvm::map_to_vector(store.getIndices(), [&](Value index) {
+          return mapping.lookupOrDefault(index);
+        }));
   else if (!isa<tile::TileDialect>(op->getDialect()))
     b.clone(*op, mapping);
 }

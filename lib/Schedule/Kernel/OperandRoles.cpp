@@ -41,7 +41,7 @@ SetVector<Value> gdn::getUsedTiles(Operation *op) {
 
 /// The ops that `value` is computed from, `value`'s own included, up to the
 /// scan; notes in `reached` which results of the scan they use.
-static void collectSlice(Value value, tile::DeltaScanOp scan,
+static void collectSlice(Value value, tile::RuleOpInterface scan,
                          SetVector<Operation *> &slice,
                          SetVector<Value> &reached) {
   Operation *op = value.getDefiningOp();
@@ -78,7 +78,7 @@ static Value getInitial(scf::ForOp loop, Value value) {
   return loop.getTiedLoopInit(arg)->get();
 }
 
-tile::DeltaFoldOp gdn::getFold(Operation *loop, tile::DeltaScanOp scan) {
+tile::DeltaFoldOp gdn::getFold(Operation *loop, tile::RuleOpInterface scan) {
   Value value = getInitial(dyn_cast<scf::ForOp>(loop), scan.getState());
   while (value) {
     Operation *op = value.getDefiningOp();
@@ -90,7 +90,7 @@ tile::DeltaFoldOp gdn::getFold(Operation *loop, tile::DeltaScanOp scan) {
   return nullptr;
 }
 
-FailureOr<ScanRoles> ScanRoles::analyse(tile::DeltaScanOp scan) {
+FailureOr<ScanRoles> ScanRoles::analyse(tile::RuleOpInterface scan) {
   std::array<SetVector<Operation *>, 6> slices;
   SetVector<Value> none;
   auto make = [&](ScanRole role, Value operand) {
@@ -119,7 +119,9 @@ FailureOr<ScanRoles> ScanRoles::analyse(tile::DeltaScanOp scan) {
     else if (reached.contains(scan.getOutput()))
       role = ScanRole::output;
     else if (scan.getDeltas() && reached.contains(scan.getDeltas()))
-      role = ScanRole::value;
+      // A replay has its deltas where it has its output.
+      role =
+          isa<tile::DeltaReplayOp>(*scan) ? ScanRole::output : ScanRole::value;
     // By what it computes with, or else by what it loads.
     for (bool isLoad : {false, true})
       for (unsigned i = 0; !role && i < slices.size(); ++i)

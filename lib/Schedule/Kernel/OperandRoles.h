@@ -31,7 +31,7 @@ class ScanRoles {
 public:
   /// The roles of the ops around `scan`, in its block. Fails with an error on
   /// an op that has none.
-  static mlir::FailureOr<ScanRoles> analyse(tile::DeltaScanOp scan);
+  static mlir::FailureOr<ScanRoles> analyse(tile::RuleOpInterface scan);
 
   const RoleWork &operator[](ScanRole role) const {
     return work[unsigned(role)];
@@ -51,7 +51,7 @@ llvm::SmallVector<mlir::Operation *> getTilesBefore(mlir::Operation *loop,
 
 /// The fold of pending tokens that the state comes from with which `loop`,
 /// around `scan`, begins; null if there is none.
-tile::DeltaFoldOp getFold(mlir::Operation *loop, tile::DeltaScanOp scan);
+tile::DeltaFoldOp getFold(mlir::Operation *loop, tile::RuleOpInterface scan);
 
 /// For ops of a block.
 inline bool inProgramOrder(mlir::Operation *x, mlir::Operation *y) {

@@ -108,3 +108,29 @@ Value gdn::emitScanUpdate(OpBuilder &b, Location loc, Value oldState,
   gpu::YieldOp::create(b, loc, next);
   return map.getResult(0);
 }
+
+std::pair<Value, Value> gdn::emitStateProducts(OpBuilder &b, Location loc,
+                                               Value state, Value key,
+                                               Value query) {
+  auto type = cast<gpu::FragmentType>(state.getType());
+  auto perRow = gpu::FragmentType::get(
+      VectorType::get({type.getDimSize(0)}, b.getF32Type()),
+      gpu::PerRowAttr::get(b.getContext(), type.getRows()));
+  SmallVector<Value> inputs = {state, key, query};
+  auto map = gpu::MapRowsOp::create(b, loc, TypeRange{perRow, perRow}, inputs);
+  map.setShareSums(type.getRows().getCyclic() || type.getRows().getTall());
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = map.openBody(b);
+  Value row = body->getArgument(1), k = body->getArgument(2);
+  if (row.getType() != k.getType())
+    row = arith::ExtFOp::create(b, loc, k.getType(), row);
+  auto dot = [&](Value x) -> Value {
+    return vector::ReductionOp::create(
+        b, loc, vector::CombiningKind::ADD,
+        arith::MulFOp::create(b, loc, row, x).getResult(),
+        arith::FastMathFlags::reassoc);
+  };
+  Value known = dot(k);
+  gpu::YieldOp::create(b, loc, ValueRange{known, dot(body->getArgument(3))});
+  return {map.getResult(0), map.getResult(1)};
+}

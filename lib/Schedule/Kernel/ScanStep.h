@@ -40,6 +40,12 @@ mlir::Value emitScanUpdate(mlir::OpBuilder &b, mlir::Location loc,
                            mlir::Value oldState, const ScanToken &token,
                            mlir::Value delta);
 
+/// Both products of a state with a token, M k and M q, per_row in f32; the
+/// state is not changed.
+std::pair<mlir::Value, mlir::Value>
+emitStateProducts(mlir::OpBuilder &b, mlir::Location loc, mlir::Value state,
+                  mlir::Value key, mlir::Value query);
+
 } // namespace gdn
 
 #endif // GDN_LIB_SCHEDULE_KERNEL_SCANSTEP_H

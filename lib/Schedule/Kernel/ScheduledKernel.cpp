@@ -124,7 +124,7 @@ static bool isFloatWork(Operation &op) {
 
 void ScheduledKernel::emitScalars(Block &block) {
   for (Operation &op : block.without_terminator())
-    if (op.getNumRegions() == 0 && !isFloatWork(op))
+    if (op.getNumRegions() == 0 && !isFloatWork(op) && !isKnown(op))
       copyScalar(b, &op, scalars);
 }
 
@@ -148,6 +148,8 @@ void ScheduledKernel::emitBlock(Block &block) {
 
 void ScheduledKernel::emitOps(llvm::iterator_range<Block::iterator> ops) {
   for (Operation &op : ops) {
+    if (isKnown(op))
+      continue;
     if (auto id = dyn_cast<tile::BlockIdOp>(op)) {
       copyBlockId(b, id, scalars);
     } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
@@ -155,7 +157,7 @@ void ScheduledKernel::emitOps(llvm::iterator_range<Block::iterator> ops) {
     } else if (makesTile(&op)) {
       continue; // made where it is stored
     } else if (op.getNumRegions() == 0) {
-      b.clone(op, scalars);
+      copyScalar(b, &op, scalars);
     } else {
       copyWithRegions(b, &op, scalars, [&](Block &from, Block &) {
         if (op.isAncestor(root) &&

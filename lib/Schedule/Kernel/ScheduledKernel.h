@@ -16,7 +16,7 @@ class ScheduledKernel {
 public:
   /// `root` is the op of `source` that the schedule lays out together with its
   /// block: the scan, or a loop around it.
-  ScheduledKernel(mlir::func::FuncOp source, tile::DeltaScanOp scan,
+  ScheduledKernel(mlir::func::FuncOp source, tile::RuleOpInterface scan,
                   mlir::Operation *root, int64_t threads)
       : source(source), scan(scan), root(root),
         numWarps(threads / gpu::warpThreads), b(source.getContext()) {}
@@ -67,6 +67,12 @@ protected:
   /// reads be written. Only what lies in slots is read before, and slot ids.
   void emitAwait();
 
+  /// Whether what `op` makes came from another warp.
+  bool isKnown(mlir::Operation &op) {
+    return op.getNumRegions() == 0 && op.getNumResults() == 1 &&
+           scalars.contains(op.getResult(0));
+  }
+
   /// The body of the warp of a role; the state's are all.
   gpu::WarpsOp enterWarps(ScanRole role, mlir::TypeRange results = {});
   /// What a value of the tile program that is no tile is here.
@@ -80,7 +86,7 @@ protected:
                          mlir::Value row);
 
   mlir::func::FuncOp source;
-  tile::DeltaScanOp scan;
+  tile::RuleOpInterface scan;
   mlir::Operation *root;
   int64_t numWarps;
   mlir::OpBuilder b;

@@ -59,25 +59,6 @@ std::optional<FoldMove> gdn::findFoldMove(tile::DeltaFoldOp fold) {
   return move;
 }
 
-/// Elements of `state` in another type.
-static Value castRows(OpBuilder &b, Location loc, Value state, Type element) {
-  auto from = cast<gpu::FragmentType>(state.getType());
-  if (from.getElementType() == element)
-    return state;
-  auto to = gpu::FragmentType::get(VectorType::get(from.getShape(), element),
-                                   from.getLayout());
-  auto map = gpu::MapRowsOp::create(b, loc, TypeRange{to}, ValueRange{state});
-  OpBuilder::InsertionGuard guard(b);
-  Value row = map.openBody(b)->getArgument(1);
-  Type result = gpu::getRowType(to);
-  if (element.isF32())
-    row = arith::ExtFOp::create(b, loc, result, row);
-  else
-    row = arith::TruncFOp::create(b, loc, result, row);
-  gpu::YieldOp::create(b, loc, row);
-  return map.getResult(0);
-}
-
 namespace {
 /// One pass, over the rows from `firstRow` on.
 class RowsPass {

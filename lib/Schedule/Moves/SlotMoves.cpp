@@ -189,7 +189,10 @@ void SlotMovesKernel::emitBlock(Block &block) {
     } else if (isa<tile::TileDialect>(op.getDialect())) {
       continue; // with its store
     } else if (op.getNumRegions() == 0) {
-      b.clone(op, scalars);
+      // All threads have read what one of them writes.
+      if (isa<memref::StoreOp>(op))
+        gpu::BarrierOp::create(b, op.getLoc());
+      copyScalar(b, &op, scalars);
     } else {
       copyWithRegions(b, &op, scalars,
                       [&](Block &from, Block &) { emitBlock(from); });

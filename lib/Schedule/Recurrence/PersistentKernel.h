@@ -14,9 +14,15 @@ namespace gdn {
 /// Warps that scan; each other role has one.
 constexpr int64_t scanWarps = 4;
 
-class PersistentKernel final : public ScheduledKernel {
+/// When a launch takes the variant.
+struct PersistentLimits {
+  int64_t minUnits, maxUnits; // for which a launch takes the variant
+  bool needsDependent;        // whether it has to be a dependent one
+};
+
+class PersistentKernel : public ScheduledKernel {
 public:
-  PersistentKernel(mlir::func::FuncOp source, tile::DeltaScanOp scan)
+  PersistentKernel(mlir::func::FuncOp source, tile::RuleOpInterface scan)
       : ScheduledKernel(source, scan, scan, scanWarps * gpu::warpThreads) {}
 
   /// Finds the layout. Fails without a word if the schedule does not suit the
@@ -24,10 +30,10 @@ public:
   mlir::FailureOr<bool> analyse(int64_t sharedBytes);
   /// Bytes of an element of the state.
   int64_t getElementBytes();
-  void emitVariant(int64_t minUnits, int64_t maxUnits);
+  void emitVariant(const PersistentLimits &limits);
 
-private:
-  enum class Role { scan, query, key, valueGates, output, states };
+protected:
+  enum class Role { scan, query, key, valueGates, output, states, pending };
 
   void emitRootBlock(mlir::Block &block) override;
   void enterOverlap() override {}
@@ -36,12 +42,36 @@ private:
   void emitRole(Role role, int64_t first, int64_t count,
                 llvm::iterator_range<mlir::Block::iterator> ops);
   void emitStates();
-  void emitScan();
+  virtual void emitScan();
   void emitOperands(llvm::ArrayRef<ScanRole> made);
   void emitOutput();
 
+  // What a program with pending tokens has otherwise.
+  /// The warp roles beside the scan.
+  virtual llvm::SmallVector<Role> getOtherRoles() {
+    return {Role::query, Role::key, Role::valueGates, Role::output,
+            Role::states};
+  }
+  /// Finds the store of the new state that `op` is; false if it is another one.
+  virtual bool takeStore(mlir::Operation *op);
+  /// Bytes of shared memory for what else comes through channels.
+  virtual int64_t getMoreBytes() { return 0; }
+  virtual void createMoreChannels() {}
+  using Ops = llvm::iterator_range<mlir::Block::iterator>;
+  /// A role begins with a unit: what it does not compute for itself. Returns
+  /// the ops that are left.
+  virtual Ops beginOps(Ops ops) { return ops; }
+  /// What a role waits for before it computes for the unit.
+  virtual void beginUnit(mlir::Block &block) {}
+  /// What a role makes behind its operands, ahead of its stores.
+  virtual void emitFactors(llvm::ArrayRef<ScanRole> made,
+                           FragmentEmitter &warp) {}
+  /// Sets the output of the scan in the warp that follows it.
+  virtual void emitOutputOf(FragmentEmitter &warp);
+  virtual void emitPending() {}
+
   llvm::SmallVector<mlir::Value> getOperands(ScanRole role);
-  llvm::SmallVector<mlir::Value> getChannelled();
+  virtual llvm::SmallVector<mlir::Value> getChannelled();
   mlir::Value createChannel(gpu::ChannelType type);
   gpu::SharedType getTile(mlir::Value operand, llvm::ArrayRef<int64_t> shape);
   mlir::Value receive(mlir::Value operand, llvm::ArrayRef<int64_t> shape);

@@ -2,7 +2,7 @@
 //
 // gdn-schedule-persistent-recurrence: states stream through blocks that stay.
 // See Passes.td.
-#include "Recurrence/PersistentKernel.h"
+#include "Recurrence/PersistentReplay.h"
 
 #include "gdn/Schedule/Passes.h"
 
@@ -46,19 +46,32 @@ struct SchedulePersistentRecurrence final
   using SchedulePersistentRecurrenceBase::SchedulePersistentRecurrenceBase;
 
   void runOnOperation() override {
-    SmallVector<tile::DeltaScanOp> scans;
+    SmallVector<tile::RuleOpInterface> rules;
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       if (!tile::StageFields(func).getGrid() ||
           tile::StageFields(func).getStageOf())
         continue;
-      SmallVector<tile::DeltaScanOp> found;
-      func.walk([&](tile::DeltaScanOp scan) { found.push_back(scan); });
+      SmallVector<tile::RuleOpInterface> found;
+      func.walk([&](tile::RuleOpInterface rule) { found.push_back(rule); });
       if (found.size() == 1 && !found[0]->getParentOfType<scf::ForOp>() &&
-          cast<VectorType>(found[0].getKey().getType()).getDimSize(0) == 1)
-        scans.push_back(found[0]);
+          found[0].getKey().getType().getDimSize(0) == 1)
+        rules.push_back(found[0]);
     }
-    for (tile::DeltaScanOp scan : scans) {
-      PersistentKernel kernel(scan->getParentOfType<func::FuncOp>(), scan);
+    for (tile::RuleOpInterface rule : rules) {
+      auto func = rule->getParentOfType<func::FuncOp>();
+      if (auto replay = dyn_cast<tile::DeltaReplayOp>(*rule)) {
+        PersistentReplay kernel(func, replay);
+        FailureOr<bool> suits = kernel.analyse(sharedBytes);
+        if (failed(suits))
+          return signalPassFailure();
+        int64_t most = replay.getPendingKey().getType().getDimSize(0);
+        if (!*suits || replayUnits == 0 || most % pendingMultiple != 0)
+          continue;
+        kernel.emitVariant({replayUnits, INT32_MAX, /*needsDependent=*/false});
+        ++numKernels;
+        continue;
+      }
+      PersistentKernel kernel(func, rule);
       FailureOr<bool> suits = kernel.analyse(sharedBytes);
       if (failed(suits))
         return signalPassFailure();
@@ -66,7 +79,10 @@ struct SchedulePersistentRecurrence final
       int64_t most = isWide ? maxWideUnits : maxUnits;
       if (!*suits || most == 0)
         continue;
-      kernel.emitVariant(isWide ? minWideUnits : minUnits, most);
+      // What it is faster by is the work ahead of the wait for the launch
+      // before.
+      kernel.emitVariant({isWide ? minWideUnits : minUnits, most,
+                          /*needsDependent=*/true});
       ++numKernels;
     }
   }
@@ -86,6 +102,14 @@ int64_t PersistentKernel::getElementBytes() {
   return getBytes(cast<VectorType>(scan.getState().getType()).getElementType());
 }
 
+bool PersistentKernel::takeStore(Operation *op) {
+  auto store = dyn_cast<tile::StoreOp>(op);
+  if (!store || store.getTile() != scan.getNewState() || store.getRows())
+    return false;
+  stores.push_back(store);
+  return true;
+}
+
 FailureOr<bool> PersistentKernel::analyse(int64_t sharedBytes) {
   FailureOr<ScanRoles> found = ScanRoles::analyse(scan);
   if (failed(found))
@@ -97,12 +121,9 @@ FailureOr<bool> PersistentKernel::analyse(int64_t sharedBytes) {
   if (!load || load.getRows() || state.tiles.size() != 1 ||
       scan->getBlock() == &source.getBody().front())
     return false;
-  for (Operation *op : state.stores) {
-    auto store = dyn_cast<tile::StoreOp>(op);
-    if (!store || store.getTile() != scan.getNewState() || store.getRows())
+  for (Operation *op : state.stores)
+    if (!takeStore(op))
       return false;
-    stores.push_back(store);
-  }
   // A decay per channel is another row in registers, for which there is none.
   if (cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2)
     return false;
@@ -133,7 +154,7 @@ FailureOr<bool> PersistentKernel::analyse(int64_t sharedBytes) {
     return false;
   numChunks = type.getDimSize(0) / chunkRows;
 
-  int64_t others = barrierBytes;
+  int64_t others = barrierBytes + getMoreBytes();
   for (Value operand : getChannelled()) {
     auto tile = cast<VectorType>(operand.getType());
     others += operandDepth *
@@ -211,6 +232,7 @@ scf::ForOp PersistentKernel::createChunkLoop() {
 }
 
 void PersistentKernel::emitRootBlock(Block &block) {
+  beginUnit(block);
   emitScalars(block);
   switch (role) {
   case Role::scan:
@@ -225,6 +247,8 @@ void PersistentKernel::emitRootBlock(Block &block) {
     return emitOutput();
   case Role::states:
     return emitStates();
+  case Role::pending:
+    return emitPending();
   }
 }
 
@@ -248,17 +272,17 @@ void PersistentKernel::emitRole(Role role, int64_t first, int64_t count,
   // Slots and states are read before the launch ahead has ended.
   if (role == Role::query)
     emitAwait();
-  else if (role != Role::states)
+  else if (role != Role::states && role != Role::pending)
     gpu::AwaitLaunchOp::create(b, loc);
   auto units = gpu::UnitsOp::create(b, loc, /*contiguous=*/false);
   gpu::YieldOp::create(b, loc);
   b.createBlock(&units.getBody());
   IRMapping before = scalars;
-  emitOps(ops);
+  emitOps(beginOps(ops));
   scalars = before; // the next role computes for itself
 }
 
-void PersistentKernel::emitVariant(int64_t minUnits, int64_t maxUnits) {
+void PersistentKernel::emitVariant(const PersistentLimits &limits) {
   Location loc = scan.getLoc();
   MLIRContext *context = b.getContext();
   func::FuncOp kernel = createKernel(b, source, scalars);
@@ -271,16 +295,16 @@ void PersistentKernel::emitVariant(int64_t minUnits, int64_t maxUnits) {
     return b.getStrArrayAttr(StringRef(std::to_string(value)));
   };
   Attribute units = stage.getGrid();
-  // What it is faster by is the work ahead of the wait for the launch before.
-  Attribute isDependent =
-      b.getArrayAttr({number(1), b.getStrArrayAttr({"dependent"})});
-  stage.setConditions(
-      b.getArrayAttr({isDependent, b.getArrayAttr({number(minUnits), units}),
-                      b.getArrayAttr({units, number(maxUnits)})}));
-  static constexpr Role others[] = {Role::query, Role::key, Role::valueGates,
-                                    Role::output, Role::states};
+  SmallVector<Attribute> conditions;
+  if (limits.needsDependent)
+    conditions.push_back(
+        b.getArrayAttr({number(1), b.getStrArrayAttr({"dependent"})}));
+  conditions.push_back(b.getArrayAttr({number(limits.minUnits), units}));
+  conditions.push_back(b.getArrayAttr({units, number(limits.maxUnits)}));
+  stage.setConditions(b.getArrayAttr(conditions));
+  SmallVector<Role> others = getOtherRoles();
   gpu::KernelFields fields(kernel);
-  fields.setThreads((scanWarps + std::size(others)) * gpu::warpThreads);
+  fields.setThreads((scanWarps + others.size()) * gpu::warpThreads);
   fields.setMinBlocks(2);
   fields.setAlignedVariant();
   fields.setBlocksPerSm(2);
@@ -299,6 +323,7 @@ void PersistentKernel::emitVariant(int64_t minUnits, int64_t maxUnits) {
         context, type.getShape(), type.getElementType(), operandDepth, 1,
         /*swizzled=*/false));
   }
+  createMoreChannels();
   Block &body = source.front();
   // What no unit changes is computed once.
   auto isOfUnit = [](Operation &op) {

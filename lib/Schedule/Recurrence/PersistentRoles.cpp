@@ -126,23 +126,28 @@ void PersistentKernel::emitOperands(ArrayRef<ScanRole> made) {
       gpu::CommitOp::create(b, loc, Type(), channels[operand]);
     }
   }
+  emitFactors(made, warp);
   for (bool isLate : {false, true})
     for (Operation *op : stored)
       if (isa<scf::IfOp>(op) == isLate)
         warp.emitStores(op, loads);
 }
 
-void PersistentKernel::emitOutput() {
+void PersistentKernel::emitOutputOf(FragmentEmitter &warp) {
   Location loc = scan.getLoc();
-  FragmentEmitter warp(b, scalars);
-  const RoleWork &work = (*roles)[ScanRole::output];
-  for (tile::LoadOp load : getLoads(work.tiles))
-    warp.emit(load);
   Value output = scan.getOutput();
   Value tile = receive(output, cast<VectorType>(output.getType()).getShape());
   warp.set(output, gpu::LoadSharedOp::create(b, loc, warp.typeOf(output), tile,
                                              Value()));
   gpu::ReleaseOp::create(b, loc, channels[output]);
+}
+
+void PersistentKernel::emitOutput() {
+  FragmentEmitter warp(b, scalars);
+  const RoleWork &work = (*roles)[ScanRole::output];
+  for (tile::LoadOp load : getLoads(work.tiles))
+    warp.emit(load);
+  emitOutputOf(warp);
   for (Operation *op : work.tiles)
     if (!isa<tile::LoadOp>(op))
       warp.emit(op);

@@ -11,14 +11,14 @@
 
 namespace gdn {
 
-class ResidentKernel final : public ScheduledKernel {
+class ResidentKernel : public ScheduledKernel {
 public:
-  ResidentKernel(mlir::func::FuncOp source, tile::DeltaScanOp scan,
+  ResidentKernel(mlir::func::FuncOp source, tile::RuleOpInterface scan,
                  int64_t threads, bool staysNarrow = false)
       : ScheduledKernel(source, scan, scan, threads), staysNarrow(staysNarrow) {
   }
 
-private:
+protected:
   bool takesPasses() const override { return !staysNarrow; }
   bool widensRows() const override { return staysNarrow; }
   mlir::LogicalResult check() override;
@@ -38,8 +38,23 @@ private:
   void emitPassStores(mlir::Operation *op, mlir::Value first,
                       mlir::Value state);
   mlir::Value inPasses(mlir::Value buffer);
+  /// Whether stores of an operand's role wait until the scan is done; what
+  /// they store lies in shared memory meanwhile.
+  virtual bool isLate(mlir::Operation *store) const {
+    return mlir::isa<mlir::scf::IfOp>(store);
+  }
+  /// Whether to ask for the last reader as soon as the role has read.
+  virtual bool asksEarly(mlir::Operation *store) const { return true; }
   void emitLateStores();
+  /// Sets the output of the scan in the warp that follows it.
+  virtual void emitOutputOf(FragmentEmitter &warp);
   void emitOutput();
+  /// Says which variants the kernel has.
+  void setVariants();
+
+  bool isStateNarrow() {
+    return !scan.getState().getType().getElementType().isF32();
+  }
 
   bool staysNarrow; // a narrow state stays so in registers
   mlir::Value zero;

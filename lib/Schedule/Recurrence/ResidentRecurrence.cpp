@@ -2,7 +2,7 @@
 //
 // gdn-schedule-resident-recurrence: the state of a value head in the registers
 // of a block. See Passes.td.
-#include "Recurrence/ResidentKernel.h"
+#include "Recurrence/ResidentReplay.h"
 
 #include "gdn/Schedule/Passes.h"
 
@@ -35,19 +35,28 @@ struct ScheduleResidentRecurrence final
   void runOnOperation() override {
     if (failed(checkThreads(getOperation(), threads, /*least=*/160)))
       return signalPassFailure();
-    SmallVector<tile::DeltaScanOp> scans;
+    SmallVector<tile::RuleOpInterface> rules;
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       if (!tile::StageFields(func).getGrid())
         continue;
-      SmallVector<tile::DeltaScanOp> found;
-      func.walk([&](tile::DeltaScanOp scan) { found.push_back(scan); });
+      SmallVector<tile::RuleOpInterface> found;
+      func.walk([&](tile::RuleOpInterface rule) { found.push_back(rule); });
       // One token and no more: a recurrence over tokens has another schedule.
       if (found.size() == 1 && !found[0]->getParentOfType<scf::ForOp>() &&
-          cast<VectorType>(found[0].getKey().getType()).getDimSize(0) == 1)
-        scans.push_back(found[0]);
+          found[0].getKey().getType().getDimSize(0) == 1)
+        rules.push_back(found[0]);
     }
-    for (tile::DeltaScanOp scan : scans) {
-      auto func = scan->getParentOfType<func::FuncOp>();
+    for (tile::RuleOpInterface rule : rules) {
+      auto func = rule->getParentOfType<func::FuncOp>();
+      if (auto replay = dyn_cast<tile::DeltaReplayOp>(*rule)) {
+        FailureOr<bool> isScheduled =
+            ResidentReplay(func, replay, threads).emit(minBlocks);
+        if (failed(isScheduled))
+          return signalPassFailure();
+        numKernels += *isScheduled;
+        continue;
+      }
+      auto scan = cast<tile::DeltaScanOp>(*rule);
       if (narrowUnits > 0 && !tile::StageFields(func).getStageOf() &&
           failed(addNarrow(func, scan)))
         return signalPassFailure();
@@ -102,6 +111,12 @@ static bool areWide(ArrayRef<tile::LoadOp> loads) {
   });
 }
 
+/// Whether a branch is that of the last block to come.
+static bool isAsked(Operation *op) {
+  auto branch = dyn_cast<scf::IfOp>(op);
+  return branch && branch.getCondition().getDefiningOp<tile::LastInGroupOp>();
+}
+
 /// Operands of the scan, made by the warp of their role, in shared memory.
 /// What only this block stores is stored at once; what the last reader stores
 /// waits in shared memory until the scan is done: to find the last one takes a
@@ -113,14 +128,17 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
   const RoleWork &work = (*roles)[role];
   SetVector<Value> kept;
   for (Operation *op : work.stores)
-    if (isa<scf::IfOp>(op))
+    if (isLate(op))
       kept.insert_range(getUsedTiles(op));
+  kept.remove_if([&](Value tile) {
+    return llvm::is_contained(operands, tile) ||
+           tile.getDefiningOp() == scan.getOperation();
+  });
   for (Value tile : kept)
     shared[tile] = allocate(tile);
   SmallVector<Operation *> asked;
   for (Operation *op : work.stores)
-    if (auto branch = dyn_cast<scf::IfOp>(op);
-        branch && branch.getCondition().getDefiningOp<tile::LastInGroupOp>())
+    if (isAsked(op) && asksEarly(op))
       asked.push_back(op);
   gpu::WarpsOp warps =
       enterWarps(role, SmallVector<Type>(asked.size(), b.getI32Type()));
@@ -153,7 +171,7 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
   for (Value tile : kept)
     gpu::StoreSharedOp::create(b, loc, warp[tile], shared[tile], Value());
   for (Operation *op : work.stores)
-    if (!isa<scf::IfOp>(op))
+    if (!isLate(op))
       warp.emitStores(op, {});
   gpu::YieldOp::create(b, loc, yielded);
   b.setInsertionPointAfter(warps);
@@ -163,13 +181,15 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
 
 /// The stores of operands' roles that wait for other blocks or for a condition.
 void ResidentKernel::emitLateStores() {
-  for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value}) {
-    if (llvm::none_of((*roles)[role].stores, llvm::IsaPred<scf::IfOp>))
+  for (ScanRole role :
+       {ScanRole::query, ScanRole::key, ScanRole::value, ScanRole::gates}) {
+    if (llvm::none_of((*roles)[role].stores,
+                      [&](Operation *op) { return isLate(op); }))
       continue;
     gpu::WarpsOp warps = enterWarps(role);
     FragmentEmitter warp(b, scalars);
     for (Operation *op : (*roles)[role].stores) {
-      if (!isa<scf::IfOp>(op))
+      if (!isLate(op))
         continue;
       for (Value tile : getUsedTiles(op))
         warp.set(tile,
@@ -294,6 +314,13 @@ void ResidentKernel::emitScan(FragmentEmitter &all) {
   all.set(scan.getNewState(), next.state);
 }
 
+void ResidentKernel::emitOutputOf(FragmentEmitter &warp) {
+  warp.set(scan.getOutput(),
+           gpu::LoadSharedOp::create(b, scan.getLoc(),
+                                     warp.typeOf(scan.getOutput()),
+                                     shared[scan.getOutput()], Value()));
+}
+
 /// What follows the scan, in the last warp.
 void ResidentKernel::emitOutput() {
   gpu::WarpsOp warps = enterWarps(ScanRole::output);
@@ -302,10 +329,7 @@ void ResidentKernel::emitOutput() {
   FragmentEmitter warp(b, scalars);
   for (auto [tile, fragment] : held)
     warp.set(tile, fragment);
-  warp.set(scan.getOutput(),
-           gpu::LoadSharedOp::create(b, scan.getLoc(),
-                                     warp.typeOf(scan.getOutput()),
-                                     shared[scan.getOutput()], Value()));
+  emitOutputOf(warp);
   const RoleWork &work = (*roles)[ScanRole::output];
   for (tile::LoadOp load : getLoads(work.tiles))
     if (Value buffer = getBegun(load, ScanRole::output)) {
@@ -321,20 +345,12 @@ void ResidentKernel::emitOutput() {
   b.setInsertionPointAfter(warps);
 }
 
-void ResidentKernel::emitRootBlock(Block &block) {
-  emitScalars(block);
-  if (staysNarrow) {
-    gpu::KernelFields(entry->getParentOp()).setRowsApart();
-    entry->getParentOp()->setAttr("gdn_gpu.allow",
-                                  b.getStringAttr(narrowSpills));
-  }
+void ResidentKernel::setVariants() {
   // Where parameters that few layers ask for leave no room for two blocks, one
   // is right, too.
   if (!staysNarrow)
     entry->getParentOp()->setAttr("gdn_gpu.fewer_blocks", b.getUnitAttr());
-  zero = arith::ConstantIndexOp::create(b, scan.getLoc(), 0);
-  bool isNarrow =
-      !cast<VectorType>(scan.getState().getType()).getElementType().isF32();
+  const bool isNarrow = isStateNarrow();
   // With one way to each array ptxas widens a narrow state ahead of the first
   // barrier: 2 to 13 % slower. Decays per channel and several passes were not
   // measured.
@@ -345,6 +361,18 @@ void ResidentKernel::emitRootBlock(Block &block) {
   if (numPasses == 1 &&
       (stateRows.getTall() ? !staysNarrow : !isNarrow && hasOneDecay))
     gpu::KernelFields(entry->getParentOp()).setAlignedVariant();
+}
+
+void ResidentKernel::emitRootBlock(Block &block) {
+  emitScalars(block);
+  if (staysNarrow) {
+    gpu::KernelFields(entry->getParentOp()).setRowsApart();
+    entry->getParentOp()->setAttr("gdn_gpu.allow",
+                                  b.getStringAttr(narrowSpills));
+  }
+  setVariants();
+  zero = arith::ConstantIndexOp::create(b, scan.getLoc(), 0);
+  const bool isNarrow = isStateNarrow();
 
   FragmentEmitter all(b, scalars, stateRows);
   const RoleWork &state = (*roles)[ScanRole::state];

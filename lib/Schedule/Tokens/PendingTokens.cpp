@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Tokens/PendingTokens.h"
 
+#include "Kernel/ReplayStep.h"
+
 using namespace mlir;
 using namespace gdn;
 
@@ -22,25 +24,15 @@ PendingTokens::PendingTokens(TokenProgram &p, LastReaders &readers)
 
 void PendingTokens::beginCopies() {
   FragmentEmitter outside(b, p.scalars);
-  Value count = outside.scalar(fold.getValid());
   // Where the solve leaves what this step's tokens do, which it does behind a
   // barrier behind the fold.
   auto begin = [&](Value tile, Value solved) {
     auto load = tile.getDefiningOp<tile::LoadOp>();
-    SmallVector<Value> indices;
-    for (Value index : load.getIndices())
-      indices.push_back(outside.scalar(index));
     VectorType type = load.getTile().getType();
-    bool isRows = type.getRank() == 2;
     Value buffer = solved ? p.shared[solved] : Value();
     if (!buffer || buffer.getType() != gpu::SharedType::get(type))
       buffer = p.allocate(type);
-    Value view = outside.scalar(load.getView());
-    if (isRows)
-      setAlignment(cast<func::FuncOp>(p.entry->getParentOp()), view, 16);
-    gpu::BeginCopyOp::create(b, loc, view, indices, load.getDims(), count,
-                             buffer, /*scattered=*/!isRows,
-                             /*per_warpgroup=*/false, /*tensor_map=*/false);
+    beginPendingCopy(b, load, outside, buffer);
     p.shared[tile] = buffer;
   };
   bool isSolved = p.isSolvable();

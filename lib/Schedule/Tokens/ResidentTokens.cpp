@@ -89,7 +89,9 @@ public:
       : ScheduledKernel(source, scan, loop, threads), loop(loop) {}
 
 private:
-  TokenPlan getPlan() { return {loop, scan, *roles, numWarps}; }
+  TokenPlan getPlan() {
+    return {loop, cast<tile::DeltaScanOp>(*scan), *roles, numWarps};
+  }
   void emitRootBlock(Block &block) override;
   std::optional<int64_t> getOwnLanes() override {
     return getPlan().takesTensorCores() ? std::optional<int64_t>(4)

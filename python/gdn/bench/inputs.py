@@ -129,11 +129,13 @@ def make_step(
     generator = torch.Generator("cuda").manual_seed(seed)
 
     def make_pool(p: Param) -> torch.Tensor:
+        if not TORCH[p.dtype].is_floating_point:
+            return torch.zeros(shapes[p.name], device="cuda", dtype=TORCH[p.dtype])
         pool = torch.randn(shapes[p.name], generator=generator, device="cuda")
         if p.name == "state_pool":
             return pool.mul_(0.1).to(TORCH[p.dtype])
         pool = pool.to(TORCH[p.dtype])
-        if conv_layout == "SD":
+        if p.name == "conv_pool" and conv_layout == "SD":
             pool = pool.transpose(1, 2).contiguous().transpose(1, 2)
         return pool
 

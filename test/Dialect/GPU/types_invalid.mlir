@@ -34,8 +34,8 @@ func.func private @no_rows(!gdn_gpu.shared<0x8xf32>)
 
 // -----
 
-// expected-error@+1 {{expects elements of f32, bf16 or f16, but got 'i32'}}
-func.func private @integers(!gdn_gpu.shared<8xi32>)
+// expected-error@+1 {{expects elements of f32, bf16 or f16, or of i32 in rank 1, but got 'i32'}}
+func.func private @integers(!gdn_gpu.shared<8x8xi32>)
 
 // -----
 
@@ -64,8 +64,8 @@ func.func private @odd_parts(!gdn_gpu.channel<8x8xf32, depth = 2, parts = 3>)
 
 // -----
 
-// expected-error@+1 {{expects elements of f32, bf16 or f16, but got 'i32'}}
-func.func private @channel_of_integers(!gdn_gpu.channel<8xi32, depth = 2>)
+// expected-error@+1 {{expects elements of f32, bf16 or f16, or of i32 in rank 1, but got 'i32'}}
+func.func private @channel_of_integers(!gdn_gpu.channel<8x8xi32, depth = 2>)
 
 // -----
 

@@ -30,8 +30,7 @@ LogicalResult SequenceProgram::emitGrid() {
       parts.cuSeqlens ? sequenceForm + " + 1" : sequenceForm;
   views.stage().setGrid(
       {blockForm, algorithm.valueHeads ? valueForm : headForm});
-  int64_t numShared = llvm::count_if(
-      parts.carries, [](const Carry &carry) { return carry.perKeyHead; });
+  const int64_t numShared = countShared();
   if (algorithm.valueHeads && numShared != 0)
     views.stage().setGroups({std::to_string(numShared), blockForm, headForm});
   if (valueForm != headForm) // value heads come in whole groups

@@ -41,6 +41,18 @@ Value TileProgram::slotOf(Value sequence) {
   return emitSlot(b, loc, views, parts.slots, sequence);
 }
 
+int64_t TileProgram::countShared() {
+  int64_t numWindows = llvm::count_if(
+      parts.carries, [](const Carry &carry) { return carry.perKeyHead; });
+  return std::max<int64_t>(numWindows, parts.isDeferred());
+}
+
+Value TileProgram::isLastOfGroup(int64_t place) {
+  Value keyHead = add(mul(n, heads), h);
+  Value group = add(mul(keyHead, index(countShared())), index(place));
+  return tile::LastInGroupOp::create(b, loc, b.getI1Type(), group, ratio);
+}
+
 Value TileProgram::addRegion(ArrayRef<std::string> sizes,
                              ArrayRef<int64_t> shape, Type element,
                              SmallVectorImpl<Attribute> &regions) {

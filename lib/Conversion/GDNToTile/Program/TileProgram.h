@@ -44,6 +44,9 @@ struct TileProgram {
   /// Whether the block writes what its key head has of pending tokens; null:
   /// it does.
   mlir::Value keyWriter;
+  /// Where the last block of the key head's writes pending keys and the count,
+  /// and a window that it shares; null: there is none.
+  mlir::scf::IfOp keyBranch;
   mlir::Value firstCheckpoint,
       endCheckpoint; // of the sequence, if it may have any
   llvm::DenseMap<mlir::Value, mlir::Value> operandViews; // grouped by key head
@@ -102,6 +105,13 @@ struct TileProgram {
   mlir::Value elementAt(mlir::Value tensor, mlir::ValueRange at);
   /// The slot that sequence `sequence` reads.
   mlir::Value slotOf(mlir::Value sequence);
+  /// How many things blocks of a key head share, of which the last one to have
+  /// read writes them: windows. Pending tokens with counts go with the last
+  /// window, the key's, or alone.
+  int64_t countShared();
+  /// Whether the block is the last of its key head's to come here, for number
+  /// `place` of these.
+  mlir::Value isLastOfGroup(int64_t place);
   /// The number of slots in the kernel's `slots`.
   mlir::Value sequenceCount();
   /// Gives the function a region of the workspace of its variant: a row-major

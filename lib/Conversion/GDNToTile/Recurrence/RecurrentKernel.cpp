@@ -180,7 +180,7 @@ SmallVector<Value> RecurrentKernel::emitPendingTokens(TokenBlock &block,
   if (!head)
     keyWriter = compare(arith::CmpIPredicate::eq, r, sub(ratio, index(1)));
   else if (llvm::any_of(parts.carries, [](auto &c) { return c.perKeyHead; }))
-    keyWriter = emitIsLastOfGroup(0);
+    keyWriter = isLastOfGroup(0);
   for (auto [carry, tile] : llvm::zip(parts.carries, tiles)) {
     if (isa<RuleOpInterface>(carry.op)) {
       tile = emitCommit(*this, carry, r, tile, pending);
@@ -218,16 +218,6 @@ void RecurrentKernel::emitValueHead(Value r,
   }
 }
 
-/// Whether the block is the last of its key head's to come here, for window
-/// number `window` of the key head.
-Value RecurrentKernel::emitIsLastOfGroup(int64_t window) {
-  int64_t numShared = llvm::count_if(
-      parts.carries, [](const Carry &carry) { return carry.perKeyHead; });
-  Value keyHead = add(mul(n, heads), h);
-  Value group = add(mul(keyHead, index(numShared)), index(window));
-  return tile::LastInGroupOp::create(b, loc, b.getI1Type(), group, ratio);
-}
-
 /// The block's value head. The windows of its key head are read by the blocks
 /// of all its value heads, so the last of them writes them.
 void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
@@ -238,7 +228,7 @@ void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
   int64_t next = 0;
   for (auto [carry, writer] : llvm::zip(parts.carries, tokenWriters))
     if (carry.perKeyHead && isWrittenInside(carry))
-      writer = emitIsLastOfGroup(next++);
+      writer = isLastOfGroup(next++);
     else if (carry.perKeyHead)
       ++next;
   emitValueHead(head, last);
@@ -249,8 +239,15 @@ void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
     int64_t window = next++;
     if (isWrittenInside(carry))
       continue;
+    if (keyBranch && window == countShared() - 1) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPoint(keyBranch.thenBlock()->getTerminator());
+      storeCarry(carry, castTile(b, loc, value, carry.stored.getElementType()),
+                 index(0));
+      continue;
+    }
     Value stored = castTile(b, loc, value, carry.stored.getElementType());
-    Value isLast = emitIsLastOfGroup(window);
+    Value isLast = isLastOfGroup(window);
     auto write = scf::IfOp::create(b, loc, isLast, /*withElse=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(write.thenBlock());

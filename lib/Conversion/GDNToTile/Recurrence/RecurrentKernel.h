@@ -65,7 +65,6 @@ private:
   llvm::SmallVector<mlir::Value>
   emitPendingTokens(TokenBlock &block, mlir::Value r,
                     llvm::ArrayRef<mlir::Value> start);
-  mlir::Value emitIsLastOfGroup(int64_t window);
 
   /// Per carry, whether the block writes it after every token; null: it does,
   /// or nobody does.

@@ -159,10 +159,15 @@ void TokenBlock::storePending(RuleOpInterface rule, Value key, Value deltas,
   };
   store(deltas, buffer.deltas, buffer.valueHead);
   store(logDecay, buffer.decays, buffer.valueHead);
+  // With counts all blocks of the key head have read by now.
+  Value writer = p.keyWriter;
+  if (p.firstPending && !writer)
+    writer = p.isLastOfGroup(p.countShared() - 1);
   OpBuilder::InsertionGuard guard(b);
-  if (p.keyWriter)
-    b.setInsertionPointToStart(
-        scf::IfOp::create(b, loc, p.keyWriter, false).thenBlock());
+  if (writer) {
+    p.keyBranch = scf::IfOp::create(b, loc, writer, false);
+    b.setInsertionPointToStart(p.keyBranch.thenBlock());
+  }
   store(key, buffer.keys, buffer.keyHead);
   if (p.firstPending)
     storePendingCount(p, valid);

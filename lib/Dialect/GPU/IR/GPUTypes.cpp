@@ -71,8 +71,11 @@ static LogicalResult verifyTile(function_ref<InFlightDiagnostic()> emitError,
                          << (ShapedType::isDynamic(size)
                                  ? std::string("?")
                                  : std::to_string(size));
-  if (!elementType.isF32() && !elementType.isBF16() && !elementType.isF16())
-    return emitError() << "expects elements of f32, bf16 or f16, but got "
+  const bool isNumber = shape.size() == 1 && elementType.isInteger(32);
+  if (!elementType.isF32() && !elementType.isBF16() && !elementType.isF16() &&
+      !isNumber)
+    return emitError() << "expects elements of f32, bf16 or f16, or of i32 in "
+                          "rank 1, but got "
                        << elementType;
   return success();
 }

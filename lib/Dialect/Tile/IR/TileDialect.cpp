@@ -7,6 +7,7 @@ using namespace mlir;
 using namespace gdn;
 
 #include "gdn/Dialect/Tile/IR/TileDialect.cpp.inc"
+#include "gdn/Dialect/Tile/IR/TileInterfaces.cpp.inc"
 
 void tile::TileDialect::initialize() {
   addOperations<

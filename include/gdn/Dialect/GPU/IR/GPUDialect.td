@@ -176,7 +176,7 @@ def GPU_FragmentType : GPU_Type<"Fragment", "fragment"> {
   let summary = "A tile in the registers of several warps";
   let description = [{
     `!gdn_gpu.fragment<128x128xf32, #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>>`:
-    shape, element type (f32, bf16, f16) and layout. The warps count from the
+    shape, element type (f32, bf16, f16, or i32 of rank 1) and layout. The warps count from the
     first one that runs the op. A rank-2 tile has the layout `rows`, a rank-1
     tile `per_row` or `per_column`.
   }];

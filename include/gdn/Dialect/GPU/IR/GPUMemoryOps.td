@@ -427,7 +427,7 @@ def GPU_LoadSharedElementOp : GPU_Op<"load_shared_element"> {
     ```
   }];
   let arguments = (ins Arg<GPU_SharedType, "buffer", [MemRead]>:$buffer, Index:$index);
-  let results = (outs AnyTypeOf<[F32, BF16, F16]>:$value);
+  let results = (outs AnyTypeOf<[F32, BF16, F16, I32]>:$value);
   let assemblyFormat = "$buffer `[` $index `]` attr-dict `:` type($buffer) `->` type($value)";
   let hasVerifier = 1;
 }

@@ -20,6 +20,7 @@
 #include "gdn/Dialect/Tile/IR/StageFields.h"
 
 #include "gdn/Dialect/Tile/IR/TileDialect.h.inc"
+#include "gdn/Dialect/Tile/IR/TileInterfaces.h.inc"
 
 #define GET_OP_CLASSES
 #include "gdn/Dialect/Tile/IR/TileOps.h.inc"

@@ -6,6 +6,7 @@
 #define GDN_DIALECT_TILE_IR_TILEOPS_TD
 
 include "gdn/Dialect/Tile/IR/TileDialect.td"
+include "gdn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/CommonTypeConstraints.td"
 include "mlir/IR/CommonAttrConstraints.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
@@ -273,7 +274,7 @@ def Tile_Conv1dOp : Tile_Op<"conv1d", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Tile_DeltaScanOp : Tile_Op<"delta_scan", [Pure]> {
+def Tile_DeltaScanOp : Tile_Op<"delta_scan", [Pure, Tile_RuleOpInterface]> {
   let summary = "A rule over the tokens of a tile, one after another";
   let description = [{
     For the first `valid` of `B` tokens, with the state `M` (`dv x dk`):
@@ -342,17 +343,6 @@ def Tile_DeltaScanOp : Tile_Op<"delta_scan", [Pure]> {
                           type($value), type($log_decay), type($beta),
                           type($new_state), type($output), type($deltas))
   }];
-  let extraClassDeclaration = [{
-    /// The log decay and, where there is one, the write strength.
-    ::llvm::SmallVector<::mlir::Value> getGates() {
-      ::llvm::SmallVector<::mlir::Value> gates = {getLogDecay()};
-      if (getBeta())
-        gates.push_back(getBeta());
-      return gates;
-    }
-    /// Whether a log decay is one per column, not one for the token.
-    bool isPerChannel() { return getLogDecay().getType().getRank() == 2; }
-  }];
   let hasVerifier = 1;
 }
 
@@ -407,7 +397,7 @@ class Tile_OneForEachRow<string matrix, string row>
       }]>;
 
 def Tile_DeltaReplayOp : Tile_Op<"delta_replay", [
-    Pure, AllTypesMatch<["state", "new_state"]>, AllTypesMatch<["query", "key"]>,
+    Pure, Tile_RuleOpInterface, AllTypesMatch<["state", "new_state"]>, AllTypesMatch<["query", "key"]>,
     AllTypesMatch<["value", "output", "deltas"]>,
     Tile_OneForEachRow<"pending_key", "pending_decay">,
     Tile_OneForEachRow<"key", "log_decay">, Tile_OneForEachRow<"key", "beta">]> {
@@ -474,6 +464,12 @@ def Tile_DeltaReplayOp : Tile_Op<"delta_replay", [
     `valid` `(` $valid `)` attr-dict
     `:` type($state) `,` type($pending_key) `,` type($pending_deltas) `,`
     type($key) `,` type($value)
+  }];
+  let extraClassDeclaration = [{
+    /// Keys, deltas and decays of the pending tokens.
+    ::std::array<::mlir::Value, 3> getPendingTiles() {
+      return {getPendingKey(), getPendingDeltas(), getPendingDecay()};
+    }
   }];
   let hasVerifier = 1;
 }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the ops of the delta rule have in common, for schedules.
+#ifndef GDN_DIALECT_TILE_IR_TILEINTERFACES_TD
+#define GDN_DIALECT_TILE_IR_TILEINTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def Tile_RuleOpInterface : OpInterface<"RuleOpInterface"> {
+  let cppNamespace = "::gdn::tile";
+  let description = [{
+    The delta rule of some tokens on a state, a row of each operand for a token.
+  }];
+  defvar tile = "::mlir::TypedValue<::mlir::VectorType>";
+  let methods = [
+    InterfaceMethod<"The state before the tokens.", tile, "getState">,
+    InterfaceMethod<"", tile, "getQuery">,
+    InterfaceMethod<"", tile, "getKey">,
+    InterfaceMethod<"", tile, "getValue">,
+    InterfaceMethod<"", tile, "getLogDecay">,
+    InterfaceMethod<"The write strength; null: no delta term.", tile, "getBeta">,
+    InterfaceMethod<"How many rows are tokens.", "::mlir::Value", "getValid">,
+    InterfaceMethod<"", tile, "getNewState">,
+    InterfaceMethod<"", tile, "getOutput">,
+    InterfaceMethod<"What each token adds; null: nobody asks.", tile, "getDeltas">
+  ];
+  let extraSharedClassDeclaration = [{
+    /// The log decay and, where there is one, the write strength.
+    ::llvm::SmallVector<::mlir::Value> getGates() {
+      ::llvm::SmallVector<::mlir::Value> gates = {$_op.getLogDecay()};
+      if ($_op.getBeta())
+        gates.push_back($_op.getBeta());
+      return gates;
+    }
+    /// Whether a log decay is one per column, not one for the token.
+    bool isPerChannel() { return $_op.getLogDecay().getType().getRank() == 2; }
+  }];
+}
+
+#endif // GDN_DIALECT_TILE_IR_TILEINTERFACES_TD

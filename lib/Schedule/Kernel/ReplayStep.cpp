@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// With weights w_j, what remains of pending token j behind the token's decay:
+//
+//   y = w M k + sum of (w_j k_j . k) d_j,  d = beta (v - y)
+//   o = w M q + sum of (w_j k_j . q) d_j + d (k . q)
+#include "Kernel/ReplayStep.h"
+
+#include "Kernel/FoldStep.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// Terms that a turn adds of a loop over those of an output, and of a state.
+static constexpr int64_t outputTerms = 4, foldTerms = 2;
+
+/// So many, or fewer, by which `most` can be divided.
+static int64_t getTurnTerms(int64_t most, int64_t wanted) {
+  int64_t terms = std::min(most, wanted);
+  while (most % terms != 0)
+    --terms;
+  return terms;
+}
+
+void gdn::beginPendingCopy(OpBuilder &b, tile::LoadOp load,
+                           FragmentEmitter &outside, Value buffer) {
+  Value view = outside.scalar(load.getView());
+  SmallVector<Value> indices = llvm::map_to_vector(
+      load.getIndices(), [&](Value index) { return outside.scalar(index); });
+  Value rows = outside.scalar(load.getRows());
+  bool isRows = load.getTile().getType().getRank() == 2;
+  if (isRows) {
+    Operation *around = b.getInsertionBlock()->getParentOp();
+    auto kernel = dyn_cast<func::FuncOp>(around);
+    setAlignment(kernel ? kernel : around->getParentOfType<func::FuncOp>(),
+                 view, 16);
+  }
+  gpu::BeginCopyOp::create(b, load.getLoc(), view, indices, load.getDims(),
+                           rows, buffer, /*scattered=*/!isRows,
+                           /*per_warpgroup=*/false, /*tensor_map=*/false);
+}
+
+static int64_t getSize(Value buffer, bool isLast) {
+  ArrayRef<int64_t> shape = cast<gpu::SharedType>(buffer.getType()).getShape();
+  return isLast ? shape.back() : shape.front();
+}
+
+static Value emitIndex(OpBuilder &b, Location loc, int64_t value) {
+  return arith::ConstantIndexOp::create(b, loc, value);
+}
+
+static Value emitElement(OpBuilder &b, Location loc, Value buffer, Value at) {
+  return gpu::LoadSharedElementOp::create(b, loc, b.getF32Type(), buffer, at);
+}
+
+static Value emitDot(OpBuilder &b, Location loc, Value x, Value y) {
+  return vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD,
+                                     arith::MulFOp::create(b, loc, x, y),
+                                     arith::FastMathFlags::reassoc);
+}
+
+Value gdn::emitReplayWeights(OpBuilder &b, Location loc, Value decays,
+                             int64_t most) {
+  auto type = gpu::FragmentType::get(
+      VectorType::get({most}, b.getF32Type()),
+      gpu::PerRowAttr::get(b.getContext(),
+                           gpu::RowsAttr::get(b.getContext(), /*warps=*/1,
+                                              /*lanes=*/1, /*vector=*/1)));
+  SmallVector<Value> numbers, all;
+  for (int64_t j = 0; j < most; ++j) {
+    numbers.push_back(emitIndex(b, loc, j));
+    all.push_back(emitElement(b, loc, decays, numbers.back()));
+  }
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+  Value rows = gpu::FillOp::create(b, loc, type, zero);
+  auto map = gpu::MapRowsOp::create(b, loc, type, rows);
+  OpBuilder::InsertionGuard guard(b);
+  // A sum of those behind it; the difference of two sums would be worse where
+  // some decay is strong.
+  Value row = map.openBody(b)->getArgument(0), sum = zero;
+  for (int64_t j = 1; j < most; ++j) {
+    Value isBehind = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                           row, numbers[j]);
+    Value part = arith::SelectOp::create(b, loc, isBehind, all[j], zero);
+    sum = arith::AddFOp::create(b, loc, sum, part);
+  }
+  gpu::YieldOp::create(b, loc, math::ExpOp::create(b, loc, sum).getResult());
+  return map.getResult(0);
+}
+
+Value gdn::emitReplayKept(OpBuilder &b, Location loc, Value decays,
+                          int64_t most) {
+  Value sum;
+  for (int64_t j = 0; j < most; ++j) {
+    Value decay = emitElement(b, loc, decays, emitIndex(b, loc, j));
+    sum = sum ? Value(arith::AddFOp::create(b, loc, sum, decay)) : decay;
+  }
+  return math::ExpOp::create(b, loc, sum);
+}
+
+std::pair<Value, Value> gdn::emitReplayPairs(OpBuilder &b, Location loc,
+                                             const ReplayPending &pending,
+                                             gpu::RowsAttr rows, Value key,
+                                             Value query, Value decay) {
+  const int64_t most = getSize(pending.keys, /*isLast=*/false);
+  auto keys = gpu::FragmentType::get(
+      VectorType::get({most, getSize(pending.keys, /*isLast=*/true)},
+                      b.getF32Type()),
+      rows);
+  auto pairs =
+      gpu::FragmentType::get(VectorType::get({most}, b.getF32Type()),
+                             gpu::PerRowAttr::get(b.getContext(), rows));
+  Value all = gpu::LoadSharedOp::create(b, loc, keys, pending.keys, Value());
+  Value weights =
+      gpu::LoadSharedOp::create(b, loc, pairs, pending.weights, Value());
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+  Value factor = arith::SelectOp::create(b, loc, pending.commits, zero, decay);
+  SmallVector<Value> inputs = {all, key, query, weights};
+  auto map = gpu::MapRowsOp::create(b, loc, TypeRange{pairs, pairs}, inputs);
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = map.openBody(b);
+  Value weight = arith::MulFOp::create(b, loc, factor, body->getArgument(4));
+  SmallVector<Value> yielded;
+  for (unsigned i : {2, 3})
+    yielded.push_back(arith::MulFOp::create(
+        b, loc, weight,
+        emitDot(b, loc, body->getArgument(1), body->getArgument(i))));
+  gpu::YieldOp::create(b, loc, yielded);
+  return {map.getResult(0), map.getResult(1)};
+}
+
+std::pair<Value, Value> gdn::emitReplayOutput(OpBuilder &b, Location loc,
+                                              const ReplayPending &pending,
+                                              const ReplayTerms &terms) {
+  MLIRContext *context = b.getContext();
+  auto rowType = [&](Value buffer) {
+    int64_t columns = getSize(buffer, /*isLast=*/true);
+    return gpu::FragmentType::get(VectorType::get({1, columns}, b.getF32Type()),
+                                  getWarpRows(context, columns));
+  };
+  auto load = [&](Value buffer, Value at = Value()) -> Value {
+    auto type = rowType(buffer);
+    auto shared = cast<gpu::SharedType>(buffer.getType());
+    if (shared.getShape().size() == 1)
+      buffer = gpu::ReshapeOp::create(
+          b, loc,
+          gpu::SharedType::get(
+              VectorType::get({1, shared.getShape().back()}, b.getF32Type())),
+          buffer);
+    return gpu::LoadSharedOp::create(b, loc, type, buffer, at);
+  };
+  auto map = [&](TypeRange types, ValueRange inputs,
+                 function_ref<SmallVector<Value>(ValueRange)> emitBody) {
+    auto op = gpu::MapRowsOp::create(b, loc, types, inputs);
+    OpBuilder::InsertionGuard guard(b);
+    gpu::YieldOp::create(b, loc,
+                         emitBody(op.openBody(b)->getArguments().drop_front()));
+    return ValueRange(op.getResults());
+  };
+  auto splat = [&](Value x, Value like) -> Value {
+    return vector::BroadcastOp::create(b, loc, like.getType(), x);
+  };
+  auto multiply = [&](Value x, Value y) -> Value {
+    return arith::MulFOp::create(b, loc, x, y);
+  };
+  auto add = [&](Value x, Value y) -> Value {
+    return arith::AddFOp::create(b, loc, x, y);
+  };
+  const int64_t most = getSize(pending.deltas, /*isLast=*/false);
+  Value whole = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1.0f));
+  Value kept =
+      arith::SelectOp::create(b, loc, pending.commits, whole, pending.kept);
+  Value factor = multiply(kept, terms.decay);
+  auto one = gpu::FragmentType::get(
+      VectorType::get({1}, b.getF32Type()),
+      gpu::PerRowAttr::get(context, rowType(terms.key).getRows()));
+  Value meets =
+      gpu::ExtractOp::create(b, loc, b.getF32Type(),
+                             map(one, {load(terms.key), load(terms.query)},
+                                 [&](ValueRange args) -> SmallVector<Value> {
+                                   return {emitDot(b, loc, args[0], args[1])};
+                                 })[0],
+                             /*index=*/0);
+  auto row = rowType(terms.value);
+  SmallVector<Value> sums =
+      llvm::to_vector(map({row, row},
+                          {load(terms.products, emitIndex(b, loc, 0)),
+                           load(terms.products, emitIndex(b, loc, 1))},
+                          [&](ValueRange args) -> SmallVector<Value> {
+                            Value w = splat(factor, args[0]);
+                            return {multiply(w, args[0]), multiply(w, args[1])};
+                          }));
+
+  // Few instructions: roles of a block share the memory that holds them.
+  const int64_t step = getTurnTerms(most, outputTerms);
+  auto loop = scf::ForOp::create(b, loc, emitIndex(b, loc, 0), pending.count,
+                                 emitIndex(b, loc, step), sums);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    SmallVector<Value> inputs(loop.getRegionIterArgs()), keys, queries;
+    for (int64_t j = 0; j < step; ++j) {
+      Value at = arith::AddIOp::create(b, loc, loop.getInductionVar(),
+                                       emitIndex(b, loc, j));
+      inputs.push_back(load(pending.deltas, at));
+      keys.push_back(emitElement(b, loc, terms.keyPairs, at));
+      queries.push_back(emitElement(b, loc, terms.queryPairs, at));
+    }
+    ValueRange next =
+        map({row, row}, inputs, [&](ValueRange args) -> SmallVector<Value> {
+          Value known = args[0], seen = args[1];
+          for (auto [j, delta] : llvm::enumerate(args.drop_front(2))) {
+            known = add(known, multiply(splat(keys[j], delta), delta));
+            seen = add(seen, multiply(splat(queries[j], delta), delta));
+          }
+          return {known, seen};
+        });
+    scf::YieldOp::create(b, loc, next);
+  }
+  ValueRange made =
+      map({row, row}, {loop.getResult(0), loop.getResult(1), load(terms.value)},
+          [&](ValueRange args) -> SmallVector<Value> {
+            Value error = arith::SubFOp::create(b, loc, args[2], args[0]);
+            Value delta = multiply(splat(terms.beta, error), error);
+            return {delta, add(args[1], multiply(delta, splat(meets, delta)))};
+          });
+  return {made[0], made[1]};
+}
+
+/// The state with token `at`, of which `weight` remains.
+static Value emitToken(OpBuilder &b, Location loc, Value state, Value weight,
+                       Value key, Value delta) {
+  auto map = gpu::MapRowsOp::create(b, loc, state.getType(),
+                                    ValueRange{state, key, delta});
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = map.openBody(b);
+  Value row = body->getArgument(1), k = body->getArgument(2);
+  Value d = arith::MulFOp::create(b, loc, weight, body->getArgument(3));
+  Value term = arith::MulFOp::create(
+      b, loc, vector::BroadcastOp::create(b, loc, row.getType(), d), k);
+  gpu::YieldOp::create(b, loc,
+                       arith::AddFOp::create(b, loc, row, term).getResult());
+  return map.getResult(0);
+}
+
+Value gdn::emitReplayFold(OpBuilder &b, Location loc, Value state,
+                          const ReplayPending &pending,
+                          function_ref<Value(Value)> delta,
+                          function_ref<void(Value)> emitStores) {
+  auto type = cast<gpu::FragmentType>(state.getType());
+  auto branch = scf::IfOp::create(b, loc, type, pending.commits,
+                                  /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, state);
+  b.setInsertionPointToStart(branch.thenBlock());
+  auto row = gpu::FragmentType::get(
+      VectorType::get({getSize(pending.keys, /*isLast=*/true)}, b.getF32Type()),
+      gpu::PerColumnAttr::get(b.getContext(), type.getRows()));
+  Value wide = castRows(b, loc, state, b.getF32Type());
+  auto scaled = gpu::MapRowsOp::create(b, loc, wide.getType(), wide);
+  {
+    OpBuilder::InsertionGuard inMap(b);
+    Value all = scaled.openBody(b)->getArgument(1);
+    Value kept =
+        vector::BroadcastOp::create(b, loc, all.getType(), pending.kept);
+    gpu::YieldOp::create(b, loc,
+                         arith::MulFOp::create(b, loc, all, kept).getResult());
+  }
+  // A lane has twice as many columns of a narrow state, and for two keys of
+  // them no registers. Tokens behind the last one add nothing.
+  const int64_t most = getSize(pending.keys, /*isLast=*/false);
+  const int64_t step =
+      type.getElementType().isF32() ? getTurnTerms(most, foldTerms) : 1;
+  auto loop = scf::ForOp::create(b, loc, emitIndex(b, loc, 0), pending.count,
+                                 emitIndex(b, loc, step), scaled.getResult(0));
+  {
+    OpBuilder::InsertionGuard inLoop(b);
+    b.setInsertionPointToStart(loop.getBody());
+    SmallVector<Value> keys, weights, deltas;
+    for (int64_t j = 0; j < step; ++j) {
+      Value at = arith::AddIOp::create(b, loc, loop.getInductionVar(),
+                                       emitIndex(b, loc, j));
+      keys.push_back(gpu::LoadSharedOp::create(b, loc, row, pending.keys, at));
+      weights.push_back(emitElement(b, loc, pending.weights, at));
+      deltas.push_back(delta(at));
+    }
+    Value sum = loop.getRegionIterArg(0);
+    for (int64_t j = 0; j < step; ++j)
+      sum = emitToken(b, loc, sum, weights[j], keys[j], deltas[j]);
+    scf::YieldOp::create(b, loc, sum);
+  }
+  Value stored = castRows(b, loc, loop.getResult(0), type.getElementType());
+  emitStores(stored);
+  scf::YieldOp::create(b, loc, stored);
+  return branch.getResult(0);
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One token on a state that lacks the pending ones, in the parts in which
+// schedules share it out: the pending tokens come to shared memory, each gives
+// a term's factor, and one warp sums the terms up.
+#ifndef GDN_LIB_SCHEDULE_KERNEL_REPLAYSTEP_H
+#define GDN_LIB_SCHEDULE_KERNEL_REPLAYSTEP_H
+
+#include "Kernel/FragmentEmitter.h"
+
+namespace gdn {
+
+/// Numbers of pending tokens come to shared memory in pieces of 16 bytes.
+constexpr int64_t pendingMultiple = 4;
+
+/// Begins to copy the rows of pending tokens that `load` asks for to `buffer`;
+/// those behind its last row become zero. `outside` has its scalars.
+void beginPendingCopy(mlir::OpBuilder &b, tile::LoadOp load,
+                      FragmentEmitter &outside, mlir::Value buffer);
+
+/// Pending tokens in shared memory, zeros behind the last one.
+struct ReplayPending {
+  mlir::Value keys, deltas; ///< W x dk, W x dv
+  mlir::Value weights;      ///< W: what remains of each behind the last one
+  mlir::Value kept;         ///< an f32: the same of the state
+  mlir::Value count;        ///< how many there are
+  mlir::Value commits;      ///< whether the state receives them
+};
+
+/// What remains of pending tokens, whose log decays lie in shared memory: W
+/// numbers to lanes of a warp; and the same of the state.
+mlir::Value emitReplayWeights(mlir::OpBuilder &b, mlir::Location loc,
+                              mlir::Value decays, int64_t most);
+mlir::Value emitReplayKept(mlir::OpBuilder &b, mlir::Location loc,
+                           mlir::Value decays, int64_t most);
+
+/// The factors of the terms of pending tokens: what remains of each behind the
+/// token, times the products of its key with the token's key and query; zero
+/// for a state that has received them. W numbers for each, as the rows of
+/// `rows` have them; `key` and `query` are its columns. `decay` is the token's,
+/// no logarithm.
+std::pair<mlir::Value, mlir::Value>
+emitReplayPairs(mlir::OpBuilder &b, mlir::Location loc,
+                const ReplayPending &pending, gpu::RowsAttr rows,
+                mlir::Value key, mlir::Value query, mlir::Value decay);
+
+/// What one warp knows of the token: tiles in shared memory, and numbers.
+struct ReplayTerms {
+  mlir::Value products;             ///< 2 x dv: of the state with key and query
+  mlir::Value keyPairs, queryPairs; ///< W, from emitReplayPairs
+  mlir::Value key, query, value;    ///< rows
+  mlir::Value decay, beta;          ///< f32
+};
+
+/// What the token adds, and its output, as 1 x dv fragments of one warp.
+std::pair<mlir::Value, mlir::Value>
+emitReplayOutput(mlir::OpBuilder &b, mlir::Location loc,
+                 const ReplayPending &pending, const ReplayTerms &terms);
+
+/// The state with the pending tokens if it is to receive them, and as it was
+/// otherwise; `emitStores` stores what it is then. `delta` gives a token's,
+/// per_row.
+mlir::Value
+emitReplayFold(mlir::OpBuilder &b, mlir::Location loc, mlir::Value state,
+               const ReplayPending &pending,
+               llvm::function_ref<mlir::Value(mlir::Value at)> delta,
+               llvm::function_ref<void(mlir::Value)> emitStores);
+
+} // namespace gdn
+
+#endif // GDN_LIB_SCHEDULE_KERNEL_REPLAYSTEP_H

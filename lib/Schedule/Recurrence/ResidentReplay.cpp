@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Decode with states that are written every W tokens, the state in registers.
+// While it comes, all warps copy the pending tokens to shared memory and those
+// of the roles prepare the token. Behind the first barrier all warps put the
+// pending tokens into the state if it is time for that, share out the factors
+// of the others, and multiply the state with key and query. Behind the second
+// one the last warp sums up.
+#include "Recurrence/ResidentReplay.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// A state that does not fit into half of the registers gets all of them.
+void ResidentReplay::chooseWarps(int64_t &minBlocks) {
+  if (scan.getState().getType().getNumElements() > 128 * 128)
+    minBlocks = 1;
+}
+
+/// Whether `op` stores to the pools that pending tokens come from.
+bool ResidentReplay::storesPending(Operation *op) const {
+  SmallPtrSet<Value, 4> views;
+  for (Value tile : replay.getPendingTiles())
+    views.insert(tile.getDefiningOp<tile::LoadOp>().getView());
+  return op
+      ->walk([&](tile::StoreOp store) {
+        return views.contains(store.getView()) ? WalkResult::interrupt()
+                                               : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// The pending tokens are loaded as they are, and the state is stored if it
+/// receives them.
+LogicalResult ResidentReplay::check() {
+  int64_t most = replay.getPendingKey().getType().getDimSize(0);
+  if (most % pendingMultiple != 0)
+    return scan.emitOpError("expects room for a multiple of ")
+           << pendingMultiple << " pending tokens, but has it for " << most;
+  bool ok = llvm::all_of(replay.getPendingTiles(), [](Value tile) {
+    auto load = tile.getDefiningOp<tile::LoadOp>();
+    return load && load.getRows();
+  });
+  for (Operation *op : (*roles)[ScanRole::state].stores) {
+    auto branch = dyn_cast<scf::IfOp>(op);
+    ok &= branch && branch.getCondition() == replay.getCommit();
+  }
+  if (ok)
+    return success();
+  return scan.emitOpError("expects pending tokens as they are loaded, and "
+                          "stores of the state where it receives them");
+}
+
+void ResidentReplay::beginCopies() {
+  FragmentEmitter outside(b, scalars);
+  auto begin = [&](Value tile) {
+    Value buffer = allocate(tile);
+    beginPendingCopy(b, tile.getDefiningOp<tile::LoadOp>(), outside, buffer);
+    return buffer;
+  };
+  pending.keys = begin(replay.getPendingKey());
+  pending.deltas = begin(replay.getPendingDeltas());
+  decays = begin(replay.getPendingDecay());
+  pending.count = lookup(replay.getCount());
+  pending.commits = lookup(replay.getCommit());
+}
+
+/// Who is the last to have read pending tokens of the key head is asked behind
+/// the barrier that they have come at.
+void ResidentReplay::emitTickets() {
+  for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
+    for (Operation *op : (*roles)[role].stores) {
+      if (asksEarly(op))
+        continue;
+      gpu::WarpsOp warps = enterWarps(role, b.getI32Type());
+      FragmentEmitter warp(b, scalars);
+      gpu::YieldOp::create(b, scan.getLoc(), warp.emitTicket(op, {}));
+      b.setInsertionPointAfter(warps);
+      tickets[op] = warps.getResult(0);
+    }
+}
+
+/// What remains of pending tokens, which one warp computes, and of the state.
+void ResidentReplay::emitWeights() {
+  Location loc = scan.getLoc();
+  int64_t most = replay.getPendingKey().getType().getDimSize(0);
+  pending.weights = allocate(VectorType::get({most}, b.getF32Type()));
+  gpu::WarpsOp warps = enterWarps(ScanRole::output);
+  gpu::StoreSharedOp::create(b, loc, emitReplayWeights(b, loc, decays, most),
+                             pending.weights, Value());
+  gpu::YieldOp::create(b, loc);
+  b.setInsertionPointAfter(warps);
+  pending.kept = emitReplayKept(b, loc, decays, most);
+  decay = math::ExpOp::create(b, loc, getNumber(scan.getLogDecay()));
+}
+
+/// The state with the pending tokens, which its slot gets.
+Value ResidentReplay::emitFolded(FragmentEmitter &all) {
+  Location loc = scan.getLoc();
+  auto rows = VectorType::get({scan.getState().getType().getDimSize(0)},
+                              b.getF32Type());
+  auto perRow = gpu::FragmentType::get(
+      rows, gpu::PerRowAttr::get(b.getContext(), stateRows));
+  auto delta = [&](Value at) -> Value {
+    return gpu::LoadSharedOp::create(b, loc, perRow, pending.deltas, at);
+  };
+  return emitReplayFold(
+      b, loc, all[scan.getState()], pending, delta, [&](Value state) {
+        all.set(scan.getNewState(), state);
+        for (Operation *op : (*roles)[ScanRole::state].stores)
+          for (auto store :
+               cast<scf::IfOp>(op).thenBlock()->getOps<tile::StoreOp>())
+            all.emitStores(store, {});
+      });
+}
+
+/// Rows of pending keys to warps, as many lanes to each as there are for it.
+gpu::RowsAttr ResidentReplay::getPairRows() {
+  int64_t most = replay.getPendingKey().getType().getDimSize(0);
+  int64_t columns = replay.getKey().getType().getDimSize(1);
+  int64_t vector = 4, lanes = gpu::warpThreads;
+  while (columns % vector != 0)
+    vector /= 2;
+  while (lanes > 1 && (columns % (lanes * vector) != 0 ||
+                       numWarps * gpu::warpThreads / lanes < most))
+    lanes /= 2;
+  return gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector);
+}
+
+void ResidentReplay::emitPairs() {
+  Location loc = scan.getLoc();
+  gpu::RowsAttr rows = getPairRows();
+  auto perColumn = gpu::PerColumnAttr::get(b.getContext(), rows);
+  auto pairs = emitReplayPairs(
+      b, loc, pending, rows, loadShared(scan.getKey(), perColumn, zero),
+      loadShared(scan.getQuery(), perColumn, zero), decay);
+  auto store = [&](Value fragment) {
+    int64_t size =
+        cast<gpu::FragmentType>(fragment.getType()).getShape().back();
+    Value buffer = allocate(VectorType::get({size}, b.getF32Type()));
+    gpu::StoreSharedOp::create(b, loc, fragment, buffer, Value());
+    return buffer;
+  };
+  keyPairs = store(pairs.first);
+  queryPairs = store(pairs.second);
+}
+
+/// The products of the state with key and query.
+void ResidentReplay::emitProducts(Value state) {
+  Location loc = scan.getLoc();
+  auto perColumn = gpu::PerColumnAttr::get(b.getContext(), stateRows);
+  auto [known, seen] = emitStateProducts(
+      b, loc, state, loadShared(scan.getKey(), perColumn, zero),
+      loadShared(scan.getQuery(), perColumn, zero));
+  products = allocate(VectorType::get(
+      {2, scan.getState().getType().getDimSize(0)}, b.getF32Type()));
+  gpu::StoreSharedOp::create(b, loc, known, products, zero);
+  gpu::StoreSharedOp::create(b, loc, seen, products,
+                             arith::ConstantIndexOp::create(b, loc, 1));
+}
+
+void ResidentReplay::emitOutputOf(FragmentEmitter &warp) {
+  ReplayTerms terms;
+  terms.products = products;
+  terms.key = shared[scan.getKey()];
+  terms.query = shared[scan.getQuery()];
+  terms.value = shared[scan.getValue()];
+  terms.decay = decay;
+  terms.beta = getNumber(scan.getBeta());
+  terms.keyPairs = keyPairs;
+  terms.queryPairs = queryPairs;
+  auto [delta, output] = emitReplayOutput(b, scan.getLoc(), pending, terms);
+  warp.set(scan.getDeltas(), delta);
+  warp.set(scan.getOutput(), output);
+}
+
+void ResidentReplay::emitRootBlock(Block &block) {
+  emitScalars(block);
+  setVariants();
+  zero = arith::ConstantIndexOp::create(b, scan.getLoc(), 0);
+  FragmentEmitter all(b, scalars, stateRows);
+  emitWindows();
+  for (Operation *op : (*roles)[ScanRole::state].tiles)
+    all.emit(op);
+  beginCopies();
+  emitAwait();
+  emitOutputLoads();
+  emitOperands(ScanRole::query, scan.getQuery());
+  emitOperands(ScanRole::key, scan.getKey());
+  emitOperands(ScanRole::value, scan.getValue());
+  emitOperands(ScanRole::gates, scan.getGates());
+  gpu::AwaitCopiesOp::create(b, scan.getLoc());
+  gpu::BarrierOp::create(b, scan.getLoc());
+  emitTickets();
+  emitWeights();
+  gpu::BarrierOp::create(b, scan.getLoc());
+  emitPairs();
+  emitProducts(emitFolded(all));
+  gpu::BarrierOp::create(b, scan.getLoc());
+  emitOutput();
+  emitLateStores();
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The program of a decode with pending tokens and the state in registers.
+#ifndef GDN_LIB_SCHEDULE_RECURRENCE_RESIDENTREPLAY_H
+#define GDN_LIB_SCHEDULE_RECURRENCE_RESIDENTREPLAY_H
+
+#include "Kernel/ReplayStep.h"
+#include "Recurrence/ResidentKernel.h"
+
+namespace gdn {
+
+class ResidentReplay final : public ResidentKernel {
+public:
+  ResidentReplay(mlir::func::FuncOp source, tile::DeltaReplayOp replay,
+                 int64_t threads)
+      : ResidentKernel(source, replay, threads), replay(replay) {}
+
+private:
+  bool takesPasses() const override { return false; }
+  void chooseWarps(int64_t &minBlocks) override;
+  bool isLate(mlir::Operation *store) const override {
+    return ResidentKernel::isLate(store) || storesPending(store);
+  }
+  bool asksEarly(mlir::Operation *store) const override {
+    return !storesPending(store);
+  }
+  mlir::LogicalResult check() override;
+  void emitRootBlock(mlir::Block &block) override;
+  void emitOutputOf(FragmentEmitter &warp) override;
+
+  bool storesPending(mlir::Operation *op) const;
+  void beginCopies();
+  void emitTickets();
+  void emitWeights();
+  mlir::Value emitFolded(FragmentEmitter &all);
+  gpu::RowsAttr getPairRows();
+  void emitPairs();
+  void emitProducts(mlir::Value state);
+  /// A gate of the token.
+  mlir::Value getNumber(mlir::Value gate) {
+    return gpu::LoadSharedElementOp::create(b, scan.getLoc(), b.getF32Type(),
+                                            shared[gate], zero);
+  }
+
+  mutable tile::DeltaReplayOp replay;
+  ReplayPending pending;
+  mlir::Value decay; // of the token, no logarithm
+  // In shared memory: factors of terms, products of the state.
+  mlir::Value decays, keyPairs, queryPairs, products;
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_SCHEDULE_RECURRENCE_RESIDENTREPLAY_H

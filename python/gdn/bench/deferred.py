@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Measures decode steps that write states every W tokens beside those in place.
+
+  python -m gdn.bench.deferred IMAGE.. [--library FILE] [--output FILE]
+
+An image with pools of pending tokens is of the deferred form. In the steady state of a server
+rows are in different phases: counts of pending tokens are uniform over rows, so that each
+launch puts those of 1 in W rows into their states. `staggered` says that the key heads of a
+row are in different phases, too."""
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from .. import reference
+from ..checks import relative_error
+from ..runtime import Runtime
+from . import decode, measure, stream
+from .inputs import Step, make_step, to_host
+
+PENDING = ("pending_keys", "pending_deltas", "pending_decays")
+
+
+def fill_pending(step: Step, staggered: bool) -> None:
+    """Keys of norm 1, deltas and decays as a model has them, and counts of the steady state."""
+    generator = torch.Generator("cuda").manual_seed(7)
+    keys, deltas, decays = (step.pools[name] for name in PENDING)
+    most = keys.shape[2]
+    norm = torch.nn.functional.normalize(
+        torch.randn(keys.shape, generator=generator, device="cuda"), dim=-1
+    )
+    keys.copy_(norm)
+    deltas.normal_(0, 0.5, generator=generator)
+    decays.uniform_(-0.3, 0, generator=generator)
+    counts = step.pools["pending_counts"]
+    # A count of 0 comes behind a fold alone: the token of that step is pending then.
+    phases = torch.arange(counts.shape[0], device="cuda")[:, None].expand(counts.shape).clone()
+    if staggered:
+        heads = torch.arange(counts.shape[1], device="cuda")
+        phases += heads * most // counts.shape[1]
+    # Rows of a set in turn, whatever their slots are.
+    for slots in step.slots:
+        rows = torch.arange(len(slots), device="cuda")[:, None]
+        phases[slots.long()] = rows + (phases[0] if staggered else 0)
+    counts.copy_(1 + phases % most)
+
+
+def folded(pools: dict[str, np.ndarray], row: int) -> np.ndarray:
+    """The state of a row with its pending tokens, [Hv, dv, dk], in float64."""
+    state = pools["state_pool"][row].copy()
+    keys, deltas, decays = (pools[name][row] for name in PENDING)
+    groups = len(state) // len(keys)
+    for head in range(len(state)):
+        for j in range(int(pools["pending_counts"][row, head // groups])):
+            state[head] *= np.exp(decays[head, j])
+            state[head] += np.outer(deltas[head, j], keys[head // groups, j])
+    return state
+
+
+def picked_pools(step: Step) -> dict[str, np.ndarray]:
+    """The slots of the picked rows, behind one that is null."""
+    rows = step.slots_of(True)[step.picked]
+    chosen = torch.cat([torch.zeros(1).long().to("cuda"), rows])
+    return {name: to_host(pool[chosen]) for name, pool in step.pools.items()}
+
+
+def errors(step: Step, run) -> dict[str, float]:
+    """Of the picked rows after `run` has made a step on the first set, with what is pending
+    put into the states."""
+    rows = step.picked
+    weights = ("A_log", "dt_bias", "conv_weight", "norm_weight")
+    before = {
+        name: to_host(value if name in weights else value[rows])
+        for name, value in step.shared.items()
+    }
+    pools = picked_pools(step)
+    before["conv_pool"] = pools["conv_pool"]
+    before["state_pool"] = np.stack([folded(pools, row) for row in range(len(rows) + 1)])
+    before["slots"] = np.arange(1, len(rows) + 1)
+    want = reference.evaluate(step.layer, before)
+    run()
+    torch.cuda.synchronize()
+    after = picked_pools(step)
+    states = np.stack([folded(after, row) for row in range(1, len(rows) + 1)])
+    name = "out" if "out" in step.shared else "core"
+    return {
+        "error_o": relative_error(to_host(step.shared[name][rows]), want[name]),
+        "error_state": relative_error(states, want["state_pool"][1:]),
+    }
+
+
+def in_place_errors(step: Step, run) -> dict[str, float]:
+    output = decode.output_of(step)
+    found = decode.step_errors(step, run, lambda: output, step.states_in_slots)
+    return dict(zip(("error_o", "error_state"), found, strict=True))
+
+
+def measure_one(kernel, layer, heads, rows: int, repeats: int) -> list[dict]:
+    params = {param.name: param for param in kernel.params}
+    state = params["state_pool"].dtype
+    is_deferred = "pending_counts" in params
+    step = make_step(kernel, layer, heads, rows)
+    config = {"Hk": heads[0], "Hv": heads[1], "dk": layer.key_dim, "dv": layer.value_dim}
+    config |= {"N": rows, "T": 1, "io": measure.io_of(kernel), "state": state}
+    config |= {"form": "deferred" if is_deferred else "in place"}
+    if is_deferred:
+        config |= {"W": step.pools["pending_keys"].shape[2]}
+    report = measure.Report(config, 2 * step.state_bytes, repeats)
+    for staggered in (False, True) if is_deferred else (False,):
+        place = " staggered" if staggered else ""
+        for dependent in (False, True):
+            if is_deferred:
+                fill_pending(step, staggered)
+            bound = decode.bindings(kernel, step, dependent)
+            calls = decode.calls(bound)
+            if is_deferred:
+                found = errors(step, calls[0])
+                # So long that each phase comes as often.
+                calls = calls * max(1, -(-config["W"] // len(calls)))
+            else:
+                found = in_place_errors(step, calls[0])
+            variant = bound[0].variant + place + (" pdl" if dependent else "")
+            report.measure("gdn", "step", variant, calls, **found)
+    if not is_deferred:
+        pool = step.pools["state_pool"]
+        policy, times = stream.fastest([(pool, slots) for slots in step.slots], 9)
+        report.add("stream", "", policy, times)
+    return report.rows
+
+
+def prototype_rows(path: Path, measured: list[dict]) -> list[dict]:
+    """Of the hand-written kernels, the fastest of each size, state and W of rings in f32, and
+    those in place, without and with dependent launches."""
+    known = {tuple(row["config"][name] for name in ("Hk", "Hv", "N")) for row in measured}
+    best = {}
+    with path.open() as file:
+        for line in csv.DictReader(file):
+            size = tuple(int(line[name]) for name in ("Hk", "Hv", "N"))
+            is_deferred = line["ring"] in ("k32 d32", "r0 stag")
+            is_control = line["kernel"].startswith("ctl")
+            if size not in known or is_control or not (is_deferred or line["ring"] == "-"):
+                continue
+            window = int(line["W"]) if is_deferred else 0
+            key = (line["state"], window, *size, line["pdl"], "stag" in line["ring"])
+            if key not in best or float(line["us"]) < float(best[key]["us"]):
+                best[key] = line
+    rows = []
+    types = {"fp32": "float32", "bf16": "bfloat16"}
+    for (state, window, hk, hv, count, pdl, staggered), line in best.items():
+        config = {"Hk": hk, "Hv": hv, "dk": 128, "dv": 128, "N": count, "T": 1}
+        config |= {"state": types.get(state, state), "form": "deferred" if window else "in place"}
+        place = " staggered" if staggered else ""
+        config |= ({"W": window} if window else {}) | {"variant": line["kernel"] + place}
+        impl = "prototype pdl" if pdl == "1" else "prototype"
+        times = {name: float(line["us"]) for name in ("us", "us_min", "us_max")}
+        rows.append({"suite": "decode", "impl": impl, "config": config} | times)
+    return rows
+
+
+def heads_of(text: str) -> tuple[int, int]:
+    keys, values = text.split(",")
+    return int(keys), int(values)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="gdn.bench.deferred", description=__doc__)
+    parser.add_argument("images", nargs="+", type=Path)
+    parser.add_argument("--heads", type=heads_of, nargs="+", default=[(16, 32)])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1, 8, 64, 256, 512])
+    parser.add_argument("--repeats", type=int, default=11)
+    parser.add_argument("--prototype", type=Path, help="times of the hand-written kernels, as CSV")
+    options = measure.parse(parser)
+    runtime = Runtime(options.library)
+    device = runtime.cuda()
+    rows = []
+    for path in options.images:
+        image = runtime.image(path)
+        for entry in image.entries:
+            if not entry.startswith("decode"):
+                continue
+            kernel = device.kernel(image, entry)
+            layer = reference.Layer.of(image.attributes(entry))
+            for heads in options.heads:
+                for count in options.rows:
+                    rows += measure_one(kernel, layer, heads, count, options.repeats)
+                    torch.cuda.empty_cache()
+    if options.prototype:
+        rows += prototype_rows(options.prototype, rows)
+    measure.write(options, rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

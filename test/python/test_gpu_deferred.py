@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Decode that writes states every W tokens, on a driver that runs PTX on the CPU: many steps give
+what steps in place give, whatever the phases of key heads are, and a commit ends it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+TOKENS, ROWS, STEPS = 4, 11, 10
+# Launches are dependent, and the last one begins with states of the one ahead.
+PROGRAM = f"""
+import sys
+import ml_dtypes
+import numpy as np
+from gdn import Pool, Runtime
+library, driver, in_place, deferred, variant = sys.argv[1:]
+gpu = Runtime(library).cuda(driver=driver)
+rng = np.random.default_rng(3)
+keys, values, rows, slots, room = 2, 4, {ROWS}, 16, {TOKENS}
+
+def draw(*shape, type=ml_dtypes.bfloat16):
+    return rng.standard_normal(shape).astype(type)
+
+def unit(x):
+    return (x / np.linalg.norm(x.astype("f4"), axis=-1, keepdims=True)).astype(x.dtype)
+
+states = 0.1 * draw(slots, values, 128, 128, type="f4")
+# One row has no slot, and one the slot that is null.
+ids = rng.permutation(np.arange(1, slots))[:rows].astype("i4")
+ids[2], ids[5] = -1, 0
+phases = rng.integers(0, room + 1, (slots, keys)).astype("i4")
+nan = float("nan")
+
+def kernels(path, names):
+    image = gpu._runtime.image(path)
+    return [gpu.kernel(image, name) for name in names]
+
+(plain,) = kernels(in_place, ["decode"])
+step, commit = kernels(deferred, ["decode", "commit"])
+step.variant = variant
+# Both begin with the same states: what is pending here adds nothing.
+own, other = gpu.array(states), gpu.array(states)
+pools = dict(
+    pending_keys=np.full((slots, keys, room, 128), nan, "f4"),
+    pending_deltas=np.full((slots, values, room, 128), nan, "f4"),
+    pending_decays=np.full((slots, values, room), nan, "f4"),
+)
+for slot in range(slots):
+    for head in range(keys):
+        n = phases[slot, head]
+        pools["pending_keys"][slot, head, :n] = 0
+        for v in range(2 * head, 2 * head + 2):
+            pools["pending_deltas"][slot, v, :n] = 0
+            pools["pending_decays"][slot, v, :n] = 0
+pools = {{name: gpu.array(array) for name, array in pools.items()}}
+pools["pending_counts"] = counted = gpu.array(phases)
+pools = {{name: Pool(pool, 0) for name, pool in pools.items()}}
+slot_ids, workspace = gpu.array(ids), None
+for t in range({STEPS}):
+    q, k, v = unit(draw(rows, keys, 128)), unit(draw(rows, keys, 128)), draw(rows, values, 128)
+    given = dict(q=q, k=k, v=v)
+    given["log_decay"] = -np.abs(rng.standard_normal((rows, values))).astype("f4") / 4
+    given["beta"] = rng.uniform(0, 1, (rows, values)).astype("f4")
+    given = {{name: gpu.array(array) for name, array in given.items()}} | {{"slots": slot_ids}}
+    out = [gpu.array(draw(rows, values, 128)) for _ in range(2)]
+    plain.bind(**given, state_pool=Pool(other, 0), core=out[0]).launch()
+    binding = step.bind(**given, **pools, state_pool=Pool(own, 0), core=out[1])
+    binding.allow_dependent_launch()
+    if binding.workspace_bytes:
+        if workspace is None:
+            workspace = gpu.array(np.zeros(binding.workspace_bytes, "u1"))
+        binding.set_workspace(workspace)
+    binding.launch()
+    gpu.synchronize()
+    want, got = (x.numpy().astype("f4") for x in out)
+    assert np.isfinite(got).all(), t
+    error = np.sqrt(((want - got) ** 2).mean() / (want**2).mean())
+    assert error < 4e-3, (t, error)
+live = ids[ids > 0]
+counts = counted.numpy()
+assert ((counts >= 0) & (counts <= room)).all() and (counts[live] != phases[live]).any()
+dead = np.setdiff1d(np.arange(slots), live)
+assert (counts[dead] == phases[dead]).all()
+assert (own.numpy()[dead] == states[dead]).all()
+commit.bind(**pools, state_pool=Pool(own, 0), slots=slot_ids).launch()
+gpu.synchronize()
+want, got = other.numpy()[live], own.numpy()[live]
+assert np.sqrt(((want - got) ** 2).mean() / (want**2).mean()) < 1e-5
+assert (counted.numpy()[live] == 0).all()
+"""
+
+
+@pytest.fixture(scope="module")
+def images(tool, tmp_path_factory, ptx_driver):
+    folder = tmp_path_factory.mktemp("deferred")
+    options = ["--preset=qwen3-next-80b-a3b", "--layout=ready", "--outputs=core", "--io=bf16"]
+    options += ["--state=f32", "--target=sm_90a", "--ptxas=none"]
+    paths = [folder / "in_place.gdnk", folder / "deferred.gdnk"]
+    for path, more in zip(
+        paths,
+        (["--only=decode"], [f"--defer-writes={TOKENS}", "--only=decode,commit"]),
+        strict=True,
+    ):
+        done = tool("gdn-compile", *options, *more, "-o", path)
+        assert done.returncode == 0, done.stderr
+    return paths
+
+
+@pytest.mark.parametrize("variant", ["rows", "persistent"])
+def test_many_steps(images, build_dir, ptx_driver, variant):
+    paths = [build_dir / "lib/libgdnrt.so", ptx_driver / "libcuda.so.1", *images]
+    command = [sys.executable, "-c", PROGRAM, *map(str, paths), variant]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run(command, env=environment, text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_number_of_tokens_without_kernel(tool, tmp_path):
+    options = ["--preset=qwen3-next-80b-a3b", "--defer-writes=6", "--only=decode"]
+    options += ["--target=sm_90a", "--ptxas=none", "-o", tmp_path / "image.gdnk"]
+    done = tool("gdn-compile", *options)
+    assert done.returncode != 0
+    assert "expects room for a multiple of 4 pending tokens, but has it for 6" in done.stderr
