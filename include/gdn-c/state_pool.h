@@ -82,12 +82,17 @@ typedef struct gdnrt_state_pool_options {
   int32_t foreign_requests;
   /** S, the maximum number of tokens that may be pending in a slot. 0: none,
    *  and the pool has no memory for their keys, deltas and decays. If S is not
-   *  0, conv_extra is S; 0 there means S as well. */
+   *  0, conv_extra is S, unless writes are deferred; 0 there means S as well.
+   */
   int64_t pending_tokens;
   /** 1: the decays of pending tokens are per channel of the key (KDA). */
   int32_t decay_per_channel;
-  /** Reserved: 0. */
-  int32_t reserved;
+  /** 1: for kernels with deferred writes (gdn-compile --defer-writes=S), which
+   *  count the pending tokens of a slot themselves: the pool has memory for the
+   *  counts, and conv_extra does not depend on S. pending_tokens is then 1 or
+   *  more. A slot that is allocated, with zeros or without, has nothing
+   *  pending. */
+  int32_t deferred_writes;
 } gdnrt_state_pool_options;
 GDNRT_STRUCT(gdnrt_state_pool_options)
 
@@ -121,8 +126,9 @@ GDNRT_API gdnrt_status gdnrt_state_pool_create(
  *  all layers. The elements of a slot must be dense, in any order of the axes.
  *  There may be gaps between slots, and other arrays may lie in them. The
  *  strides, dtypes, conv_layout and conv_extra of `options` are ignored. With
- *  pending tokens, `convs` have exactly K - 1 + S positions, and the memory for
- *  keys, deltas and decays is allocated on the device. */
+ *  pending tokens, `convs` have exactly K - 1 + S positions (with deferred
+ *  writes K - 1 or more), and the memory for keys, deltas, decays and counts is
+ *  allocated on the device. */
 GDNRT_API gdnrt_status gdnrt_state_pool_wrap(
     gdnrt_device *device, const gdnrt_state_pool_options *options,
     const gdnrt_arg *states, const gdnrt_arg *convs, gdnrt_state_pool **pool,
@@ -151,7 +157,8 @@ GDNRT_API gdnrt_status gdnrt_state_pool_describe(const gdnrt_state_pool *pool,
                                                  gdnrt_state_pool_info *info,
                                                  gdnrt_error *error);
 
-/** The buffers of a layer. Those of pending tokens are f32. */
+/** The buffers of a layer. Those of pending tokens are f32, their counts i32.
+ */
 typedef enum gdnrt_pool_buffer {
   /** [P, Hv, dv, dk] */
   GDNRT_POOL_STATE = 0,
@@ -164,7 +171,9 @@ typedef enum gdnrt_pool_buffer {
   /** [P, Hv, S, dv] */
   GDNRT_POOL_PENDING_DELTAS = 4,
   /** [P, Hv, S], or [P, Hv, S, dk] with decays per channel */
-  GDNRT_POOL_PENDING_DECAYS = 5
+  GDNRT_POOL_PENDING_DECAYS = 5,
+  /** [P, Hk], with deferred writes: the tokens pending in a slot's key head */
+  GDNRT_POOL_PENDING_COUNTS = 6
 } gdnrt_pool_buffer;
 
 /** Fills `view` with a buffer of layer `layer` as an argument of kernels, with

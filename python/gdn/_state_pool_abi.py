@@ -29,7 +29,7 @@ class StatePoolOptions(Sized, c.Structure):
         ("foreign_requests", c.c_int32),
         ("pending_tokens", c.c_int64),
         ("decay_per_channel", c.c_int32),
-        ("reserved", c.c_int32),
+        ("deferred_writes", c.c_int32),
     ]
 
 

@@ -117,7 +117,7 @@ def check_case(
             not after[name][idle].view(np.uint8).any(), f"{what}: {name}: a skipped row is not zero"
         )
     used = [s for r, s in enumerate(before["slots"]) if r not in sizes.skipped and s >= 0]
-    pools = [name for name in POOLS if name in after]
+    pools = [name for name in (*POOLS, *problems.PENDING, "pending_counts") if name in after]
     for name in pools:
         got, start = after[name], before[name]
         kept = np.setdiff1d(np.arange(len(start)), used)
@@ -126,10 +126,12 @@ def check_case(
             f"{what}: {name}: a slot that no row uses has changed",
         )
     if used:
-        got = after["state_pool"][used].astype(np.float64)
+        got = states_of(before | after)[used]
         error = relative_error(got, want["state_pool"][used])
         findings.error_state = max(findings.error_state, error)
         findings.expect(error <= largest_state, f"{what}: state_pool: error {error:.2e}")
+    if used and "pending_counts" in before:
+        _expect_counts(before, after, used, what, findings)
     if used and "conv_pool" in after:
         windows = want["conv_pool"][used].astype(after["conv_pool"].dtype)
         findings.expect(
@@ -142,6 +144,42 @@ def check_case(
         findings.expect(
             np.array_equal(_bits(values), _bits(again[name])), f"{what}: {name}: runs differ"
         )
+
+
+def states_of(arguments: dict[str, np.ndarray]) -> np.ndarray:
+    """The states that slots stand for, in float64."""
+    if "pending_counts" in arguments:
+        return reference.with_pending(arguments)
+    return arguments["state_pool"].astype(np.float64)
+
+
+def _expect_counts(before: dict, after: dict, used, what: str, findings: Findings) -> None:
+    """A decode counts its token, and writes the states of key heads that have no room for it."""
+    room, counts = before["pending_keys"].shape[2], before["pending_counts"][used]
+    is_full = counts + 1 > room
+    want = np.where(is_full, 1, counts + 1)
+    right = np.array_equal(after["pending_counts"][used], want)
+    findings.expect(right, f"{what}: pending_counts differ")
+    group = before["state_pool"].shape[1] // counts.shape[1]
+    kept = np.repeat(~is_full, group, axis=1)
+    same = [_bits(pools["state_pool"][used][kept]) for pools in (before, after)]
+    findings.expect(np.array_equal(*same), f"{what}: state_pool: written with room for the token")
+
+
+def check_commit(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings) -> None:
+    """Pending tokens that are counted in their slots, put into states."""
+    before = problems.make(kernel.params, sizes)
+    after = run(device, kernel, before)
+    what = f"Hk={sizes.key_heads} Hv={sizes.value_heads} N={sizes.rows}"
+    used = [s for r, s in enumerate(before["slots"]) if r not in sizes.skipped and s >= 0]
+    kept = np.setdiff1d(np.arange(len(before["state_pool"])), used)
+    for name in ("state_pool", "pending_counts"):
+        same = np.array_equal(_bits(after[name][kept]), _bits(before[name][kept]))
+        findings.expect(same, f"{what}: {name}: a slot that no row uses has changed")
+    findings.expect(not after["pending_counts"][used].any(), f"{what}: tokens are still pending")
+    error = relative_error(states_of(before | after)[used], states_of(before)[used])
+    findings.error_state = max(findings.error_state, error)
+    findings.expect(error <= limits(kernel)[1], f"{what}: state_pool: error {error:.2e}")
 
 
 def check_moves(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings) -> None:
@@ -250,7 +288,8 @@ def check_many_steps(
 ) -> float:
     """The error of the state after many steps of decode, float64 keeping its own."""
     arguments = problems.make(kernel.params, sizes)
-    exact = dict(arguments)
+    exact = {name: value for name, value in arguments.items() if not name.startswith("pending_")}
+    exact["state_pool"] = states_of(arguments)
     for step in range(steps):
         other = problems.make(
             kernel.params, Sizes(sizes.key_heads, sizes.value_heads, sizes.lengths, seed=step + 99)
@@ -261,9 +300,7 @@ def check_many_steps(
         arguments.update(run(device, kernel, arguments))
         exact.update(reference.evaluate(layer, exact))
     used = arguments["slots"]
-    error = relative_error(
-        arguments["state_pool"][used].astype(np.float64), exact["state_pool"][used]
-    )
+    error = relative_error(states_of(arguments)[used], exact["state_pool"][used])
     largest = limits(kernel, steps)[1]
     findings.expect(error <= largest, f"state after {steps} steps: error {error:.2e}")
     return error

@@ -18,6 +18,10 @@ DECAYS = {
 }
 
 
+# Pools of tokens that wait to be put into a state.
+PENDING = ("pending_keys", "pending_deltas", "pending_decays")
+
+
 @dataclass(frozen=True)
 class Sizes:
     """Sizes of a call. `lengths` are the tokens of each sequence; decode has one each."""
@@ -51,7 +55,7 @@ def numpy_dtype(name: str) -> np.dtype:
 
 def moves_slots(params: list[Param]) -> bool:
     """Whether an entry with these parameters only copies or zeroes slots."""
-    counts = any(param.name == "num_accepted" for param in params)  # a commit
+    counts = any(param.name in ("num_accepted", "pending_counts") for param in params)  # a commit
     return not counts and all(param.access != "write" for param in params)
 
 
@@ -104,10 +108,23 @@ def make(
             values = np.full(shape, np.nan, np.float32)
         else:
             values = _numbers(rng, param, shape, sizes)
-        if param.kind == "pool":
+        if param.name == "pending_counts":
+            values = rng.integers(0, found["pending_keys"][2] + 1, shape)
+        elif param.kind == "pool":
             values[~rows.looked_at(param.name, shape)] = np.nan
         arguments[param.name] = np.asarray(values).astype(numpy_dtype(param.dtype))
+    if "pending_counts" in arguments:
+        _hide_what_is_not_pending(arguments)
     return arguments
+
+
+def _hide_what_is_not_pending(arguments: dict[str, np.ndarray]) -> None:
+    """Pending tokens behind the count of their key head become NaN."""
+    counts = arguments["pending_counts"]
+    for name in PENDING:
+        pool = arguments[name]
+        own = np.repeat(counts, pool.shape[1] // counts.shape[1], axis=1)
+        pool[np.arange(pool.shape[2]) >= own[:, :, None]] = np.nan
 
 
 def _numbers(rng, param: Param, shape: tuple[int, ...], sizes: Sizes) -> np.ndarray:

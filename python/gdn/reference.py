@@ -86,6 +86,8 @@ def evaluate(
 
         return speculation.evaluate(layer, arguments, null_slot)
     floats = floats_of(arguments)
+    if "pending_counts" in arguments:
+        floats["state_pool"] = with_pending(arguments)
     pools = {name: floats[name].copy() for name in ("conv_pool", "state_pool") if name in floats}
     state_pool = pools["state_pool"]
     if layer.layout == "ready":
@@ -130,6 +132,21 @@ def evaluate(
         result["out"] = np.zeros_like(core)
         result["out"][ran] = gated_norm(layer, core[ran], z[ran], floats)
     return result
+
+
+def with_pending(arguments: dict[str, np.ndarray]) -> np.ndarray:
+    """The states that slots stand for, [P, Hv, dv, dk] in float64: those of the pool with as many
+    pending tokens as `pending_counts` says."""
+    floats, counts = floats_of(arguments), np.asarray(arguments["pending_counts"])
+    states = floats["state_pool"].copy()
+    group = states.shape[1] // counts.shape[1]
+    for slot, head in np.ndindex(states.shape[:2]):
+        key_head = head // group
+        for j in range(int(np.clip(counts[slot, key_head], 0, floats["pending_keys"].shape[2]))):
+            states[slot, head] *= np.exp(floats["pending_decays"][slot, head, j])
+            key = floats["pending_keys"][slot, key_head, j]
+            states[slot, head] += np.outer(floats["pending_deltas"][slot, head, j], key)
+    return states
 
 
 def unpack(layer: Layer, floats: dict[str, np.ndarray]):

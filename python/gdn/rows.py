@@ -99,7 +99,8 @@ class Rows:
             slot = self.accepted_slot(row) if is_buffer else own
             if not 0 <= slot < shape[0]:
                 continue
-            if "pending_keys" not in self.names or pool == "state_pool":
+            is_lazy = "pending_keys" in self.names and "pending_counts" not in self.names
+            if not is_lazy or pool == "state_pool":
                 seen[slot] = True
                 continue
             # Of pending tokens those that are accepted; windows lie before them.

@@ -50,6 +50,7 @@ class StatePoolShape:
     conv_layer_stride: int = 0
     pending_tokens: int = 0
     decay_per_channel: bool = False
+    deferred_writes: bool = False
 
     def options(self, debug_checks: bool = False, foreign_requests: bool = False):
         """The C form."""
@@ -153,9 +154,11 @@ class StatePool(_Handle):
         """The same with all positions that the memory has, [P, D, K - 1 + conv_extra]."""
         return self._layers[layer][1] if self._layers else self._view(_CONV_HISTORY, layer)
 
-    def pending(self, layer: int) -> tuple[object, object, object]:
-        """Keys, deltas and decays of pending tokens of a layer."""
-        return tuple(self._view(_PENDING_KEYS + i, layer) for i in range(3))
+    def pending(self, layer: int) -> tuple[object, ...]:
+        """Keys, deltas and decays of pending tokens of a layer, and with deferred writes
+        their counts, [P, Hk]."""
+        count = 4 if self.shape.deferred_writes else 3
+        return tuple(self._view(_PENDING_KEYS + i, layer) for i in range(count))
 
     def get_layer_state(self, layer: int) -> tuple[object, object]:
         """States and windows of a layer."""

@@ -38,7 +38,8 @@ protected:
   bool takesI32() { return param("slots").dtype == GDNRT_I32; }
 
   /// 2 layers, 300 slots: more than one launch has.
-  void makePools(int32_t layout, int64_t extra, int64_t pending) {
+  void makePools(int32_t layout, int64_t extra, int64_t pending,
+                 bool isDeferred = false) {
     gdnrt_state_pool_options options = gdnrt_state_pool_options_default();
     options.num_layers = 2;
     options.num_requests = 299;
@@ -52,13 +53,16 @@ protected:
     options.state_dtype = state.dtype;
     options.conv_dtype = conv.rank ? conv.dtype : GDNRT_BF16;
     options.conv_layout = layout;
-    options.conv_extra = pending ? pending : extra;
+    options.conv_extra = pending && !isDeferred ? pending : extra;
+    options.deferred_writes = isDeferred;
     options.pending_tokens = pending;
     for (gdnrt_state_pool **pool : {&moved, &filled}) {
       gdnrt_state_pool_destroy(*pool);
       *pool = nullptr;
       ok(gdnrt_state_pool_create(kernel.device(), &options, pool, &error));
-      last = pending ? GDNRT_POOL_PENDING_DECAYS : GDNRT_POOL_CONV_HISTORY;
+      last = isDeferred ? GDNRT_POOL_PENDING_COUNTS
+             : pending  ? GDNRT_POOL_PENDING_DECAYS
+                        : GDNRT_POOL_CONV_HISTORY;
       forEachArray(*pool, [&](const gdnrt_arg &view, size_t bytes, int seed) {
         Bytes values(bytes);
         for (size_t i = 0; i < bytes; ++i)
@@ -74,7 +78,7 @@ protected:
       for (int64_t layer = 0; layer < 2; ++layer) {
         gdnrt_arg view;
         ok(gdnrt_state_pool_view(pool, buffer, layer, &view, &error));
-        static constexpr size_t kBytes[] = {4, 2, 2};
+        static constexpr size_t kBytes[] = {4, 2, 2, 4};
         if (buffer != GDNRT_POOL_CONV) // part of the history
           body(view,
                static_cast<size_t>(view.strides[0] * view.sizes[0]) *
@@ -110,12 +114,14 @@ TEST_P(PoolMoveCases, HaveTheBytesOfFillAndCopy) {
   struct {
     int32_t layout;
     int64_t extra, pending;
+    bool isDeferred = false;
   } const cases[] = {{GDNRT_CONV_DS, 0, 0},
                      {GDNRT_CONV_SD, 0, 0},
                      {GDNRT_CONV_DS, 2, 0},
-                     {GDNRT_CONV_DS, 0, 3}};
-  for (auto [layout, extra, pending] : cases) {
-    makePools(layout, extra, pending);
+                     {GDNRT_CONV_DS, 0, 3},
+                     {GDNRT_CONV_DS, 0, 3, true}};
+  for (auto [layout, extra, pending, isDeferred] : cases) {
+    makePools(layout, extra, pending, isDeferred);
     ok(gdnrt_state_pool_use_kernels(moved, kernel.handle(), zero.handle(),
                                     &error));
     std::vector<int32_t> from, to;

@@ -59,6 +59,8 @@ def test_the_baseline_is_that_of_the_headers():
             "  void (*destroy)(void *context);\n",
             "  void (*destroy)(void *);\n  void *m;\n",
         ),
+        # A name for a member that had to be 0.
+        ("batch_planner.h", "  int32_t reserved;\n", "  int32_t more;\n"),
         # A value of an enum, and a function.
         ("state_pool.h", "GDNRT_CONV_SD = 1", "GDNRT_CONV_SD = 1, GDNRT_MORE = 2"),
         (
@@ -90,6 +92,12 @@ def test_what_may_grow(tmp_path, header, before, after):
             "  int64_t max_num_seqs;\n",
             "  int32_t max_num_seqs;\n",
             "gdnrt_metadata_options",
+        ),
+        (
+            "batch_planner.h",
+            "  int32_t reserved;\n",
+            "  float more;\n",
+            "gdnrt_batch_planner_options",
         ),
         # Structs that never change.
         (

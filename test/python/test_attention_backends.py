@@ -486,9 +486,71 @@ def test_paged_attention(device, dtype, limit):
         again = backend.forward(q, None, None, layer, batch, save_kv_cache=False)
         assert again.tobytes() == out.tobytes()
     assert backend.get_cuda_graph_seq_len_fill_value() == 1
-    batch.out_cache_loc = np.array([64, 0])
+    before = cache.keys.tobytes()
+    batch.out_cache_loc = np.array([0, 64])
     with pytest.raises(GdnError, match="out_cache_loc: expected 0 to 63, got 64"):
-        backend.forward(q, k, v, layer, batch)
+        backend.forward(q + 1, k + 1, v, layer, batch)
+    assert cache.keys.tobytes() == before  # the first token's, too
+
+
+def small_batch(cache, **fields):
+    given = {
+        "req_pool_indices": np.arange(3),
+        "seq_lens": np.ones(3, np.int32),
+        "req_to_token_pool": cache,
+        "token_to_kv_pool": cache,
+    }
+    mode = fields.pop("mode", ForwardMode.DECODE)
+    return ForwardBatch(mode, 3, **(given | fields))
+
+
+SMALL = SimpleNamespace(
+    layer_id=0, tp_q_head_num=1, tp_k_head_num=1, tp_v_head_num=1, head_dim=4, v_head_dim=4
+)
+
+
+def test_more_queries_than_places(device):
+    """Requests that share what they have read: three queries, a cache of one place."""
+    rng = np.random.default_rng(6)
+    cache = Cache(rng, 1, 4, 4, np.float32, locations=1)
+    cache.req_to_token[:3, 0] = 0
+    cache.values[:] = rng.standard_normal(cache.values.shape)
+    batch = small_batch(cache)
+    backend = PagedAttnBackend(device)
+    backend.init_forward_metadata(batch)
+    q = rng.standard_normal((3, 4)).astype(np.float32)
+    out = backend.forward(q, None, None, SMALL, batch, save_kv_cache=False)
+    assert relative_error(out, np.repeat(cache.values[0], 3, axis=0)) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"seq_lens": np.array([1, 21, 1], np.int32)}, "seq_lens: expected 0 to 20, .*, got 21"),
+        ({"seq_lens": np.array([1, -1, 1], np.int32)}, "seq_lens: expected 0 to 20, .*, got -1"),
+        ({"seq_lens": np.array([1, 1, 2], np.int32)}, "req_to_token: expected 0 to 63, got -1"),
+        (
+            {"mode": ForwardMode.EXTEND, "extend_seq_lens": np.array([1, -1, 3], np.int32)},
+            "extend_seq_lens: expected 0 to 1, the tokens of request 1, got -1",
+        ),
+        (
+            {"mode": ForwardMode.EXTEND, "extend_seq_lens": np.array([1, 2, 0], np.int32)},
+            "extend_seq_lens: expected 0 to 1, the tokens of request 1, got 2",
+        ),
+    ],
+)
+def test_paged_attention_refuses_before_it_writes(device, fields, message):
+    rng = np.random.default_rng(7)
+    cache = Cache(rng, 1, 4, 4, np.float32)
+    for request in range(3):
+        cache.place(request, 0, 1)
+    batch = small_batch(cache, out_cache_loc=np.arange(3), **fields)
+    backend = PagedAttnBackend(device)
+    q, k, v = (np.ones((3, 4), np.float32) for _ in range(3))
+    with pytest.raises((GdnError, ValueError), match=message):
+        backend.init_forward_metadata(batch)
+        backend.forward(q, k, v, SMALL, batch)
+    assert not cache.keys.any() and not cache.values.any()
 
 
 def test_hybrid_model_on_the_cpu(device, engine):

@@ -91,7 +91,11 @@ def test_every_report_with_a_table_is_on_a_page():
         assert [f"## {path.stem}" for path in page.reports] == re.findall("^##.*", page.text, re.M)
     on_pages = {path.stem for page in measured_pages.pages() for path in page.reports}
     every = {path.stem for path in measured_pages.RESULTS.glob("*.json")}
-    tables_elsewhere = {"single-ops-h200", "state-order-h200", "vllm-layer-h200"}
+    tables_elsewhere = {
+        "single-ops-h200",
+        "state-order-h200",
+        "vllm-layer-h200",
+    }
     assert every - on_pages == {"cpu-forms-xeon-2x2700", "first-call-h100"} | tables_elsewhere
 
 

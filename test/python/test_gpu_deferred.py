@@ -2,6 +2,7 @@
 """Decode that writes states every W tokens, on a driver that runs PTX on the CPU: many steps give
 what steps in place give, whatever the phases of key heads are, and a commit ends it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -116,6 +117,20 @@ def test_many_steps(images, build_dir, ptx_driver, variant):
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
     done = subprocess.run(command, env=environment, text=True, capture_output=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_device_check(tool, build_dir, ptx_driver, tmp_path):
+    image, report = tmp_path / "deferred.gdnk", tmp_path / "report.json"
+    options = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--state=f32,bf16", "--defer-writes=8"]
+    options += ["--only=decode,commit", "--target=sm_90a", "--ptxas=none", "-o", image]
+    done = tool("gdn-compile", *options)
+    assert done.returncode == 0, done.stderr
+    command = [sys.executable, "-m", "gdn.device_check", image, "--quick", "--no-times"]
+    command += ["--library", build_dir / "lib/libgdnrt.so", "--output", report]
+    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
+    done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(json.loads(report.read_text())["kernels"]) == 4
 
 
 def test_a_number_of_tokens_without_kernel(tool, tmp_path):

@@ -5,8 +5,9 @@ Without options: fails if anything differs, with what abidiff of libabigail says
 --update renews the baseline; what breaks programs that were built before is refused,
 unless --breaking comes with it.
 
-What may differ without breaking them: functions and values of enums that are new, and
-members that are new at the end of structs which carry their size, behind padding.
+What may differ without breaking them: functions and values of enums that are new,
+members that are new at the end of structs which carry their size, behind padding, and a
+name for a member `reserved`, which had to be 0.
 
 No library with debug information is needed: the declarations of the headers, with empty
 bodies, are compiled to one. That the library exports those functions and no others is
@@ -144,6 +145,7 @@ def breaks(old: str, new: str) -> list[str]:
                 found.append(f"{name}: {value} was {number}, is {now}")
     for name, members in before.structs.items():
         now = after.structs.get(name, [])
+        members = [renamed(*pair) for pair in zip_longest(members, now[: len(members)])]
         if members != now[: len(members)]:
             pairs = zip_longest(members, now[: len(members)])
             was, differs = next(pair for pair in pairs if pair[0] != pair[1])
@@ -154,6 +156,12 @@ def breaks(old: str, new: str) -> list[str]:
             elif now[len(members)][1] < before.sizes[name]:
                 found.append(f"{name}: {now[len(members)][0]} lies in what was padding")
     return found
+
+
+def renamed(was: tuple | None, now: tuple | None) -> tuple | None:
+    """A member as it is now if it was reserved: callers left 0 there."""
+    is_named = was and now and was[0] == "reserved" and was[1:] == now[1:]
+    return now if is_named else was
 
 
 def main() -> int:

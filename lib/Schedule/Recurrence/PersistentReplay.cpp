@@ -129,6 +129,8 @@ PersistentKernel::Ops PersistentReplay::beginOps(Ops ops) {
 void PersistentReplay::createMoreChannels() {
   MLIRContext *context = b.getContext();
   gpu::KernelFields(entry->getParentOp()).setKeepLoops();
+  // Its sums are of another order than those of a block for a head.
+  tile::StageFields(entry->getParentOp()).setBits("persistent");
   auto create = [&](ArrayRef<int64_t> shape, Type element, int64_t depth) {
     return createChannel(gpu::ChannelType::get(context, shape, element, depth,
                                                /*parts=*/1,

@@ -3,10 +3,10 @@
 
   python -m gdn.bench.deferred IMAGE.. [--library FILE] [--output FILE]
 
-An image with pools of pending tokens is of the deferred form. In the steady state of a server
-rows are in different phases: counts of pending tokens are uniform over rows, so that each
-launch puts those of 1 in W rows into their states. `staggered` says that the key heads of a
-row are in different phases, too."""
+An image with pools of pending tokens is of the deferred form. Its rows are in three kinds of
+phases: *apart*, so that each launch puts the tokens of 1 in W rows into their states;
+*staggered*, where the key heads of a row are apart, too; and, where all blocks of a launch run at
+the same time, *together*: 1 in W launches does so for all its rows."""
 
 import argparse
 import csv
@@ -18,18 +18,17 @@ import torch
 
 from .. import reference
 from ..checks import relative_error
+from ..problems import PENDING
 from ..runtime import Runtime
 from . import decode, measure, stream
 from .inputs import Step, make_step, to_host
 
-PENDING = ("pending_keys", "pending_deltas", "pending_decays")
 
-
-def fill_pending(step: Step, staggered: bool) -> None:
+def fill_pending(step: Step, phases: str) -> None:
     """Keys of norm 1, deltas and decays as a model has them, and counts of the steady state."""
     generator = torch.Generator("cuda").manual_seed(7)
     keys, deltas, decays = (step.pools[name] for name in PENDING)
-    most = keys.shape[2]
+    room = keys.shape[2]
     norm = torch.nn.functional.normalize(
         torch.randn(keys.shape, generator=generator, device="cuda"), dim=-1
     )
@@ -37,32 +36,20 @@ def fill_pending(step: Step, staggered: bool) -> None:
     deltas.normal_(0, 0.5, generator=generator)
     decays.uniform_(-0.3, 0, generator=generator)
     counts = step.pools["pending_counts"]
-    # A count of 0 comes behind a fold alone: the token of that step is pending then.
-    phases = torch.arange(counts.shape[0], device="cuda")[:, None].expand(counts.shape).clone()
-    if staggered:
-        heads = torch.arange(counts.shape[1], device="cuda")
-        phases += heads * most // counts.shape[1]
-    # Rows of a set in turn, whatever their slots are.
-    for slots in step.slots:
+    heads = torch.arange(counts.shape[1], device="cuda")[None]
+    for number, slots in enumerate(step.slots):
         rows = torch.arange(len(slots), device="cuda")[:, None]
-        phases[slots.long()] = rows + (phases[0] if staggered else 0)
-    counts.copy_(1 + phases % most)
-
-
-def folded(pools: dict[str, np.ndarray], row: int) -> np.ndarray:
-    """The state of a row with its pending tokens, [Hv, dv, dk], in float64."""
-    state = pools["state_pool"][row].copy()
-    keys, deltas, decays = (pools[name][row] for name in PENDING)
-    groups = len(state) // len(keys)
-    for head in range(len(state)):
-        for j in range(int(pools["pending_counts"][row, head // groups])):
-            state[head] *= np.exp(decays[head, j])
-            state[head] += np.outer(deltas[head, j], keys[head // groups, j])
-    return state
+        phase = {
+            "apart": rows + 0 * heads,
+            "staggered": rows + heads * room // counts.shape[1],
+            "together": number + 0 * (rows + heads),
+        }[phases]
+        # A count of 0 comes behind a commit alone: behind a fold the step's token is pending.
+        counts[slots.long()] = (1 + phase % room).to(counts.dtype)
 
 
 def picked_pools(step: Step) -> dict[str, np.ndarray]:
-    """The slots of the picked rows, behind one that is null."""
+    """The slots of the picked rows, behind one that is null and has nothing pending."""
     rows = step.slots_of(True)[step.picked]
     chosen = torch.cat([torch.zeros(1).long().to("cuda"), rows])
     return {name: to_host(pool[chosen]) for name, pool in step.pools.items()}
@@ -79,18 +66,24 @@ def errors(step: Step, run) -> dict[str, float]:
     }
     pools = picked_pools(step)
     before["conv_pool"] = pools["conv_pool"]
-    before["state_pool"] = np.stack([folded(pools, row) for row in range(len(rows) + 1)])
+    before["state_pool"] = reference.with_pending(pools)
     before["slots"] = np.arange(1, len(rows) + 1)
     want = reference.evaluate(step.layer, before)
     run()
     torch.cuda.synchronize()
     after = picked_pools(step)
-    states = np.stack([folded(after, row) for row in range(1, len(rows) + 1)])
+    states = reference.with_pending(after)[1:]
     name = "out" if "out" in step.shared else "core"
     return {
         "error_o": relative_error(to_host(step.shared[name][rows]), want[name]),
         "error_state": relative_error(states, want["state_pool"][1:]),
     }
+
+
+def kinds_of_phases(heads: tuple[int, int], rows: int) -> list[str]:
+    processors = torch.cuda.get_device_properties(0).multi_processor_count
+    is_one_wave = rows * heads[1] <= 2 * processors
+    return ["apart", "together"] if is_one_wave else ["apart", "staggered"]
 
 
 def in_place_errors(step: Step, run) -> dict[str, float]:
@@ -99,7 +92,7 @@ def in_place_errors(step: Step, run) -> dict[str, float]:
     return dict(zip(("error_o", "error_state"), found, strict=True))
 
 
-def measure_one(kernel, layer, heads, rows: int, repeats: int) -> list[dict]:
+def measure_one(kernel, layer, heads, rows: int, options) -> list[dict]:
     params = {param.name: param for param in kernel.params}
     state = params["state_pool"].dtype
     is_deferred = "pending_counts" in params
@@ -109,12 +102,12 @@ def measure_one(kernel, layer, heads, rows: int, repeats: int) -> list[dict]:
     config |= {"form": "deferred" if is_deferred else "in place"}
     if is_deferred:
         config |= {"W": step.pools["pending_keys"].shape[2]}
-    report = measure.Report(config, 2 * step.state_bytes, repeats)
-    for staggered in (False, True) if is_deferred else (False,):
-        place = " staggered" if staggered else ""
+    report = measure.Report(config, 2 * step.state_bytes, options.repeats)
+    for phases in kinds_of_phases(heads, rows) if is_deferred else ("",):
+        place = "" if phases in ("", "apart") else f" {phases}"
         for dependent in (False, True):
             if is_deferred:
-                fill_pending(step, staggered)
+                fill_pending(step, phases)
             bound = decode.bindings(kernel, step, dependent)
             calls = decode.calls(bound)
             if is_deferred:
@@ -126,6 +119,8 @@ def measure_one(kernel, layer, heads, rows: int, repeats: int) -> list[dict]:
             variant = bound[0].variant + place + (" pdl" if dependent else "")
             report.measure("gdn", "step", variant, calls, **found)
     if not is_deferred:
+        if options.peers:
+            measure.measure_peers(report, step, set(options.peers))
         pool = step.pools["state_pool"]
         policy, times = stream.fastest([(pool, slots) for slots in step.slots], 9)
         report.add("stream", "", policy, times)
@@ -141,7 +136,8 @@ def prototype_rows(path: Path, measured: list[dict]) -> list[dict]:
         for line in csv.DictReader(file):
             size = tuple(int(line[name]) for name in ("Hk", "Hv", "N"))
             is_deferred = line["ring"] in ("k32 d32", "r0 stag")
-            is_control = line["kernel"].startswith("ctl")
+            # Without arithmetic, or without a part of it.
+            is_control = line["kernel"].startswith("ctl") or "DIAG" in line["kernel"]
             if size not in known or is_control or not (is_deferred or line["ring"] == "-"):
                 continue
             window = int(line["W"]) if is_deferred else 0
@@ -152,6 +148,7 @@ def prototype_rows(path: Path, measured: list[dict]) -> list[dict]:
     types = {"fp32": "float32", "bf16": "bfloat16"}
     for (state, window, hk, hv, count, pdl, staggered), line in best.items():
         config = {"Hk": hk, "Hv": hv, "dk": 128, "dv": 128, "N": count, "T": 1}
+        config["io"] = "bfloat16"
         config |= {"state": types.get(state, state), "form": "deferred" if window else "in place"}
         place = " staggered" if staggered else ""
         config |= ({"W": window} if window else {}) | {"variant": line["kernel"] + place}
@@ -172,6 +169,7 @@ def main() -> int:
     parser.add_argument("--heads", type=heads_of, nargs="+", default=[(16, 32)])
     parser.add_argument("--rows", type=int, nargs="+", default=[1, 8, 64, 256, 512])
     parser.add_argument("--repeats", type=int, default=11)
+    parser.add_argument("--peers", nargs="+", default=[], help="beside steps in place")
     parser.add_argument("--prototype", type=Path, help="times of the hand-written kernels, as CSV")
     options = measure.parse(parser)
     runtime = Runtime(options.library)
@@ -186,7 +184,7 @@ def main() -> int:
             layer = reference.Layer.of(image.attributes(entry))
             for heads in options.heads:
                 for count in options.rows:
-                    rows += measure_one(kernel, layer, heads, count, options.repeats)
+                    rows += measure_one(kernel, layer, heads, count, options)
                     torch.cuda.empty_cache()
     if options.prototype:
         rows += prototype_rows(options.prototype, rows)

@@ -34,11 +34,12 @@ def label(row: dict) -> str:
         return f"{row['impl']} commit"
     if row["impl"].split()[0] == "stream":
         return row["impl"]
+    form = f"deferred {config['W']}" if config.get("form") == "deferred" else ""
     if row["impl"] != "gdn":
         # States side by side, where others have slots in random order.
         place = "in order" if config.get("variant") == "state" else ""
-        return " ".join(filter(None, (row["impl"], config.get("part"), place)))
-    place = " in order" if limits.is_in_order(row) else ""
+        return " ".join(filter(None, (row["impl"], config.get("part"), place, form)))
+    place = " in order" if limits.is_in_order(row) else form and f" {form}"
     return f"gdn{place}" + (" pdl" if config.get("variant", "").endswith(" pdl") else "")
 
 

@@ -55,11 +55,15 @@ struct StatePoolShape {
   int64_t convExtra = 0;
   /// S, the maximum number of tokens that may be pending in a slot. The pool
   /// then has memory for their keys, deltas and decays in f32, and convExtra is
-  /// S. 0: no tokens are pending, and there is no such memory.
+  /// S, unless writes are deferred. 0: no tokens are pending, and there is no
+  /// such memory.
   int64_t pendingTokens = 0;
   /// Whether the decays of pending tokens are per channel of the key: [S, dk]
   /// instead of [S] per value head.
   bool decayPerChannel = false;
+  /// Whether kernels count the pending tokens of a slot: the pool has memory
+  /// for counts, and convExtra does not depend on S.
+  bool deferredWrites = false;
   DType stateDType = DType::f32;
   DType convDType = DType::bf16;
   ConvLayout convLayout = ConvLayout::ds;
@@ -72,6 +76,8 @@ struct StatePoolShape {
   int64_t channels() const {
     return 2 * keyHeads * keyDim + valueHeads * valueDim;
   }
+  /// Whether a window has the inputs of pending tokens behind it.
+  bool keepsInputs() const { return pendingTokens > 0 && !deferredWrites; }
   int64_t numSlots() const { return 1 + numRequests + numTrack; }
 };
 
@@ -105,6 +111,8 @@ enum class PoolBuffer {
   pendingKeys,
   pendingDeltas,
   pendingDecays,
+  /// [P, Hk]; i32
+  pendingCounts,
 };
 
 struct BufferPlan;
@@ -184,6 +192,7 @@ private:
   void addOwned(std::shared_ptr<void> memory,
                 const std::vector<BufferPlan> &plans, size_t first);
   Status fill(const int32_t *slots, size_t count, uint8_t value, void *stream);
+  Status clearCounts(const int32_t *slots, size_t count, void *stream);
   bool isMoved(size_t buffer) const;
   bool isForeign(int32_t slot) const;
 

@@ -36,6 +36,7 @@ static Status toOptions(const gdnrt_state_pool_options *options,
   shape.convExtra = known.conv_extra;
   shape.pendingTokens = known.pending_tokens;
   shape.decayPerChannel = known.decay_per_channel != 0;
+  shape.deferredWrites = known.deferred_writes != 0;
   shape.stateSlotStride = known.state_slot_stride;
   shape.stateLayerStride = known.state_layer_stride;
   shape.convSlotStride = known.conv_slot_stride;
@@ -178,9 +179,9 @@ gdnrt_status gdnrt_state_pool_view(const gdnrt_state_pool *pool, int32_t buffer,
       return nullPointer("pool");
     if (!view)
       return nullPointer("view");
-    if (buffer < GDNRT_POOL_STATE || buffer > GDNRT_POOL_PENDING_DECAYS)
+    if (buffer < GDNRT_POOL_STATE || buffer > GDNRT_POOL_PENDING_COUNTS)
       return invalid("state_pool: buffer: expected ", int(GDNRT_POOL_STATE),
-                     " to ", int(GDNRT_POOL_PENDING_DECAYS), ", got ", buffer);
+                     " to ", int(GDNRT_POOL_PENDING_COUNTS), ", got ", buffer);
     auto seen = pool->pool->view(static_cast<PoolBuffer>(buffer), layer);
     if (!seen.isOk())
       return seen.status();

@@ -41,7 +41,10 @@ Status gdnrt::checkShape(const StatePoolShape &shape) {
     if (number.value < number.least || number.value > number.most)
       return invalid("state_pool: ", number.name, ": expected ", number.least,
                      " to ", number.most, ", got ", number.value);
-  if (shape.pendingTokens > 0 && shape.convExtra != 0 &&
+  if (shape.deferredWrites && shape.pendingTokens == 0)
+    return invalid("state_pool: pending_tokens: expected 1 or more with "
+                   "deferred_writes, got 0");
+  if (shape.keepsInputs() && shape.convExtra != 0 &&
       shape.convExtra != shape.pendingTokens)
     return invalid("state_pool: conv_extra: expected ", shape.pendingTokens,
                    ", the pending tokens, or 0, got ", shape.convExtra);
@@ -132,7 +135,7 @@ Result<std::vector<BufferPlan>> gdnrt::planPool(const StatePoolShape &given) {
     if (stride.value < 0 || stride.value > kMostBytes)
       return invalid("state_pool: ", stride.name, ": expected 0 to ",
                      kMostBytes, ", got ", stride.value);
-  if (shape.pendingTokens > 0)
+  if (shape.keepsInputs())
     shape.convExtra = shape.pendingTokens;
   const int64_t positions = shape.convWidth - 1 + shape.convExtra;
   const int64_t pending = shape.pendingTokens;
@@ -185,6 +188,8 @@ Result<std::vector<BufferPlan>> gdnrt::planPool(const StatePoolShape &given) {
     decays.push_back(shape.keyDim);
   if (status.isOk() && pending > 0)
     status = add("pending_decays", DType::f32, decays, {}, 0, 0);
+  if (status.isOk() && shape.deferredWrites)
+    status = add("pending_counts", DType::i32, {shape.keyHeads}, {}, 0, 0);
   if (!status.isOk())
     return status;
   return plans;

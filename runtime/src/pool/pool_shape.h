@@ -18,7 +18,8 @@ struct BufferPlan {
 };
 
 /// Places of buffers in memory of a pool.
-constexpr size_t kStateBuffer = 0, kConvBuffer = 1, kFirstPendingBuffer = 2;
+constexpr size_t kStateBuffer = 0, kConvBuffer = 1, kFirstPendingBuffer = 2,
+                 kCountsBuffer = 5;
 
 /// Checks counts, sizes and dtypes, not strides.
 Status checkShape(const StatePoolShape &shape);

@@ -78,7 +78,7 @@ StatePool::make(std::shared_ptr<Device> device, const StatePoolShape &shape,
     return memory.status();
   std::unique_ptr<StatePool> pool(
       new StatePool(std::move(device), shape, options));
-  if (shape.pendingTokens > 0)
+  if (shape.keepsInputs())
     pool->shape_.convExtra = shape.pendingTokens;
   pool->addOwned(std::move(*memory), *plans, 0);
   if (Status status = pool->finish(); !status.isOk())
@@ -177,12 +177,13 @@ StatePool::wrap(std::shared_ptr<Device> device, const StatePoolShape &shape,
         !status.isOk())
       return status;
   }
-  const int64_t least = shape.convWidth - 1 + shape.pendingTokens;
+  const bool isExact = shape.keepsInputs();
+  const int64_t least =
+      shape.convWidth - 1 + (isExact ? shape.pendingTokens : 0);
   const int64_t positions = conv.sizes[2];
-  if (shape.pendingTokens > 0 ? positions != least : positions < least)
-    return invalid("state_pool: conv: expected ",
-                   shape.pendingTokens > 0 ? "" : "at least ", least,
-                   " positions, got ", positions);
+  if (isExact ? positions != least : positions < least)
+    return invalid("state_pool: conv: expected ", isExact ? "" : "at least ",
+                   least, " positions, got ", positions);
   for (SlotBuffer *buffer : {&state, &conv})
     if (Status status = finishSlotBuffer(*buffer); !status.isOk())
       return status;
@@ -244,6 +245,9 @@ Result<Argument> StatePool::view(PoolBuffer buffer, int64_t layer) const {
   }
   if (shape_.pendingTokens == 0)
     return invalid("state_pool: the pool has no memory for pending tokens");
+  if (buffer == PoolBuffer::pendingCounts && !shape_.deferredWrites)
+    return invalid("state_pool: the pool has no memory for counts of pending "
+                   "tokens: expected deferred_writes");
   return buffers_[kFirstPendingBuffer + static_cast<size_t>(buffer) -
                   static_cast<size_t>(PoolBuffer::pendingKeys)]
       .view(index);
@@ -262,11 +266,22 @@ Status StatePool::fill(const int32_t *slots, size_t count, uint8_t value,
   for (size_t i = 0; i < buffers_.size(); ++i) {
     if (moved && isMoved(i))
       continue;
-    if (Status status = work_->fill(buffers_[i], slots, count, value, stream);
+    // A slot in which nothing is valid has nothing pending, either.
+    const uint8_t filled = i == kCountsBuffer ? 0 : value;
+    if (Status status = work_->fill(buffers_[i], slots, count, filled, stream);
         !status.isOk())
       return status;
   }
   return {};
+}
+
+/// What the owner before left pending is not the new one's.
+Status StatePool::clearCounts(const int32_t *slots, size_t count,
+                              void *stream) {
+  if (!shape_.deferredWrites)
+    return {};
+  device_->notePoolWrite();
+  return work_->fill(buffers_[kCountsBuffer], slots, count, 0, stream);
 }
 
 /// Whether the kernels move all of a buffer: windows may have more positions
@@ -306,9 +321,8 @@ Result<bool> StatePool::allocate(SlotKind kind, size_t count, int32_t *slots,
     if (!table_.allocate(kind, count, slots))
       return false;
   }
-  if (!zero)
-    return true;
-  Status status = fill(slots, count, 0, stream);
+  Status status =
+      zero ? fill(slots, count, 0, stream) : clearCounts(slots, count, stream);
   if (status.isOk())
     return true;
   std::lock_guard<std::mutex> guard(lock_);

@@ -55,11 +55,19 @@ private:
   };
   Result<Arrays> open(const AttentionCall &call, const ForwardBatch &batch,
                       int64_t tokens);
-  Status save(const AttentionCall &call, const ForwardBatch &batch,
-              const Arrays &arrays, int64_t tokens);
-  Status attend(const gdnrt_radix_attention &layer, const ForwardBatch &batch,
-                const Arrays &arrays, int64_t request, int64_t token,
-                int64_t length);
+  static bool saves(const AttentionCall &call) {
+    return call.save_kv_cache && call.k.data && call.v.data;
+  }
+  /// Refuses places that are not in the cache before anything is written.
+  static Status checkPlaces(const AttentionCall &call,
+                            const ForwardBatch &batch, const Arrays &arrays,
+                            int64_t tokens);
+  static void save(const gdnrt_radix_attention &layer,
+                   const ForwardBatch &batch, const Arrays &arrays,
+                   int64_t tokens);
+  void attend(const gdnrt_radix_attention &layer, const ForwardBatch &batch,
+              const Arrays &arrays, int64_t request, int64_t token,
+              int64_t length);
 
   std::vector<float> scores_, sum_;
 };
@@ -138,20 +146,45 @@ Result<PagedBackend::Arrays> PagedBackend::open(const AttentionCall &call,
   return arrays;
 }
 
-/// Puts keys and values of the step into the cache.
-Status PagedBackend::save(const AttentionCall &call, const ForwardBatch &batch,
-                          const Arrays &arrays, int64_t tokens) {
-  if (!call.save_kv_cache || !call.k.data || !call.v.data)
-    return {};
-  if (!batch.out_cache_loc && tokens > 0)
-    return invalid("out_cache_loc: expected an array, got null");
-  const gdnrt_radix_attention &layer = *call.layer;
+Status PagedBackend::checkPlaces(const AttentionCall &call,
+                                 const ForwardBatch &batch,
+                                 const Arrays &arrays, int64_t tokens) {
   int64_t locations = std::min(arrays.keys.rows, arrays.values.rows);
+  auto check = [&](const char *name, int64_t place) -> Status {
+    if (place < 0 || place >= locations)
+      return invalid(name, ": expected 0 to ", locations - 1, ", got ", place);
+    return {};
+  };
+  if (saves(call)) {
+    if (!batch.out_cache_loc && tokens > 0)
+      return invalid("out_cache_loc: expected an array, got null");
+    for (int64_t t = 0; t < tokens; ++t)
+      if (Status s = check("out_cache_loc", batch.out_cache_loc[t]); !s.isOk())
+        return s;
+  }
+  for (int64_t row = 0; row < batch.batch_size; ++row) {
+    int64_t length = batch.seq_lens[row];
+    if (length < 0 || length > batch.req_to_token_stride)
+      return invalid("seq_lens: expected 0 to ", batch.req_to_token_stride,
+                     ", the columns of req_to_token, got ", length);
+    if (batch.req_pool_indices[row] < 0)
+      return invalid("req_pool_indices: expected at least 0, got ",
+                     batch.req_pool_indices[row]);
+    const int32_t *table = batch.req_to_token + batch.req_pool_indices[row] *
+                                                    batch.req_to_token_stride;
+    for (int64_t i = 0; i < length; ++i)
+      if (Status s = check("req_to_token", table[i]); !s.isOk())
+        return s;
+  }
+  return {};
+}
+
+/// Puts keys and values of the step into the cache.
+void PagedBackend::save(const gdnrt_radix_attention &layer,
+                        const ForwardBatch &batch, const Arrays &arrays,
+                        int64_t tokens) {
   for (int64_t t = 0; t < tokens; ++t) {
     int64_t to = batch.out_cache_loc[t];
-    if (to < 0 || to >= locations)
-      return invalid("out_cache_loc: expected 0 to ", locations - 1, ", got ",
-                     to);
     for (int64_t h = 0; h < layer.tp_k_head_num; ++h) {
       for (int64_t d = 0; d < layer.head_dim; ++d)
         writeFloat(arrays.keys.at(to, h, d),
@@ -163,23 +196,14 @@ Status PagedBackend::save(const AttentionCall &call, const ForwardBatch &batch,
                    arrays.values.dtype);
     }
   }
-  return {};
 }
 
 /// One query over the first `length` tokens of its request.
-Status PagedBackend::attend(const gdnrt_radix_attention &layer,
-                            const ForwardBatch &batch, const Arrays &arrays,
-                            int64_t request, int64_t token, int64_t length) {
+void PagedBackend::attend(const gdnrt_radix_attention &layer,
+                          const ForwardBatch &batch, const Arrays &arrays,
+                          int64_t request, int64_t token, int64_t length) {
   const int32_t *table = batch.req_to_token + batch.req_pool_indices[request] *
                                                   batch.req_to_token_stride;
-  int64_t locations = std::min(arrays.keys.rows, arrays.values.rows);
-  if (length > batch.req_to_token_stride)
-    return invalid("seq_lens: expected at most ", batch.req_to_token_stride,
-                   ", the columns of req_to_token, got ", length);
-  for (int64_t i = 0; i < length; ++i)
-    if (table[i] < 0 || table[i] >= locations)
-      return invalid("req_to_token: expected 0 to ", locations - 1, ", got ",
-                     table[i]);
   scores_.resize(static_cast<size_t>(length));
   sum_.resize(static_cast<size_t>(layer.v_head_dim));
   float scale = static_cast<float>(
@@ -210,7 +234,6 @@ Status PagedBackend::attend(const gdnrt_radix_attention &layer,
       writeFloat(arrays.out.at(token, h, d), length ? sum_[d] / total : 0,
                  arrays.out.dtype);
   }
-  return {};
 }
 
 Status PagedBackend::forwardDecode(const AttentionCall &call,
@@ -218,13 +241,13 @@ Status PagedBackend::forwardDecode(const AttentionCall &call,
   auto arrays = open(call, batch, batch.batch_size);
   if (!arrays.isOk())
     return arrays.status();
-  if (Status s = save(call, batch, *arrays, batch.batch_size); !s.isOk())
-    return s;
+  Status placed = checkPlaces(call, batch, *arrays, batch.batch_size);
+  if (!placed.isOk())
+    return placed;
+  if (saves(call))
+    save(*call.layer, batch, *arrays, batch.batch_size);
   for (int64_t row = 0; row < batch.batch_size; ++row)
-    if (Status s =
-            attend(*call.layer, batch, *arrays, row, row, batch.seq_lens[row]);
-        !s.isOk())
-      return s;
+    attend(*call.layer, batch, *arrays, row, row, batch.seq_lens[row]);
   return {};
 }
 
@@ -233,20 +256,26 @@ Status PagedBackend::forwardExtend(const AttentionCall &call,
   if (batch.batch_size > 0 && !batch.extend_seq_lens)
     return invalid("extend_seq_lens: expected an array, got null");
   int64_t tokens = 0;
-  for (int64_t row = 0; row < batch.batch_size; ++row)
-    tokens += batch.extend_seq_lens[row];
+  for (int64_t row = 0; row < batch.batch_size; ++row) {
+    int64_t own = batch.extend_seq_lens[row];
+    if (batch.seq_lens && (own < 0 || own > batch.seq_lens[row]))
+      return invalid("extend_seq_lens: expected 0 to ", batch.seq_lens[row],
+                     ", the tokens of request ", row, ", got ", own);
+    tokens += own;
+  }
   auto arrays = open(call, batch, tokens);
   if (!arrays.isOk())
     return arrays.status();
-  if (Status s = save(call, batch, *arrays, tokens); !s.isOk())
-    return s;
+  Status placed = checkPlaces(call, batch, *arrays, tokens);
+  if (!placed.isOk())
+    return placed;
+  if (saves(call))
+    save(*call.layer, batch, *arrays, tokens);
   int64_t token = 0;
   for (int64_t row = 0; row < batch.batch_size; ++row)
     for (int64_t i = 0, own = batch.extend_seq_lens[row]; i < own; ++i)
-      if (Status s = attend(*call.layer, batch, *arrays, row, token++,
-                            batch.seq_lens[row] - own + i + 1);
-          !s.isOk())
-        return s;
+      attend(*call.layer, batch, *arrays, row, token++,
+             batch.seq_lens[row] - own + i + 1);
   return {};
 }
 

@@ -78,3 +78,21 @@ func.func @bf16(%x: vector<4xbf16>, %y: bf16) -> (vector<4xbf16>, bf16) {
   %f = arith.truncf %e : f32 to bf16
   return %c, %f : vector<4xbf16>, bf16
 }
+
+// The chip has these for f32 alone: what is in another type stays.
+// CHECK-LABEL: func.func @wide
+//       CHECK:   math.exp %{{.+}} : f64
+//       CHECK:   math.exp2 %{{.+}} : f64
+//       CHECK:   math.rsqrt %{{.+}} : f64
+//       CHECK:   arith.divf %{{.+}} : f64
+//       CHECK:   arith.truncf %{{.+}} : f64 to bf16
+//   CHECK-NOT:   llvm.call_intrinsic
+//       CHECK:   return
+func.func @wide(%x: f64) -> (f64, bf16) {
+  %e = math.exp %x : f64
+  %p = math.exp2 %e fastmath<afn> : f64
+  %r = math.rsqrt %p : f64
+  %d = arith.divf %r, %x : f64
+  %n = arith.truncf %d : f64 to bf16
+  return %d, %n : f64, bf16
+}

@@ -210,9 +210,9 @@ TEST_F(StatePoolApi, Options) {
   options.state_dtype = GDNRT_F16;
   gdnrt_state_pool *pool = make();
   gdnrt_arg view;
-  EXPECT_EQ(gdnrt_state_pool_view(pool, 6, 0, &view, &error),
+  EXPECT_EQ(gdnrt_state_pool_view(pool, 7, 0, &view, &error),
             GDNRT_INVALID_ARGUMENT);
   EXPECT_STREQ(error.message, "INVALID_ARGUMENT: state_pool: buffer: expected "
-                              "0 to 5, got 6");
+                              "0 to 6, got 7");
   gdnrt_state_pool_destroy(pool);
 }

@@ -132,6 +132,11 @@ TEST(StatePoolMemory, LongerWindows) {
                 .status()
                 .toString(),
             "INVALID_ARGUMENT: state_pool: conv: expected 6 positions, got 5");
+  // Deferred writes keep no inputs behind the window.
+  shape.deferredWrites = true;
+  wrapped = StatePool::wrap(cpu(), shape, pages.states.data(), &wide, {});
+  ASSERT_TRUE(wrapped.isOk()) << wrapped.status().toString();
+  EXPECT_EQ((*wrapped)->view(PoolBuffer::pendingCounts, 0)->sizes[0], 7);
 }
 
 TEST(StatePoolMemory, RefusesArrays) {

@@ -115,6 +115,51 @@ TEST(StatePool, ViewsOfPendingTokens) {
             "tokens");
 }
 
+TEST(StatePool, CountsOfPendingTokens) {
+  StatePoolShape shape = smallShape();
+  shape.pendingTokens = 4;
+  shape.deferredWrites = true;
+  StatePoolOptions options;
+  options.debugChecks = true;
+  auto pool = makePool(shape, options);
+  // The step's inputs are not kept: the window is as in place.
+  EXPECT_EQ(pool->shape().convExtra, 0);
+  EXPECT_EQ(pool->memoryBytes(), *statePoolBytes(shape));
+  Argument view = *pool->view(PoolBuffer::pendingCounts, 1);
+  EXPECT_EQ(static_cast<DType>(view.dtype), DType::i32);
+  EXPECT_EQ(std::vector<int64_t>(view.sizes, view.sizes + view.rank),
+            (std::vector<int64_t>{7, 1}));
+  auto count = [&](int32_t slot) -> int32_t & {
+    return static_cast<int32_t *>(view.data)[slot];
+  };
+  EXPECT_EQ(take(*pool, 2, /*zero=*/false), (Ids{1, 2}));
+  count(1) = 3;
+  count(2) = 4;
+  int32_t forked = 0, two = 2;
+  EXPECT_TRUE(*pool->fork(1, &forked, nullptr));
+  EXPECT_EQ(count(forked), 3);
+  EXPECT_TRUE(pool->reset(&forked, 1, nullptr).isOk());
+  EXPECT_EQ(count(forked), 0);
+  // A freed slot has NaN, which is no count; what comes after its owner begins
+  // with nothing pending, with zeros or without.
+  EXPECT_TRUE(pool->free(&two, 1, nullptr).isOk());
+  EXPECT_EQ(count(2), 0);
+  count(2) = 4;
+  EXPECT_EQ(take(*pool, 2, /*zero=*/false), (Ids{4, 2}));
+  EXPECT_EQ(count(2), 0);
+  EXPECT_EQ(count(1), 3);
+  shape.pendingTokens = 0;
+  EXPECT_EQ(statePoolBytes(shape).status().toString(),
+            "INVALID_ARGUMENT: state_pool: pending_tokens: expected 1 or more "
+            "with deferred_writes, got 0");
+  shape.pendingTokens = 4;
+  shape.deferredWrites = false;
+  EXPECT_EQ(
+      makePool(shape)->view(PoolBuffer::pendingCounts, 0).status().toString(),
+      "INVALID_ARGUMENT: state_pool: the pool has no memory for counts "
+      "of pending tokens: expected deferred_writes");
+}
+
 TEST_P(StatePoolTest, SlotsShareNoByte) {
   auto pool = makePool(shape());
   paintAll(*pool);
