@@ -59,9 +59,8 @@ static Value emitScaled(OpBuilder &b, Location loc, Value state, Value factor) {
   return map.getResult(0);
 }
 
-/// Each row plus the key times `factor` and the row's delta.
-static Value emitAdded(OpBuilder &b, Location loc, Value state, Value factor,
-                       Value key, Value delta) {
+Value gdn::emitAdded(OpBuilder &b, Location loc, Value state, Value factor,
+                     Value key, Value delta) {
   auto map = gpu::MapRowsOp::create(b, loc, state.getType(),
                                     ValueRange{state, key, delta});
   OpBuilder::InsertionGuard guard(b);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Pending tokens that are put into a state in registers, as schedules of verify
-// and of commit have it.
+// Pending tokens that are put into a state in registers, as schedules of
+// verify, of commit and of deferred writes have it.
 #ifndef GDN_LIB_SCHEDULE_KERNEL_FOLDSTEP_H
 #define GDN_LIB_SCHEDULE_KERNEL_FOLDSTEP_H
 
@@ -25,6 +25,10 @@ struct FoldTokens {
 mlir::Value emitFold(mlir::OpBuilder &b, mlir::Location loc, mlir::Value state,
                      mlir::Value count, bool perChannel,
                      const FoldTokens &tokens);
+
+/// A state with the key times `factor` and the row's delta added to each row.
+mlir::Value emitAdded(mlir::OpBuilder &b, mlir::Location loc, mlir::Value state,
+                      mlir::Value factor, mlir::Value key, mlir::Value delta);
 
 /// A state with elements of another floating type; itself if it has them.
 mlir::Value castRows(mlir::OpBuilder &b, mlir::Location loc, mlir::Value state,

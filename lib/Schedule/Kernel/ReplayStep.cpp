@@ -230,22 +230,6 @@ std::pair<Value, Value> gdn::emitReplayOutput(OpBuilder &b, Location loc,
   return {made[0], made[1]};
 }
 
-/// The state with token `at`, of which `weight` remains.
-static Value emitToken(OpBuilder &b, Location loc, Value state, Value weight,
-                       Value key, Value delta) {
-  auto map = gpu::MapRowsOp::create(b, loc, state.getType(),
-                                    ValueRange{state, key, delta});
-  OpBuilder::InsertionGuard guard(b);
-  Block *body = map.openBody(b);
-  Value row = body->getArgument(1), k = body->getArgument(2);
-  Value d = arith::MulFOp::create(b, loc, weight, body->getArgument(3));
-  Value term = arith::MulFOp::create(
-      b, loc, vector::BroadcastOp::create(b, loc, row.getType(), d), k);
-  gpu::YieldOp::create(b, loc,
-                       arith::AddFOp::create(b, loc, row, term).getResult());
-  return map.getResult(0);
-}
-
 Value gdn::emitReplayFold(OpBuilder &b, Location loc, Value state,
                           const ReplayPending &pending,
                           function_ref<Value(Value)> delta,
@@ -290,7 +274,7 @@ Value gdn::emitReplayFold(OpBuilder &b, Location loc, Value state,
     }
     Value sum = loop.getRegionIterArg(0);
     for (int64_t j = 0; j < step; ++j)
-      sum = emitToken(b, loc, sum, weights[j], keys[j], deltas[j]);
+      sum = emitAdded(b, loc, sum, weights[j], keys[j], deltas[j]);
     scf::YieldOp::create(b, loc, sum);
   }
   Value stored = castRows(b, loc, loop.getResult(0), type.getElementType());
