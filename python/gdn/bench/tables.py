@@ -34,7 +34,11 @@ def label(row: dict) -> str:
         return f"{row['impl']} commit"
     if row["impl"].split()[0] == "stream":
         return row["impl"]
-    form = f"deferred {config['W']}" if config.get("form") == "deferred" else ""
+    form = ""
+    if config.get("form") == "deferred":
+        # When rows, or key heads of a row, write their states: apart unless it says so.
+        phases = [of for of in ("staggered", "together") if of in config["variant"].split()]
+        form = " ".join(["deferred", str(config["W"]), *phases])
     if row["impl"] != "gdn":
         # States side by side, where others have slots in random order.
         place = "in order" if config.get("variant") == "state" else ""
