@@ -121,9 +121,7 @@ void EntryBuilder::buildBody() {
       signature["checkpoint_tokens"], signature["checkpoint_slots"],
       signature["token_slots"],       signature["parents"],
       signature["token_state_pool"],  pending};
-  const PendingOperands kept = {
-      signature["pending_keys"], signature["pending_deltas"],
-      signature["pending_decays"], signature["pending_counts"]};
+  const PendingOperands kept = pendingPools();
   UnitAttr doubledBeta = config.doubleBeta ? builder.getUnitAttr() : UnitAttr();
   auto unit = [&](Value heads, StringRef name) -> Value {
     return L2NormOp::create(builder, loc(name), likeOf(heads, f32), heads,
@@ -192,6 +190,11 @@ void EntryBuilder::buildBody() {
   func::ReturnOp::create(builder, builder.getUnknownLoc(), outputs);
 }
 
+PendingOperands EntryBuilder::pendingPools() {
+  return {signature["pending_keys"], signature["pending_deltas"],
+          signature["pending_decays"], signature["pending_counts"]};
+}
+
 /// The slot after the last accepted token of each sequence; -1 for sequences of
 /// more than `mostTokens`, if not 0.
 Value EntryBuilder::acceptedSlots(int64_t mostTokens) {
@@ -220,15 +223,20 @@ void EntryBuilder::buildCommit() {
     func::ReturnOp::create(builder, builder.getUnknownLoc());
     return;
   }
-  if (!isDeferred())
-    CommitConv1dOp::create(builder, loc("conv"), signature["conv_pool"],
-                           signature["slots"], signature["num_accepted"],
+  Value slots = signature["slots"], accepted = signature["num_accepted"];
+  // There is room for more tokens of the rule than one step has.
+  if (isLazy() && isDeferred())
+    slots = CountedSlotsOp::create(builder, loc("slots"), slots.getType(),
+                                   slots, accepted, signature["S"],
+                                   /*cu_seqlens=*/Value(), IntegerAttr());
+  if (isLazy())
+    CommitConv1dOp::create(builder, loc("conv"), signature["conv_pool"], slots,
+                           accepted,
                            builder.getI64IntegerAttr(config.convWidth - 1));
-  CommitDeltaRuleOp::create(
-      builder, loc("core"), signature["state_pool"], signature["slots"],
-      signature["num_accepted"], signature["pending_keys"],
-      signature["pending_deltas"], signature["pending_decays"],
-      signature["pending_counts"]);
+  const PendingOperands pending = pendingPools();
+  CommitDeltaRuleOp::create(builder, loc("core"), signature["state_pool"],
+                            slots, accepted, pending.keys, pending.deltas,
+                            pending.decays, pending.counts);
   func::ReturnOp::create(builder, builder.getUnknownLoc());
 }
 
@@ -293,14 +301,22 @@ static llvm::Error checkVariant(const ModelConfig &config,
           "{0}: deferred writes expect a decay per head, but its model has one "
           "per channel",
           config.name));
-    if (options.verify != VerifyStates::none)
-      return llvm::createStringError(
-          llvm::formatv("{0}: deferred writes expect verify none, but got some",
-                        config.name));
+    if (options.verify != VerifyStates::none &&
+        options.verify != VerifyStates::lazy)
+      return llvm::createStringError(llvm::formatv(
+          "{0}: deferred writes expect verify none or lazy, but got one that "
+          "writes states after tokens",
+          config.name));
+    if (const int64_t most = options.verifyTokens.value_or(maxVerifyTokens);
+        options.verify == VerifyStates::lazy && most > options.deferWrites)
+      return llvm::createStringError(llvm::formatv(
+          "{0}: deferred writes expect room for the tokens of a verify, up to "
+          "{1} of a sequence, but got {2} pending tokens",
+          config.name, most, options.deferWrites));
     if (options.writeSlots || options.decodeInitial)
       return llvm::createStringError(llvm::formatv(
-          "{0}: deferred writes expect a decode without {1}", config.name,
-          options.writeSlots ? "write_slots" : "has_initial"));
+          "{0}: deferred writes expect entries without {1}", config.name,
+          options.writeSlots ? "write_slots" : "has_initial in decode"));
   }
   if (isBare && options.verify == VerifyStates::lazy)
     return llvm::createStringError(llvm::formatv(

@@ -49,6 +49,7 @@ private:
   void addPools();
   void addPendingPools(llvm::StringRef room);
   void buildCommit();
+  PendingOperands pendingPools();
   mlir::Value acceptedSlots(int64_t mostTokens);
   /// The most tokens of a sequence of `verify`; 0 for any number.
   int64_t mostTokens() const {
@@ -60,8 +61,7 @@ private:
   }
   /// Whether states lack tokens of several steps.
   bool isDeferred() const {
-    return options.deferWrites != 0 &&
-           (phase == Phase::decode || phase == Phase::commit);
+    return options.deferWrites != 0 && phase != Phase::prefill;
   }
   bool isBuffer() const {
     return options.verify == VerifyStates::buffer &&

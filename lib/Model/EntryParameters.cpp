@@ -89,7 +89,7 @@ void EntryBuilder::addRows() {
     return;
   }
   signature.addTensor("slots", slots, {"N"});
-  if (isDeferred())
+  if (phase == Phase::commit)
     return;
   if (options.writeSlots)
     signature.addTensor("write_slots", slots, {"N"});
@@ -111,30 +111,26 @@ static std::string channelsOf(const ModelConfig &config) {
 
 /// What sequences keep from call to call.
 void EntryBuilder::addPools() {
-  if (isDeferred() && phase == Phase::commit)
+  std::string window = std::to_string(config.convWidth - 1);
+  if (isLazy())
+    signature.addPool("conv_pool",
+                      floatType(options.convState.value_or(options.io)),
+                      {"P", channelsOf(config), "S + " + window});
+  if (isLazy() || (isDeferred() && phase == Phase::commit))
     signature.addStatePool("state_pool", floatType(options.state),
                            {"P", "Hv", std::to_string(config.valueDim),
                             std::to_string(config.keyDim)},
                            options.stateLayout);
-  else if (!isLazy())
+  else
     gdn::addPools(signature, builder, config, options);
   if (isBuffer())
     gdn::addPools(signature, builder, config, options, "token_", "B");
   if (isDeferred()) {
     addPendingPools(std::to_string(options.deferWrites));
     signature.addPool("pending_counts", builder.getI32Type(), {"P", "Hk"});
+  } else if (isLazy()) {
+    addPendingPools("S");
   }
-  if (!isLazy())
-    return;
-  std::string dk = std::to_string(config.keyDim);
-  std::string dv = std::to_string(config.valueDim);
-  std::string window = std::to_string(config.convWidth - 1);
-  signature.addPool("conv_pool",
-                    floatType(options.convState.value_or(options.io)),
-                    {"P", channelsOf(config), "S + " + window});
-  signature.addStatePool("state_pool", floatType(options.state),
-                         {"P", "Hv", dv, dk}, options.stateLayout);
-  addPendingPools("S");
 }
 
 /// Tokens that states lack, up to `room` of them.
@@ -171,6 +167,8 @@ void EntryBuilder::addParameters() {
   std::string dv = std::to_string(config.valueDim);
 
   if (phase == Phase::commit) {
+    if (isLazy() && isDeferred())
+      signature.addSymbol("S");
     addRows();
     addPools();
     return;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The delta rule from a state without its last tokens, on the CPU. The state is
-// read once and, unless it is time to commit, not written:
+// States without their last tokens, on the CPU: with them (delta_catch_up), and
+// the delta rule from there (delta_replay). For the rule the state is read once
+// and, unless it is time to commit, not written:
 //
 //   decay[j], left: what is left of each pending token, and of the state
 //   commit:  for each row i of the state:
@@ -29,17 +30,19 @@ using namespace gdn;
 static constexpr int64_t foldRows = 2, foldChunks = 4;
 
 namespace {
-class ReplayLoops : private StateRows {
-public:
-  ReplayLoops(OpBuilder &b, tile::DeltaReplayOp replay,
-              const ReplayBuffers &buffers, int64_t lanes)
-      : StateRows(b, replay.getLoc(), replay.getState().getType(), lanes),
-        replay(replay), buffers(buffers),
-        room(replay.getPendingKey().getType().getDimSize(0)) {}
+/// Rows of pending tokens in f32: what they are, and a factor for each.
+struct PendingBuffers {
+  Value key, deltas, logDecay, decay;
+};
 
-  void emit();
+/// What puts pending tokens into a state.
+class PendingLoops : protected StateRows {
+protected:
+  PendingLoops(OpBuilder &b, tile::PendingOpInterface op,
+               const PendingBuffers &pending, int64_t lanes)
+      : StateRows(b, op.getLoc(), op.getState().getType(), lanes),
+        pending(pending), pendingCount(op.getCount()) {}
 
-private:
   Value zero() {
     return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
   }
@@ -52,12 +55,31 @@ private:
   Value times(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
   Value plus(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
   Value exp(Value x) { return math::ExpOp::create(b, loc, x); }
-  Value dot(const Chunks &x, const Chunks &y);
   /// The sum of what body(i, total) adds to `start`, i from `from` to `to`.
   Value total(Value from, Value to, Value start,
               function_ref<Value(Value, Value)> body);
-  void emitFold(Value left);
-  Value emitPendingDecays(Value count);
+  Value emitDecays();
+  void emitFold(Value left, Value state, Value to);
+
+  PendingBuffers pending;
+  Value pendingCount;
+};
+
+class ReplayLoops : private PendingLoops {
+public:
+  ReplayLoops(OpBuilder &b, tile::DeltaReplayOp replay,
+              const ReplayBuffers &buffers, int64_t lanes)
+      : PendingLoops(b, replay,
+                     {buffers.pendingKey, buffers.pendingDeltas,
+                      buffers.pendingLogDecay, buffers.pendingDecay},
+                     lanes),
+        replay(replay), buffers(buffers),
+        room(replay.getPendingKey().getType().getDimSize(0)) {}
+
+  void emit();
+
+private:
+  Value dot(const Chunks &x, const Chunks &y);
   void emitWeights(Value count, Value stateDecay);
   void emitProducts();
   void emitOutputs(Value count);
@@ -68,22 +90,8 @@ private:
 };
 } // namespace
 
-/// In two chains, then lane by lane in a fixed tree.
-Value ReplayLoops::dot(const Chunks &x, const Chunks &y) {
-  SmallVector<Value> partial;
-  for (unsigned c = 0; c < x.size(); ++c)
-    if (c < 2)
-      partial.push_back(times(x[c], y[c]));
-    else
-      partial[c % 2] =
-          vector::FMAOp::create(b, loc, x[c], y[c], partial[c % 2]);
-  Value sum = partial.size() > 1 ? plus(partial[0], partial[1]) : partial[0];
-  return vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD, sum,
-                                     arith::FastMathFlags::reassoc);
-}
-
-Value ReplayLoops::total(Value from, Value to, Value start,
-                         function_ref<Value(Value, Value)> body) {
+Value PendingLoops::total(Value from, Value to, Value start,
+                          function_ref<Value(Value, Value)> body) {
   auto op = scf::ForOp::create(b, loc, from, to, index(1), start);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(op.getBody());
@@ -92,9 +100,21 @@ Value ReplayLoops::total(Value from, Value to, Value start,
   return op.getResult(0);
 }
 
-/// The pending tokens into the state, whose rows are rounded once: some rows
+/// What is left of each pending token behind the last; gives what is left of
+/// the state. Sums go backwards: none is a difference of others.
+Value PendingLoops::emitDecays() {
+  Value sum = total(index(0), pendingCount, zero(), [&](Value i, Value later) {
+    Value j = arith::SubIOp::create(
+        b, loc, arith::SubIOp::create(b, loc, pendingCount, index(1)), i);
+    store(exp(later), pending.decay, j);
+    return plus(later, load(pending.logDecay, j));
+  });
+  return exp(sum);
+}
+
+/// The state with the pending tokens, whose rows are rounded once: some rows
 /// and vectors of them at a time, which stay in registers for all tokens.
-void ReplayLoops::emitFold(Value left) {
+void PendingLoops::emitFold(Value left, Value state, Value to) {
   OpBuilder::InsertionGuard guard(b);
   const int64_t height = rows % foldRows == 0 ? foldRows : 1,
                 chunks = columns / lanes,
@@ -111,20 +131,20 @@ void ReplayLoops::emitFold(Value left) {
         arith::AddIOp::create(b, loc, column, index(c * lanes)));
   for (Value i : rowsOfBlock)
     for (Value c : columnsOfBlock)
-      sums.push_back(times(decay, readAt(buffers.state, i, c)));
+      sums.push_back(times(decay, readAt(state, i, c)));
   auto tokens =
-      scf::ForOp::create(b, loc, index(0), replay.getCount(), index(1), sums);
+      scf::ForOp::create(b, loc, index(0), pendingCount, index(1), sums);
   {
     OpBuilder::InsertionGuard inLoop(b);
     b.setInsertionPointToStart(tokens.getBody());
     Value j = tokens.getInductionVar();
-    Value weight = load(buffers.pendingDecay, j);
+    Value weight = load(pending.decay, j);
     SmallVector<Value> keys, next;
     for (Value c : columnsOfBlock)
-      keys.push_back(readAt(buffers.pendingKey, j, c));
+      keys.push_back(readAt(pending.key, j, c));
     unsigned sum = 0;
     for (Value i : rowsOfBlock) {
-      Value delta = splat(times(weight, load(buffers.pendingDeltas, {j, i})));
+      Value delta = splat(times(weight, load(pending.deltas, {j, i})));
       for (Value key : keys)
         next.push_back(vector::FMAOp::create(b, loc, delta, key,
                                              tokens.getRegionIterArg(sum++)));
@@ -134,19 +154,21 @@ void ReplayLoops::emitFold(Value left) {
   unsigned sum = 0;
   for (Value i : rowsOfBlock)
     for (Value c : columnsOfBlock)
-      writeAt(tokens.getResult(sum++), buffers.newState, i, c);
+      writeAt(tokens.getResult(sum++), to, i, c);
 }
 
-/// What is left of each pending token before the step; gives what is left of
-/// the state. Sums go backwards: none is a difference of others.
-Value ReplayLoops::emitPendingDecays(Value count) {
-  Value sum = total(index(0), count, zero(), [&](Value i, Value later) {
-    Value j = arith::SubIOp::create(
-        b, loc, arith::SubIOp::create(b, loc, count, index(1)), i);
-    store(exp(later), buffers.pendingDecay, j);
-    return plus(later, load(buffers.pendingLogDecay, j));
-  });
-  return exp(sum);
+/// In two chains, then lane by lane in a fixed tree.
+Value ReplayLoops::dot(const Chunks &x, const Chunks &y) {
+  SmallVector<Value> partial;
+  for (unsigned c = 0; c < x.size(); ++c)
+    if (c < 2)
+      partial.push_back(times(x[c], y[c]));
+    else
+      partial[c % 2] =
+          vector::FMAOp::create(b, loc, x[c], y[c], partial[c % 2]);
+  Value sum = partial.size() > 1 ? plus(partial[0], partial[1]) : partial[0];
+  return vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD, sum,
+                                     arith::FastMathFlags::reassoc);
 }
 
 void ReplayLoops::emitWeights(Value count, Value stateDecay) {
@@ -239,13 +261,13 @@ void ReplayLoops::emitOutputs(Value count) {
 }
 
 void ReplayLoops::emit() {
-  Value left = emitPendingDecays(replay.getCount());
+  Value left = emitDecays();
   auto branch =
       scf::IfOp::create(b, loc, replay.getCommit(), !buffers.isInPlace);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
-    emitFold(left);
+    emitFold(left, buffers.state, buffers.newState);
     if (!buffers.isInPlace) {
       b.setInsertionPointToStart(branch.elseBlock());
       expandCopy(b, loc, buffers.state, buffers.newState);
@@ -258,6 +280,49 @@ void ReplayLoops::emit() {
   emitWeights(count, left);
   emitProducts();
   emitOutputs(count);
+}
+
+namespace {
+class CatchUpLoops : private PendingLoops {
+public:
+  CatchUpLoops(OpBuilder &b, tile::DeltaCatchUpOp catchUp,
+               const CatchUpBuffers &buffers, int64_t lanes)
+      : PendingLoops(b, catchUp,
+                     {buffers.pendingKey, buffers.pendingDeltas,
+                      buffers.pendingLogDecay, buffers.pendingDecay},
+                     lanes),
+        commits(catchUp.getCommit()), buffers(buffers) {}
+
+  void emit() {
+    Value left = emitDecays();
+    auto branch = scf::IfOp::create(b, loc, commits, /*withElse=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    emitFold(left, buffers.state, buffers.newState);
+    emitWidened();
+    b.setInsertionPointToStart(branch.elseBlock());
+    emitFold(left, buffers.state, buffers.whole);
+    if (!buffers.isInPlace)
+      expandCopy(b, loc, buffers.state, buffers.newState);
+  }
+
+private:
+  /// The new state in f32.
+  void emitWidened() {
+    OpBuilder::InsertionGuard guard(b);
+    Value i = loop(index(0), index(rows), 1).getInductionVar();
+    for (auto [c, chunk] : llvm::enumerate(read(buffers.newState, i)))
+      write(chunk, buffers.whole, i, c * lanes);
+  }
+
+  Value commits;
+  const CatchUpBuffers &buffers;
+};
+} // namespace
+
+void gdn::expandDeltaCatchUp(OpBuilder &b, tile::DeltaCatchUpOp catchUp,
+                             const CatchUpBuffers &buffers, int64_t lanes) {
+  CatchUpLoops(b, catchUp, buffers, lanes).emit();
 }
 
 void gdn::expandDeltaReplay(OpBuilder &b, tile::DeltaReplayOp replay,

@@ -64,6 +64,18 @@ struct FoldBuffers {
 void expandDeltaFold(mlir::OpBuilder &builder, tile::DeltaFoldOp fold,
                      const FoldBuffers &buffers, int64_t lanes);
 
+/// Buffers of the tiles of a gdn_tile.delta_catch_up; `pendingDecay` is scratch
+/// with a factor for each pending token. `isInPlace` says that `newState` is
+/// where `state` is.
+struct CatchUpBuffers {
+  mlir::Value state, pendingKey, pendingDeltas, pendingLogDecay, newState,
+      whole;
+  mlir::Value pendingDecay;
+  bool isInPlace = false;
+};
+void expandDeltaCatchUp(mlir::OpBuilder &builder, tile::DeltaCatchUpOp catchUp,
+                        const CatchUpBuffers &buffers, int64_t lanes);
+
 /// Buffers of the tiles of a gdn_tile.delta_replay. Scratch of f32: `decay` and
 /// `pendingDecay` have a factor for each token, `keyWeights` and `queryWeights`
 /// one for each token of the step and each pending token, then each of the step

@@ -28,7 +28,7 @@ unsigned TileBuffers::addScratch(VectorType type) {
 /// scan of exactly one token, or what leaves the state as it is.
 static bool readsRows(Operation *op) {
   auto scan = dyn_cast<tile::DeltaScanOp>(op);
-  return isa<tile::DeltaReplayOp>(op) ||
+  return isa<tile::PendingOpInterface>(op) ||
          (scan &&
           cast<VectorType>(scan.getKey().getType()).getDimSize(0) == 1 &&
           getConstantIntValue(scan.getValid()) == 1);
@@ -37,7 +37,7 @@ static bool readsRows(Operation *op) {
 /// The state of such an op.
 static Value stateOf(Operation *op) {
   auto scan = dyn_cast<tile::DeltaScanOp>(op);
-  return scan ? scan.getState() : cast<tile::DeltaReplayOp>(op).getState();
+  return scan ? scan.getState() : cast<tile::PendingOpInterface>(op).getState();
 }
 
 /// True if the tile's rows are contiguous rows of the view.
@@ -61,10 +61,10 @@ template <typename OpTy> static bool isWholeRows(OpTy op) {
 /// True if `op` reads `tile` where it is: the rows of a state, in order, or the
 /// pending tokens that are there.
 static bool canReadInPlace(Operation *op, tile::LoadOp load) {
-  auto replay = dyn_cast<tile::DeltaReplayOp>(op);
-  if (replay && load.getRows() == replay.getCount() &&
-      (load.getTile() == replay.getPendingKey() ||
-       load.getTile() == replay.getPendingDeltas()))
+  auto pending = dyn_cast<tile::PendingOpInterface>(op);
+  if (pending && load.getRows() == pending.getCount() &&
+      (load.getTile() == pending.getPendingKey() ||
+       load.getTile() == pending.getPendingDeltas()))
     return hasRowsOfView(load);
   return readsRows(op) && stateOf(op) == load.getTile() && isWholeRows(load);
 }
@@ -161,23 +161,24 @@ void TileBuffers::assignLoad(tile::LoadOp load) {
 }
 
 /// The new state `next` of `op` goes straight to the view that stores it, if
-/// the store may happen as early as the op. A replay writes the tile that it
-/// reads, which a branch stores that is taken if it commits.
+/// the store may happen as early as the op. What puts pending tokens into a
+/// state writes the tile that it reads, which a branch stores that is taken if
+/// it commits.
 bool TileBuffers::assignInPlace(Operation *op, Value next) {
   const Buffer &from = buffers[of[stateOf(op)]];
   auto store = next.hasOneUse() ? dyn_cast<tile::StoreOp>(*next.user_begin())
                                 : tile::StoreOp();
   Operation *place = store;
-  auto replay = dyn_cast<tile::DeltaReplayOp>(op);
-  if (auto branch = store && replay ? dyn_cast<scf::IfOp>(store->getParentOp())
-                                    : scf::IfOp();
-      branch && branch.getCondition() == replay.getCommit() &&
+  auto pending = dyn_cast<tile::PendingOpInterface>(op);
+  if (auto branch = store && pending ? dyn_cast<scf::IfOp>(store->getParentOp())
+                                     : scf::IfOp();
+      branch && branch.getCondition() == pending.getCommit() &&
       store->getBlock() == branch.thenBlock() &&
       store == &branch.thenBlock()->front() &&
       from.kind == Buffer::LoadedView &&
       isSameTile(cast<tile::LoadOp>(from.access), store))
     place = branch;
-  else if (replay)
+  else if (pending)
     return false;
   if (from.kind != Buffer::LoadedView || !store ||
       place->getBlock() != op->getBlock() || !isWholeRows(store) ||
@@ -319,6 +320,10 @@ TileBuffers TileBuffers::assign(func::FuncOp function) {
       buffers.assignScan(scan);
     } else if (auto replay = dyn_cast<tile::DeltaReplayOp>(op)) {
       buffers.assignReplay(replay);
+    } else if (auto catchUp = dyn_cast<tile::DeltaCatchUpOp>(op)) {
+      buffers.of[catchUp.getWhole()] =
+          buffers.addScratch(catchUp.getWhole().getType());
+      buffers.assignState(catchUp, catchUp.getNewState(), catchUp.getState());
     } else if (auto fold = dyn_cast<tile::DeltaFoldOp>(op)) {
       if (!buffers.takeOver(fold.getNewState(), fold.getState()))
         buffers.of[fold.getNewState()] =

@@ -48,6 +48,8 @@ private:
   Value decayBuffer(OpBuilder &b, Value logDecay, Operation *op);
   void lowerScan(OpBuilder &b, tile::DeltaScanOp scan);
   void lowerReplay(OpBuilder &b, tile::DeltaReplayOp replay);
+  void lowerCatchUp(OpBuilder &b, tile::DeltaCatchUpOp catchUp);
+  bool keepsPlace(tile::PendingOpInterface op);
   void lowerLoop(scf::ForOp loop);
   /// A tile leaves buffer `from` for buffer `to`.
   struct Move {
@@ -198,12 +200,32 @@ void FunctionLowering::lowerReplay(OpBuilder &b, tile::DeltaReplayOp replay) {
                         scratchOf({pending}),
                         scratchOf({tokens, pending + tokens}),
                         scratchOf({tokens, pending + tokens})};
-  const unsigned state = buffers[replay.getState()],
-                 next = buffers[replay.getNewState()];
+  const unsigned state = buffers[replay.getState()];
   used.stateIsInPool = buffers.buffers[state].kind == Buffer::LoadedView;
-  used.isInPlace =
-      state == next || buffers.buffers[next].kind == Buffer::StoredView;
+  used.isInPlace = keepsPlace(replay);
   expandDeltaReplay(b, replay, used, lanes);
+}
+
+/// Whether the new state is where the state is.
+bool FunctionLowering::keepsPlace(tile::PendingOpInterface op) {
+  const unsigned next = buffers[op.getNewState()];
+  return buffers[op.getState()] == next ||
+         buffers.buffers[next].kind == Buffer::StoredView;
+}
+
+void FunctionLowering::lowerCatchUp(OpBuilder &b,
+                                    tile::DeltaCatchUpOp catchUp) {
+  Location loc = catchUp.getLoc();
+  auto at = [&](Value tile) { return memory(b, loc, tile); };
+  const unsigned decays =
+      buffers.addScratch(catchUp.getPendingDecay().getType());
+  expandDeltaCatchUp(b, catchUp,
+                     {at(catchUp.getState()), at(catchUp.getPendingKey()),
+                      at(catchUp.getPendingDeltas()),
+                      at(catchUp.getPendingDecay()), at(catchUp.getNewState()),
+                      at(catchUp.getWhole()), memory(b, loc, decays),
+                      keepsPlace(catchUp)},
+                     lanes);
 }
 
 /// Makes all moves as if at once: carried tiles may change places with each
@@ -304,6 +326,7 @@ void FunctionLowering::lower(Operation *op) {
       })
       .Case([&](tile::DeltaScanOp scan) { lowerScan(b, scan); })
       .Case([&](tile::DeltaReplayOp replay) { lowerReplay(b, replay); })
+      .Case([&](tile::DeltaCatchUpOp catchUp) { lowerCatchUp(b, catchUp); })
       .Case([&](tile::DeltaFoldOp fold) {
         expandDeltaFold(b, fold,
                         {memory(b, loc, fold.getState()),

@@ -83,3 +83,58 @@ func.func @commit(
   }
   return
 }
+
+// Drafts: the count stays what it was, the state with all that is pending goes
+// from token to token.
+// CHECK-LABEL: func.func @verify(
+//       CHECK:   scf.if %{{.+}} {
+//       CHECK:     %[[OLD:.+]] = memref.load %{{.+}}[%[[SLOT:.+]], %[[H:.+]]] : memref<?x?xi32
+//       CHECK:     %[[M:.+]] = arith.minui
+//       CHECK:     %[[FULL:.+]] = arith.cmpi ugt
+//       CHECK:     %[[FIRST:.+]] = arith.select %[[FULL]], %{{.+}}, %[[M]]
+//       CHECK:     scf.for %{{.+}} {
+//       CHECK:       %[[LAST:.+]] = arith.cmpi eq
+//       CHECK:       %[[NEW:.+]], %[[WHOLE:.+]] = gdn_tile.delta_catch_up %{{.+}} count(%[[M]]) commit(%[[FULL]])
+//       CHECK:       scf.if %[[FULL]] {
+//  CHECK-NEXT:         gdn_tile.store %[[NEW]]
+//       CHECK:       scf.if %[[LAST]] {
+//       CHECK:         %[[STORED:.+]] = arith.index_cast %[[FIRST]]
+//       CHECK:         memref.store %[[STORED]], %{{.+}}[%[[SLOT]], %[[H]]] : memref<?x?xi32
+//       CHECK:       scf.for {{.*}} iter_args(%[[STATE:.+]] = %[[WHOLE]])
+//       CHECK:         %{{.+}}, %{{.+}}, %[[DELTAS:.+]] = gdn_tile.delta_scan %[[STATE]]
+//       CHECK:         arith.addi %{{.+}}, %[[FIRST]]
+//       CHECK:         gdn_tile.store %[[DELTAS]]
+//       CHECK:         scf.if %[[LAST]] {
+//       CHECK:           gdn_tile.store {{.*}} memref<?x?x16x32xf32
+//   CHECK-NOT:           memref.store
+func.func @verify(
+    %q: tensor<?x?x32xf32> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
+    %k: tensor<?x?x32xf32> {gdn.name = "k", gdn.dims = ["T", "Hk", "32"]},
+    %v: tensor<?x?x64xf32> {gdn.name = "v", gdn.dims = ["T", "Hv", "64"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "Hv"]},
+    %b: tensor<?x?xf32> {gdn.name = "b", gdn.dims = ["T", "Hv"]},
+    %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
+    %accepted: tensor<?xi32> {gdn.name = "num_accepted", gdn.dims = ["N"]},
+    %pool: !gdn.pool<?x?x64x32xbf16> {gdn.name = "pool", gdn.dims = ["P", "Hv", "64", "32"]},
+    %keys: !gdn.pool<?x?x16x32xf32> {gdn.name = "keys", gdn.dims = ["P", "Hk", "16", "32"]},
+    %deltas: !gdn.pool<?x?x16x64xf32> {gdn.name = "deltas", gdn.dims = ["P", "Hv", "16", "64"]},
+    %decays: !gdn.pool<?x?x16xf32> {gdn.name = "decays", gdn.dims = ["P", "Hv", "16"]},
+    %counts: !gdn.pool<?x?xi32> {gdn.name = "counts", gdn.dims = ["P", "Hk"]})
+    -> (tensor<?x?x64xf32> {gdn.name = "y", gdn.dims = ["T", "Hv", "64"]})
+    attributes {gdn.entry} {
+  %S = arith.constant 4 : index
+  %rows = gdn.counted_slots %slots[%accepted] up_to(%S) sequences(%cu) max_tokens(8)
+      : tensor<?xi32>, tensor<?xi32>, tensor<?xi32>
+  %o = gdn.kernel "k" {
+    %y = gdn.delta_rule %q, %k, %v gates(%g, %b) pool(%pool) slots(%rows) sequences(%cu)
+        accepted(%accepted) pending(%keys, %deltas, %decays) counts(%counts)
+        : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x64xf32>,
+          tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x32xbf16>,
+          tensor<?xi32>, tensor<?xi32> accepted tensor<?xi32>
+          pending !gdn.pool<?x?x16x32xf32>, !gdn.pool<?x?x16x64xf32>,
+          !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> -> tensor<?x?x64xf32>
+    gdn.yield %y : tensor<?x?x64xf32>
+  } : tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}

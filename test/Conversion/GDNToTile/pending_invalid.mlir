@@ -131,7 +131,7 @@ func.func @several_tokens_and_counts(
     -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "H", "32"]})
     attributes {gdn.entry} {
   %o = gdn.kernel "k" {
-    // expected-error@+1 {{'gdn.delta_rule' op has no tile program with sequences of several tokens ('sequences') and with tokens that are pending over several steps ('counts')}}
+    // expected-error@+1 {{'gdn.delta_rule' op has no tile program with sequences of several tokens ('sequences') and with tokens that are pending over several steps ('counts'), unless the next step accepts some ('accepted')}}
     %y = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu)
         pending(%keys, %deltas, %decays) counts(%counts)
         : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,

@@ -230,10 +230,11 @@ void Call::fillSlots(const Parameter &parameter) {
         if (parameter.name == "pending_keys")
           values[i] /= std::sqrt(double(width));
         if (int64_t(i) / width % room >=
-            pendingOf(n, head * symbols["Hk"] / heads))
+            pendingOf(n, head * symbols["Hk"] / heads) + acceptedOf(n))
           values[i] = std::nan("");
       }
-    } else if (isPending() && !isDeferred() && parameter.name != "state_pool") {
+    } else if (isPending() && has("num_accepted") &&
+               parameter.name != "state_pool") {
       const bool isConv = parameter.name == "conv_pool";
       const int64_t steps = symbols["S"], all = buffer.dim(2);
       const int64_t used = all - steps + batch.accepted[n];
@@ -265,18 +266,22 @@ int64_t Call::readSlot(int64_t n) const {
              : batch.tokenSlots[n][accepted - 1];
 }
 
-/// The most tokens of a sequence of verify whose tokens stay pending.
-static constexpr int64_t maxPendingTokens = 8;
-
 int64_t Call::pendingOf(int64_t n, int64_t keyHead) const {
-  const int64_t room = config.options.deferWrites;
+  const int64_t room = config.options.deferWrites - acceptedOf(n);
   return (batch.pending[n] + keyHead) % (room + 1);
 }
 
+int64_t Call::acceptedOf(int64_t n) const {
+  const bool isCount = has("num_accepted") && batch.accepted[n] >= 0 &&
+                       batch.accepted[n] <= symbols.at("S");
+  return isCount ? batch.accepted[n] : 0;
+}
+
 bool Call::hasCount(int64_t n) const {
-  return !isPending() || isDeferred() ||
+  return !has("num_accepted") || !isPending() ||
          (batch.accepted[n] >= 0 && batch.accepted[n] <= symbols.at("S") &&
-          (!has("cu_seqlens") || batch.lengths[n] <= maxPendingTokens));
+          (!has("cu_seqlens") ||
+           batch.lengths[n] <= config.options.verifyTokens.value_or(8)));
 }
 
 bool Call::isLive(int64_t n) const {

@@ -148,6 +148,8 @@ private:
   /// True if slots count the tokens that are pending; those of a key head.
   bool isDeferred() const { return has("pending_counts"); }
   int64_t pendingOf(int64_t n, int64_t keyHead) const;
+  /// What is accepted of the step before; 0 where that is no count.
+  int64_t acceptedOf(int64_t n) const;
 
   Entry *program;
   std::map<std::string, int64_t> symbols;

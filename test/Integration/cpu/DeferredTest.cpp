@@ -18,6 +18,7 @@ struct Case {
   FloatKind io, state;
   int64_t keyHeads = 2, ratio = 2;
   int64_t room = 5;
+  int64_t most = 5; // tokens of a sequence of verify
   InputLayout layout = InputLayout::flat;
   StateLayout stateLayout = StateLayout::vk;
 };
@@ -28,13 +29,17 @@ std::ostream &operator<<(std::ostream &os, const Case &c) {
 
 class Deferred : public ::testing::TestWithParam<Case> {
 protected:
-  static Config config(bool defers = true) {
+  static Config config(bool defers = true, bool verifies = true) {
     const Case &c = GetParam();
     Config config(40, 72);
     config.options.io = c.io;
     config.options.state = c.state;
     config.options.stateLayout = c.stateLayout;
     config.options.deferWrites = defers ? c.room : 0;
+    if (verifies && c.layout != InputLayout::ready) {
+      config.options.verify = VerifyStates::lazy;
+      config.options.verifyTokens = c.most;
+    }
     config.layout = c.layout;
     if (c.layout == InputLayout::ready)
       config.options.outputs = EntryOutputs::core;
@@ -44,6 +49,8 @@ protected:
                        std::vector<int64_t> ids = {}) {
     Batch batch;
     batch.lengths.assign(pending.size(), 1);
+    batch.accepted.assign(pending.size(), 0);
+    batch.steps = 4;
     batch.pending = std::move(pending);
     batch.ids = std::move(ids);
     batch.slots = 24;
@@ -55,6 +62,18 @@ protected:
   static void runAndCheck(Call call) {
     call.runAndCheckRounded(GetParam().state);
   }
+  /// A batch of several tokens each.
+  static Batch raggedOf(std::vector<int64_t> lengths,
+                        std::vector<int64_t> pending,
+                        std::vector<int64_t> accepted = {}) {
+    Batch batch = batchOf(std::move(pending));
+    batch.lengths = std::move(lengths);
+    if (!accepted.empty())
+      batch.accepted = std::move(accepted);
+    batch.leading = 2;
+    batch.padding = 3;
+    return batch;
+  }
   static std::vector<int64_t> allCounts() {
     std::vector<int64_t> counts;
     for (int64_t i = 0; i <= GetParam().room; ++i)
@@ -62,6 +81,9 @@ protected:
     return counts;
   }
 };
+
+/// With tokens of verify, which need a convolution.
+class DeferredVerify : public Deferred {};
 } // namespace
 
 TEST_P(Deferred, StepsWithEveryCount) {
@@ -87,6 +109,43 @@ TEST_P(Deferred, GatesOfAllKinds) {
   }
 }
 
+TEST_P(DeferredVerify, OfEveryCount) {
+  for (int64_t length : {0, 1, 3, 5})
+    for (int64_t accepted = 0; accepted <= 4; ++accepted) {
+      SCOPED_TRACE(std::to_string(length) + " after " +
+                   std::to_string(accepted));
+      const std::vector<int64_t> counts = allCounts();
+      runAndCheck(
+          Call(config(), "verify",
+               raggedOf(std::vector<int64_t>(counts.size(), length), counts,
+                        std::vector<int64_t>(counts.size(), accepted))));
+    }
+}
+
+TEST_P(DeferredVerify, OfRaggedRows) {
+  runAndCheck(Call(
+      config(), "verify",
+      raggedOf({4, 0, 1, 5, 3, 2}, {0, 2, 1, 4, 5, 3}, {0, 2, 4, 1, 3, 0})));
+}
+
+// Counts that are none, long sequences, slots that no pool has: zeros, no byte
+// written.
+TEST_P(DeferredVerify, OfWhatIsSkipped) {
+  Batch batch = raggedOf({3, GetParam().most + 1, 2, 4, 1, 2, 5},
+                         {1, 2, 3, 4, 5, 0, 1}, {5, 0, -1, 2, 1, 3, 4});
+  batch.ids = {3, 4, 5, -1, 0, 24, 7};
+  Call call(config(), "verify", batch);
+  for (int64_t n = 0; n < 7; ++n)
+    EXPECT_EQ(call.isLive(n), n == 6) << n;
+  runAndCheck(std::move(call));
+}
+
+TEST_P(DeferredVerify, CommitOfAccepted) {
+  Batch batch = batchOf({0, 1, 2, 3, 4, 5}, {1, 2, 3, 4, 5, 6});
+  batch.accepted = {0, 4, 1, 3, 5, -1};
+  runAndCheck(Call(config(), "commit", batch));
+}
+
 // Twice as many steps as there is room for, beside steps in place; slots begin
 // in different phases, with tokens that change nothing.
 TEST_P(Deferred, StepsGiveWhatStepsInPlaceGive) {
@@ -102,7 +161,8 @@ TEST_P(Deferred, StepsGiveWhatStepsInPlaceGive) {
     SCOPED_TRACE(step);
     Batch batch = batchOf({0, 0, 0}, ids);
     batch.inputs.seed = 100 + step;
-    Call call(config(), "decode", batch), plain(config(false), "decode", batch);
+    Call call(config(true, false), "decode", batch),
+        plain(config(false, false), "decode", batch);
     for (const Parameter &parameter : call.parameters()) {
       const std::string &name = parameter.name;
       if (isWeight(parameter)) {
@@ -142,7 +202,7 @@ TEST_P(Deferred, StepsGiveWhatStepsInPlaceGive) {
       if (parameter.isPool)
         inPlace[parameter.name] = plain[parameter.name];
   }
-  Call commit(config(), "commit", batchOf({0, 0, 0}, ids));
+  Call commit(config(true, false), "commit", batchOf({0, 0, 0}, ids));
   for (const Parameter &parameter : commit.parameters())
     if (parameter.isPool)
       commit.replace(parameter.name, deferred[parameter.name]);
@@ -161,14 +221,26 @@ TEST_P(Deferred, StepsGiveWhatStepsInPlaceGive) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Types, Deferred,
-    ::testing::Values(Case{"F32", FloatKind::f32, FloatKind::f32},
-                      Case{"Bf16", FloatKind::bf16, FloatKind::bf16, 1, 3, 8},
-                      Case{"F16State", FloatKind::bf16, FloatKind::f16, 2, 1,
-                           16},
-                      Case{"Ready", FloatKind::f32, FloatKind::f32, 1, 4, 2,
-                           InputLayout::ready},
-                      Case{"KeyFirst", FloatKind::f32, FloatKind::f32, 2, 2, 5,
-                           InputLayout::flat, StateLayout::kv}),
-    [](const auto &info) { return std::string(info.param.name); });
+static const Case f32Case = {"F32", FloatKind::f32, FloatKind::f32};
+static const Case bf16Case = {"Bf16", FloatKind::bf16, FloatKind::bf16, 1, 3, 8,
+                              8};
+static const Case f16Case = {
+    "F16State", FloatKind::bf16, FloatKind::f16, 2, 1, 16, 8};
+static const Case readyCase = {"Ready", FloatKind::f32, FloatKind::f32,    1, 4,
+                               2,       /*most=*/2,     InputLayout::ready};
+static const Case keyFirstCase = {
+    "KeyFirst", FloatKind::f32,    FloatKind::f32, 2, 2, 5,
+    5,          InputLayout::flat, StateLayout::kv};
+
+static std::string nameOf(const ::testing::TestParamInfo<Case> &info) {
+  return info.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Deferred,
+                         ::testing::Values(f32Case, bf16Case, f16Case,
+                                           readyCase, keyFirstCase),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Types, DeferredVerify,
+                         ::testing::Values(f32Case, bf16Case, f16Case,
+                                           keyFirstCase),
+                         nameOf);

@@ -158,9 +158,39 @@ TEST_F(EntryBuilderTest, DeferredWrites) {
   options.deferWrites = 2;
   options.writeSlots = true;
   expectError("qwen3.5-4b",
-              "deferred writes expect a decode without write_slots");
+              "deferred writes expect entries without write_slots");
+  options.writeSlots = false;
+  options.decodeInitial = true;
+  expectError("qwen3.5-4b", "deferred writes expect entries without "
+                            "has_initial in decode");
   options.verify = VerifyStates::slots;
-  expectError("qwen3.5-4b", "deferred writes expect verify none, but got some");
+  expectError("qwen3.5-4b",
+              "deferred writes expect verify none or lazy, but got one that "
+              "writes states after tokens");
+  options.verify = VerifyStates::lazy;
+  options.deferWrites = 7;
+  expectError("qwen3.5-4b",
+              "deferred writes expect room for the tokens of a verify, up to 8 "
+              "of a sequence, but got 7 pending tokens");
+}
+
+// A verify counts what is accepted, and keeps pending tokens of several steps.
+TEST_F(EntryBuilderTest, DeferredVerify) {
+  EntryOptions options;
+  options.deferWrites = 16;
+  options.verify = VerifyStates::lazy;
+  build(preset("qwen3.5-4b"), options);
+  EXPECT_THAT(names("verify"),
+              testing::ElementsAre(
+                  "Hk", "Hv", "S", "qkvz", "ba", "conv_weight", "A_log",
+                  "dt_bias", "norm_weight", "cu_seqlens", "slots",
+                  "num_accepted", "conv_pool", "state_pool", "pending_keys",
+                  "pending_deltas", "pending_decays", "pending_counts", "out"));
+  EXPECT_THAT(names("commit"),
+              testing::ElementsAre("S", "slots", "num_accepted", "conv_pool",
+                                   "state_pool", "pending_keys",
+                                   "pending_deltas", "pending_decays",
+                                   "pending_counts"));
 }
 
 // Counts are given where verify has them, and results are those that launches

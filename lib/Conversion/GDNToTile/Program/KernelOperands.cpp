@@ -79,10 +79,11 @@ LogicalResult KernelOperands::takePending() {
   for (const Carry &carry : carries)
     if (Value own = carry.states().getNumAccepted())
       numAccepted = own;
-  if (isDeferred() && cuSeqlens)
+  if (isDeferred() && cuSeqlens && !numAccepted)
     return rule->emitOpError("has no tile program with sequences of several "
                              "tokens ('sequences') and with tokens that are "
-                             "pending over several steps ('counts')");
+                             "pending over several steps ('counts'), unless "
+                             "the next step accepts some ('accepted')");
   Value of = slots;
   if (of)
     taken = of.getDefiningOp<TakenSlotsOp>();

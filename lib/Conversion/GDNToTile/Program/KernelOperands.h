@@ -63,6 +63,9 @@ struct KernelOperands {
     return of && of.getPendingCounts();
   }
 
+  /// The same, and none of a step's tokens are drafts.
+  bool isDeferredStep() const { return isDeferred() && !numAccepted; }
+
   /// True if `value` has one head per key head, and not per value head.
   bool isKey(mlir::Value value) const { return keyHeaded.contains(value); }
 

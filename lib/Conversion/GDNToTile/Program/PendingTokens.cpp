@@ -22,6 +22,16 @@
 //     if full
 //   full:  state to the sequence's slot
 //   keys, deltas, decays to the pools behind the m tokens, or from 0 on if full
+//
+// and if the next step says what it accepts of this step's tokens:
+//
+//   windows as above; m, full, state and pending tokens as with counts
+//   counts[slot,h] = m, or 0 if full
+//   state, whole = catch up, which puts the m tokens into the state if full
+//   full:  state to the sequence's slot
+//   for each block of tokens: the kernel's ops; whole goes on as a value
+//     of the first S tokens: inputs to the histories; keys, deltas, decays as
+//     with counts
 #include "Program/PendingTokens.h"
 #include "Program/TokenOps.h"
 
@@ -124,27 +134,61 @@ void gdn::storePendingCount(TileProgram &p, Value length) {
       counts, ValueRange{p.slot, p.h});
 }
 
+namespace {
+/// Pending tokens of a value head, its state without them, and where that is.
+struct PendingState {
+  PendingTiles tokens;
+  Value memory, state;
+  SmallVector<Value> at;
+};
+} // namespace
+
+static PendingState loadPendingState(TileProgram &p, const Carry &carry,
+                                     Value r) {
+  RuleOpInterface rule = p.parts.rule;
+  PendingState pending;
+  pending.tokens = loadPending(p.b, p.loc, pendingBufferOf(p, r),
+                               p.pendingCount, rule.getPendingKeys().getType(),
+                               rule.getPendingDeltas().getType(),
+                               rule.getPendingDecays().getType());
+  pending.memory = p.views.pools.find(carry.pool)->second.memory;
+  pending.at = {p.slot, p.headIndex(r), p.index(0), p.index(0)};
+  pending.state =
+      tile::LoadOp::create(p.b, p.loc, carry.stored, pending.memory, pending.at,
+                           ArrayRef<int64_t>{2, 3}, Value());
+  return pending;
+}
+
+/// The new state to its slot, if it has received pending tokens: the branch has
+/// nothing else, so that a target may write it where it makes it.
+static void storeIfCommitted(TileProgram &p, const PendingState &pending,
+                             Value newState) {
+  auto write = scf::IfOp::create(p.b, p.loc, p.commits, /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(p.b);
+  p.b.setInsertionPointToStart(write.thenBlock());
+  tile::StoreOp::create(p.b, p.loc, newState, pending.memory, pending.at,
+                        ArrayRef<int64_t>{2, 3}, Value());
+}
+
 tile::DeltaReplayOp gdn::emitReplay(TileProgram &p, const Carry &carry, Value r,
                                     ValueRange tokens, ValueRange gates,
                                     Value valid) {
-  OpBuilder &b = p.b;
-  RuleOpInterface rule = p.parts.rule;
-  PendingTiles pending = loadPending(
-      b, p.loc, pendingBufferOf(p, r), p.pendingCount,
-      rule.getPendingKeys().getType(), rule.getPendingDeltas().getType(),
-      rule.getPendingDecays().getType());
-  const PoolView &pool = p.views.pools.find(carry.pool)->second;
-  SmallVector<Value> at = {p.slot, p.headIndex(r), p.index(0), p.index(0)};
-  Value state = tile::LoadOp::create(b, p.loc, carry.stored, pool.memory, at,
-                                     ArrayRef<int64_t>{2, 3}, Value());
+  PendingState pending = loadPendingState(p, carry, r);
+  const PendingTiles &old = pending.tokens;
   auto replay = tile::DeltaReplayOp::create(
-      b, p.loc, state.getType(), tokens[2].getType(), tokens[2].getType(),
-      state, pending.keys, pending.deltas, pending.decays, p.pendingCount,
+      p.b, p.loc, carry.stored, tokens[2].getType(), tokens[2].getType(),
+      pending.state, old.keys, old.deltas, old.decays, p.pendingCount,
       p.commits, tokens[0], tokens[1], tokens[2], gates[0], gates[1], valid);
-  auto write = scf::IfOp::create(b, p.loc, p.commits, /*withElse=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(write.thenBlock());
-  tile::StoreOp::create(b, p.loc, replay.getNewState(), pool.memory, at,
-                        ArrayRef<int64_t>{2, 3}, Value());
+  storeIfCommitted(p, pending, replay.getNewState());
   return replay;
+}
+
+Value gdn::emitCatchUp(TileProgram &p, const Carry &carry, Value r) {
+  PendingState pending = loadPendingState(p, carry, r);
+  const PendingTiles &old = pending.tokens;
+  auto catchUp = tile::DeltaCatchUpOp::create(
+      p.b, p.loc, carry.stored, carry.type, pending.state, old.keys, old.deltas,
+      old.decays, p.pendingCount, p.commits);
+  storeIfCommitted(p, pending, catchUp.getNewState());
+  return catchUp.getWhole();
 }

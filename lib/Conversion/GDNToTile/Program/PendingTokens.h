@@ -58,6 +58,11 @@ tile::DeltaReplayOp emitReplay(TileProgram &program, const Carry &carry,
                                mlir::Value r, mlir::ValueRange tokens,
                                mlir::ValueRange gates, mlir::Value valid);
 
+/// The state of value head `r` with its pending tokens of several steps, f32;
+/// it is written if it receives them.
+mlir::Value emitCatchUp(TileProgram &program, const Carry &carry,
+                        mlir::Value r);
+
 } // namespace gdn
 
 #endif // GDN_LIB_CONVERSION_GDNTOTILE_PROGRAM_PENDINGTOKENS_H

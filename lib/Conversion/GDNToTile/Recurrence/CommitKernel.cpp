@@ -11,12 +11,13 @@
 // With counts of tokens that are pending over several steps a block serves a
 // key head, whose count it resets:
 //
-//   a = counts[slot,h] + num_accepted[n]
-//   live:  for each value head of the key head: state, as above
-//          counts[slot,h] = 0
+//   live:  m = counts[slot,h] + num_accepted[n]
+//          m > 0:  for each value head of the key head: state, as above
+//                  counts[slot,h] = 0
 #include "Recurrence/CommitKernel.h"
 #include "Program/CheckOperands.h"
 #include "Program/PendingTokens.h"
+#include "Program/Slots.h"
 #include "Program/TokenOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -43,7 +44,7 @@ private:
   LogicalResult takeSequences(Operation *op, Value opSlots, Value opAccepted);
   void emitGrid();
   Value emitLive();
-  void emitRule(Value head);
+  void emitRule(Value head, Value count);
   void emitKeyHead();
   void emitWindow();
   Value counts() { return rule ? rule.getCounts() : Value(); }
@@ -155,9 +156,14 @@ void CommitKernel::emitKeyHead() {
                                     ValueRange{slot, h});
   Value pending = arith::IndexCastOp::create(b, loc, b.getIndexType(), at);
   // Unsigned: a count that is none leaves the memory of the pools alone.
-  count = arith::MinUIOp::create(b, loc,
-                                 arith::AddIOp::create(b, loc, count, pending),
-                                 dim(rule.getKeys(), 2));
+  Value all = arith::MinUIOp::create(
+      b, loc, arith::AddIOp::create(b, loc, count, pending),
+      dim(rule.getKeys(), 2));
+  OpBuilder::InsertionGuard guard(b);
+  Value isSome =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, all, index(0));
+  auto some = scf::IfOp::create(b, loc, isSome, /*withElse=*/false);
+  b.setInsertionPointToStart(some.thenBlock());
   Value ratio = arith::DivUIOp::create(b, loc, dim(rule.getPool(), 1), blocks);
   auto loop = scf::ForOp::create(b, loc, index(0), ratio, index(1));
   {
@@ -165,15 +171,16 @@ void CommitKernel::emitKeyHead() {
     b.setInsertionPointToStart(loop.getBody());
     emitRule(arith::AddIOp::create(b, loc,
                                    arith::MulIOp::create(b, loc, h, ratio),
-                                   loop.getInductionVar()));
+                                   loop.getInductionVar()),
+             all);
   }
   Value none = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
   memref::StoreOp::create(b, loc, none, view(counts()).memory,
                           ValueRange{slot, h});
 }
 
-/// Value head `head`.
-void CommitKernel::emitRule(Value head) {
+/// The first `count` pending tokens into the state of value head `head`.
+void CommitKernel::emitRule(Value head, Value count) {
   PoolType type = rule.getPool().getType();
   auto stored =
       VectorType::get(type.getShape().drop_front(2), type.getElementType());
@@ -229,7 +236,7 @@ void CommitKernel::emit() {
                       : dim(rule.getPool(), 1);
   n = tile::BlockIdOp::create(b, loc, b.getIndexType(), 0);
   h = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
-  slot = elementAt(slots, n);
+  slot = emitSlot(b, loc, views, slots, n);
   count = accepted ? elementAt(accepted, n) : index(0);
   auto branch = scf::IfOp::create(b, loc, emitLive(), /*withElse=*/false);
   {
@@ -238,7 +245,7 @@ void CommitKernel::emit() {
     if (counts())
       emitKeyHead();
     else if (rule)
-      emitRule(h);
+      emitRule(h, count);
     if (conv)
       emitWindow();
   }

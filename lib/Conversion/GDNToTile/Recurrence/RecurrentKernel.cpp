@@ -134,7 +134,7 @@ bool RecurrentKernel::goesTokenByToken() {
 SmallVector<Value> RecurrentKernel::emitSequenceTokens(TokenBlock &block,
                                                        Value r,
                                                        ArrayRef<Value> start) {
-  if (parts.isDeferred() && !head)
+  if (parts.isDeferredStep() && !head)
     keyWriter = compare(arith::CmpIPredicate::eq, r, sub(ratio, index(1)));
   if (!parts.cuSeqlens)
     return block.emit(begin, parts.slots ? index(1) : sub(end, begin), start);
@@ -171,7 +171,7 @@ SmallVector<Value> RecurrentKernel::emitPendingTokens(TokenBlock &block,
                                                       ArrayRef<Value> start) {
   SmallVector<Value> tiles(start);
   PendingTiles pending;
-  if (RuleOpInterface rule = parts.rule)
+  if (RuleOpInterface rule = parts.rule; rule && !parts.isDeferred())
     pending = loadPending(b, loc, pendingBufferOf(*this, r), accepted,
                           rule.getPendingKeys().getType(),
                           rule.getPendingDeltas().getType(),
@@ -179,18 +179,23 @@ SmallVector<Value> RecurrentKernel::emitPendingTokens(TokenBlock &block,
   // What the key head has is overwritten once all value heads have read it.
   if (!head)
     keyWriter = compare(arith::CmpIPredicate::eq, r, sub(ratio, index(1)));
-  else if (llvm::any_of(parts.carries, [](auto &c) { return c.perKeyHead; }))
+  else if (countShared() != 0)
     keyWriter = isLastOfGroup(0);
   for (auto [carry, tile] : llvm::zip(parts.carries, tiles)) {
     if (isa<RuleOpInterface>(carry.op)) {
-      tile = emitCommit(*this, carry, r, tile, pending);
+      tile = parts.isDeferred() ? emitCatchUp(*this, carry, r)
+                                : emitCommit(*this, carry, r, tile, pending);
       continue;
     }
     OpBuilder::InsertionGuard guard(b);
     if (carry.perKeyHead)
-      b.setInsertionPointToStart(
-          scf::IfOp::create(b, loc, keyWriter, false).thenBlock());
+      enterIf(keyWriter);
     storeCarryAt(carry, tile, r, slot);
+  }
+  if (parts.isDeferred()) {
+    OpBuilder::InsertionGuard guard(b);
+    enterIf(keyWriter);
+    storePendingCount(*this, sub(end, begin));
   }
   return emitBlocks(block, begin, lastEnd(), tiles);
 }

@@ -161,7 +161,7 @@ void TokenBlock::storePending(RuleOpInterface rule, Value key, Value deltas,
   store(logDecay, buffer.decays, buffer.valueHead);
   // With counts all blocks of the key head have read by now.
   Value writer = p.keyWriter;
-  if (p.firstPending && !writer)
+  if (p.parts.isDeferredStep() && !writer)
     writer = p.isLastOfGroup(p.countShared() - 1);
   OpBuilder::InsertionGuard guard(b);
   if (writer) {
@@ -169,7 +169,7 @@ void TokenBlock::storePending(RuleOpInterface rule, Value key, Value deltas,
     b.setInsertionPointToStart(p.keyBranch.thenBlock());
   }
   store(key, buffer.keys, buffer.keyHead);
-  if (p.firstPending)
+  if (p.parts.isDeferredStep())
     storePendingCount(p, valid);
 }
 
@@ -184,7 +184,7 @@ Value TokenBlock::emitRule(RuleOpInterface rule, Value state, Value *map) {
   Value value = tileOf(rule.getValue()), key = tileOf(rule.getKey());
   Value logDecay = tileOf(rule.getLogDecay());
   Value beta = rule.getBeta() ? tileOf(rule.getBeta()) : Value();
-  if (p.parts.isDeferred()) {
+  if (p.parts.isDeferredStep()) {
     const Carry &carry = *llvm::find_if(
         p.parts.carries, [&](const Carry &c) { return c.op == rule; });
     auto replay =

@@ -211,18 +211,31 @@ LogicalResult DeltaScanOp::verify() {
                      "set by 'value'");
 }
 
+/// The sizes of pending tokens.
+static LogicalResult verifyPending(tile::PendingOpInterface op) {
+  int64_t dv = op.getState().getType().getDimSize(0);
+  int64_t dk = op.getState().getType().getDimSize(1);
+  int64_t pending = op.getPendingKey().getType().getDimSize(0);
+  return failure(
+      failed(verifyShape(op, "pending_key", op.getPendingKey().getType(),
+                         {pending, dk}, "dk set by 'state'")) ||
+      failed(verifyShape(op, "pending_deltas", op.getPendingDeltas().getType(),
+                         {pending, dv},
+                         "tokens set by 'pending_key' and dv by 'state'")));
+}
+
+LogicalResult DeltaCatchUpOp::verify() {
+  // delta_catch_up_c1; sizes that types share are the parser's.
+  return verifyPending(*this);
+}
+
 LogicalResult DeltaReplayOp::verify() {
   // delta_replay_c1; sizes that types share are the parser's.
   int64_t dv = getState().getType().getDimSize(0);
   int64_t dk = getState().getType().getDimSize(1);
-  int64_t pending = getPendingKey().getType().getDimSize(0);
   int64_t tokens = getKey().getType().getDimSize(0);
   return failure(
-      failed(verifyShape(*this, "pending_key", getPendingKey().getType(),
-                         {pending, dk}, "dk set by 'state'")) ||
-      failed(verifyShape(*this, "pending_deltas", getPendingDeltas().getType(),
-                         {pending, dv},
-                         "tokens set by 'pending_key' and dv by 'state'")) ||
+      failed(verifyPending(*this)) ||
       failed(verifyShape(*this, "key", getKey().getType(), {tokens, dk},
                          "dk set by 'state'")) ||
       failed(verifyShape(*this, "value", getValue().getType(), {tokens, dv},

@@ -37,4 +37,28 @@ def Tile_RuleOpInterface : OpInterface<"RuleOpInterface"> {
   }];
 }
 
+def Tile_PendingOpInterface : OpInterface<"PendingOpInterface"> {
+  let cppNamespace = "::gdn::tile";
+  let description = [{
+    A state without its last tokens, which are pending: it receives them if it
+    is time, and is rounded once.
+  }];
+  defvar tile = "::mlir::TypedValue<::mlir::VectorType>";
+  let methods = [
+    InterfaceMethod<"The state without them.", tile, "getState">,
+    InterfaceMethod<"", tile, "getPendingKey">,
+    InterfaceMethod<"", tile, "getPendingDeltas">,
+    InterfaceMethod<"", tile, "getPendingDecay">,
+    InterfaceMethod<"How many there are.", "::mlir::Value", "getCount">,
+    InterfaceMethod<"Whether the state receives them.", "::mlir::Value", "getCommit">,
+    InterfaceMethod<"The state with them if it receives them.", tile, "getNewState">
+  ];
+  let extraSharedClassDeclaration = [{
+    /// Keys, deltas and decays of the pending tokens.
+    ::std::array<::mlir::Value, 3> getPendingTiles() {
+      return {$_op.getPendingKey(), $_op.getPendingDeltas(), $_op.getPendingDecay()};
+    }
+  }];
+}
+
 #endif // GDN_DIALECT_TILE_IR_TILEINTERFACES_TD

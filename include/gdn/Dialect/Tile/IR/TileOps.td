@@ -396,9 +396,64 @@ class Tile_OneForEachRow<string matrix, string row>
             ::llvm::cast<::mlir::VectorType>($_self).getElementType())
       }]>;
 
+def Tile_DeltaCatchUpOp : Tile_Op<"delta_catch_up", [
+    Pure, Tile_PendingOpInterface, AllTypesMatch<["state", "new_state"]>,
+    TypesMatchWith<"the state in f32", "state", "whole", [{
+      ::llvm::cast<::mlir::VectorType>($_self).clone(
+          ::mlir::Float32Type::get($_self.getContext()))
+    }]>,
+    Tile_OneForEachRow<"pending_key", "pending_decay">]> {
+  let summary = "A state with its pending tokens, which it receives if it is time";
+  let description = [{
+    Of `W` pending tokens the first `count` are not in the state `M`
+    (`dv x dk`). `whole` is the state with them, in f32:
+
+        N <- N * exp(pending_decay[j])                    N = M ahead of the first
+        N <- N + pending_deltas[j] pending_key[j]^T      j = 0 .. count-1
+
+    If `commit` is true `new_state` is `N`, rounded once to the element type of
+    the state, and `whole` has the same numbers. Otherwise `new_state` has the
+    bits of `state`. The order of the sum is free, but no difference of sums is
+    taken. Rows of pending tokens past `count` are not used.
+
+    A schedule need not make `whole`: what a scan asks of it are sums over `M`
+    and the pending tokens, as in `gdn_tile.delta_replay`.
+
+    **Preconditions**
+
+    - (C1) `state`, `new_state` and `whole` are `dv x dk`, `pending_key`
+      `W x dk`, `pending_deltas` `W x dv`, `pending_decay` `W`.
+    - (C2) `count` is at most `W`. Not checked.
+
+    **Example**
+
+    ```mlir
+    func.func @catch_up(%m: vector<128x128xbf16>, %pk: vector<16x128xf32>,
+        %pd: vector<16x128xf32>, %pg: vector<16xf32>, %n: index, %full: i1)
+        -> vector<128x128xf32> {
+      %m1, %whole = gdn_tile.delta_catch_up %m pending(%pk, %pd, %pg) count(%n)
+          commit(%full)
+          : vector<128x128xbf16>, vector<16x128xf32>, vector<16x128xf32>
+      return %whole : vector<128x128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Tile_ScanState:$state, Tile_F32Matrix:$pending_key,
+    Tile_F32Matrix:$pending_deltas, Tile_F32Row:$pending_decay, Index:$count,
+    I1:$commit);
+  let results = (outs Tile_ScanState:$new_state, Tile_F32Matrix:$whole);
+  let assemblyFormat = [{
+    $state `pending` `(` $pending_key `,` $pending_deltas `,` $pending_decay `)`
+    `count` `(` $count `)` `commit` `(` $commit `)` attr-dict
+    `:` type($state) `,` type($pending_key) `,` type($pending_deltas)
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_DeltaReplayOp : Tile_Op<"delta_replay", [
-    Pure, Tile_RuleOpInterface, AllTypesMatch<["state", "new_state"]>, AllTypesMatch<["query", "key"]>,
-    AllTypesMatch<["value", "output", "deltas"]>,
+    Pure, Tile_RuleOpInterface, Tile_PendingOpInterface, AllTypesMatch<["state", "new_state"]>,
+    AllTypesMatch<["query", "key"]>, AllTypesMatch<["value", "output", "deltas"]>,
     Tile_OneForEachRow<"pending_key", "pending_decay">,
     Tile_OneForEachRow<"key", "log_decay">, Tile_OneForEachRow<"key", "beta">]> {
   let summary = "The delta rule from a state without its last tokens";
@@ -464,12 +519,6 @@ def Tile_DeltaReplayOp : Tile_Op<"delta_replay", [
     `valid` `(` $valid `)` attr-dict
     `:` type($state) `,` type($pending_key) `,` type($pending_deltas) `,`
     type($key) `,` type($value)
-  }];
-  let extraClassDeclaration = [{
-    /// Keys, deltas and decays of the pending tokens.
-    ::std::array<::mlir::Value, 3> getPendingTiles() {
-      return {getPendingKey(), getPendingDeltas(), getPendingDecay()};
-    }
   }];
   let hasVerifier = 1;
 }
