@@ -109,7 +109,8 @@ def make(
         else:
             values = _numbers(rng, param, shape, sizes)
         if param.name == "pending_counts":
-            values = rng.integers(0, found["pending_keys"][2] + 1, shape)
+            accepted = rows.steps if "num_accepted" in rows.names else 0
+            values = rng.integers(0, found["pending_keys"][2] - accepted + 1, shape)
         elif param.kind == "pool":
             values[~rows.looked_at(param.name, shape)] = np.nan
         arguments[param.name] = np.asarray(values).astype(numpy_dtype(param.dtype))
@@ -119,8 +120,12 @@ def make(
 
 
 def _hide_what_is_not_pending(arguments: dict[str, np.ndarray]) -> None:
-    """Pending tokens behind the count of their key head become NaN."""
-    counts = arguments["pending_counts"]
+    """Pending tokens behind the count of their key head, and what is accepted of a verify, become
+    NaN."""
+    counts = arguments["pending_counts"].copy()
+    for slot, accepted in zip(arguments["slots"], arguments.get("num_accepted", ()), strict=False):
+        if 0 <= slot < len(counts):
+            counts[slot] += np.clip(accepted, 0, arguments["pending_keys"].shape[2])
     for name in PENDING:
         pool = arguments[name]
         own = np.repeat(counts, pool.shape[1] // counts.shape[1], axis=1)

@@ -24,8 +24,11 @@ def evaluate(
     floats = reference.floats_of(arguments)
     pools = {name: floats[name].copy() for name in floats if name.endswith("_pool")}
     pools |= {name: floats[name].copy() for name in PENDING if name in floats}
+    if "pending_counts" in arguments:
+        floats["pending_counts"] = np.asarray(arguments["pending_counts"]).astype(np.float64)
+        pools["pending_counts"] = floats["pending_counts"].copy()
     if "cu_seqlens" not in arguments:
-        _commit(arguments, floats, pools, null_slot)
+        _commit(layer, arguments, floats, pools, null_slot)
         return pools
     if layer.layout == "ready":
         parts = [floats.get(name) for name in ("q", "k", "v", "z", "beta", "log_decay")]
@@ -62,6 +65,7 @@ class _Row:
         self.parents = arguments["parents"][row] if "parents" in arguments else None
         self.count = int(arguments["num_accepted"][row]) if "num_accepted" in arguments else 0
         self.is_lazy = "pending_keys" in before
+        self.is_counted = "pending_counts" in before
         self.target = "token_" if "token_state_pool" in before else ""
         if "slots" in arguments:
             self.slot = int(arguments["slots"][row])
@@ -72,8 +76,12 @@ class _Row:
 
     @property
     def steps(self) -> int:
-        """Tokens whose states can be kept."""
-        return self.before["pending_keys"].shape[2] if self.is_lazy else len(self.table)
+        """Tokens whose states can be kept, or that can be accepted of a step."""
+        if not self.is_lazy:
+            return len(self.table)
+        if self.is_counted:
+            return self.before["conv_pool"].shape[2] - self.window
+        return self.before["pending_keys"].shape[2]
 
     def is_live(self, slot=None, pool="state_pool") -> bool:
         slot = self.slot if slot is None else slot
@@ -99,9 +107,7 @@ class _Row:
         window = None if self.is_ready else self.before["conv_pool"][self.slot]
         state = self.before["state_pool"][self.slot]
         if self.is_lazy:
-            if self.count:
-                state = fold(state, self.before, self.slot, self.count)
-                self.after["state_pool"][self.slot] = state
+            state = self._start(state, len(a))
             if window is not None:
                 window = window[:, self.count : self.count + self.window]
                 self.after["conv_pool"][self.slot][:, : self.window] = window
@@ -120,18 +126,41 @@ class _Row:
                 steps = reference.rule_steps(self.layer, mixed, state, *gates)
             core[t], state, *what = next(steps)
             known.append((window, state))
-            if t < self.steps:
+            if t < self.steps or self.is_counted:
                 self._keep(t, inputs[t], window, state, what)
         return core
 
+    def _start(self, state: np.ndarray, tokens: int) -> np.ndarray:
+        """The state with what is accepted of pending tokens; notes what of it is written, and
+        behind how many tokens of each key head this step's become pending."""
+        heads = self.before["pending_keys"].shape[1]
+        if not self.is_counted:
+            self.first = np.zeros(heads, int)
+            if self.count:
+                state = fold(state, self.before, self.slot, self.count)
+                self.after["state_pool"][self.slot] = state
+            return state
+        counts = self.before["pending_counts"][self.slot].astype(int) + self.count
+        is_full = counts + tokens > self.before["pending_keys"].shape[2]
+        state = fold(state, self.before, self.slot, counts)
+        written = np.repeat(is_full, len(state) // heads)
+        self.after["state_pool"][self.slot][written] = state[written]
+        self.first = np.where(is_full, 0, counts)
+        self.after["pending_counts"][self.slot] = self.first
+        return state
+
     def _keep(self, t, inputs, window, state, what) -> None:
         if self.is_lazy:
-            if not self.is_ready:
+            if not self.is_ready and t < self.steps:
                 self.after["conv_pool"][self.slot][:, self.window + t] = inputs
             keys, deltas, decays = what
             each = len(keys) // self.after["pending_keys"].shape[1]
             for name, values in zip(PENDING, (keys[::each], deltas, decays), strict=True):
-                self.after[name][self.slot][:, t] = values
+                pool = self.after[name][self.slot]
+                for head, value in enumerate(values):
+                    at = self.first[head * len(self.first) // len(values)] + t
+                    if at < pool.shape[1]:
+                        pool[head, at] = value
             return
         slot = int(self.table[t])
         for kind, values in (("conv", window), ("state", state)):
@@ -139,18 +168,22 @@ class _Row:
                 self.after[self._pool(kind)][slot] = values
 
 
-def fold(state: np.ndarray, pools: dict[str, np.ndarray], slot: int, count: int) -> np.ndarray:
-    """`state` [Hv, dv, dk] after the first `count` pending tokens of a slot."""
+def fold(state: np.ndarray, pools: dict[str, np.ndarray], slot: int, count) -> np.ndarray:
+    """`state` [Hv, dv, dk] after the first `count` pending tokens of a slot, a number or one for
+    each key head."""
     keys, deltas, decays = (pools[name][slot] for name in PENDING)
     each = len(deltas) // len(keys)
-    for t in range(count):
-        decay = np.exp(decays[:, t]).reshape(len(decays), 1, -1)
-        key = np.repeat(keys[:, t], each, axis=0)
-        state = state * decay + deltas[:, t][:, :, None] * key[:, None, :]
+    counts = np.repeat(np.broadcast_to(count, len(keys)), each)
+    for t in range(counts.max(initial=0)):
+        own = counts > t  # others may be NaN
+        decay = np.exp(decays[own, t]).reshape(own.sum(), 1, -1)
+        key = np.repeat(keys[:, t], each, axis=0)[own]
+        state = state.copy()
+        state[own] = state[own] * decay + deltas[own, t][:, :, None] * key[:, None, :]
     return state
 
 
-def _commit(arguments, before, after, null_slot: int) -> None:
+def _commit(layer, arguments, before, after, null_slot: int) -> None:
     for row, slot in enumerate(np.asarray(arguments["slots"])):
         count = int(arguments["num_accepted"][row])
         if not is_live(slot, len(before["state_pool"]), null_slot):
@@ -160,6 +193,13 @@ def _commit(arguments, before, after, null_slot: int) -> None:
             for kind in ("conv_pool", "state_pool"):
                 if is_live(source, len(before[f"token_{kind}"]), null_slot):
                     after[kind][slot] = before[f"token_{kind}"][source]
+        elif "pending_counts" in before:
+            if 0 <= count <= before["conv_pool"].shape[2] - layer.window:
+                counts = before["pending_counts"][slot].astype(int) + count
+                after["state_pool"][slot] = fold(before["state_pool"][slot], before, slot, counts)
+                after["pending_counts"][slot] = 0
+                moved = before["conv_pool"][slot][:, count : count + layer.window]
+                after["conv_pool"][slot][:, : layer.window] = moved
         elif 1 <= count <= (steps := before["pending_keys"].shape[2]):
             after["state_pool"][slot] = fold(before["state_pool"][slot], before, slot, count)
             window = before["conv_pool"].shape[2] - steps

@@ -78,12 +78,12 @@ static Value getInitial(scf::ForOp loop, Value value) {
   return loop.getTiedLoopInit(arg)->get();
 }
 
-tile::DeltaFoldOp gdn::getFold(Operation *loop, tile::RuleOpInterface scan) {
+Operation *gdn::getPendingOp(Operation *loop, tile::RuleOpInterface scan) {
   Value value = getInitial(dyn_cast<scf::ForOp>(loop), scan.getState());
   while (value) {
     Operation *op = value.getDefiningOp();
-    if (auto fold = dyn_cast_or_null<tile::DeltaFoldOp>(op))
-      return fold;
+    if (isa_and_nonnull<tile::DeltaFoldOp, tile::DeltaCatchUpOp>(op))
+      return op;
     auto map = dyn_cast_or_null<tile::MapRowsOp>(op);
     value = map ? map.getInputs().front() : Value();
   }
@@ -171,8 +171,14 @@ FailureOr<ScanRoles> ScanRoles::analyse(tile::RuleOpInterface scan) {
   if (Value initial = getInitial(loop, scan.getState())) {
     SmallVector<Operation *> before = getTilesBefore(loop, initial);
     // Pending tokens come between the state in memory and the scan.
-    if (tile::DeltaFoldOp fold = getFold(loop, scan))
-      llvm::append_range(before, getTilesBefore(loop, fold.getState()));
+    if (Operation *pending = getPendingOp(loop, scan)) {
+      auto fold = dyn_cast<tile::DeltaFoldOp>(pending);
+      llvm::append_range(
+          before,
+          getTilesBefore(
+              loop, fold ? fold.getState()
+                         : cast<tile::DeltaCatchUpOp>(pending).getState()));
+    }
     llvm::sort(before, inProgramOrder);
     roles.work[unsigned(ScanRole::state)].before = before;
   }

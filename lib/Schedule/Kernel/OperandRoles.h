@@ -49,9 +49,11 @@ bool makesTile(mlir::Operation *op);
 llvm::SmallVector<mlir::Operation *> getTilesBefore(mlir::Operation *loop,
                                                     mlir::Value value);
 
-/// The fold of pending tokens that the state comes from with which `loop`,
-/// around `scan`, begins; null if there is none.
-tile::DeltaFoldOp getFold(mlir::Operation *loop, tile::RuleOpInterface scan);
+/// The op that puts pending tokens into the state with which `loop`, around
+/// `scan`, begins: a `gdn_tile.delta_fold` or `gdn_tile.delta_catch_up`; null
+/// if there is none.
+mlir::Operation *getPendingOp(mlir::Operation *loop,
+                              tile::RuleOpInterface scan);
 
 /// For ops of a block.
 inline bool inProgramOrder(mlir::Operation *x, mlir::Operation *y) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Tokens/PendingTokens.h"
 
+#include "Kernel/FoldStep.h"
 #include "Kernel/ReplayStep.h"
 
 using namespace mlir;
 using namespace gdn;
 
 PendingTokens::PendingTokens(TokenProgram &p, LastReaders &readers)
-    : TokenPart(p), fold(p.fold), readers(readers) {
+    : TokenPart(p), readers(readers) {
   ArrayRef<int64_t> shape = scan.getState().getType().getShape();
   for (Operation &op : *p.loop->getBlock()) {
     if (&op == p.loop)
@@ -35,10 +36,15 @@ void PendingTokens::beginCopies() {
     beginPendingCopy(b, load, outside, buffer);
     p.shared[tile] = buffer;
   };
+  if (p.catchUp) {
+    for (Value tile : p.catchUp.getPendingTiles())
+      begin(tile, Value());
+    return;
+  }
   bool isSolved = p.isSolvable();
-  begin(fold.getKey(), isSolved ? scan.getOutput() : Value());
-  begin(fold.getDeltas(), isSolved ? scan.getDeltas() : Value());
-  begin(fold.getLogDecay(), Value());
+  begin(p.fold.getKey(), isSolved ? scan.getOutput() : Value());
+  begin(p.fold.getDeltas(), isSolved ? scan.getDeltas() : Value());
+  begin(p.fold.getLogDecay(), Value());
 }
 
 /// The stores of `op`, and casts of tiles that are there.
@@ -50,6 +56,7 @@ static void emitStoresOf(FragmentEmitter &emitter, Operation *op) {
 }
 
 Value PendingTokens::emitFold(Value state, Value first) {
+  tile::DeltaFoldOp fold = p.fold;
   auto emit = [&] {
     FragmentEmitter all(b, p.scalars, p.stateRows);
     all.set(fold.getNewState(),
@@ -64,6 +71,28 @@ Value PendingTokens::emitFold(Value state, Value first) {
   };
   return p.emitIf(p.isEqual(first, p.begin), state.getType(), emit,
                   [&] { return state; });
+}
+
+Value PendingTokens::emitCatchUp(Value state) {
+  tile::DeltaCatchUpOp catchUp = p.catchUp;
+  FragmentEmitter all(b, p.scalars, p.stateRows);
+  Value wide = castRows(b, loc, state, b.getF32Type());
+  auto emit = [&] {
+    auto [keys, deltas, decays] = catchUp.getPendingTiles();
+    Value folded =
+        p.emitFold(wide, all.scalar(catchUp.getCount()), keys, deltas, decays);
+    Value stored =
+        castRows(b, loc, folded,
+                 cast<gpu::FragmentType>(state.getType()).getElementType());
+    all.set(catchUp.getNewState(), stored);
+    for (Operation *op : stateStores)
+      for (auto store :
+           cast<scf::IfOp>(op).thenBlock()->getOps<tile::StoreOp>())
+        all.emitStores(store, {});
+    return castRows(b, loc, stored, b.getF32Type());
+  };
+  return p.emitIf(all.scalar(catchUp.getCommit()), wide.getType(), emit,
+                  [&] { return wide; });
 }
 
 void PendingTokens::emitKept(Value first, Value count) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Recurrences that begin with a fold of pending tokens and leave theirs
-// pending: the accepted ones of the step before go into the state in registers,
-// which is stored; what this step's tokens do is stored beside it, a token per
-// warp, once all blocks of the key head have read what was there.
+// Recurrences that begin with pending tokens and leave theirs pending: the
+// accepted ones of the step before go into the state in registers, which is
+// stored; or those of several steps do, if there is no more room for this one's
+// tokens. What these do is stored beside the state, a token per warp, once all
+// blocks of the key head have read what was there.
 #ifndef GDN_LIB_SCHEDULE_TOKENS_PENDINGTOKENS_H
 #define GDN_LIB_SCHEDULE_TOKENS_PENDINGTOKENS_H
 
@@ -21,13 +22,15 @@ public:
   /// of the sequence's first, pending tokens are folded in and the state is
   /// stored.
   mlir::Value emitFold(mlir::Value state, mlir::Value first);
+  /// The state as its slot holds it, in f32, with the tokens of several steps
+  /// if it receives them.
+  mlir::Value emitCatchUp(mlir::Value state);
   /// What the tokens leave, each by a warp, and the windows before the first.
   void emitKept(mlir::Value first, mlir::Value count);
 
 private:
   void beginCopies();
 
-  tile::DeltaFoldOp fold;
   LastReaders &readers;
   /// Stores before the loop: of the folded state, and of windows.
   llvm::SmallVector<mlir::Operation *> stateStores, windowStores;

@@ -61,6 +61,12 @@ constexpr llvm::StringLiteral allowedAcrossSpills =
     "addresses of columns, on other chips up to 32 bytes where tokens are "
     "pending; not measured";
 
+/// Addresses beside a state of f32 and a row of a pending key.
+constexpr llvm::StringLiteral allowedCatchUpSpills =
+    "spills up to 304 bytes: where tokens are pending over several steps, on "
+    "sm_80, sm_86 and sm_89 if arrays are not aligned; on other chips none; "
+    "not measured there";
+
 /// The program, of one block of tokens after another.
 class TokenBlocks : TokenPart {
 public:
@@ -158,11 +164,13 @@ void TokensKernel::chooseWarps(int64_t &minBlocks) {
 std::optional<StringRef> TokensKernel::findAllowance(TokenPlan &plan) const {
   if (isAcross && !(plan.preparesByHistory() && plan.blockTokens == 4))
     return allowedAcrossSpills;
+  if (plan.catchUp)
+    return allowedCatchUpSpills;
   if (plan.preparesByHistory())
     return plan.blockTokens == 4 ? allowedTokenSpills : allowedFewSpills;
   if (plan.numWarps != 4)
     return std::nullopt;
-  if (plan.fold && plan.scan.isPerChannel())
+  if (plan.keepsPending() && plan.scan.isPerChannel())
     return allowedChannelSpills;
   if (plan.readsNarrowStates())
     return allowedTreeSpills;
@@ -193,7 +201,9 @@ void TokensKernel::emitRootBlock(Block &block) {
       all.emit(op);
 
   Value start;
-  if (fold)
+  if (plan.catchUp)
+    start = all[plan.catchUp.getState()];
+  else if (fold)
     start = all[fold.getState()];
   else if (isa<BlockArgument>(scan.getState()))
     start = all[plan.getInit(scan.getState())];
@@ -206,7 +216,7 @@ TokenBlocks::TokenBlocks(TokenProgram &p) : TokenPart(p), readers(p) {
     place(role);
   for (tile::LoadOp load : p.getOutputLoads())
     p.shared[load.getTile()] = p.allocateRows(load.getTile(), p.blockTokens);
-  if (!p.fold)
+  if (!p.keepsPending())
     return;
   place(ScanRole::state);
   pending.emplace(p, readers);
@@ -303,8 +313,12 @@ void TokenBlocks::emit(Value start) {
 /// them where the loop carries it and there may be more.
 Value TokenBlocks::emitBlock(Value first, Value before) {
   Value count = p.clamp(p.sub(p.end, first), p.blockTokens);
-  emitOperands(p, first, count);
-  if (pending) // once would be enough; later there is nothing to wait for
+  if (p.catchUp)
+    emitOperands(p, first, count, [&] { solve->emitPendingWeights(); });
+  else
+    emitOperands(p, first, count);
+  if (pending &&
+      !p.catchUp) // once would be enough; later there is nothing to wait for
     gpu::AwaitCopiesOp::create(b, loc);
   gpu::BarrierOp::create(b, loc);
   const bool asksEarly = solve || p.storesWindowsLast();
@@ -312,7 +326,9 @@ Value TokenBlocks::emitBlock(Value first, Value before) {
     readers.emitTickets(first);
   if (solve)
     solve->emitPairs(count);
-  if (pending)
+  if (p.catchUp)
+    before = pending->emitCatchUp(before);
+  else if (pending)
     before = pending->emitFold(before, first);
   Value next;
   if (solve) {

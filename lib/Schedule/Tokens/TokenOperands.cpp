@@ -69,8 +69,9 @@ public:
         isStart(p.isEqual(token, p.begin)),
         initial(p.getInit(conv.getWindow())),
         startOps(getTilesBefore(p.loop, initial)),
-        inputOps(p.getInputOps(conv)),
-        inputGroup{p.tokenTiles, steps, p.index(steps)}, start(p.b, p.scalars),
+        inputOps(p.getInputOps(conv)), inputGroup{p.tokenTiles, steps,
+                                                  p.index(steps)},
+        start(p.b, p.scalars),
         inputs(p.b, p.atToken(p.sub(token, p.index(steps)))) {
     inputs.setTokens(&inputGroup);
     emitLoadsIf(p, start, getLoads(startOps), isStart, true);
@@ -238,8 +239,18 @@ static void emitFromHistory(TokenProgram &p, ScanRole role, ValueRange weights,
   p.leave(each);
 }
 
-void gdn::emitOperands(TokenProgram &p, Value first, Value count) {
+void gdn::emitOperands(TokenProgram &p, Value first, Value count,
+                       function_ref<void()> emitBeside) {
+  auto meet = [&] {
+    if (emitBeside)
+      gpu::AwaitCopiesOp::create(p.b, p.loc);
+    gpu::BarrierOp::create(p.b, p.loc);
+    if (emitBeside)
+      emitBeside();
+  };
   if (!p.preparesByHistory()) {
+    if (emitBeside)
+      meet();
     for (ScanRole role : convRoles)
       emitRole(p, role, first, count);
     return emitRole(p, ScanRole::gates, first, count);
@@ -248,7 +259,7 @@ void gdn::emitOperands(TokenProgram &p, Value first, Value count) {
   for (ScanRole role : convRoles)
     weights.push_back(emitHistory(p, role, first, count));
   emitRole(p, ScanRole::gates, first, count);
-  gpu::BarrierOp::create(p.b, p.loc);
+  meet();
   for (auto [role, held] : llvm::zip(convRoles, weights))
     emitFromHistory(p, role, held, first, count);
 }

@@ -8,6 +8,7 @@
 
 #include "Kernel/ScheduledKernel.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -15,8 +16,10 @@ using namespace gdn;
 
 TokenPlan::TokenPlan(scf::ForOp loop, tile::DeltaScanOp scan,
                      const ScanRoles &roles, int64_t numWarps)
-    : loop(loop), scan(scan), roles(roles), fold(getFold(loop, scan)),
-      numWarps(numWarps) {
+    : loop(loop), scan(scan), roles(roles), numWarps(numWarps) {
+  Operation *pending = getPendingOp(loop, scan);
+  fold = dyn_cast_or_null<tile::DeltaFoldOp>(pending);
+  catchUp = dyn_cast_or_null<tile::DeltaCatchUpOp>(pending);
   const int64_t most = tile::getMostTokens(loop).value_or(INT64_MAX);
   blockTokens = most <= 4 ? 4 : 8;
   isOneBlock = most <= blockTokens;
@@ -24,7 +27,7 @@ TokenPlan::TokenPlan(scf::ForOp loop, tile::DeltaScanOp scan,
 
 bool TokenPlan::isSolvable() {
   const RoleWork &state = roles[ScanRole::state];
-  return fold && scan.getBeta() && !scan.isPerChannel() &&
+  return keepsPending() && scan.getBeta() && !scan.isPerChannel() &&
          state.stores.empty() && state.tiles.empty();
 }
 
@@ -36,7 +39,8 @@ bool TokenPlan::takesTensorCores() {
 }
 
 bool TokenPlan::scansNumbers() {
-  return !fold && scan.getState().getType().getNumElements() <= 128 * 128 &&
+  return !keepsPending() &&
+         scan.getState().getType().getNumElements() <= 128 * 128 &&
          !scan.isPerChannel();
 }
 
@@ -167,7 +171,12 @@ void gdn::emitTokenScalars(OpBuilder &b, Block &block, IRMapping &scalars) {
 }
 
 bool gdn::hasStores(Operation *op) {
-  return op->walk([](tile::StoreOp) { return WalkResult::interrupt(); })
+  return op
+      ->walk([](Operation *inner) {
+        return isa<tile::StoreOp, memref::StoreOp>(inner)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
       .wasInterrupted();
 }
 

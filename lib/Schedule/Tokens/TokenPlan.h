@@ -42,7 +42,9 @@ struct TokenPlan {
   /// Whether windows are stored behind the outputs, which then wait neither for
   /// them nor for the answer of the counter: a block of eight warps asks it
   /// early, and no other block of tokens follows.
-  bool storesWindowsLast() { return preparesByHistory() && !fold; }
+  bool storesWindowsLast() { return preparesByHistory() && !keepsPending(); }
+  /// Whether tokens are pending before and behind the sequence's.
+  bool keepsPending() { return fold || catchUp; }
 
   /// The operands or results of the scan that a role has in shared memory.
   llvm::SmallVector<mlir::Value> getTiles(ScanRole role);
@@ -63,7 +65,10 @@ struct TokenPlan {
   mlir::scf::ForOp loop;
   tile::DeltaScanOp scan;
   const ScanRoles &roles;
-  tile::DeltaFoldOp fold; // of pending tokens, if there are any
+  // How pending tokens come into the state, if there are any: all of them ahead
+  // of the tokens, or those of several steps if it is time.
+  tile::DeltaFoldOp fold;
+  tile::DeltaCatchUpOp catchUp;
   int64_t numWarps;
   int64_t blockTokens; // that are taken before the next ones
   bool isOneBlock;     // no sequence has more tokens than that
@@ -83,7 +88,7 @@ findStoredWindows(mlir::ArrayRef<mlir::Operation *> stores);
 void emitTokenScalars(mlir::OpBuilder &b, mlir::Block &block,
                       mlir::IRMapping &scalars);
 
-/// True if `op` is or has a `gdn_tile.store`.
+/// True if `op` is or has a `gdn_tile.store` or a store of a number.
 bool hasStores(mlir::Operation *op);
 
 /// The ops of `gdn_tile.last_in_group` that the condition of a branch comes

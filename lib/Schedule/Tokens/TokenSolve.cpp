@@ -11,10 +11,20 @@
 //              o_t = R(t, -1) b_t + sum_{s <= t} R(t, s) (k_s . q_t) d_s
 //
 // Rows of the state do not depend on each other, so a thread solves for a row.
+//
+// Where the state lacks the pending tokens j of several steps, M is the state
+// without them: with the decays w behind it and w_j behind each of them, up to
+// the first token,
+//
+//   pairs      w_j R(t, -1) (k_j . k_t), w_j R(t, -1) (k_j . q_t)
+//   solve      w R(t, -1) in place of R(t, -1), and these pairs times d_j
+//
 // What a token gives depends on those before it alone: tokens behind it, or
 // another length of the sequence, change no bit. Where rows allow it, tensor
 // cores make the products, all tokens at once.
 #include "Tokens/TokenSolve.h"
+
+#include "Kernel/ReplayStep.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -31,6 +41,12 @@ TokenSolve::TokenSolve(TokenProgram &p)
   seenBuffer = place(rows);
   keyPairs = place(blockTokens);
   queryPairs = place(blockTokens);
+  if (p.catchUp) {
+    int64_t most = p.catchUp.getPendingKey().getType().getDimSize(0);
+    pendingKeyPairs = place(most);
+    pendingQueryPairs = place(most);
+    pendingWeights = p.allocate(VectorType::get({most}, b.getF32Type()));
+  }
 }
 
 static Value emitDot(OpBuilder &b, Location loc, Value x, Value y) {
@@ -91,7 +107,136 @@ void TokenSolve::emitPairs(Value count) {
   ValueRange made = p.mapRows({pairs, pairs}, {all, key, query}, emitRow);
   gpu::StoreSharedOp::create(b, loc, made[0], keyPairs, at);
   gpu::StoreSharedOp::create(b, loc, made[1], queryPairs, at);
+  if (p.catchUp)
+    emitPendingPairs(at, rows, key, query, decays);
   p.leaveTurns(at);
+}
+
+/// Pending tokens that a turn of a loop takes; those behind the last one are
+/// zero.
+static constexpr int64_t turnTokens = 4;
+
+Value TokenSolve::countPending() {
+  FragmentEmitter outside(b, p.scalars);
+  return arith::SelectOp::create(b, loc, outside.scalar(p.catchUp.getCommit()),
+                                 p.index(0),
+                                 outside.scalar(p.catchUp.getCount()));
+}
+
+/// A buffer with `columns` elements in each row.
+static Value reshape(OpBuilder &b, Location loc, Value buffer,
+                     int64_t columns) {
+  auto type = cast<gpu::SharedType>(buffer.getType());
+  int64_t size = ShapedType::getNumElements(type.getShape());
+  auto rows = VectorType::get({size / columns, columns}, type.getElementType());
+  return gpu::ReshapeOp::create(b, loc, gpu::SharedType::get(rows), buffer);
+}
+
+void TokenSolve::emitPendingWeights() {
+  tile::DeltaCatchUpOp catchUp = p.catchUp;
+  gpu::WarpsOp warps = p.enterWarp(p.numWarps - 1);
+  Value weights =
+      emitReplayWeights(b, loc, p.shared[catchUp.getPendingDecay()],
+                        catchUp.getPendingKey().getType().getDimSize(0));
+  gpu::StoreSharedOp::create(b, loc, weights, pendingWeights, Value());
+  p.leave(warps);
+}
+
+void TokenSolve::emitPendingPairs(Value at, gpu::RowsAttr rows, Value key,
+                                  Value query, ArrayRef<Value> decays) {
+  Value keys = p.catchUp.getPendingKey();
+  VectorType type = p.catchUp.getPendingKey().getType();
+  const int64_t most = type.getDimSize(0);
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f)), sum;
+  using P = arith::CmpIPredicate;
+  for (auto [u, decay] : llvm::enumerate(decays)) {
+    Value isUpTo = arith::CmpIOp::create(b, loc, P::ule, p.index(u), at);
+    Value part = arith::SelectOp::create(b, loc, isUpTo, decay, zero);
+    sum = sum ? Value(arith::AddFOp::create(b, loc, sum, part)) : part;
+  }
+  Value factor = math::ExpOp::create(b, loc, sum);
+  // A few rows at a time: beside the state a thread has registers for no more.
+  auto part = gpu::FragmentType::get(
+      VectorType::get({turnTokens, type.getDimSize(1)}, b.getF32Type()), rows);
+  auto pairs =
+      gpu::FragmentType::get(VectorType::get({turnTokens}, b.getF32Type()),
+                             gpu::PerRowAttr::get(b.getContext(), rows));
+  auto loop = scf::ForOp::create(b, loc, p.index(0), countPending(),
+                                 p.index(turnTokens));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value first = loop.getInductionVar();
+  Value some = gpu::LoadSharedOp::create(b, loc, part, p.shared[keys], first);
+  auto emitRow = [&](ValueRange args) {
+    Value weight = arith::MulFOp::create(b, loc, factor, args[4]);
+    SmallVector<Value> yielded;
+    for (unsigned i : {2, 3}) {
+      Value dot = emitDot(b, loc, args[1], args[i]);
+      yielded.push_back(arith::MulFOp::create(b, loc, weight, dot));
+    }
+    return yielded;
+  };
+  Value turn = arith::DivUIOp::create(b, loc, first, p.index(turnTokens));
+  Value place = p.add(p.mul(at, most / turnTokens), turn);
+  Value weights = gpu::LoadSharedOp::create(
+      b, loc, pairs, reshape(b, loc, pendingWeights, turnTokens), turn);
+  ValueRange made =
+      p.mapRows({pairs, pairs}, {some, key, query, weights}, emitRow);
+  gpu::StoreSharedOp::create(
+      b, loc, made[0], reshape(b, loc, pendingKeyPairs, turnTokens), place);
+  gpu::StoreSharedOp::create(
+      b, loc, made[1], reshape(b, loc, pendingQueryPairs, turnTokens), place);
+}
+
+void TokenSolve::emitPendingTerms(gpu::FragmentType type) {
+  auto [keys, deltas, logDecays] = p.catchUp.getPendingTiles();
+  const int64_t most = p.catchUp.getPendingKey().getType().getDimSize(0);
+  FragmentEmitter outside(b, p.scalars);
+  Value commits = outside.scalar(p.catchUp.getCommit());
+  Value one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1.0f));
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+  kept = arith::SelectOp::create(
+      b, loc, commits, one, emitReplayKept(b, loc, p.shared[logDecays], most));
+  auto flat = [&](Value buffer) -> Value {
+    auto line = VectorType::get({blockTokens * most}, b.getF32Type());
+    return gpu::ReshapeOp::create(b, loc, gpu::SharedType::get(line), buffer);
+  };
+  Value keyNumbers = flat(pendingKeyPairs),
+        queryNumbers = flat(pendingQueryPairs);
+  Value none = gpu::FillOp::create(b, loc, type, zero);
+  SmallVector<Value> sums(2 * blockTokens, none);
+  auto loop = scf::ForOp::create(b, loc, p.index(0), countPending(),
+                                 p.index(turnTokens), sums);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    SmallVector<Value> inputs(loop.getRegionIterArgs()), numbers;
+    for (int64_t j = 0; j < turnTokens; ++j) {
+      Value at = p.add(loop.getInductionVar(), p.index(j));
+      inputs.push_back(
+          gpu::LoadSharedOp::create(b, loc, type, p.shared[deltas], at));
+      for (int64_t t = 0; t < blockTokens; ++t)
+        for (Value pairs : {keyNumbers, queryNumbers})
+          numbers.push_back(p.loadNumber(pairs, p.add(at, p.index(t * most))));
+    }
+    SmallVector<Type> types(sums.size(), type);
+    ValueRange next = p.mapRows(types, inputs, [&](ValueRange args) {
+      SmallVector<Value> added(args.slice(1, sums.size()));
+      for (int64_t j = 0; j < turnTokens; ++j)
+        for (auto [i, sum] : llvm::enumerate(added))
+          sum = arith::AddFOp::create(
+              b, loc, sum,
+              arith::MulFOp::create(b, loc, numbers[j * sums.size() + i],
+                                    args[1 + sums.size() + j])
+                  .getResult());
+      return added;
+    });
+    scf::YieldOp::create(b, loc, next);
+  }
+  for (int64_t t = 0; t < blockTokens; ++t) {
+    pendingKnown.push_back(loop.getResult(2 * t));
+    pendingSeen.push_back(loop.getResult(2 * t + 1));
+  }
 }
 
 void TokenSolve::emitProducts(Value state, Value first, Value count) {
@@ -142,9 +287,14 @@ Value TokenSolve::emitSolved(int64_t t, ArrayRef<Value> deltas, Value decay,
   }
   Value beta = p.loadNumber(p.shared[scan.getBeta()], at);
   Value factor = math::ExpOp::create(b, loc, decay);
+  if (kept)
+    factor = arith::MulFOp::create(b, loc, factor, kept);
   SmallVector<Value> inputs = {get(knownBuffer), get(seenBuffer),
                                get(p.shared[scan.getValue()])};
   llvm::append_range(inputs, deltas);
+  if (kept)
+    llvm::append_range(inputs,
+                       ArrayRef<Value>{pendingKnown[t], pendingSeen[t]});
   auto multiply = [&](Value x, Value y) -> Value {
     return arith::MulFOp::create(b, loc, x, y);
   };
@@ -154,6 +304,10 @@ Value TokenSolve::emitSolved(int64_t t, ArrayRef<Value> deltas, Value decay,
   auto emitRow = [&](ValueRange args) -> SmallVector<Value> {
     Value known = multiply(factor, args[1]);
     Value seen = multiply(factor, args[2]);
+    if (kept) {
+      known = add(known, args[4 + t]);
+      seen = add(seen, args[5 + t]);
+    }
     for (int64_t s = 0; s < t; ++s) {
       known = add(known, multiply(keys[s], args[4 + s]));
       seen = add(seen, multiply(queries[s], args[4 + s]));
@@ -176,6 +330,8 @@ void TokenSolve::emitSolve(Value count) {
   auto type = gpu::FragmentType::get(VectorType::get({size}, b.getF32Type()),
                                      gpu::PerRowAttr::get(context, rows));
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+  if (p.catchUp)
+    emitPendingTerms(type);
   SmallVector<Value> deltas;
   Value sum; // of the decays up to the token
   for (int64_t t = 0; t < blockTokens; ++t) {

@@ -13,6 +13,9 @@ class TokenSolve : TokenPart {
 public:
   explicit TokenSolve(TokenProgram &p);
 
+  /// What remains of pending tokens of several steps behind the last one: by
+  /// one warp, behind a barrier at which they have come, and ahead of another.
+  void emitPendingWeights();
   /// The pairs of the block's tokens, a token per warp with all before it.
   void emitPairs(mlir::Value count);
   /// The products of the state with keys and queries.
@@ -28,11 +31,24 @@ private:
   /// The delta of token `t`; `deltas` are those of the tokens before it.
   mlir::Value emitSolved(int64_t t, llvm::ArrayRef<mlir::Value> deltas,
                          mlir::Value decay, gpu::FragmentType type);
+  /// The same pairs of the token at `at` with pending tokens of several steps.
+  void emitPendingPairs(mlir::Value at, gpu::RowsAttr rows, mlir::Value key,
+                        mlir::Value query, llvm::ArrayRef<mlir::Value> decays);
+  /// How many of them the state lacks.
+  mlir::Value countPending();
+  /// What these tokens give each token.
+  void emitPendingTerms(gpu::FragmentType type);
 
   int64_t blockTokens;
   // In shared memory:
   mlir::Value knownBuffer, seenBuffer; // the state's products
   mlir::Value keyPairs, queryPairs;
+  mlir::Value pendingKeyPairs, pendingQueryPairs,
+      pendingWeights; // of several steps
+  /// With pending tokens of several steps: what they give each token, and what
+  /// remains of the state behind them.
+  llvm::SmallVector<mlir::Value> pendingKnown, pendingSeen;
+  mlir::Value kept;
 };
 
 } // namespace gdn

@@ -19,7 +19,7 @@ static bool hasHistory(TokenProgram &p, ScanRole role, Value window) {
 
 void gdn::placeWindows(TokenProgram &p, ScanRole role) {
   SetVector<Value> kept = findStoredWindows(p.roles[role].stores);
-  if (p.fold || p.preparesByHistory()) // inputs are kept
+  if (p.keepsPending() || p.preparesByHistory()) // inputs are kept
     if (tile::Conv1dOp carried = p.findCarriedConv(role))
       kept.insert(carried.getNewWindow());
   for (Value window : kept) {

@@ -6,7 +6,8 @@
 An image with pools of pending tokens is of the deferred form. Its rows are in three kinds of
 phases: *apart*, so that each launch puts the tokens of 1 in W rows into their states;
 *staggered*, where the key heads of a row are apart, too; and, where all blocks of a launch run at
-the same time, *together*: 1 in W launches does so for all its rows."""
+the same time, *together*: 1 in W launches does so for all its rows. Entries `verify` are measured
+with each number of --tokens, of which 1 to all are accepted, as rows go."""
 
 import argparse
 import csv
@@ -20,7 +21,7 @@ from .. import reference
 from ..checks import relative_error
 from ..problems import PENDING
 from ..runtime import Runtime
-from . import decode, measure, stream
+from . import decode, measure, stream, verify_ours
 from .inputs import Step, make_step, to_host
 
 
@@ -168,23 +169,29 @@ def main() -> int:
     parser.add_argument("images", nargs="+", type=Path)
     parser.add_argument("--heads", type=heads_of, nargs="+", default=[(16, 32)])
     parser.add_argument("--rows", type=int, nargs="+", default=[1, 8, 64, 256, 512])
+    parser.add_argument("--tokens", type=int, nargs="+", default=[], help="of a verify")
     parser.add_argument("--repeats", type=int, default=11)
     parser.add_argument("--peers", nargs="+", default=[], help="beside steps in place")
     parser.add_argument("--prototype", type=Path, help="times of the hand-written kernels, as CSV")
     options = measure.parse(parser)
     runtime = Runtime(options.library)
     device = runtime.cuda()
-    rows = []
+    rows, known = [], {}
     for path in options.images:
         image = runtime.image(path)
         for entry in image.entries:
-            if not entry.startswith("decode"):
+            if not entry.startswith(("decode", "verify")):
                 continue
             kernel = device.kernel(image, entry)
             layer = reference.Layer.of(image.attributes(entry))
             for heads in options.heads:
                 for count in options.rows:
-                    rows += measure_one(kernel, layer, heads, count, options)
+                    if entry.startswith("decode"):
+                        rows += measure_one(kernel, layer, heads, count, options)
+                    else:
+                        for tokens in options.tokens:
+                            given = (device, kernel, layer, heads, count, tokens, options.repeats)
+                            rows += verify_ours.measure(*given, known)
                     torch.cuda.empty_cache()
     if options.prototype:
         rows += prototype_rows(options.prototype, rows)

@@ -22,7 +22,7 @@ def mode_of(kernel: Kernel) -> str:
     """How states are kept, as gdn-compile --verify calls it."""
     names = {param.name for param in kernel.params}
     if "pending_keys" in names:
-        return "lazy"
+        return "deferred" if "pending_counts" in names else "lazy"
     if "token_state_pool" in names:
         return "buffer"
     return "tree" if "parents" in names else "slots"
@@ -34,9 +34,12 @@ def sizes_of(heads: tuple[int, int], rows: int, tokens: int) -> Sizes:
 
 
 def make_pool(param, shape: tuple[int, ...], generator) -> torch.Tensor:
-    """Random numbers of the size that a layer sees; windows with channels side by side."""
+    """Random numbers of the size that a layer sees; windows with channels side by side. Counts
+    are 0."""
+    if param.name == "pending_counts":
+        return torch.zeros(shape, dtype=torch.int32, device="cuda")
     if param.name == "pending_decays":
-        return -2 * torch.rand(shape, generator=generator, device="cuda")
+        return -0.3 * torch.rand(shape, generator=generator, device="cuda")
     scale = shape[-1] ** -0.5 if param.name == "pending_keys" else _SCALES.get(param.name, 1.0)
     values = torch.randn(shape, generator=generator, device="cuda").mul_(scale)
     values = values.to(TORCH[param.dtype])
@@ -72,6 +75,12 @@ def make_sets(kernel: Kernel, sizes: Sizes) -> tuple[list, list[tuple]]:
     bindings, states, workspace = [], [], None
     for _ in range(count):
         made = {p.name: make_pool(p, shapes[p.name], generator) for p in pools}
+        if "pending_counts" in made:  # room for what is accepted
+            most = shapes["pending_keys"][2] - sizes.steps
+            rows = torch.randint(
+                most + 1, (shapes["state_pool"][0], 1), generator=generator, device="cuda"
+            )
+            made["pending_counts"] = rows.expand(shapes["pending_counts"]).int().contiguous()
         binding = kernel.bind(**shared, **{name: Pool(pool) for name, pool in made.items()})
         if binding.workspace_bytes:
             if workspace is None:
@@ -111,6 +120,8 @@ def measure(
     bindings, states = make_sets(kernel, sizes_of(heads, rows, tokens))
     config = {"Hk": heads[0], "Hv": heads[1], "dk": layer.key_dim, "dv": layer.value_dim}
     config |= {"N": rows, "T": tokens, "io": io, "state": state, "mode": mode}
+    if mode == "deferred":
+        config |= {"form": "deferred", "W": int(params["pending_keys"].dims[2])}
     one = states[0][0][0]
     moved = 2 * rows * one.numel() * one.element_size()
     report = []
