@@ -247,14 +247,24 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
   const std::vector<double> used =
       hasOwnSlots ? makeSlots(ids, sequences, slots, options.skipped, nullSlot)
                   : tokenSlots.read;
-  // Tokens that are pending over several steps.
-  std::vector<double> pendingCounts;
+  // Tokens that are pending over several steps, as slots count them and with
+  // what is accepted.
+  std::vector<double> pendingCounts, tokensThere;
   if (kernel.find("pending_counts")) {
     auto keys = shapeOf(*kernel.find("pending_keys"), symbols);
     if (!keys)
       return keys.takeError();
-    pendingCounts =
-        makePendingCounts(slots, options.keyHeads, (*keys)[2], used);
+    // Beside what is accepted of a verify.
+    const int64_t accepted = kernel.find("num_accepted") ? steps : 0;
+    pendingCounts = makePendingCounts(
+        slots, options.keyHeads, std::max<int64_t>((*keys)[2] - accepted, 0),
+        used);
+    tokensThere = pendingCounts;
+    if (accepted != 0)
+      for (auto [slot, count] : llvm::zip(used, tokenSlots.accepted))
+        if (slot >= 0 && slot < double(slots) && count > 0)
+          for (int64_t head = 0; head < options.keyHeads; ++head)
+            tokensThere[int64_t(slot) * options.keyHeads + head] += count;
   }
   data::InputOptions inputs = options.inputs;
   // The rule takes keys of unit length; entries with gates see to that.
@@ -315,7 +325,7 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
         poisonUnused(array, isOfTokens ? tokenSlots.read : used);
       if (!pendingCounts.empty() &&
           llvm::StringRef(parameter.name).starts_with("pending_"))
-        poisonBehind(array, pendingCounts);
+        poisonBehind(array, tokensThere);
       else if (isLazy && parameter.isPool && parameter.name != "state_pool" &&
                tokenSlots.accepted.size() == used.size() &&
                (pendingCounts.empty() || kernel.find("num_accepted")))

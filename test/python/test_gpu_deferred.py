@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Decode that writes states every W tokens, on a driver that runs PTX on the CPU: many steps give
-what steps in place give, whatever the phases of key heads are, and a commit ends it."""
+"""Decode and verify that write states every W tokens, on a driver that runs PTX on the CPU: many
+steps give what steps in place give, whatever the phases of key heads are, and a commit ends it."""
 
 import json
 import os
@@ -93,6 +93,55 @@ assert np.sqrt(((want - got) ** 2).mean() / (want**2).mean()) < 1e-5
 assert (counted.numpy()[live] == 0).all()
 """
 
+# Each step of a verify accepts some of the last one's tokens; float64 keeps pools of its own.
+VERIFY = """
+import sys
+import numpy as np
+from gdn import Runtime, checks, problems, reference
+library, driver, path = sys.argv[1:]
+runtime = Runtime(library)
+gpu = runtime.cuda(driver=driver)
+image = runtime.image(path)
+verify, commit = (gpu.kernel(image, name) for name in ("verify", "commit"))
+layers = [reference.Layer.of(image.attributes(name)) for name in ("verify", "commit")]
+rng = np.random.default_rng(5)
+rows, most = 4, 4
+weights = ("A_log", "dt_bias", "conv_weight", "norm_weight")
+
+def names_of(kernel, kind):
+    return [param.name for param in kernel.params if (param.kind == "pool") == (kind == "pool")]
+
+# Of each row's last step with tokens, how many those are.
+last, own, exact = np.zeros(rows, int), None, None
+for step in range(9):
+    accepted = tuple(int(rng.integers(0, n + 1)) for n in last)
+    lengths = rng.integers(0 if step else 1, most + 1, rows)
+    lengths[step % rows] = 2
+    sizes = problems.Sizes(1, 2, tuple(lengths), slots=7, seed=step, accepted=accepted, steps=most)
+    made = problems.make(verify.params, sizes)
+    if step == 0:
+        first = made
+        own = {name: made[name] for name in names_of(verify, "pool")}
+        exact = dict(own)
+    made |= {name: first[name] for name in weights}
+    want = reference.evaluate(layers[0], made | exact)
+    after = checks.run(gpu, verify, made | own)
+    error = checks.relative_error(after["out"].astype("f8"), want["out"])
+    assert error < 5e-3, (step, error)
+    own = {name: after.get(name, own[name]) for name in own}
+    exact = {name: want[name] for name in exact}
+    last = np.where(lengths > 0, lengths, last)
+made = problems.make(commit.params, problems.Sizes(1, 2, (1,) * rows, slots=7, steps=most))
+made["num_accepted"] = last.astype(made["num_accepted"].dtype)
+after = checks.run(gpu, commit, made | {name: own[name] for name in names_of(commit, "pool")})
+want = reference.evaluate(layers[1], made | exact)
+used = made["slots"]
+error = checks.relative_error(after["state_pool"][used].astype("f8"), want["state_pool"][used])
+assert error < 1e-5, error
+assert not after["pending_counts"][used].any()
+assert (after["conv_pool"][used, :, :3] == want["conv_pool"][used, :, :3].astype("f4")).all()
+"""
+
 
 @pytest.fixture(scope="module")
 def images(tool, tmp_path_factory, ptx_driver):
@@ -119,18 +168,32 @@ def test_many_steps(images, build_dir, ptx_driver, variant):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_verify_accepts_some_of_each_step(tool, build_dir, ptx_driver, tmp_path):
+    image = tmp_path / "verify.gdnk"
+    options = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--state=f32", "--defer-writes=8"]
+    options += ["--verify=lazy", "--verify-tokens=4", "--only=verify,commit", "--target=sm_90a"]
+    done = tool("gdn-compile", *options, "--ptxas=none", "-o", image)
+    assert done.returncode == 0, done.stderr
+    paths = [build_dir / "lib/libgdnrt.so", ptx_driver / "libcuda.so.1", image]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python"), "GDN_PTX_UNWRITTEN": "0"}
+    command = [sys.executable, "-c", VERIFY, *map(str, paths)]
+    done = subprocess.run(command, env=environment, text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_device_check(tool, build_dir, ptx_driver, tmp_path):
     image, report = tmp_path / "deferred.gdnk", tmp_path / "report.json"
     options = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--state=f32,bf16", "--defer-writes=8"]
-    options += ["--only=decode,commit", "--target=sm_90a", "--ptxas=none", "-o", image]
-    done = tool("gdn-compile", *options)
+    options += ["--verify=lazy", "--only=decode,verify,commit", "--target=sm_90a", "--ptxas=none"]
+    done = tool("gdn-compile", *options, "-o", image)
     assert done.returncode == 0, done.stderr
     command = [sys.executable, "-m", "gdn.device_check", image, "--quick", "--no-times"]
     command += ["--library", build_dir / "lib/libgdnrt.so", "--output", report]
     paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
+    paths["GDN_PTX_UNWRITTEN"] = "0"  # rows of a verify behind the last one
     done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(json.loads(report.read_text())["kernels"]) == 4
+    assert len(json.loads(report.read_text())["kernels"]) == 6
 
 
 def test_a_number_of_tokens_without_kernel(tool, tmp_path):

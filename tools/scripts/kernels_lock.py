@@ -87,7 +87,8 @@ KERNEL_SETS["d128-deferred"] = [
     "--io=bf16",
     "--state=f32,bf16",
     "--defer-writes=16",
-    "--only=decode,commit",
+    "--verify=lazy",
+    "--only=decode,verify,commit",
 ]
 # A decay per channel.
 KERNEL_SETS["d128-kda"] = [
