@@ -78,7 +78,9 @@ typedef enum gdnrt_dtype {
   GDNRT_I32 = 3,
   GDNRT_I64 = 4,
   GDNRT_I1 = 5,
-  GDNRT_F64 = 6
+  GDNRT_F64 = 6,
+  /** A byte without a sign: of a plane of states. */
+  GDNRT_U8 = 7
 } gdnrt_dtype;
 
 typedef enum gdnrt_param_kind {

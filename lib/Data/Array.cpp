@@ -94,6 +94,11 @@ Array Array::fromDoubles(DType dtype, llvm::ArrayRef<int64_t> shape,
   case DType::f64:
     store<double>(array.bytes, values, [](double v) { return v; });
     break;
+  case DType::u8:
+    store<uint8_t>(array.bytes, values, [](double v) {
+      return uint8_t(std::clamp(std::isnan(v) ? 0.0 : v, 0.0, 255.0));
+    });
+    break;
   }
   return array;
 }
@@ -132,6 +137,9 @@ std::vector<double> Array::toDoubles() const {
     break;
   case DType::f64:
     load<double>(bytes, values, plain);
+    break;
+  case DType::u8:
+    load<uint8_t>(bytes, values, plain);
     break;
   }
   return values;

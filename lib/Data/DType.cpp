@@ -23,13 +23,15 @@ size_t gdn::data::byteSize(DType dtype) {
   case DType::f16:
     return 2;
   case DType::i1:
+  case DType::u8:
     return 1;
   }
   llvm_unreachable("covered switch");
 }
 
 bool gdn::data::isFloat(DType dtype) {
-  return dtype != DType::i32 && dtype != DType::i64 && dtype != DType::i1;
+  return dtype != DType::i32 && dtype != DType::i64 && dtype != DType::i1 &&
+         dtype != DType::u8;
 }
 
 llvm::StringRef gdn::data::name(DType dtype) {
@@ -48,13 +50,15 @@ llvm::StringRef gdn::data::name(DType dtype) {
     return "i1";
   case DType::f64:
     return "f64";
+  case DType::u8:
+    return "u8";
   }
   llvm_unreachable("covered switch");
 }
 
 std::optional<DType> gdn::data::parseDType(llvm::StringRef text) {
   for (DType dtype : {DType::f32, DType::bf16, DType::f16, DType::i32,
-                      DType::i64, DType::i1, DType::f64})
+                      DType::i64, DType::i1, DType::f64, DType::u8})
     if (text == name(dtype))
       return dtype;
   return std::nullopt;

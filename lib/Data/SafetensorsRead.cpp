@@ -31,6 +31,7 @@ static std::optional<DType> parseTypeName(StringRef text) {
       .Case("I32", DType::i32)
       .Case("I64", DType::i64)
       .Case("BOOL", DType::i1)
+      .Case("U8", DType::u8)
       .Default(std::nullopt);
 }
 
@@ -41,7 +42,8 @@ static Expected<Array> checkTensor(const HeaderTensor &line,
   std::optional<DType> dtype = parseTypeName(line.dtype);
   if (!dtype)
     return createStringError(
-        "expects a dtype of F32, BF16, F16, F64, I32, I64 or BOOL, but got " +
+        "expects a dtype of F32, BF16, F16, F64, I32, I64, BOOL or U8, but "
+        "got " +
         (line.dtype.empty() ? Twine("none") : "'" + Twine(line.dtype) + "'"));
   if (!line.hasShape)
     return createStringError("expects a shape, but got none");

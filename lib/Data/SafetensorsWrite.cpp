@@ -35,6 +35,8 @@ static const char *typeName(DType dtype) {
     return "I64";
   case DType::i1:
     return "BOOL";
+  case DType::u8:
+    return "U8";
   }
   llvm_unreachable("covered switch");
 }

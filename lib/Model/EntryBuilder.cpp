@@ -38,7 +38,7 @@ void EntryBuilder::addAttributes(func::FuncOp func) {
   SmallVector<NamedAttribute> facts = {
       fact("model_type", config.modelType),
       fact("io", stringify(options.io)),
-      fact("state", stringify(options.state)),
+      fact("state", getStateName(options)),
       fact("layout", stringify(layout)),
       fact("outputs", stringify(options.outputs)),
       fact("norm_eps",
@@ -120,7 +120,8 @@ void EntryBuilder::buildBody() {
       signature["has_initial"],       signature["cu_checkpoints"],
       signature["checkpoint_tokens"], signature["checkpoint_slots"],
       signature["token_slots"],       signature["parents"],
-      signature["token_state_pool"],  pending};
+      signature["token_state_pool"],  pending,
+      signature["state_scales"],      signature["state_low"]};
   const PendingOperands kept = pendingPools();
   UnitAttr doubledBeta = config.doubleBeta ? builder.getUnitAttr() : UnitAttr();
   auto unit = [&](Value heads, StringRef name) -> Value {
@@ -236,7 +237,8 @@ void EntryBuilder::buildCommit() {
   const PendingOperands pending = pendingPools();
   CommitDeltaRuleOp::create(builder, loc("core"), signature["state_pool"],
                             slots, accepted, pending.keys, pending.deltas,
-                            pending.decays, pending.counts);
+                            pending.decays, pending.counts,
+                            signature["state_scales"], signature["state_low"]);
   func::ReturnOp::create(builder, builder.getUnknownLoc());
 }
 
@@ -318,6 +320,23 @@ static llvm::Error checkVariant(const ModelConfig &config,
           "{0}: deferred writes expect entries without {1}", config.name,
           options.writeSlots ? "write_slots" : "has_initial in decode"));
   }
+  if (options.statePlanes != 0) {
+    const bool isLazy = options.verify == VerifyStates::lazy;
+    if (options.verify != VerifyStates::none && !isLazy)
+      return llvm::createStringError(llvm::formatv(
+          "{0}: states in planes expect verify none or lazy, but got one that "
+          "writes states after tokens",
+          config.name));
+    if (options.stateLayout != StateLayout::vk)
+      return llvm::createStringError(llvm::formatv(
+          "{0}: states in planes expect the state layout vk, but got {1}",
+          config.name, stringify(options.stateLayout)));
+    // Each step would lose half a step of 127 per row.
+    if (options.statePlanes == 1 && options.deferWrites == 0)
+      return llvm::createStringError(llvm::formatv(
+          "{0}: states in one plane expect deferred writes, but got none",
+          config.name));
+  }
   if (isBare && options.verify == VerifyStates::lazy)
     return llvm::createStringError(llvm::formatv(
         "{0}: the layout {1} expects verify none, slots or tree, but got "
@@ -357,12 +376,12 @@ gdn::buildEntryModule(MLIRContext &context, const ModelConfig &config,
     std::string suffix;
     if (variants.size() > 1)
       suffix = llvm::formatv("_{0}_{1}", stringify(options.io),
-                             stringify(options.state));
+                             getStateName(options));
     if (!suffixes.insert(suffix).second)
       return llvm::createStringError(llvm::formatv(
           "{0}: expects each pair of io and state types once, "
           "but got {1} and {2} twice",
-          config.name, stringify(options.io), stringify(options.state)));
+          config.name, stringify(options.io), getStateName(options)));
     EntryBuilder(builder, config, options, Phase::prefill)
         .build("prefill" + suffix);
     EntryBuilder(builder, config, options, Phase::decode)

@@ -19,6 +19,12 @@ llvm::StringRef gdn::stringify(FloatKind kind) {
   llvm_unreachable("a FloatKind outside its enumeration");
 }
 
+llvm::StringRef gdn::getStateName(const EntryOptions &options) {
+  return options.statePlanes == 2   ? "i8x2"
+         : options.statePlanes == 1 ? "i8"
+                                    : stringify(options.state);
+}
+
 llvm::StringRef gdn::stringify(StateLayout layout) {
   switch (layout) {
   case StateLayout::vk:

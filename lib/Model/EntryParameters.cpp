@@ -117,10 +117,10 @@ void EntryBuilder::addPools() {
                       floatType(options.convState.value_or(options.io)),
                       {"P", channelsOf(config), "S + " + window});
   if (isLazy() || (isDeferred() && phase == Phase::commit))
-    signature.addStatePool("state_pool", floatType(options.state),
-                           {"P", "Hv", std::to_string(config.valueDim),
-                            std::to_string(config.keyDim)},
-                           options.stateLayout);
+    signature.addStatePools("",
+                            {"P", "Hv", std::to_string(config.valueDim),
+                             std::to_string(config.keyDim)},
+                            options);
   else
     gdn::addPools(signature, builder, config, options);
   if (isBuffer())

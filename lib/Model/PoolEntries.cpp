@@ -17,11 +17,10 @@ void gdn::addPools(Signature &signature, OpBuilder &builder,
         (prefix + "conv_pool").str(),
         floatType(builder, options.convState.value_or(options.io)),
         {slots.str(), channels, std::to_string(config.convWidth - 1)});
-  signature.addStatePool((prefix + "state_pool").str(),
-                         floatType(builder, options.state),
-                         {slots.str(), "Hv", std::to_string(config.valueDim),
-                          std::to_string(config.keyDim)},
-                         options.stateLayout);
+  signature.addStatePools(prefix,
+                          {slots.str(), "Hv", std::to_string(config.valueDim),
+                           std::to_string(config.keyDim)},
+                          options);
 }
 
 void gdn::addTypeFacts(func::FuncOp func, const ModelConfig &config,
@@ -32,7 +31,7 @@ void gdn::addTypeFacts(func::FuncOp func, const ModelConfig &config,
   };
   SmallVector<NamedAttribute> facts = {fact("model_type", config.modelType),
                                        fact("io", stringify(options.io)),
-                                       fact("state", stringify(options.state))};
+                                       fact("state", getStateName(options))};
   if (options.stateLayout != StateLayout::vk)
     facts.push_back(fact("state_layout", stringify(options.stateLayout)));
   func->setAttr("gdn.facts", builder.getDictionaryAttr(facts));
@@ -52,7 +51,8 @@ static void buildEntry(OpBuilder &builder, const ModelConfig &config,
   addPools(signature, builder, config, options);
   func::FuncOp func = signature.createEntry(name.str());
   addTypeFacts(func, config, options);
-  for (StringRef pool : {"conv_pool", "state_pool"}) {
+  for (StringRef pool :
+       {"conv_pool", "state_pool", "state_scales", "state_low"}) {
     if (!signature[pool])
       continue;
     Location loc = NameLoc::get(builder.getStringAttr(pool));

@@ -50,6 +50,21 @@ void Signature::addPool(StringRef name, Type element, Dims dims,
        SmallVector<std::string>(dims), contiguous});
 }
 
+void Signature::addStatePools(llvm::StringRef prefix, Dims dims,
+                              const EntryOptions &options) {
+  auto named = [&](llvm::StringRef name) { return (prefix + name).str(); };
+  std::optional<int64_t> contiguous;
+  if (options.stateLayout == StateLayout::kv)
+    contiguous = 2;
+  if (options.statePlanes == 0)
+    return addPool(named("state_pool"), floatType(builder, options.state), dims,
+                   contiguous);
+  addPool(named("state_pool"), builder.getI8Type(), dims, contiguous);
+  addPool(named("state_scales"), builder.getF32Type(), dims.drop_back());
+  if (options.statePlanes == 2)
+    addPool(named("state_low"), builder.getI8Type(), dims, contiguous);
+}
+
 void Signature::addResult(StringRef name, Type element, Dims dims) {
   results.push_back({name.str(), RankedTensorType::get(shapeOf(dims), element),
                      SmallVector<std::string>(dims), std::nullopt});

@@ -38,13 +38,11 @@ public:
   /// not the one that pools of the rank have without saying so.
   void addPool(llvm::StringRef name, mlir::Type element, Dims dims,
                std::optional<int64_t> contiguous = std::nullopt);
-  /// A pool of states `dims`, in the order that the options say.
-  void addStatePool(llvm::StringRef name, mlir::Type element, Dims dims,
-                    StateLayout layout) {
-    addPool(name, element, dims,
-            layout == StateLayout::kv ? std::optional<int64_t>(2)
-                                      : std::nullopt);
-  }
+  /// A pool of states `dims`, in the format and order that the options say; in
+  /// planes it is several: `<prefix>state_pool`, `<prefix>state_scales`,
+  /// `<prefix>state_low`.
+  void addStatePools(llvm::StringRef prefix, Dims dims,
+                     const EntryOptions &options);
   void addResult(llvm::StringRef name, mlir::Type element, Dims dims);
 
   /// Makes the entry function, with an empty body, at the insertion point.

@@ -5,6 +5,7 @@
 // run on the context's threads; sums within one keep their order, so that
 // results do not depend on the threads.
 #include "Ops.h"
+#include "Planes.h"
 #include "Sequences.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -73,6 +74,15 @@ struct Rule {
            Tensor &output) const;
 };
 } // namespace
+
+/// The planes of the states in `pool`, if it has no numbers.
+static std::optional<Planes> planesOf(Environment &env, Value pool,
+                                      Value scales, Value low) {
+  if (!scales)
+    return std::nullopt;
+  return Planes{env.pool(pool), env.pool(scales),
+                low ? &env.pool(low) : nullptr};
+}
 
 /// One value head of one live sequence.
 void Rule::run(const Sequence &sequence, int64_t head, Pool &pool,
@@ -220,7 +230,11 @@ LogicalResult gdn::reference::evaluateOp(gdn::RuleOpInterface op,
   const Tensor &value = env.tensor(op.getValue());
   const Tensor &decay = env.tensor(op.getLogDecay());
   const Tensor *beta = env.optional(op.getBeta());
-  Pool &pool = env.pool(op.getPool());
+  const std::optional<Planes> planes =
+      planesOf(env, op.getPool(), op.getStateScales(), op.getStateLow());
+  Pool states = planes ? planes->decode() : Pool();
+  const Pool before = states;
+  Pool &pool = planes ? states : env.pool(op.getPool());
   const int64_t tokens = query.dim(0);
   const int64_t keyHeads = query.dim(1), valueHeads = value.dim(1);
   const int64_t dk = query.dim(2), dv = value.dim(2);
@@ -264,6 +278,8 @@ LogicalResult gdn::reference::evaluateOp(gdn::RuleOpInterface op,
     if (pending->counts)
       operands.pendingPools.push_back(pending->counts);
   }
+  if (planes)
+    planes->addTo(operands.pendingPools);
   FailureOr<SmallVector<Sequence>> sequences =
       makeSequences(op, tokens, pool, operands);
   if (failed(sequences) || failed(expectIndependent(op, *sequences)) ||
@@ -288,12 +304,18 @@ LogicalResult gdn::reference::evaluateOp(gdn::RuleOpInterface op,
   for (const Sequence &sequence : *sequences)
     if (pending && sequence.live() && sequence.length() > 0)
       keepKeys(*pending, sequence, key, /*areAccepted=*/!op.getNumAccepted());
+  if (planes)
+    planes->encode(states, before);
   return env.defineResult(op->getResult(0), std::move(output));
 }
 
 LogicalResult gdn::reference::evaluateOp(gdn::CommitDeltaRuleOp op,
                                          Environment &env) {
-  Pool &pool = env.pool(op.getPool());
+  const std::optional<Planes> planes =
+      planesOf(env, op.getPool(), op.getStateScales(), op.getStateLow());
+  Pool states = planes ? planes->decode() : Pool();
+  const Pool before = states;
+  Pool &pool = planes ? states : env.pool(op.getPool());
   const Pending pending = {env.pool(op.getKeys()), env.pool(op.getDeltas()),
                            env.pool(op.getDecays()),
                            op.getCounts() ? &env.pool(op.getCounts())
@@ -312,6 +334,8 @@ LogicalResult gdn::reference::evaluateOp(gdn::CommitDeltaRuleOp op,
                                      &pending.decays};
   if (pending.counts)
     pools.push_back(pending.counts);
+  if (planes)
+    planes->addTo(pools);
   FailureOr<SmallVector<Commit>> commits = makeCommits(
       op, pools, env.tensor(op.getSlots()), env.optional(op.getNumAccepted()),
       pending.steps(), pending.counts != nullptr);
@@ -333,5 +357,7 @@ LogicalResult gdn::reference::evaluateOp(gdn::CommitDeltaRuleOp op,
     if (pending.counts)
       llvm::fill(pending.counts->data.row(commit.slot), 0);
   }
+  if (planes)
+    planes->encode(states, before);
   return success();
 }

@@ -21,7 +21,8 @@ static_assert(int(data::DType::f32) == GDNRT_F32 &&
                   int(data::DType::i32) == GDNRT_I32 &&
                   int(data::DType::i64) == GDNRT_I64 &&
                   int(data::DType::i1) == GDNRT_I1 &&
-                  int(data::DType::f64) == GDNRT_F64,
+                  int(data::DType::f64) == GDNRT_F64 &&
+                  int(data::DType::u8) == GDNRT_U8,
               "element types have the same numbers on both sides");
 
 static llvm::Error toError(const gdnrt_error &error) {

@@ -53,6 +53,8 @@ static std::optional<fb::DType> dtypeOf(Type type) {
     return fb::DType::i64;
   if (type.isInteger(1))
     return fb::DType::i1;
+  if (type.isInteger(8))
+    return fb::DType::u8;
   return std::nullopt;
 }
 

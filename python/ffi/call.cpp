@@ -44,6 +44,8 @@ int32_t dtypeOf(DLDataType type) {
     return GDNRT_I1;
   case kDLFloat << 8 | 64:
     return GDNRT_F64;
+  case kDLUInt << 8 | 8:
+    return GDNRT_U8;
   default:
     return -1;
   }

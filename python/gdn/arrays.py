@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-DTYPES = ("float32", "bfloat16", "float16", "int32", "int64", "bool", "float64")
+DTYPES = ("float32", "bfloat16", "float16", "int32", "int64", "bool", "float64", "uint8")
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
 _DEVICES = {_CPU: "cpu", _CUDA: "cuda", _CUDA_HOST: "cpu", _CUDA_MANAGED: "cuda"}
@@ -25,7 +25,7 @@ _DLPACK_DTYPES = {
     (0, 64): "int64",
     (6, 8): "bool",
     (2, 64): "float64",
-    (1, 8): "uint8",  # of workspaces alone
+    (1, 8): "uint8",
 }
 
 

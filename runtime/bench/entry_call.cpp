@@ -86,6 +86,7 @@ static size_t elementBytes(gdnrt_dtype dtype) {
   case GDNRT_F64:
     return 8;
   case GDNRT_I1:
+  case GDNRT_U8:
     return 1;
   }
   return 0;

@@ -13,6 +13,7 @@ using namespace gdnrt::cts;
 static size_t bytesOf(gdnrt_dtype dtype) {
   switch (dtype) {
   case GDNRT_I1:
+  case GDNRT_U8:
     return 1;
   case GDNRT_BF16:
   case GDNRT_F16:

@@ -26,22 +26,43 @@ static constexpr llvm::StringLiteral overview =
     "  gdn-compile --preset qwen3.5-4b --emit=gdn        show what is "
     "compiled\n";
 
+/// The options of entries with states in that format.
+static EntryOptions withState(EntryOptions entries, StateFormat format) {
+  switch (format) {
+  case StateFormat::f32:
+    entries.state = FloatKind::f32;
+    break;
+  case StateFormat::bf16:
+    entries.state = FloatKind::bf16;
+    break;
+  case StateFormat::f16:
+    entries.state = FloatKind::f16;
+    break;
+  case StateFormat::i8x2:
+    entries.statePlanes = 2;
+    break;
+  case StateFormat::i8:
+    entries.statePlanes = 1;
+    break;
+  }
+  return entries;
+}
+
 std::vector<EntryOptions>
 CommandLine::variants(const ModelConfig &config) const {
-  auto orModel = [](std::vector<FloatKind> asked,
-                    std::optional<FloatKind> model, FloatKind otherwise) {
-    if (asked.empty())
-      asked.push_back(model.value_or(otherwise));
-    return asked;
-  };
+  std::vector<FloatKind> ioKinds = io;
+  if (ioKinds.empty())
+    ioKinds.push_back(config.io.value_or(FloatKind::bf16));
   std::vector<EntryOptions> variants;
-  for (FloatKind ioKind : orModel(io, config.io, FloatKind::bf16))
-    for (FloatKind stateKind : orModel(state, config.state, FloatKind::f32)) {
-      EntryOptions variant = entries;
-      variant.io = ioKind;
-      variant.state = stateKind;
+  for (FloatKind ioKind : ioKinds) {
+    EntryOptions variant = entries;
+    variant.io = ioKind;
+    variant.state = config.state.value_or(FloatKind::f32);
+    if (state.empty())
       variants.push_back(variant);
-    }
+    for (StateFormat format : state)
+      variants.push_back(withState(variant, format));
+  }
   return variants;
 }
 
@@ -186,10 +207,17 @@ struct Options {
       "io", cl::CommaSeparated, cl::cat(entries), floats,
       cl::desc("Types of projections and outputs; several make several pairs "
                "of entries (default: the model's, else bf16)")};
-  cl::list<FloatKind> state{
-      "state", cl::CommaSeparated, cl::cat(entries), floats,
-      cl::desc(
-          "Types of the recurrent state (default: the model's, else f32)")};
+  cl::list<StateFormat> state{
+      "state", cl::CommaSeparated, cl::cat(entries),
+      cl::desc("Formats of the recurrent state (default: the model's, else "
+               "f32):"),
+      cl::values(clEnumValN(StateFormat::f32, "f32", ""),
+                 clEnumValN(StateFormat::bf16, "bf16", ""),
+                 clEnumValN(StateFormat::f16, "f16", ""),
+                 clEnumValN(StateFormat::i8x2, "i8x2",
+                            "Integers of 8 + 8 bits, and a scale for each row"),
+                 clEnumValN(StateFormat::i8, "i8",
+                            "Integers of 8 bits; with --defer-writes"))};
   cl::opt<StateLayout> stateLayout{
       "state-layout", cl::init(StateLayout::vk), cl::cat(entries),
       cl::desc("How a head's state lies in memory:"),

@@ -32,6 +32,9 @@ enum class Emit {
   digest,
 };
 
+/// Formats of states: docs/spec/slots.md.
+enum class StateFormat { f32, bf16, f16, i8x2, i8 };
+
 struct CommandLine {
   // Exactly one of these says which layer to compile.
   std::string layerPath;  // a gdn module
@@ -55,7 +58,8 @@ struct CommandLine {
 
   // The entries to generate: one variant for each io type and state type.
   // Empty lists mean what the model says.
-  std::vector<FloatKind> io, state;
+  std::vector<FloatKind> io;
+  std::vector<StateFormat> state;
   EntryOptions entries;
   std::optional<Engine> engine;  // that the entries are for
   std::vector<std::string> only; // entries that are made; empty: all

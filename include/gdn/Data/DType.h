@@ -14,7 +14,7 @@
 
 namespace gdn::data {
 
-enum class DType : uint8_t { f32, bf16, f16, i32, i64, i1, f64 };
+enum class DType : uint8_t { f32, bf16, f16, i32, i64, i1, f64, u8 };
 
 /// Bytes of one element; `i1` takes one byte that is 0 or 1.
 size_t byteSize(DType dtype);
@@ -22,7 +22,7 @@ size_t byteSize(DType dtype);
 /// True for f32, bf16, f16 and f64.
 bool isFloat(DType dtype);
 
-/// The name in IR: `f32`, `bf16`, ...
+/// The name in IR: `f32`, `bf16`, ...; there `u8` is an `i8`.
 llvm::StringRef name(DType dtype);
 
 /// The element type that `name` names in IR, if any.

@@ -58,6 +58,9 @@ enum class StateLayout {
 struct EntryOptions {
   FloatKind io = FloatKind::bf16;   // projections and outputs
   FloatKind state = FloatKind::f32; // recurrent states
+  /// How many planes of 8 bits states have, with a scale for each row, in place
+  /// of numbers of type `state`: 1 or 2; 0: none.
+  int64_t statePlanes = 0;
   StateLayout stateLayout = StateLayout::vk;
   std::optional<FloatKind> convState;  // raw inputs kept; default io
   std::optional<FloatKind> convWeight; // default io
@@ -86,6 +89,8 @@ struct EntryOptions {
 };
 
 llvm::StringRef stringify(FloatKind kind);
+/// The name of the states' format: of `state`, `i8` or `i8x2`.
+llvm::StringRef getStateName(const EntryOptions &options);
 llvm::StringRef stringify(StateLayout layout);
 llvm::StringRef stringify(InputLayout layout);
 llvm::StringRef stringify(EntryOutputs outputs);

@@ -22,7 +22,7 @@ namespace gdnrt {
 /// The maximum number of dimensions of a parameter.
 constexpr int kMaxRank = 8;
 
-enum class DType : uint8_t { f32, bf16, f16, i32, i64, i1, f64 };
+enum class DType : uint8_t { f32, bf16, f16, i32, i64, i1, f64, u8 };
 enum class ParamKind : uint8_t { tensor, pool };
 enum class Access : uint8_t { read, write, readWrite };
 

@@ -80,7 +80,7 @@ gdnrt_status gdnrt_image_find_kind(const gdnrt_image *image, const char *kind,
     if (!entry)
       return nullPointer("entry");
     for (auto [name, dtype] : {std::pair("io", io), {"state", state}})
-      if (dtype < -1 || dtype > GDNRT_F64)
+      if (dtype < -1 || dtype > GDNRT_U8)
         return invalid(name, ": expected a dtype or -1, got ", dtype);
     auto text = [](int32_t dtype) {
       return dtype == -1 ? "" : toString(static_cast<DType>(dtype));

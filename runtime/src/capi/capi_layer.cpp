@@ -19,7 +19,7 @@ Status gdnrt::checkNamedArgs(const char *what, const gdnrt_named_arg *args,
                      ", got ", each.arg.rank);
     if (each.arg.rank > 0 && !each.arg.sizes)
       return invalid(each.name, ": expected sizes, got null");
-    if (each.arg.dtype < GDNRT_F32 || each.arg.dtype > GDNRT_F64)
+    if (each.arg.dtype < GDNRT_F32 || each.arg.dtype > GDNRT_U8)
       return invalid(each.name, ": expected a dtype, got ", each.arg.dtype);
   }
   return {};

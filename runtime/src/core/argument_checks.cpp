@@ -15,7 +15,7 @@ static std::string bracketed(const std::vector<std::string> &texts) {
 
 static Status checkType(const ParamSchema &param, const Argument &arg) {
   if (arg.dtype != static_cast<int32_t>(param.dtype)) {
-    bool known = arg.dtype >= 0 && arg.dtype <= static_cast<int>(DType::f64);
+    bool known = arg.dtype >= 0 && arg.dtype <= static_cast<int>(DType::u8);
     return invalid(param.name, ": expected dtype ", toString(param.dtype),
                    ", got ",
                    known ? std::string(toString(static_cast<DType>(arg.dtype)))

@@ -24,6 +24,8 @@ const char *gdnrt::toString(DType dtype) {
     return "i1";
   case DType::f64:
     return "f64";
+  case DType::u8:
+    return "u8";
   }
   return "?";
 }
@@ -59,6 +61,7 @@ const char *gdnrt::toString(CodeFormat format) {
 int64_t gdnrt::sizeInBytes(DType dtype) {
   switch (dtype) {
   case DType::i1:
+  case DType::u8:
     return 1;
   case DType::bf16:
   case DType::f16:

@@ -27,6 +27,13 @@ Value TileProgram::channel(Conv1dOp op, unsigned section, Value r) {
   return first;
 }
 
+StateMemory TileProgram::stateMemory(const Carry &carry) {
+  auto memory = [&](Value pool) {
+    return pool ? views.pools.find(pool)->second.memory : Value();
+  };
+  return {memory(carry.pool), memory(carry.scales), memory(carry.low)};
+}
+
 Value TileProgram::startRows(const Carry &carry) {
   if (!carry.hasInitial)
     return Value();
@@ -51,8 +58,7 @@ Value TileProgram::loadCarryAt(const Carry &carry, Value r, Value from,
                                 ArrayRef<int64_t>{2, 1}, rows);
   } else {
     SmallVector<Value> at = {from, headIndex(r), valueStart(), index(0)};
-    tile = tile::LoadOp::create(b, loc, carry.stored, pool.memory, at,
-                                ArrayRef<int64_t>{2, 3}, rows);
+    tile = loadState(b, loc, stateMemory(carry), carry.stored, at, rows);
   }
   return castTile(b, loc, tile, b.getF32Type());
 }
@@ -113,14 +119,17 @@ void TileProgram::storeCarry(const Carry &carry, Value tile, Value r) {
 void TileProgram::storeCarryIn(Value gdnPool, const Carry &carry, Value tile,
                                Value r, Value to) {
   const PoolView &pool = views.pools.find(gdnPool)->second;
-  tile = castTile(b, loc, tile, carry.stored.getElementType());
   if (auto conv = dyn_cast<Conv1dOp>(carry.op)) {
+    tile = castTile(b, loc, tile, carry.stored.getElementType());
     SmallVector<Value> at = {to, channel(conv, carry.section, r), index(0)};
     tile::StoreOp::create(b, loc, tile, pool.memory, at,
                           ArrayRef<int64_t>{2, 1}, Value());
   } else {
+    StateMemory memory = stateMemory(carry);
+    memory.states = pool.memory;
+    StoredState stored =
+        roundState(b, loc, memory, tile, carry.stored.getElementType());
     SmallVector<Value> at = {to, headIndex(r), valueStart(), index(0)};
-    tile::StoreOp::create(b, loc, tile, pool.memory, at,
-                          ArrayRef<int64_t>{2, 3}, Value());
+    storeState(b, loc, memory, stored, at);
   }
 }

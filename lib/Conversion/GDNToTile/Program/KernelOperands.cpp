@@ -20,6 +20,11 @@ void KernelOperands::markKeyHeads(Value value) {
 /// Takes the sequences of the first op that has some; others must agree.
 LogicalResult KernelOperands::takeSequences(SequenceOpInterface op) {
   pools.push_back(op.getPool());
+  if (auto states = dyn_cast<StateOpInterface>(op.getOperation()))
+    for (Value plane :
+         {Value(states.getStateScales()), Value(states.getStateLow())})
+      if (plane)
+        pools.push_back(plane);
   if (!sequencesOp) {
     sequencesOp = op;
     slots = op.getSlots();
@@ -186,7 +191,7 @@ void KernelOperands::addCarry(StateOpInterface op, ArrayRef<int64_t> shape,
       {pool, op.getWriteSlots(), op.getHasInitial(), perKeyHead,
        VectorType::get(shape, Float32Type::get(kernel.getContext())),
        VectorType::get(shape, pool.getType().getElementType()), op, section,
-       tokenPool ? tokenPool : pool});
+       tokenPool ? tokenPool : pool, op.getStateScales(), op.getStateLow()});
 }
 
 void KernelOperands::collectCarries() {

@@ -22,6 +22,7 @@ struct Carry {
   mlir::Operation *op;     // conv1d or the rule
   unsigned section;        // of conv1d
   mlir::Value tokenPool;   // the gdn pool of its states after tokens
+  mlir::Value scales, low; // gdn pools of states in planes, or null
 
   /// The op, for what it says of its states.
   StateOpInterface states() const { return mlir::cast<StateOpInterface>(op); }

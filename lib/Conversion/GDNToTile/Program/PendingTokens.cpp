@@ -89,7 +89,10 @@ Value gdn::emitCommit(TileProgram &p, const Carry &carry, Value r, Value state,
   state =
       tile::DeltaFoldOp::create(b, p.loc, state.getType(), state, pending.keys,
                                 pending.deltas, pending.decays, p.accepted);
-  Value stored = castTile(b, p.loc, state, carry.stored.getElementType());
+  // Planes are written as they are rounded, and the step goes on from the sum.
+  Value stored = carry.scales
+                     ? state
+                     : castTile(b, p.loc, state, carry.stored.getElementType());
   Value isSome = arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::ne,
                                        p.accepted, p.index(0));
   {
@@ -138,7 +141,8 @@ namespace {
 /// Pending tokens of a value head, its state without them, and where that is.
 struct PendingState {
   PendingTiles tokens;
-  Value memory, state;
+  StateMemory memory;
+  Value state;
   SmallVector<Value> at;
 };
 } // namespace
@@ -151,23 +155,24 @@ static PendingState loadPendingState(TileProgram &p, const Carry &carry,
                                p.pendingCount, rule.getPendingKeys().getType(),
                                rule.getPendingDeltas().getType(),
                                rule.getPendingDecays().getType());
-  pending.memory = p.views.pools.find(carry.pool)->second.memory;
+  pending.memory = p.stateMemory(carry);
   pending.at = {p.slot, p.headIndex(r), p.index(0), p.index(0)};
-  pending.state =
-      tile::LoadOp::create(p.b, p.loc, carry.stored, pending.memory, pending.at,
-                           ArrayRef<int64_t>{2, 3}, Value());
+  pending.state = loadState(p.b, p.loc, pending.memory, carry.stored,
+                            pending.at, /*rows=*/Value());
   return pending;
 }
 
-/// The new state to its slot, if it has received pending tokens: the branch has
-/// nothing else, so that a target may write it where it makes it.
-static void storeIfCommitted(TileProgram &p, const PendingState &pending,
-                             Value newState) {
+/// The new state to its slot, if it has received pending tokens. Unless planes
+/// are made of it the branch has nothing else, so that a target may write it
+/// where it makes it.
+static void storeIfCommitted(TileProgram &p, const Carry &carry,
+                             const PendingState &pending, Value newState) {
   auto write = scf::IfOp::create(p.b, p.loc, p.commits, /*withElse=*/false);
   OpBuilder::InsertionGuard guard(p.b);
   p.b.setInsertionPointToStart(write.thenBlock());
-  tile::StoreOp::create(p.b, p.loc, newState, pending.memory, pending.at,
-                        ArrayRef<int64_t>{2, 3}, Value());
+  StoredState stored = roundState(p.b, p.loc, pending.memory, newState,
+                                  carry.stored.getElementType());
+  storeState(p.b, p.loc, pending.memory, stored, pending.at);
 }
 
 tile::DeltaReplayOp gdn::emitReplay(TileProgram &p, const Carry &carry, Value r,
@@ -176,10 +181,11 @@ tile::DeltaReplayOp gdn::emitReplay(TileProgram &p, const Carry &carry, Value r,
   PendingState pending = loadPendingState(p, carry, r);
   const PendingTiles &old = pending.tokens;
   auto replay = tile::DeltaReplayOp::create(
-      p.b, p.loc, carry.stored, tokens[2].getType(), tokens[2].getType(),
-      pending.state, old.keys, old.deltas, old.decays, p.pendingCount,
-      p.commits, tokens[0], tokens[1], tokens[2], gates[0], gates[1], valid);
-  storeIfCommitted(p, pending, replay.getNewState());
+      p.b, p.loc, pending.state.getType(), tokens[2].getType(),
+      tokens[2].getType(), pending.state, old.keys, old.deltas, old.decays,
+      p.pendingCount, p.commits, tokens[0], tokens[1], tokens[2], gates[0],
+      gates[1], valid);
+  storeIfCommitted(p, carry, pending, replay.getNewState());
   return replay;
 }
 
@@ -187,8 +193,8 @@ Value gdn::emitCatchUp(TileProgram &p, const Carry &carry, Value r) {
   PendingState pending = loadPendingState(p, carry, r);
   const PendingTiles &old = pending.tokens;
   auto catchUp = tile::DeltaCatchUpOp::create(
-      p.b, p.loc, carry.stored, carry.type, pending.state, old.keys, old.deltas,
-      old.decays, p.pendingCount, p.commits);
-  storeIfCommitted(p, pending, catchUp.getNewState());
+      p.b, p.loc, pending.state.getType(), carry.type, pending.state, old.keys,
+      old.deltas, old.decays, p.pendingCount, p.commits);
+  storeIfCommitted(p, carry, pending, catchUp.getNewState());
   return catchUp.getWhole();
 }

@@ -8,6 +8,7 @@
 #include "Program/EntryViews.h"
 #include "Program/KernelOperands.h"
 #include "Program/OperandTypes.h"
+#include "Program/StatePlanes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -130,6 +131,8 @@ struct TileProgram {
   /// carry holds is dv x dk.
   mlir::Value toChunkState(mlir::Value state);
   mlir::Value fromChunkState(mlir::Value state);
+  /// The memory of the states of `carry`.
+  StateMemory stateMemory(const Carry &carry);
   /// The carried tile before the sequence's first token, f32.
   mlir::Value loadCarry(const Carry &carry, mlir::Value r);
   /// The carried tile in the slot `from`, f32; `rows` of it are read,

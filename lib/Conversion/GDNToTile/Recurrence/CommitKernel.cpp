@@ -18,6 +18,7 @@
 #include "Program/CheckOperands.h"
 #include "Program/PendingTokens.h"
 #include "Program/Slots.h"
+#include "Program/StatePlanes.h"
 #include "Program/TokenOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -134,8 +135,10 @@ Value CommitKernel::emitLive() {
       needBelow(last, dim(rule.getKeys(), 2));
     pools = {rule.getPool(), rule.getKeys(), rule.getDeltas(),
              rule.getDecays()};
-    if (counts())
-      pools.push_back(counts());
+    for (Value more : {Value(counts()), Value(rule.getStateScales()),
+                       Value(rule.getStateLow())})
+      if (more)
+        pools.push_back(more);
   }
   if (conv) {
     needBelow(last, arith::SubIOp::create(
@@ -185,9 +188,13 @@ void CommitKernel::emitRule(Value head, Value count) {
   auto stored =
       VectorType::get(type.getShape().drop_front(2), type.getElementType());
   SmallVector<Value> at = {slot, head, index(0), index(0)};
-  Value memory = view(rule.getPool()).memory;
-  Value state = tile::LoadOp::create(b, loc, stored, memory, at,
-                                     ArrayRef<int64_t>{2, 3}, Value());
+  auto memoryOf = [&](Value pool) {
+    return pool ? view(pool).memory : Value();
+  };
+  const StateMemory memory = {memoryOf(rule.getPool()),
+                              memoryOf(rule.getStateScales()),
+                              memoryOf(rule.getStateLow())};
+  Value state = loadState(b, loc, memory, stored, at, /*rows=*/Value());
   state = castTile(b, loc, state, b.getF32Type());
   Value ratio = arith::DivUIOp::create(b, loc, dim(rule.getPool(), 1),
                                        dim(rule.getKeys(), 1));
@@ -203,8 +210,9 @@ void CommitKernel::emitRule(Value head, Value count) {
   state =
       tile::DeltaFoldOp::create(b, loc, state.getType(), state, pending.keys,
                                 pending.deltas, pending.decays, count);
-  tile::StoreOp::create(b, loc, castTile(b, loc, state, type.getElementType()),
-                        memory, at, ArrayRef<int64_t>{2, 3}, Value());
+  StoredState rounded =
+      roundState(b, loc, memory, state, type.getElementType());
+  storeState(b, loc, memory, rounded, at);
 }
 
 void CommitKernel::emitWindow() {

@@ -217,7 +217,7 @@ void SlotMoves::emitPiece(Operation *op, Value from, Value to, Value head,
                                  cut.dims, Value());
   } else {
     Value zero = arith::ConstantOp::create(
-        b, loc, b.getFloatAttr(cut.tile.getElementType(), 0.0));
+        b, loc, b.getZeroAttr(cut.tile.getElementType()));
     piece = tile::FillOp::create(b, loc, cut.tile, zero);
   }
   tile::StoreOp::create(b, loc, piece, memory(targetOf(op)), at(to), cut.dims,

@@ -108,7 +108,8 @@ LogicalResult CommitDeltaRuleOp::verify() {
   // commit_delta_rule_c1
   if (failed(
           sizes.agree("pool", getPool().getType(), {"P", "Hv", "dv", "dk"})) ||
-      failed(verifyFloats(*this, "pool", getPool().getType())) ||
+      failed(verifyStates(*this, sizes, getPool().getType(), getStateScales(),
+                          getStateLow())) ||
       failed(verifyAccepted(*this, sizes))) // commit_delta_rule_c2
     return failure();
   // commit_delta_rule_c3

@@ -40,8 +40,12 @@ static LogicalResult verifyRule(RuleOpInterface op, NamedSizes &sizes) {
   // delta_rule_c4, gated_linear_attention_c4, before c3, as the pool may be
   // what tells Hv
   if (failed(agree("pool", op.getPool(), {"P", "Hv", "dv", "dk"})) ||
-      failed(verifyFloats(op, "pool", op.getPool().getType())))
+      failed(verifyStates(op, sizes, op.getPool().getType(),
+                          op.getStateScales(), op.getStateLow())))
     return failure();
+  // delta_rule_c12
+  if (op.getStateScales() && op.getTokenSlots())
+    return op->emitOpError("expects no 'token_slots' beside 'state_scales'");
   // delta_rule_c3, gated_linear_attention_c3
   if (failed(sizes.verifyHeadCounts()))
     return failure();

@@ -56,9 +56,9 @@ LogicalResult PoolType::verify(function_ref<InFlightDiagnostic()> emitError,
                          << size;
   // pool_c4
   if (!elementType.isF32() && !elementType.isBF16() && !elementType.isF16() &&
-      !elementType.isSignlessInteger(32))
-    return emitError() << "expects the elements of a pool to be f32, bf16, f16 "
-                          "or i32, but got "
+      !elementType.isSignlessInteger(32) && !elementType.isSignlessInteger(8))
+    return emitError() << "expects the elements of a pool to be f32, bf16, "
+                          "f16, i32 or i8, but got "
                        << elementType;
   return success();
 }

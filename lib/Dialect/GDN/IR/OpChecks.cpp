@@ -36,6 +36,32 @@ LogicalResult gdn::verifyFloats(Operation *op, StringRef name, PoolType pool) {
          << name << "' to be floats, but got " << pool.getElementType();
 }
 
+LogicalResult gdn::verifyStates(Operation *op, NamedSizes &sizes, PoolType pool,
+                                TypedValue<PoolType> scales,
+                                TypedValue<PoolType> low) {
+  if (!scales && low)
+    return op->emitOpError("expects 'state_scales' to be given with "
+                           "'state_low', but got none");
+  if (!scales)
+    return verifyFloats(op, "pool", pool);
+  if (!pool.getElementType().isSignlessInteger(8))
+    return op->emitOpError("expects the elements of 'pool' to be 'i8' beside "
+                           "'state_scales', but got ")
+           << pool.getElementType();
+  if (!scales.getType().getElementType().isF32())
+    return op->emitOpError("expects the elements of 'state_scales' to be "
+                           "'f32', but got ")
+           << scales.getType().getElementType();
+  if (low && low.getType().getElementType() != pool.getElementType())
+    return op->emitOpError("expects the elements of 'state_low' to be 'i8', "
+                           "but got ")
+           << low.getType().getElementType();
+  if (failed(sizes.agree("state_scales", scales.getType(), {"P", "Hv", "dv"})))
+    return failure();
+  return low ? sizes.agree("state_low", low.getType(), {"P", "Hv", "dv", "dk"})
+             : success();
+}
+
 LogicalResult gdn::verifyMaxTokens(Operation *op, Value cuSeqlens,
                                    std::optional<int64_t> most) {
   if (most.has_value() != bool(cuSeqlens))

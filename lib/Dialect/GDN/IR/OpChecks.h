@@ -5,6 +5,8 @@
 #ifndef GDN_LIB_DIALECT_GDN_IR_OPCHECKS_H
 #define GDN_LIB_DIALECT_GDN_IR_OPCHECKS_H
 
+#include "NamedSizes.h"
+
 #include "gdn/Dialect/GDN/IR/GDN.h"
 
 namespace gdn {
@@ -21,6 +23,13 @@ mlir::LogicalResult verifyActivation(mlir::Operation *op, Activation got,
 /// without, and is at least 1.
 mlir::LogicalResult verifyMaxTokens(mlir::Operation *op, mlir::Value cuSeqlens,
                                     std::optional<int64_t> most);
+
+/// Checks that states in `pool` are floats, or in planes with these scales and
+/// this lower plane, which may be null.
+mlir::LogicalResult verifyStates(mlir::Operation *op, NamedSizes &sizes,
+                                 PoolType pool,
+                                 mlir::TypedValue<PoolType> scales,
+                                 mlir::TypedValue<PoolType> low);
 
 /// Checks that states in the pool `name` are floats.
 mlir::LogicalResult verifyFloats(mlir::Operation *op, llvm::StringRef name,

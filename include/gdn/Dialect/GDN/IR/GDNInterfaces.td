@@ -57,7 +57,11 @@ def GDN_StateOpInterface
     InterfaceMethod<"The pool of the states after tokens, if not the first.",
                     GDN_PoolValue, "getTokenPool">,
     GDN_OptionalOperand<"How many pending tokens are accepted.",
-                        "::mlir::Value", "getNumAccepted">
+                        "::mlir::Value", "getNumAccepted">,
+    GDN_OptionalOperand<"The scales of rows, of states in planes.",
+                        GDN_PoolValue, "getStateScales">,
+    GDN_OptionalOperand<"The lower plane of states in two planes.",
+                        GDN_PoolValue, "getStateLow">
   ];
 }
 

@@ -118,7 +118,8 @@ def GDN_CommitDeltaRuleOp : GDN_Op<"commit_delta_rule", [
 
     **Preconditions**
 
-    - (C1) `pool` is `P x Hv x dv x dk`, with static `dk` and `dv`.
+    - (C1) `pool` is `P x Hv x dv x dk`, with static `dk` and `dv`, in planes with
+      `state_scales` and `state_low`, as in [`delta_rule`](delta_rule.md).
     - (C2) `slots` and `num_accepted` are `N`.
     - (C3) `keys` is `P x Hk x S x dk`, `deltas` is `P x Hv x S x dv`, and
       `decays` is `P x Hv x S` or `P x Hv x S x dk`; all are f32, with `S` from
@@ -150,13 +151,19 @@ def GDN_CommitDeltaRuleOp : GDN_Op<"commit_delta_rule", [
     Arg<GDN_PoolType, "log decays of pending tokens, P x Hv x S (x dk)",
         [MemRead]>:$decays,
     Arg<Optional<GDN_PoolType>, "how many tokens are pending, P x Hk",
-        GDN_PendingReadWrite>:$counts);
+        GDN_PendingReadWrite>:$counts,
+    Arg<Optional<GDN_PoolType>, "scales of rows, P x Hv x dv",
+        GDN_PendingReadWrite>:$state_scales,
+    Arg<Optional<GDN_PoolType>, "lower plane, P x Hv x dv x dk",
+        GDN_PendingReadWrite>:$state_low);
   let assemblyFormat = [{
     $pool `[` $slots `]` (`accepted` `(` $num_accepted^ `)`)?
-    `pending` `(` $keys `,` $deltas `,` $decays `)` (`counts` `(` $counts^ `)`)? attr-dict
+    `pending` `(` $keys `,` $deltas `,` $decays `)` (`counts` `(` $counts^ `)`)?
+    (`scales` `(` $state_scales^ `)`)? (`low` `(` $state_low^ `)`)? attr-dict
     `:` qualified(type($pool)) `,` type($slots) (`accepted` type($num_accepted)^)?
     `pending` qualified(type($keys)) `,` qualified(type($deltas)) `,`
     qualified(type($decays)) (`counts` qualified(type($counts))^)?
+    (`scales` qualified(type($state_scales))^)? (`low` qualified(type($state_low))^)?
   }];
   let hasVerifier = 1;
 }

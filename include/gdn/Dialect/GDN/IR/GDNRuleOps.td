@@ -15,6 +15,13 @@ defvar GDN_RuleInputs = (ins
     Arg<GDN_F32Tensor<[2, 3]>, "log of the decay, T x Hv (x dk)">:$log_decay);
 defvar GDN_RuleStates = GDN_StateOperands<"states, P x Hv x dv x dk">;
 
+// Of states in planes.
+defvar GDN_StatePlanes = (ins
+    Arg<Optional<GDN_PoolType>, "scales of rows, P x Hv x dv",
+        GDN_PoolReadWrite>:$state_scales,
+    Arg<Optional<GDN_PoolType>, "lower plane, P x Hv x dv x dk",
+        GDN_PoolReadWrite>:$state_low);
+
 def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
     AttrSizedOperandSegments, GDN_RuleOpInterface]> {
   let summary = "Gated delta rule over a ragged batch, states in a pool";
@@ -80,6 +87,10 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
     becomes `m + L`; with `accepted` it becomes `m`, and the next step says what
     is accepted.
 
+    With `scales(%scales)` states are in planes: a state is the integers of the
+    pool times a scale for each row of `M`, and with `low(%low)` these have eight
+    more bits in a second pool. See docs/spec/slots.md.
+
     `double_beta` says that `beta` may be up to 2 instead of 1. The formulas are
     the same, but forms that round the keys are not used, because their errors
     would accumulate.
@@ -91,7 +102,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
       `T x Hv`. Sizes of the same name agree.
     - (C2) `dk` and `dv` are static multiples of 8 up to 256.
     - (C3) where static, `Hv` is a multiple of `Hk`.
-    - (C4) `pool` is `P x Hv x dv x dk` of floats.
+    - (C4) `pool` is `P x Hv x dv x dk` of floats, or of i8 with scales.
     - (C5) `cu_seqlens` has one more element than `slots`; without it there is
       one slot per token. `write_slots` and `has_initial` have one element per
       sequence.
@@ -113,6 +124,9 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
       `log_decay` has rank 2.
     - (C11) `token_pool` has the shape and element type of `pool`, except for
       the number of slots, and requires `token_slots`.
+    - (C12) `state_scales` is `P x Hv x dv` of f32 and is given if and only if
+      the elements of `pool` are i8; `state_low` has the type of `pool` and
+      requires `state_scales`. They exclude `token_slots`.
 
     **Example**
 
@@ -131,7 +145,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
   }];
   let arguments = !con(GDN_RuleInputs,
     (ins Arg<GDN_F32Tensor<[2]>, "write strength, T x Hv">:$beta),
-    GDN_RuleStates.operands, (ins GDN_NumAccepted:$num_accepted,
+    GDN_RuleStates.operands, GDN_StatePlanes, (ins GDN_NumAccepted:$num_accepted,
     Arg<Optional<GDN_PoolType>, "keys of pending tokens, P x Hk x S x dk",
         GDN_PoolReadWrite>:$pending_keys,
     Arg<Optional<GDN_PoolType>, "deltas of pending tokens, P x Hv x S x dv",
@@ -150,13 +164,14 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
     build($_builder, $_state, output, query, key, value, logDecay, beta, states.pool,
           states.slots, states.writeSlots, states.cuSeqlens, states.hasInitial,
           states.cuCheckpoints, states.checkpointTokens, states.checkpointSlots,
-          states.tokenSlots, states.parents, states.tokenPool, states.numAccepted,
-          pending.keys, pending.deltas, pending.decays, pending.counts,
+          states.tokenSlots, states.parents, states.tokenPool, states.scales, states.low,
+          states.numAccepted, pending.keys, pending.deltas, pending.decays, pending.counts,
           /*scale=*/::mlir::FloatAttr(), doubleBeta);
   }]>];
   let assemblyFormat = !strconcat([{
     $query `,` $key `,` $value `gates` `(` $log_decay `,` $beta `)`
   }], GDN_StateSyntax, [{
+    (`scales` `(` $state_scales^ `)`)? (`low` `(` $state_low^ `)`)?
     (`accepted` `(` $num_accepted^ `)`)?
     (`pending` `(` $pending_keys^ `,` $pending_deltas `,` $pending_decays `)`)?
     (`counts` `(` $pending_counts^ `)`)?
@@ -164,6 +179,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
     `:` type($query) `,` type($key) `,` type($value) `,` type($log_decay) `,`
     type($beta) `,`
   }], GDN_StateTypes, [{
+    (`scales` qualified(type($state_scales))^)? (`low` qualified(type($state_low))^)?
     (`accepted` type($num_accepted)^)?
     (`pending` qualified(type($pending_keys))^ `,` qualified(type($pending_deltas)) `,`
      qualified(type($pending_decays)))? (`counts` qualified(type($pending_counts))^)?

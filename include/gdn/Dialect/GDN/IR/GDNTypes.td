@@ -21,7 +21,8 @@ def GDN_PoolType : TypeDef<GDN_Dialect, "Pool"> {
       first.
 
     Pools of pending tokens have other shapes. Counts of them are `i32`; states
-    and tokens are floats.
+    and tokens are floats, but for states in planes (docs/spec/slots.md), whose
+    elements are `i8`.
 
     The type has no strides. Padded slots, both layouts of the convolution state
     (SD and DS) and both of the recurrent state ([dv, dk] and [dk, dv], see
@@ -34,7 +35,7 @@ def GDN_PoolType : TypeDef<GDN_Dialect, "Pool"> {
     - (C1) the rank is 2 or more.
     - (C2) dimension 0 is dynamic.
     - (C3) other dimensions are positive or dynamic.
-    - (C4) the elements are `f32`, `bf16`, `f16` or `i32`.
+    - (C4) the elements are `f32`, `bf16`, `f16`, `i32` or `i8`.
 
     **Example**
 

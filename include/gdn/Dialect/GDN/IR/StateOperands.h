@@ -14,6 +14,7 @@ struct StateOperands {
   mlir::Value pool, slots, writeSlots, cuSeqlens, hasInitial;
   mlir::Value cuCheckpoints, checkpointTokens, checkpointSlots;
   mlir::Value tokenSlots, parents, tokenPool, numAccepted;
+  mlir::Value scales, low; // of states in planes
 
   /// The same sequences with states of another op.
   StateOperands in(mlir::Value ofPool, mlir::Value ofTokenPool) const {

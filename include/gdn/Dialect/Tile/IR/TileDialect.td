@@ -42,7 +42,8 @@ class Tile_Op<string mnemonic, list<Trait> traits = []>
     : Op<Tile_Dialect, mnemonic, traits>;
 
 defvar Tile_FloatTypes = [F32, BF16, F16];
-def Tile_AnyTile : FixedVectorOfRankAndType<[1, 2], Tile_FloatTypes>;
+// Bytes are those of states in planes.
+def Tile_AnyTile : FixedVectorOfRankAndType<[1, 2], Tile_FloatTypes # [I8]>;
 def Tile_F32Matrix : FixedVectorOfRankAndType<[2], [F32]>;
 def Tile_ScanState : FixedVectorOfRankAndType<[2], [F32, BF16, F16]>;
 def Tile_F32Tile : FixedVectorOfRankAndType<[1, 2], [F32]>;

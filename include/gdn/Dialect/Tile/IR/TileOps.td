@@ -171,7 +171,7 @@ def Tile_FillOp : Tile_Op<"fill", [Pure]> {
     }
     ```
   }];
-  let arguments = (ins AnyTypeOf<[F32, BF16, F16]>:$value);
+  let arguments = (ins AnyTypeOf<[F32, BF16, F16, I8]>:$value);
   let results = (outs Tile_AnyTile:$tile);
   let assemblyFormat = "$value attr-dict `:` type($value) `->` type($tile)";
   let hasVerifier = 1;

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Of a row x with the largest element a:
+//
+//   s = a / 127,  v = round(256 x / s),  upper = (v + 128) >> 8,
+//   low = v - 256 upper;  both bytes are stored plus 128
+//
+// so that the planes are two bytes of one integer, x = s (upper + low / 256).
+// One plane has v = round(x / s) = upper. A row of zeros, or of numbers so
+// small that 1 / s is none, has a scale of 0; one that is not finite a scale of
+// NaN.
+#include "Program/StatePlanes.h"
+#include "Program/TokenOps.h"
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace gdn;
+
+static constexpr double zeroByte = 128, largest = 127, lowParts = 256;
+static constexpr float leastRow = 1e-30f;
+
+namespace {
+/// Elementwise work on rows of f32 and of integers.
+struct RowMaths {
+  OpBuilder &b;
+  Location loc;
+
+  Value constant(double value, Type type) {
+    auto element = FloatAttr::get(b.getF32Type(), value);
+    if (auto vector = dyn_cast<VectorType>(type))
+      return arith::ConstantOp::create(b, loc,
+                                       DenseElementsAttr::get(vector, element));
+    return arith::ConstantOp::create(b, loc, element);
+  }
+  Value integer(int32_t value, VectorType like) {
+    return arith::ConstantOp::create(
+        b, loc,
+        DenseElementsAttr::get(like.clone(b.getI32Type()),
+                               b.getI32IntegerAttr(value)));
+  }
+  Value splat(Value scalar, VectorType type) {
+    return vector::BroadcastOp::create(b, loc, type.clone(scalar.getType()),
+                                       scalar);
+  }
+  Value times(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
+  /// The numbers that bytes stand for.
+  Value fromBytes(Value bytes) {
+    auto type = cast<VectorType>(bytes.getType());
+    Value wide =
+        arith::ExtUIOp::create(b, loc, type.clone(b.getI32Type()), bytes);
+    Value centred =
+        arith::SubIOp::create(b, loc, wide, integer(zeroByte, type));
+    return arith::SIToFPOp::create(b, loc, type.clone(b.getF32Type()), centred);
+  }
+  Value toBytes(Value integers) {
+    auto type = cast<VectorType>(integers.getType());
+    Value shifted =
+        arith::AddIOp::create(b, loc, integers, integer(zeroByte, type));
+    return arith::TruncIOp::create(b, loc, type.clone(b.getI8Type()), shifted);
+  }
+};
+} // namespace
+
+Value gdn::loadState(OpBuilder &b, Location loc, const StateMemory &memory,
+                     VectorType stored, ValueRange at, Value rows) {
+  auto load = [&](Value view, VectorType type, ValueRange indices,
+                  ArrayRef<int64_t> dims) -> Value {
+    return tile::LoadOp::create(b, loc, type, view, indices, dims, rows);
+  };
+  Value states = load(memory.states, stored, at, {2, 3});
+  if (!memory.scales)
+    return states;
+  SmallVector<Value> tiles = {
+      states,
+      load(memory.scales, VectorType::get(stored.getDimSize(0), b.getF32Type()),
+           at.drop_back(), {2})};
+  if (memory.low)
+    tiles.push_back(load(memory.low, stored, at, {2, 3}));
+  auto type = cast<VectorType>(stored.clone(b.getF32Type()));
+  return mapRows(b, loc, tiles, {type},
+                 [&](OpBuilder &inner, ValueRange in) -> SmallVector<Value> {
+                   RowMaths row{inner, loc};
+                   Value value = row.fromBytes(in[0]);
+                   auto vector = cast<VectorType>(value.getType());
+                   if (in.size() == 3)
+                     value = arith::AddFOp::create(
+                         inner, loc, value,
+                         row.times(row.fromBytes(in[2]),
+                                   row.constant(1 / lowParts, vector)));
+                   return {row.times(value, row.splat(in[1], vector))};
+                 })[0];
+}
+
+StoredState gdn::roundState(OpBuilder &b, Location loc,
+                            const StateMemory &memory, Value state,
+                            Type element) {
+  if (!memory.scales)
+    return {castTile(b, loc, state, element), Value(), Value()};
+  auto type = cast<VectorType>(state.getType());
+  SmallVector<Type> types = {
+      type.clone(element), VectorType::get(type.getDimSize(0), b.getF32Type())};
+  if (memory.low)
+    types.push_back(type.clone(element));
+  SmallVector<Value> made = mapRows(
+      b, loc, {state}, types,
+      [&](OpBuilder &inner, ValueRange in) -> SmallVector<Value> {
+        RowMaths row{inner, loc};
+        Value x = in[0];
+        auto vector = cast<VectorType>(x.getType());
+        Value most = vector::ReductionOp::create(
+            inner, loc, vector::CombiningKind::MAXIMUMF,
+            math::AbsFOp::create(inner, loc, x).getResult());
+        Type f32 = inner.getF32Type();
+        auto compare = [&](arith::CmpFPredicate how, double value) -> Value {
+          return arith::CmpFOp::create(inner, loc, how, most,
+                                       row.constant(value, f32));
+        };
+        auto select = [&](Value condition, Value yes, Value no) -> Value {
+          return arith::SelectOp::create(inner, loc, condition, yes, no);
+        };
+        // NaN is not below infinity.
+        Value isFinite = compare(arith::CmpFPredicate::OLT,
+                                 std::numeric_limits<double>::infinity());
+        Value isSome = arith::AndIOp::create(
+            inner, loc, isFinite, compare(arith::CmpFPredicate::OGE, leastRow));
+        Value zero = row.constant(0, f32), one = row.constant(1, f32);
+        const double parts = memory.low ? lowParts : 1;
+        Value factor =
+            select(isSome,
+                   arith::DivFOp::create(inner, loc,
+                                         row.constant(largest * parts, f32),
+                                         select(isSome, most, one)),
+                   zero);
+        Value scale = select(
+            isSome,
+            arith::DivFOp::create(inner, loc, most, row.constant(largest, f32)),
+            select(
+                isFinite, zero,
+                row.constant(std::numeric_limits<double>::quiet_NaN(), f32)));
+        Value known =
+            select(row.splat(isSome, vector), x, row.constant(0, vector));
+        Value rounded = math::RoundEvenOp::create(
+            inner, loc, row.times(known, row.splat(factor, vector)));
+        Value v = arith::FPToSIOp::create(
+            inner, loc, vector.clone(inner.getI32Type()), rounded);
+        if (!memory.low)
+          return {row.toBytes(v), scale};
+        Value upper = arith::ShRSIOp::create(
+            inner, loc,
+            arith::AddIOp::create(inner, loc, v, row.integer(128, vector)),
+            row.integer(8, vector));
+        Value low = arith::SubIOp::create(
+            inner, loc, v,
+            arith::ShLIOp::create(inner, loc, upper, row.integer(8, vector)));
+        return {row.toBytes(upper), scale, row.toBytes(low)};
+      });
+  return {made[0], made[1], memory.low ? made[2] : Value()};
+}
+
+void gdn::storeState(OpBuilder &b, Location loc, const StateMemory &memory,
+                     const StoredState &state, ValueRange at) {
+  auto store = [&](Value tile, Value view, ValueRange indices,
+                   ArrayRef<int64_t> dims) {
+    tile::StoreOp::create(b, loc, tile, view, indices, dims, Value());
+  };
+  store(state.states, memory.states, at, {2, 3});
+  if (state.scales)
+    store(state.scales, memory.scales, at.drop_back(), {2});
+  if (state.low)
+    store(state.low, memory.low, at, {2, 3});
+}
