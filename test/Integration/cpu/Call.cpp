@@ -162,6 +162,8 @@ void Call::fillInputs() {
     buffers["cu_seqlens"].assign(asDoubles(bounds));
   }
   for (const Parameter &parameter : program->parameters) {
+    if (parameter.dtype == data::DType::u8)
+      fillBytes(parameter);
     if (!data::isFloat(parameter.dtype) || parameter.isOutput)
       continue;
     if (parameter.isPool)
@@ -216,9 +218,14 @@ void Call::fillSlots(const Parameter &parameter) {
     if (!isLive(n) || flags[n] == 0)
       continue;
     std::vector<double> values(buffer.row(readSlot(n)).size());
-    const double scale = parameter.name == "state_pool" ? 0.1 : 1;
+    const double scale = parameter.name == "state_pool"     ? 0.1
+                         : parameter.name == "state_scales" ? 0.002
+                                                            : 1;
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = scale * stream.normal(n * values.size() + i);
+    if (parameter.name == "state_scales")
+      for (double &value : values)
+        value = std::abs(value);
     // Of pending tokens only those that are there are looked at.
     if (isDeferred() && llvm::StringRef(parameter.name).starts_with("pend")) {
       const int64_t heads = buffer.dim(1), room = buffer.dim(2),
@@ -234,7 +241,7 @@ void Call::fillSlots(const Parameter &parameter) {
           values[i] = std::nan("");
       }
     } else if (isPending() && has("num_accepted") &&
-               parameter.name != "state_pool") {
+               !llvm::StringRef(parameter.name).starts_with("state_")) {
       const bool isConv = parameter.name == "conv_pool";
       const int64_t steps = symbols["S"], all = buffer.dim(2);
       const int64_t used = all - steps + batch.accepted[n];
@@ -251,6 +258,15 @@ void Call::fillSlots(const Parameter &parameter) {
     }
     buffer.assignRows(readSlot(n), values);
   }
+}
+
+void Call::fillBytes(const Parameter &parameter) {
+  Buffer &buffer = buffers[parameter.name];
+  const data::RandomStream stream(batch.inputs.seed, parameter.name);
+  std::vector<double> values(*data::elementCount(buffer.shape()));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = std::floor(1 + 255 * stream.uniform(i));
+  buffer.assign(values);
 }
 
 static bool isSkipped(double id, int64_t slots, int64_t nullSlot) {

@@ -131,12 +131,16 @@ private:
   void takeVariant(gdnrt_binding *binding, const std::string &variant);
   void fillInputs();
   void fillTokens(const Parameter &parameter);
+  void fillBytes(const Parameter &parameter);
   void fillSlots(const Parameter &parameter);
   std::vector<double> randomValues(const Parameter &parameter);
   void checkOutput(const std::string &name, const reference::Tensor &want,
                    double bound);
   void checkPool(const std::string &name, const reference::Tensor &want,
                  double bound);
+  void checkPlanes(std::map<std::string, reference::Pool *> &pools,
+                   double bound);
+  std::vector<int64_t> writtenSlots() const;
   double compare(const std::string &name, llvm::ArrayRef<double> got,
                  llvm::ArrayRef<double> want, double bound);
   /// Runs the reference on pools, by name; results by name.

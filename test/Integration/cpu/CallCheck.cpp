@@ -71,6 +71,8 @@ void Call::check(const Errors &bounds, Pool *state) {
   std::map<std::string, Tensor> results = evaluate(pools);
   for (const auto &[name, want] : results)
     checkOutput(name, want, name == "core" ? bounds.core : bounds.out);
+  if (has("state_scales"))
+    checkPlanes(pools, bounds.state);
   for (const auto &[name, pool] : pools)
     checkPool(name, pool->data, name == "conv_pool" ? 0 : bounds.state);
   for (const Parameter &parameter : program->parameters)
@@ -106,11 +108,47 @@ void Call::checkOutput(const std::string &name, const Tensor &want,
       compare(name, gotLive, wantLive, bound);
 }
 
-void Call::checkPool(const std::string &name, const Tensor &want,
-                     double bound) {
-  const Buffer &buffer = buffers[name];
-  Buffer expected = before.at(name).clone();
-  std::vector<double> gotWritten, wantWritten;
+/// What states in planes stand for, in the slots that are written; the pools of
+/// planes are then done with. Other slots keep their bits.
+void Call::checkPlanes(std::map<std::string, Pool *> &pools, double bound) {
+  const bool hasLow = has("state_low");
+  auto decode = [&](llvm::ArrayRef<double> upper, llvm::ArrayRef<double> low,
+                    llvm::ArrayRef<double> scales, std::vector<double> &to) {
+    const size_t columns = upper.size() / scales.size();
+    for (size_t i = 0; i < upper.size(); ++i)
+      to.push_back(scales[i / columns] *
+                   (upper[i] - 128 + (hasLow ? (low[i] - 128) / 256 : 0)));
+  };
+  std::vector<double> got, want;
+  for (int64_t slot : writtenSlots()) {
+    auto row = [&](const char *name) { return buffers[name].row(slot); };
+    auto wanted = [&](const char *name) {
+      return pools.at(name)->data.row(slot).vec();
+    };
+    decode(row("state_pool"), hasLow ? row("state_low") : std::vector<double>(),
+           row("state_scales"), got);
+    decode(wanted("state_pool"),
+           hasLow ? wanted("state_low") : std::vector<double>(),
+           wanted("state_scales"), want);
+  }
+  const data::Difference difference = data::compare(got, want);
+  EXPECT_EQ(difference.firstNonFinite, -1) << "states are not finite";
+  EXPECT_LE(difference.relativeRMSE, bound) << "states in planes";
+  noteError(hasLow ? "states in two planes" : "states in one plane",
+            difference.relativeRMSE);
+  measured.state = difference.relativeRMSE;
+  for (const char *name : {"state_pool", "state_scales", "state_low"}) {
+    if (!pools.erase(name))
+      continue;
+    Buffer expected = before.at(name).clone();
+    for (int64_t slot : writtenSlots())
+      expected.copyRow(slot, buffers[name]);
+    EXPECT_TRUE(buffers[name].sameMemory(expected))
+        << name << ": bits changed that no sequence writes";
+  }
+}
+
+std::vector<int64_t> Call::writtenSlots() const {
   std::vector<int64_t> slots;
   for (size_t n = 0; n < batch.lengths.size(); ++n) {
     if (writtenSlot(n) >= 0)
@@ -121,7 +159,15 @@ void Call::checkPool(const std::string &name, const Tensor &want,
       if (slot >= 0)
         slots.push_back(slot);
   }
-  for (int64_t slot : slots) {
+  return slots;
+}
+
+void Call::checkPool(const std::string &name, const Tensor &want,
+                     double bound) {
+  const Buffer &buffer = buffers[name];
+  Buffer expected = before.at(name).clone();
+  std::vector<double> gotWritten, wantWritten;
+  for (int64_t slot : writtenSlots()) {
     std::vector<double> got = buffer.row(slot);
     expected.copyRow(slot, buffer);
     std::vector<double> target = want.row(slot).vec();

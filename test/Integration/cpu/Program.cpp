@@ -26,7 +26,7 @@ std::string Config::key() const {
       "verify={28} stages{29} variants={30} unit={31} decode={32} "
       "constants={33} mixed={34} order={35} defers={36}",
       dk, dv, convWidth, int(form), stringify(layout), stringify(o.io),
-      stringify(o.state), kind(o.convState), kind(o.convWeight),
+      getStateName(o), kind(o.convState), kind(o.convWeight),
       kind(o.normWeight), stringify(o.dtBias), stringify(o.outputs), o.slots64,
       o.hasInitial, o.writeSlots, int(gate), eps, doubleBeta, normAfterGate,
       perChannelDecay, convBias, target, pipeline.tokens, pipeline.chunk,
