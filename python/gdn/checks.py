@@ -12,11 +12,12 @@ from .problems import Sizes
 from .runtime import Device, Kernel, Pool
 
 OUTPUTS = ("core", "out")
-POOLS = ("conv_pool", "state_pool")
+POOLS = ("conv_pool", "state_pool", "state_scales", "state_low")
 
 # Relative RMSE by type: what one rounding to it costs, or f32 arithmetic.
 _OUTPUT_LIMITS = {"float32": 1e-5, "float16": 5e-4, "bfloat16": 2e-3}
 _STATE_LIMITS = {"float32": 1e-6, "float16": 5e-4, "bfloat16": 4e-3}
+_STATE_LIMITS |= {"planes": 1e-4, "uint8": 2e-2}
 # The same where chunks go through matrix units: outputs from ready keys and from packed
 # projections, states of f32.
 CHUNK_READY, CHUNK_PACKED, CHUNK_STATE = 3e-3, 5e-3, 2e-3
@@ -79,8 +80,9 @@ def limits(kernel: Kernel, steps: int = 1) -> tuple[float, float]:
     """The largest errors of outputs and of the state allowed."""
     dtypes = {param.name: param.dtype for param in kernel.params}
     output = max((_OUTPUT_LIMITS[dtypes[name]] for name in OUTPUTS if name in dtypes), default=0)
-    state = _STATE_LIMITS[dtypes["state_pool"]]
-    if kernel.name.startswith("verify"):  # token by token; a narrow pool rounds before
+    kind = "planes" if "state_low" in dtypes else dtypes["state_pool"]
+    state = _STATE_LIMITS[kind]
+    if dtypes["state_pool"] == "uint8" or kernel.name.startswith("verify"):  # the step may go on from what is rounded, or not
         output = max(output, 2 * state)
     elif "cu_seqlens" in dtypes and device_code(kernel):
         chunked = CHUNK_READY if "log_decay" in dtypes else CHUNK_PACKED
@@ -148,9 +150,7 @@ def check_case(
 
 def states_of(arguments: dict[str, np.ndarray]) -> np.ndarray:
     """The states that slots stand for, in float64."""
-    if "pending_counts" in arguments:
-        return reference.with_pending(arguments)
-    return arguments["state_pool"].astype(np.float64)
+    return reference.whole_states(arguments)
 
 
 def _expect_counts(before: dict, after: dict, used, what: str, findings: Findings) -> None:
@@ -288,7 +288,8 @@ def check_many_steps(
 ) -> float:
     """The error of the state after many steps of decode, float64 keeping its own."""
     arguments = problems.make(kernel.params, sizes)
-    exact = {name: value for name, value in arguments.items() if not name.startswith("pending_")}
+    own = ("pending_", "state_")  # what a state consists of
+    exact = {name: value for name, value in arguments.items() if not name.startswith(own)}
     exact["state_pool"] = states_of(arguments)
     for step in range(steps):
         other = problems.make(

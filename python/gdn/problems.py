@@ -111,7 +111,7 @@ def make(
         if param.name == "pending_counts":
             accepted = rows.steps if "num_accepted" in rows.names else 0
             values = rng.integers(0, found["pending_keys"][2] - accepted + 1, shape)
-        elif param.kind == "pool":
+        elif param.kind == "pool" and param.dtype != "uint8":
             values[~rows.looked_at(param.name, shape)] = np.nan
         arguments[param.name] = np.asarray(values).astype(numpy_dtype(param.dtype))
     if "pending_counts" in arguments:
@@ -145,6 +145,10 @@ def _numbers(rng, param: Param, shape: tuple[int, ...], sizes: Sizes) -> np.ndar
         return rng.uniform(0, 1, shape)
     if param.name == "norm_constants":  # eps, and one gate or the other
         return np.array([1e-5, rng.integers(2)])
+    if param.dtype == "uint8":  # of a plane, whose zero is 128
+        return rng.integers(1, 256, shape)
+    if param.name == "state_scales":
+        return rng.uniform(0.0005, 0.002, shape)
     scale = {
         "conv_weight": 0.5,
         "norm_weight": 0.2,

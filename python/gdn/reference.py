@@ -89,8 +89,7 @@ def evaluate(
 
         return speculation.evaluate(layer, arguments, null_slot)
     floats = floats_of(arguments)
-    if "pending_counts" in arguments:
-        floats["state_pool"] = with_pending(arguments)
+    floats["state_pool"] = whole_states(arguments)
     pools = {name: floats[name].copy() for name in ("conv_pool", "state_pool") if name in floats}
     state_pool = pools["state_pool"]
     if layer.layout == "ready":
@@ -137,11 +136,28 @@ def evaluate(
     return result
 
 
+def states_of(arguments: dict[str, np.ndarray]) -> np.ndarray:
+    """The states in a pool, [P, Hv, dv, dk] in float64, whatever their format: those in planes are
+    bytes less 128, with 256 parts of the lower one, times a scale for each row."""
+    states = np.asarray(arguments["state_pool"]).astype(np.float64)
+    if "state_scales" not in arguments:
+        return states
+    states -= 128
+    if "state_low" in arguments:
+        states += (np.asarray(arguments["state_low"]).astype(np.float64) - 128) / 256
+    return states * np.asarray(arguments["state_scales"]).astype(np.float64)[..., None]
+
+
+def whole_states(arguments: dict[str, np.ndarray]) -> np.ndarray:
+    """The same, with what is pending of tokens that slots count."""
+    return (with_pending if "pending_counts" in arguments else states_of)(arguments)
+
+
 def with_pending(arguments: dict[str, np.ndarray]) -> np.ndarray:
     """The states that slots stand for, [P, Hv, dv, dk] in float64: those of the pool with as many
     pending tokens as `pending_counts` says."""
     floats, counts = floats_of(arguments), np.asarray(arguments["pending_counts"])
-    states = floats["state_pool"].copy()
+    states = states_of(arguments).copy()
     group = states.shape[1] // counts.shape[1]
     for slot, head in np.ndindex(states.shape[:2]):
         key_head = head // group

@@ -22,6 +22,7 @@ def evaluate(
 ) -> dict[str, np.ndarray]:
     """As gdn.reference.evaluate. An entry without tokens is a commit."""
     floats = reference.floats_of(arguments)
+    floats["state_pool"] = reference.states_of(arguments)
     pools = {name: floats[name].copy() for name in floats if name.endswith("_pool")}
     pools |= {name: floats[name].copy() for name in PENDING if name in floats}
     if "pending_counts" in arguments:

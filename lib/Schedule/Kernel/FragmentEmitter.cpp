@@ -329,6 +329,11 @@ void FragmentEmitter::emitStores(Operation *op, ArrayRef<Operation *> loads) {
       scf::IfOp::create(b, op->getLoc(), condition, /*withElse=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(result.thenBlock());
+  emitBranch(branch, loads);
+}
+
+void FragmentEmitter::emitBranch(scf::IfOp branch,
+                                 ArrayRef<Operation *> loads) {
   IRMapping outside = scalars;
   bool hasMet = !storesWhatItLoads(branch);
   for (Operation &inner : branch.thenBlock()->without_terminator()) {

@@ -55,6 +55,10 @@ public:
   /// same view: `loads` names these loads.
   void emitStores(mlir::Operation *op, mlir::ArrayRef<mlir::Operation *> loads);
 
+  /// Emits what `branch` does where it is taken: tiles and stores.
+  void emitBranch(mlir::scf::IfOp branch,
+                  mlir::ArrayRef<mlir::Operation *> loads = {});
+
   /// Asks who is the last of the group that `branch` waits for, long before
   /// `emitStores` of it; null if it waits for none. The answer is for
   /// `setTicket`.

@@ -41,9 +41,11 @@ bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
   auto state = cast<VectorType>(scan.getState().getType());
   int64_t columns = state.getDimSize(1);
   int64_t vector = 16 / (stored.getIntOrFloatBitWidth() / 8);
+  const std::optional<int64_t> own = getOwnLanes();
+  if (own) // of tensor cores, which take no more at once
+    vector = std::min<int64_t>(vector, 8);
   while (columns % vector != 0)
     vector /= 2;
-  const std::optional<int64_t> own = getOwnLanes();
   int64_t lanes = own.value_or(isAcross ? acrossLanes : getRowLanes(stored));
   while (lanes > 1 && columns % (lanes * vector) != 0)
     lanes /= 2;
@@ -198,10 +200,12 @@ FailureOr<bool> ScheduledKernel::emit(int64_t minBlocks) {
   // Rows of the state are read and written 16 bytes at a time, in the pool that
   // it comes from and in one that takes states after tokens.
   for (tile::LoadOp load : stateLoads)
-    setAlignment(kernel, load.getView(), 16);
+    if (load.getTile().getType().getRank() == 2) // no scales of rows
+      setAlignment(kernel, load.getView(), 16);
   for (Operation *op : state.stores)
     op->walk([&](tile::StoreOp store) {
-      setAlignment(kernel, store.getView(), 16);
+      if (store.getTile().getType().getRank() == 2)
+        setAlignment(kernel, store.getView(), 16);
     });
   emitBlock(source.front());
   func::ReturnOp::create(b, source.getLoc());

@@ -111,9 +111,7 @@ Value ResidentReplay::emitFolded(FragmentEmitter &all) {
       b, loc, all[scan.getState()], pending, delta, [&](Value state) {
         all.set(scan.getNewState(), state);
         for (Operation *op : (*roles)[ScanRole::state].stores)
-          for (auto store :
-               cast<scf::IfOp>(op).thenBlock()->getOps<tile::StoreOp>())
-            all.emitStores(store, {});
+          all.emitBranch(cast<scf::IfOp>(op));
       });
 }
 

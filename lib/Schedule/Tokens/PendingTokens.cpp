@@ -86,9 +86,7 @@ Value PendingTokens::emitCatchUp(Value state) {
                  cast<gpu::FragmentType>(state.getType()).getElementType());
     all.set(catchUp.getNewState(), stored);
     for (Operation *op : stateStores)
-      for (auto store :
-           cast<scf::IfOp>(op).thenBlock()->getOps<tile::StoreOp>())
-        all.emitStores(store, {});
+      all.emitBranch(cast<scf::IfOp>(op));
     return castRows(b, loc, stored, b.getF32Type());
   };
   return p.emitIf(all.scalar(catchUp.getCommit()), wide.getType(), emit,

@@ -37,6 +37,15 @@ static SmallVector<Value> shareOut(const Arithmetic &a, Value lane,
   return sums;
 }
 
+Value gdn::emitLargestOfLanes(OpBuilder &b, Location loc,
+                              gdn::gpu::RowsAttr layout, Value value) {
+  Arithmetic a{b, loc};
+  for (int64_t distance = 1; distance < layout.getLanes(); distance *= 2)
+    value = arith::MaximumFOp::create(
+        b, loc, value, shuffle(a, NVVM::ShflKind::bfly, value, distance));
+  return value;
+}
+
 void gdn::emitLaneSums(OpBuilder &b, Location loc, const BlockThreads &threads,
                        gdn::gpu::RowsAttr layout, MutableArrayRef<Value> parts,
                        bool store) {

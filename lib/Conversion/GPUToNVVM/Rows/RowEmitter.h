@@ -16,9 +16,9 @@ public:
   RowEmitter(mlir::OpBuilder &b, const BlockThreads &threads,
              gdn::gpu::MapRowsOp map, const mlir::IRMapping &values,
              bool rowByRow, bool isApart)
-      : rowByRow(rowByRow), isApart(isApart), b(b), loc(map.getLoc()),
-        a{b, loc}, threads(threads), map(map), body(map.getBody().front()),
-        values(values) {}
+      : rowByRow(rowByRow), isApart(isApart), b(b),
+        loc(map.getLoc()), a{b, loc}, threads(threads), map(map),
+        body(map.getBody().front()), values(values) {}
 
   llvm::SmallVector<mlir::Value> emit();
 
@@ -31,6 +31,12 @@ private:
   mlir::Value emitInRow(mlir::Operation &op, mlir::IRMapping &row);
   mlir::Value emitFused(mlir::Operation &op, mlir::IRMapping &row);
   mlir::Value emitPart(mlir::vector::ReductionOp sum, mlir::IRMapping &row);
+  mlir::Value emitLargest(mlir::vector::ReductionOp largest,
+                          mlir::IRMapping &row);
+  static bool isSum(mlir::Operation &op) {
+    auto reduction = mlir::dyn_cast<mlir::vector::ReductionOp>(op);
+    return reduction && reduction.getKind() == mlir::vector::CombiningKind::ADD;
+  }
   void addLanes(llvm::MutableArrayRef<mlir::Value> parts) {
     emitLaneSums(b, loc, threads, layout, parts, map.getShareSums());
   }

@@ -24,6 +24,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace gdn;
 
@@ -83,7 +85,8 @@ arith::MulFOp RowEmitter::getFusedProduct(Value operand) {
 void RowEmitter::findFusedProducts() {
   for (Operation &op : body) {
     if (auto sum = dyn_cast<vector::ReductionOp>(op)) {
-      if (arith::MulFOp product = getFusedProduct(sum.getVector()))
+      if (arith::MulFOp product = getFusedProduct(sum.getVector());
+          product && isSum(op))
         fused.insert(product);
     } else if (isa<arith::AddFOp, arith::SubFOp>(op)) {
       for (Value operand : op.getOperands())
@@ -116,6 +119,26 @@ Value RowEmitter::emitFused(Operation &op, IRMapping &row) {
 //===----------------------------------------------------------------------===//
 // Sums along a row
 //===----------------------------------------------------------------------===//
+
+/// What the largest of the thread's elements is.
+Value RowEmitter::emitLargest(vector::ReductionOp largest, IRMapping &row) {
+  Value all = lookup(largest.getVector(), row), most;
+  const int64_t lanes = layout.getLanes(), vector = layout.getVector();
+  Value least = arith::ConstantOp::create(
+      b, loc, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
+  for (int64_t position = 0; position < localColumns; ++position) {
+    Value element = vector::ExtractOp::create(b, loc, all, position);
+    int64_t first = position / vector * lanes * vector + position % vector;
+    if (first + (lanes - 1) * vector >= numColumns)
+      element = arith::SelectOp::create(
+          b, loc,
+          a.isLess(threads.column(a, layout), a.i32(numColumns - first)),
+          element, least);
+    most = most ? arith::MaximumFOp::create(b, loc, most, element).getResult()
+                : element;
+  }
+  return emitLargestOfLanes(b, loc, layout, most);
+}
 
 /// What the thread has of the sum.
 Value RowEmitter::emitPart(vector::ReductionOp sum, IRMapping &row) {
@@ -254,6 +277,8 @@ Value RowEmitter::emitDistance(arith::AddFOp op, IRMapping &row) {
 
 Value RowEmitter::emitInRow(Operation &op, IRMapping &row) {
   if (auto sum = dyn_cast<vector::ReductionOp>(op)) {
+    if (!isSum(op))
+      return emitLargest(sum, row);
     Value total = emitPart(sum, row);
     addLanes(total);
     return total;
@@ -301,7 +326,7 @@ void RowEmitter::emitOp(Operation &op, int64_t first, int64_t last) {
   if (isShared)
     invariant.insert(op.getResult(0));
   auto sum = dyn_cast<vector::ReductionOp>(op);
-  if (sum && !isShared && map.getShareSums()) {
+  if (sum && isSum(op) && !isShared && map.getShareSums()) {
     SmallVector<Value> parts;
     for (int64_t i = first; i < last; ++i)
       parts.push_back(emitPart(sum, rows[i]));

@@ -26,6 +26,10 @@ void emitLaneSums(mlir::OpBuilder &b, mlir::Location loc,
                   const BlockThreads &threads, gpu::RowsAttr layout,
                   llvm::MutableArrayRef<mlir::Value> parts, bool store);
 
+/// The largest of what the lanes of a row have, NaN if one has it.
+mlir::Value emitLargestOfLanes(mlir::OpBuilder &b, mlir::Location loc,
+                               gpu::RowsAttr layout, mlir::Value value);
+
 /// The thread's channels of `conv`; returns `result` and `new_window`.
 llvm::SmallVector<mlir::Value> emitConv1d(mlir::OpBuilder &b,
                                           gpu::Conv1dOp conv,

@@ -83,10 +83,10 @@ void RowEmitter::emitApart(ArrayRef<Operation *> ops) {
     bool isSame = isSameForRows(*op);
     if (isSame && !fused.contains(op))
       invariant.insert_range(op->getResults());
-    bool isSum = map.getShareSums() && isa<vector::ReductionOp>(op) && !isSame;
-    if (isLate || isSum)
+    bool isShared = map.getShareSums() && isSum(*op) && !isSame;
+    if (isLate || isShared)
       ofSums.insert_range(op->getResults());
-    if (isSum)
+    if (isShared)
       parts[op];
     (isLate ? late : early).push_back(op);
   }

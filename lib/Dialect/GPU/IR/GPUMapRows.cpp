@@ -60,10 +60,11 @@ static LogicalResult verifyRowOp(Operation &op, MapRowsOp map) {
                             "gdn_gpu.map_rows, but got ")
              << broadcast.getSourceType();
   } else if (auto sum = dyn_cast<vector::ReductionOp>(op)) {
-    if (sum.getKind() != vector::CombiningKind::ADD || sum.getAcc() ||
-        !sum.getType().isF32())
-      return op.emitOpError("expects a sum of f32 without 'acc' in a "
-                            "gdn_gpu.map_rows");
+    if ((sum.getKind() != vector::CombiningKind::ADD &&
+         sum.getKind() != vector::CombiningKind::MAXIMUMF) ||
+        sum.getAcc() || !sum.getType().isF32())
+      return op.emitOpError("expects a sum or the largest of f32 without 'acc' "
+                            "in a gdn_gpu.map_rows");
   } else if (!isArithmetic && !isa<YieldOp, vector::StepOp>(op)) {
     return op.emitOpError("expects to be outside gdn_gpu.map_rows, whose body "
                           "has arith, math, vector.broadcast, vector.step and "

@@ -207,7 +207,7 @@ def GPU_MapRowsOp : GPU_Op<"map_rows", [
     - (C3) `gdn_gpu.yield` gives what a row has of the results.
     - (C4) the body has no ops but those named above and `vector.step`, the numbers
       of the columns; vectors in it come from the body or are constants of one
-      value; reductions add.
+      value; reductions add, or take the largest.
 
     **Example**
 
