@@ -82,7 +82,8 @@ def limits(kernel: Kernel, steps: int = 1) -> tuple[float, float]:
     output = max((_OUTPUT_LIMITS[dtypes[name]] for name in OUTPUTS if name in dtypes), default=0)
     kind = "planes" if "state_low" in dtypes else dtypes["state_pool"]
     state = _STATE_LIMITS[kind]
-    if dtypes["state_pool"] == "uint8" or kernel.name.startswith("verify"):  # the step may go on from what is rounded, or not
+    # A step may go on from what is rounded, or not.
+    if dtypes["state_pool"] == "uint8" or kernel.name.startswith("verify"):
         output = max(output, 2 * state)
     elif "cu_seqlens" in dtypes and device_code(kernel):
         chunked = CHUNK_READY if "log_decay" in dtypes else CHUNK_PACKED

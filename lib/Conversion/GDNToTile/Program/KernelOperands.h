@@ -64,7 +64,14 @@ struct KernelOperands {
     return of && of.getPendingCounts();
   }
 
-  /// The same, and none of a step's tokens are drafts.
+  /// True if states are in planes.
+  bool hasPlanes() const {
+    RuleOpInterface of = rule;
+    return of && of.getStateScales();
+  }
+
+  /// True if tokens are pending over several steps, and none of a step's tokens
+  /// are drafts.
   bool isDeferredStep() const { return isDeferred() && !numAccepted; }
 
   /// True if `value` has one head per key head, and not per value head.

@@ -127,7 +127,8 @@ SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
 
 bool RecurrentKernel::goesTokenByToken() {
   return algorithm.tokenByToken && parts.cuSeqlens && parts.rule &&
-         !parts.tokenSlots && !parts.numAccepted && chunkTypes.isExact();
+         !parts.tokenSlots && !parts.numAccepted &&
+         (chunkTypes.isExact() || parts.hasPlanes());
 }
 
 /// The tokens of the sequence, in the pieces that its states ask for.

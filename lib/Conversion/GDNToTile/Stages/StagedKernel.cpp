@@ -40,7 +40,8 @@ using namespace gdn;
 
 /// Whether the kernel can be computed in stages; see emitStagedKernel.
 static bool canStage(const KernelOperands &parts, const Algorithm &algorithm) {
-  if (!parts.cuSeqlens || !parts.rule || parts.tokenSlots || parts.numAccepted)
+  if (!parts.cuSeqlens || !parts.rule || parts.tokenSlots ||
+      parts.numAccepted || parts.hasPlanes())
     return false;
   if (parts.checkpoints && checkpointTokens % algorithm.chunk != 0)
     return false;
