@@ -93,7 +93,8 @@ def check_kernel(
         return findings, many
     layer = reference.Layer.of(attributes)
     counts = any(param.name == "pending_counts" for param in kernel.params)
-    if counts and kernel.name.startswith("commit"):
+    accepts = any(param.name == "num_accepted" for param in kernel.params)
+    if counts and kernel.name.startswith("commit") and not accepts:
         for sizes in cases("decode", quick):
             checks.check_commit(device, kernel, sizes, findings)
         return findings, many

@@ -114,13 +114,21 @@ def make(
             values[~rows.looked_at(param.name, shape)] = np.nan
         arguments[param.name] = np.asarray(values).astype(numpy_dtype(param.dtype))
     if "pending_counts" in arguments:
-        _hide_what_is_not_pending(arguments)
+        _hide_what_is_not_pending(arguments, rows)
     return arguments
 
 
-def _hide_what_is_not_pending(arguments: dict[str, np.ndarray]) -> None:
-    """Pending tokens behind the count of their key head become NaN."""
-    counts = arguments["pending_counts"]
+def _hide_what_is_not_pending(arguments: dict[str, np.ndarray], rows: Rows) -> None:
+    """Pending tokens behind the count of their key head become NaN. Accepted ones are behind
+    those that the slot counts, and there is room for all."""
+    counts, room = arguments["pending_counts"], arguments["pending_keys"].shape[2]
+    if "num_accepted" in arguments:
+        accepted = np.zeros((len(counts), 1), counts.dtype)
+        for slot, count in zip(rows.slots, rows.accepted, strict=True):
+            if 0 <= slot < len(counts) and 0 <= count <= rows.steps:
+                accepted[slot] = count
+        counts[:] = np.minimum(counts, room - accepted)
+        counts = counts + accepted
     for name in PENDING:
         pool = arguments[name]
         own = np.repeat(counts, pool.shape[1] // counts.shape[1], axis=1)

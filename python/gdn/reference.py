@@ -29,6 +29,7 @@ class Layer:
     normalises: bool = True  # queries and keys
     has_delta: bool = True  # whether what is written depends on the state
     max_tokens: int = 0  # of a sequence whose tokens stay pending; 0: any number
+    window: int = 0  # positions that a commit moves; 0: the entry is none
 
     @classmethod
     def of(cls, attributes: dict[str, str]) -> "Layer":
@@ -42,6 +43,7 @@ class Layer:
             r"gdn\.gated_rms_norm .* (silu|sigmoid)(?: \{eps = (\S+) : f32\})?", source
         )
         most = re.search(r"max_tokens\((\d+)\)", source)
+        window = re.search(r"gdn\.commit_conv1d .* window (\d+)", source)
         # As the compiler holds it: the nearest f32.
         eps = np.float64(np.float32(norm.group(2) if norm and norm.group(2) else 1e-6))
         return cls(
@@ -54,6 +56,7 @@ class Layer:
             normalises="gdn.l2norm" in source,
             has_delta="gdn.gated_linear_attention" not in source,
             max_tokens=int(most.group(1)) if most else 0,
+            window=int(window.group(1)) if window else 0,
         )
 
 

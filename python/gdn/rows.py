@@ -99,8 +99,10 @@ class Rows:
             slot = self.accepted_slot(row) if is_buffer else own
             if not 0 <= slot < shape[0]:
                 continue
-            is_lazy = "pending_keys" in self.names and "pending_counts" not in self.names
-            if not is_lazy or pool == "state_pool":
+            # What a slot counts is not known here.
+            is_lazy = "pending_keys" in self.names and "num_accepted" in self.names
+            is_counted = "pending_counts" in self.names and pool != "conv_pool"
+            if not is_lazy or is_counted or pool == "state_pool":
                 seen[slot] = True
                 continue
             # Of pending tokens those that are accepted; windows lie before them.

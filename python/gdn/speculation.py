@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The entries for tokens that may be refused, in float64 NumPy: `verify` with a
-slot per token, with parents, with slots of a buffer or with pending tokens, and
-`commit`. From docs/spec/slots.md; see gdn.reference."""
+slot per token, with parents, with slots of a buffer or with pending tokens, which the slot may
+count over several steps, and `commit`. From docs/spec/slots.md; see gdn.reference."""
 
 import numpy as np
 
@@ -24,8 +24,11 @@ def evaluate(
     floats = reference.floats_of(arguments)
     pools = {name: floats[name].copy() for name in floats if name.endswith("_pool")}
     pools |= {name: floats[name].copy() for name in PENDING if name in floats}
+    if "pending_counts" in arguments:
+        floats["pending_counts"] = np.asarray(arguments["pending_counts"]).astype(np.int64)
+        pools["pending_counts"] = floats["pending_counts"].copy()
     if "cu_seqlens" not in arguments:
-        _commit(arguments, floats, pools, null_slot)
+        _commit(layer, arguments, floats, pools, null_slot)
         return pools
     if layer.layout == "ready":
         parts = [floats.get(name) for name in ("q", "k", "v", "z", "beta", "log_decay")]
@@ -62,6 +65,7 @@ class _Row:
         self.parents = arguments["parents"][row] if "parents" in arguments else None
         self.count = int(arguments["num_accepted"][row]) if "num_accepted" in arguments else 0
         self.is_lazy = "pending_keys" in before
+        self.is_counted = "pending_counts" in before
         self.target = "token_" if "token_state_pool" in before else ""
         if "slots" in arguments:
             self.slot = int(arguments["slots"][row])
@@ -73,6 +77,8 @@ class _Row:
     @property
     def steps(self) -> int:
         """Tokens whose states can be kept."""
+        if self.is_counted:
+            return self.before["conv_pool"].shape[2] - self.window
         return self.before["pending_keys"].shape[2] if self.is_lazy else len(self.table)
 
     def is_live(self, slot=None, pool="state_pool") -> bool:
@@ -99,9 +105,7 @@ class _Row:
         window = None if self.is_ready else self.before["conv_pool"][self.slot]
         state = self.before["state_pool"][self.slot]
         if self.is_lazy:
-            if self.count:
-                state = fold(state, self.before, self.slot, self.count)
-                self.after["state_pool"][self.slot] = state
+            state = self._take_in(state, len(a))
             if window is not None:
                 window = window[:, self.count : self.count + self.window]
                 self.after["conv_pool"][self.slot][:, : self.window] = window
@@ -120,18 +124,34 @@ class _Row:
                 steps = reference.rule_steps(self.layer, mixed, state, *gates)
             core[t], state, *what = next(steps)
             known.append((window, state))
-            if t < self.steps:
+            if t < self.steps or self.is_counted:
                 self._keep(t, inputs[t], window, state, what)
         return core
 
+    def _take_in(self, state: np.ndarray, tokens: int) -> np.ndarray:
+        """The state that the slot stands for. It is written if there is no room for more, and
+        without counts always; the step's tokens are behind those that stay pending."""
+        _, heads, room, _ = self.before["pending_keys"].shape
+        counts = self.before["pending_counts"][self.slot] if self.is_counted else np.zeros(heads)
+        held = counts.astype(int) + self.count
+        state = fold(state, self.before, self.slot, held)
+        is_full = held + tokens > room if self.is_counted else held > 0
+        written = np.repeat(is_full, len(state) // heads)
+        self.after["state_pool"][self.slot][written] = state[written]
+        self.first = np.where(is_full, 0, held)
+        if self.is_counted:
+            self.after["pending_counts"][self.slot] = self.first
+        return state
+
     def _keep(self, t, inputs, window, state, what) -> None:
         if self.is_lazy:
-            if not self.is_ready:
+            if not self.is_ready and t < self.steps:
                 self.after["conv_pool"][self.slot][:, self.window + t] = inputs
             keys, deltas, decays = what
             each = len(keys) // self.after["pending_keys"].shape[1]
             for name, values in zip(PENDING, (keys[::each], deltas, decays), strict=True):
-                self.after[name][self.slot][:, t] = values
+                places = np.repeat(self.first, len(values) // len(self.first)) + t
+                self.after[name][self.slot][np.arange(len(values)), places] = values
             return
         slot = int(self.table[t])
         for kind, values in (("conv", window), ("state", state)):
@@ -139,18 +159,20 @@ class _Row:
                 self.after[self._pool(kind)][slot] = values
 
 
-def fold(state: np.ndarray, pools: dict[str, np.ndarray], slot: int, count: int) -> np.ndarray:
-    """`state` [Hv, dv, dk] after the first `count` pending tokens of a slot."""
+def fold(
+    state: np.ndarray, pools: dict[str, np.ndarray], slot: int, counts: np.ndarray
+) -> np.ndarray:
+    """`state` [Hv, dv, dk] after the first `counts` [Hk] pending tokens of a slot's key heads."""
     keys, deltas, decays = (pools[name][slot] for name in PENDING)
-    each = len(deltas) // len(keys)
-    for t in range(count):
-        decay = np.exp(decays[:, t]).reshape(len(decays), 1, -1)
-        key = np.repeat(keys[:, t], each, axis=0)
-        state = state * decay + deltas[:, t][:, :, None] * key[:, None, :]
+    each, state = len(deltas) // len(keys), state.copy()
+    for head in range(len(state)):
+        for t in range(counts[head // each]):
+            added = np.outer(deltas[head, t], keys[head // each, t])
+            state[head] = state[head] * np.exp(decays[head, t]) + added
     return state
 
 
-def _commit(arguments, before, after, null_slot: int) -> None:
+def _commit(layer, arguments, before, after, null_slot: int) -> None:
     for row, slot in enumerate(np.asarray(arguments["slots"])):
         count = int(arguments["num_accepted"][row])
         if not is_live(slot, len(before["state_pool"]), null_slot):
@@ -160,8 +182,16 @@ def _commit(arguments, before, after, null_slot: int) -> None:
             for kind in ("conv_pool", "state_pool"):
                 if is_live(source, len(before[f"token_{kind}"]), null_slot):
                     after[kind][slot] = before[f"token_{kind}"][source]
-        elif 1 <= count <= (steps := before["pending_keys"].shape[2]):
-            after["state_pool"][slot] = fold(before["state_pool"][slot], before, slot, count)
-            window = before["conv_pool"].shape[2] - steps
-            moved = before["conv_pool"][slot][:, count : count + window]
-            after["conv_pool"][slot][:, :window] = moved
+            continue
+        _, heads, room, _ = before["pending_keys"].shape
+        is_counted = "pending_counts" in before
+        window = layer.window if is_counted else before["conv_pool"].shape[2] - room
+        if not 0 <= count <= before["conv_pool"].shape[2] - window:
+            continue
+        held = np.full(heads, count)
+        if is_counted:
+            held += before["pending_counts"][slot]
+            after["pending_counts"][slot] = 0
+        after["state_pool"][slot] = fold(before["state_pool"][slot], before, slot, held)
+        moved = before["conv_pool"][slot][:, count : count + window]
+        after["conv_pool"][slot][:, :window] = moved
