@@ -109,7 +109,7 @@ Engine::Engine(const Kernels &kernels, const Trace &trace)
       verifyTokens_(trace.verifyTokens) {
   if (trace.usesGraphs && kernels.haveGraphs())
     graphs_ = std::make_unique<LayerGraphs>(*this);
-  if (trace.usesPlanner && kernels.plan && kernels.pendingRoom() == 0)
+  if (trace.usesPlanner && kernels.plan)
     planned_ = std::make_unique<PlannedSteps>(*this);
   sizes_.keyHeads = trace.keyHeads;
   sizes_.valueHeads = trace.valueHeads;
