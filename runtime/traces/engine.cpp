@@ -59,7 +59,7 @@ Kernels::Kernels(const std::string &image, const std::string &device,
   moveStates_ = decodeHas("write_slots");
   if (decodeHas("pending_counts"))
     pendingRoom_ = -1;
-  if (hasCommits() && !commit)
+  if ((hasCommits() || pendingRoom_ != 0) && !commit)
     throw RuntimeError(image + ": expected an entry commit");
   readSizes();
 }
@@ -115,8 +115,7 @@ Engine::Engine(const Kernels &kernels, const Trace &trace)
   sizes_.valueHeads = trace.valueHeads;
   for (int64_t layer = 0; layer < kNumLayers; ++layer)
     weights_.emplace_back(sizes_, mix(11, static_cast<uint64_t>(layer)));
-  pool_ = makePool(trace, trace.numRequests,
-                   kernels.verifyKind() == VerifyKind::lazy);
+  pool_ = makePool(trace, trace.numRequests, kernels.keepPending());
   if (kernels.verifyKind() == VerifyKind::buffer)
     tokenPool_ = makePool(trace, trace.numRequests * verifyTokens_, false);
 }
@@ -137,7 +136,9 @@ gdnrt_state_pool *Engine::makePool(const Trace &trace, int64_t requests,
     options.pending_tokens = kernels_.pendingRoom();
     options.deferred_writes = 1;
   }
-  options.conv_extra = pending ? trace.verifyTokens : trace.convExtra;
+  options.conv_extra = kernels_.verifyKind() == VerifyKind::lazy
+                           ? trace.verifyTokens
+                           : trace.convExtra;
   options.conv_layout = trace.isSD ? GDNRT_CONV_SD : GDNRT_CONV_DS;
   // GPUs load 16 bytes at a time, so slots have to begin at such multiples.
   const int64_t padding =
@@ -189,11 +190,13 @@ std::vector<int32_t> Engine::buffers() const {
 }
 
 void Engine::addPools(Arguments &args, int64_t layer, bool withTokens,
-                      bool withPending) const {
+                      bool withPending, bool withWindows) const {
   const bool isLazy = kernels_.verifyKind() == VerifyKind::lazy && withTokens;
   args.addPool("state_pool", view(GDNRT_POOL_STATE, layer));
-  args.addPool("conv_pool",
-               view(isLazy ? GDNRT_POOL_CONV_HISTORY : GDNRT_POOL_CONV, layer));
+  if (withWindows)
+    args.addPool(
+        "conv_pool",
+        view(isLazy ? GDNRT_POOL_CONV_HISTORY : GDNRT_POOL_CONV, layer));
   if (withPending) {
     args.addPool("pending_keys", view(GDNRT_POOL_PENDING_KEYS, layer));
     args.addPool("pending_deltas", view(GDNRT_POOL_PENDING_DELTAS, layer));
@@ -341,13 +344,14 @@ void Engine::commit(const std::vector<Row> &rows) {
   for (int64_t layer = 0; layer < kNumLayers; ++layer) {
     Arguments args;
     args.add("slots", array("slots"), GDNRT_I32, slots, {numRows});
-    args.add("num_accepted", array("num_accepted"), GDNRT_I32, accepted,
-             {numRows});
+    if (kernels_.hasCommits())
+      args.add("num_accepted", array("num_accepted"), GDNRT_I32, accepted,
+               {numRows});
     if (tokenPool_)
       args.add("token_slots", array("token_slots"), GDNRT_I32, tokenSlots,
                {numRows, verifyTokens_});
-    addPools(args, layer, /*withTokens=*/true,
-             kernels_.verifyKind() == VerifyKind::lazy);
+    addPools(args, layer, /*withTokens=*/true, kernels_.keepPending(),
+             /*withWindows=*/kernels_.hasCommits());
     args.launch(kernels_.commit, kernels_.device());
   }
 }

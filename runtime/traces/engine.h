@@ -62,6 +62,10 @@ public:
   /// How many tokens a slot may count that its state lacks, over several steps;
   /// 0 where a state lacks no more than what is to be committed.
   int64_t pendingRoom() const { return pendingRoom_; }
+  /// Whether slots of the pool have memory for tokens that their states lack.
+  bool keepPending() const {
+    return verifyKind_ == VerifyKind::lazy || pendingRoom_ > 0;
+  }
   /// Whether a row may write another slot than it reads.
   bool moveStates() const { return moveStates_; }
   /// Whether prefill and verify take the same arrays, each its own rows.
@@ -177,7 +181,7 @@ private:
   /// The pools of a layer; `withTokens` those of tokens that may be refused,
   /// and `withPending` those of tokens that states lack.
   void addPools(Arguments &args, int64_t layer, bool withTokens,
-                bool withPending) const;
+                bool withPending, bool withWindows = true) const;
   /// Puts tokens that the slot counts into its state.
   void foldPending(int64_t layer, int32_t slot, LayerState &state) const;
   std::vector<Outputs> prefillByDecode(const std::vector<Row> &rows,

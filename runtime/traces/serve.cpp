@@ -27,7 +27,8 @@ void Engine::makeLayers() {
     gdnrt_metadata_options options = gdnrt_metadata_options_default();
     options.max_num_seqs = kMostRows;
     options.max_num_tokens = kMostTokens;
-    options.num_speculative_tokens = verifyTokens_ - 1;
+    options.num_speculative_tokens =
+        kernels_.verifyKind() == VerifyKind::none ? 0 : verifyTokens_ - 1;
     options.use_full_cuda_graph = 1;
     options.mixed_batch = kernels_.isMixed();
     options.max_num_prefills = kernels_.isMixed() ? kMostPrefills : 0;
@@ -52,8 +53,7 @@ void Engine::makeLayers() {
             error);
       continue;
     }
-    addPools(args, layer, /*withTokens=*/true,
-             kernels_.verifyKind() == VerifyKind::lazy);
+    addPools(args, layer, /*withTokens=*/true, kernels_.keepPending());
     check(gdnrt_gdn_layer_create(&kernels, args.named().data(),
                                  args.named().size(), &layers_.back(), &error),
           error);

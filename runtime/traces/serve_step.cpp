@@ -16,9 +16,9 @@ void gdnrt::traces::serve(State &state, const Step &step) {
   // Layers move no state back from slots that all sequences share, and expect
   // no guessed tokens to wait for a commit where metadata has none.
   const bool isPlain =
-      state.kernels.hasCommits() && state.trace.verifyTokens == 1;
-  if (kind == VerifyKind::none || !state.buffer.empty() ||
-      (isPlain && state.kernels.pendingRoom() == 0))
+      kind == VerifyKind::none ||
+      (state.kernels.hasCommits() && state.trace.verifyTokens == 1);
+  if (!state.buffer.empty() || (isPlain && state.kernels.pendingRoom() == 0))
     return extend(state, step);
   if (isPlain) {
     std::vector<Sequence *> all;
@@ -63,7 +63,7 @@ void gdnrt::traces::serve(State &state, const Step &step) {
       auto first =
           known.tokens.begin() + static_cast<std::ptrdiff_t>(known.done);
       row.tokens.assign(first, first + static_cast<std::ptrdiff_t>(count));
-    } else if (known.isFresh ||
+    } else if (known.isFresh || kind == VerifyKind::none ||
                (mayPrefill ? draw(step, sequence.name, 2, 3) == 0
                            : !mayVerify)) {
       // A plain decode; among others that are verified it is a prefill.

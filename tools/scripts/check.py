@@ -327,7 +327,8 @@ def main() -> int:
         return summary(results)
     if options.traces:
         kinds = ("slots", "tree", "lazy", "buffer", "deferred")
-        images = [f"gdnrt_traces_{mixed}{kind}" for mixed in ("", "mixed_") for kind in kinds]
+        images = ["gdnrt_traces_deferred_decode"]
+        images += [f"gdnrt_traces_{mixed}{kind}" for mixed in ("", "mixed_") for kind in kinds]
         results = [build("release", "gdnrt_traces", *images), *tests("-L", "^traces$")]
         record_parts(results[-1:])
         return summary(results)
