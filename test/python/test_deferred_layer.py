@@ -415,6 +415,18 @@ def test_metadata_of_another_builder(device, images):
         engine.layer.check_steps(engine.builder)
 
 
+@pytest.mark.parametrize("name", ["verify", "in_place"])
+def test_pools_without_room_for_all_drafts(device, images, name):
+    defers = name == "verify"
+    room = {} if defers else {"deferred_writes": False, "pending_tokens": S, "conv_extra": 0}
+    pool = StatePool(device, make_shape(**{"conv_extra": S} | room))
+    layer = GDNLayer(images(name), pool=pool, **make_weights(np.random, HK, HV))
+    layer.check_steps(make_builder(device, deferred_writes=defers, num_speculative_tokens=S - 1))
+    with pytest.raises(GdnError) as error:
+        layer.check_steps(make_builder(device, deferred_writes=defers))
+    refused(error, "the pools keep 2 tokens of a row of verify, not 3 (pending_tokens or conv")
+
+
 def test_in_place_kernels_of_a_deferred_builder(device, images):
     pool = StatePool(device, make_shape(deferred_writes=False, conv_extra=0))
     layer = GDNLayer(images("in_place"), pool=pool, **make_weights(np.random, HK, HV))

@@ -94,6 +94,12 @@ Status gdnrt::checkKernels(const LayerKernels &layer,
       wants.add(layer.verify->entry().name + " takes " + std::to_string(most) +
                 " tokens of a row, not " + std::to_string(tokens) +
                 " (--verify-tokens=" + std::to_string(tokens) + ")");
+    if (const auto kept = layer.verify->keptTokens(); kept && *kept < tokens)
+      wants.add("the pools keep " + std::to_string(*kept) +
+                " tokens of a row of " + layer.verify->entry().name + ", not " +
+                std::to_string(tokens) +
+                " (pending_tokens or conv_extra of the "
+                "pool)");
   }
   if (!options.deferred_writes &&
       (options.verify_states == GDNRT_VERIFY_LAZY ||
