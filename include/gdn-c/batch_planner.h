@@ -92,11 +92,12 @@ GDNRT_API void gdnrt_batch_planner_destroy(gdnrt_batch_planner *planner);
 
 /** Launches `plan` on `stream`, which may be captured, and says in `metadata`
  *  what layers do in the step: a launch of verify and one of prefill over all
- *  sequences, with LAZY and BUFFER a commit ahead of them. The metadata is for
- * gdnrt_gdn_layer_forward on the same stream, with any device_arena, and is
- * valid until the next call. Allocates nothing, copies nothing and waits for
- * nothing after its first call. On failure nothing is launched and `metadata`
- * is unchanged. */
+ *  sequences, with LAZY and BUFFER a commit ahead of them. If the image has
+ *  deferred writes, the commit is of all sequences of prefill, as with a
+ * builder that has deferred_writes. The metadata is for gdnrt_gdn_layer_forward
+ * on the same stream, with any device_arena, and is valid until the next call.
+ * Allocates nothing, copies nothing and waits for nothing after its first call.
+ * On failure nothing is launched and `metadata` is unchanged. */
 GDNRT_API gdnrt_status gdnrt_batch_planner_plan(gdnrt_batch_planner *planner,
                                                 const gdnrt_device_batch *batch,
                                                 void *stream,

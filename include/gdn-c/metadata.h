@@ -98,8 +98,14 @@ typedef struct gdnrt_metadata_options {
    *  use_full_cuda_graph every step is padded to num_padded_reqs sequences and
    *  num_actual_tokens tokens, so that one graph takes any mix within these. */
   int32_t mixed_batch;
-  /** Reserved: 0. */
-  int32_t reserved;
+  /** 1: for kernels with deferred writes (gdn-compile --defer-writes), which
+   *  keep tokens pending in a slot over several steps. Every step with prefills
+   *  begins with a commit of their slots, so that nothing is pending in them: a
+   *  sequence that goes on gets all its tokens into its state, and one that
+   *  begins is rid of what the owner of the slot before left. What is verified
+   *  is verified as LAZY; without speculation and mixed_batch, verify_states is
+   *  ignored. Mode ALL is UNSUPPORTED. */
+  int32_t deferred_writes;
   /** With mixed_batch and use_full_cuda_graph: the maximum number of sequences
    *  of prefill in a step that a graph is replayed for, up to num_padded_reqs.
    *  0 means that there may be as many as sequences. A graph for few of them
@@ -265,10 +271,10 @@ typedef struct gdnrt_gdn_metadata {
   int64_t verify_states;
   gdnrt_i32_array spec_slots;
   gdnrt_i32_array spec_parents;
-  /** With LAZY and BUFFER: the slots of the sequences of a commit, and how many
-   *  tokens of the previous step it puts into the state of each. With BUFFER
-   *  also the slots of the states after these tokens, [sequences,
-   *  num_spec_columns]. */
+  /** With LAZY, BUFFER and deferred writes: the slots of the sequences of a
+   *  commit, and how many tokens of the previous step it puts into the state of
+   *  each, those that the slot counts aside. With BUFFER also the slots of the
+   *  states after these tokens, [sequences, num_spec_columns]. */
   gdnrt_i32_array commit_slots;
   gdnrt_i32_array commit_num_accepted;
   gdnrt_i32_array commit_token_slots;
@@ -324,6 +330,8 @@ typedef struct gdnrt_gdn_metadata {
   int64_t on_device;
   /** What the builder knows of uploads; see gdnrt_metadata_upload_changed. */
   void *uploaded;
+  /** 1: the step is one of a builder with deferred_writes. */
+  int64_t deferred_writes;
 } gdnrt_gdn_metadata;
 GDNRT_STRUCT(gdnrt_gdn_metadata)
 
@@ -361,6 +369,20 @@ GDNRT_API gdnrt_status gdnrt_metadata_builder_build(
 GDNRT_API gdnrt_status gdnrt_metadata_builder_build_for_cudagraph_capture(
     gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
     gdnrt_gdn_metadata *metadata, gdnrt_error *error);
+
+/** Makes the metadata of a step that has nothing but a commit: it puts the
+ *  tokens that are pending in slots[i] into the state, for i < count, after
+ *  which any kernel or the engine may read that state. num_accepted[i] tokens
+ *  of the last step of the slot, a verify, are among them; null: the last step
+ *  of no slot was a verify. The accepted count of a sequence is 0 after that.
+ *  Slots that are negative or the null slot are padding. For builders with LAZY
+ *  or with deferred_writes (UNSUPPORTED with others). gdnrt_gdn_layer_forward
+ *  takes it without tokens. INVALID_ARGUMENT for more than max_num_seqs slots
+ *  and for a count that is not from 0 to 1 + S. */
+GDNRT_API gdnrt_status gdnrt_metadata_builder_build_commit(
+    gdnrt_metadata_builder *builder, const int32_t *slots,
+    const int32_t *num_accepted, int64_t count, gdnrt_gdn_metadata *metadata,
+    gdnrt_error *error);
 
 /** Mode ALIGN: finds the states that must be copied before a step, from slot
  *  from[i] to slot to[i] for i < count, as gdnrt_state_pool_copy takes them.

@@ -17,6 +17,7 @@
 #include "gdn-c/batch_planner.h"
 #include "gdn-c/metadata.h"
 #include "gdn-c/runtime.h"
+#include "gdn-c/state_pool.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,7 +34,8 @@ typedef struct gdnrt_gdn_layer gdnrt_gdn_layer;
 
 /** The kernels by kind of run. Null means that the layer has no such kernel: a
  *  step that needs it is refused (UNSUPPORTED), and nothing of the step is
- *  launched. `commit` is needed with images whose verify is LAZY or BUFFER. */
+ *  launched. `commit` is needed with images whose verify is LAZY or BUFFER, or
+ *  whose writes are deferred. */
 typedef struct gdnrt_gdn_kernels {
   size_t struct_size;
   gdnrt_kernel *decode;
@@ -47,17 +49,33 @@ GDNRT_STRUCT(gdnrt_gdn_kernels)
  *  that never change: conv_weight, A_log, dt_bias, norm_weight, norm_constants
  *  (epsilon; 1 for silu, 0 for sigmoid), conv_pool, state_pool, and the pools
  *  in which verify keeps states (pending_keys, pending_deltas, pending_decays,
- *  or token_conv_pool, token_state_pool). Each kernel takes those of them that
- *  are its parameters. The arrays stay the caller's, and the layer keeps the
- *  kernels alive. conv_pool is the array for the kernel whose window has the
- *  most positions; the other kernels get its first positions. NOT_FOUND for an
- *  array that no kernel has as a parameter.
+ *  or token_conv_pool, token_state_pool). With deferred writes decode has
+ *  pending_keys, pending_deltas, pending_decays and pending_counts as well, and
+ *  the metadata of steps is that of a builder with deferred_writes
+ *  (INVALID_ARGUMENT otherwise). Kernels whose writes are deferred and others
+ *  do not go together, but prefill goes with both. Each kernel takes those of
+ * them that are its parameters. The arrays stay the caller's, and the layer
+ * keeps the kernels alive. conv_pool is the array for the kernel whose window
+ * has the most positions; the other kernels get its first positions. NOT_FOUND
+ * for an array that no kernel has as a parameter.
  */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
                                               const gdnrt_named_arg *fixed,
                                               size_t count,
                                               gdnrt_gdn_layer **layer,
                                               gdnrt_error *error);
+
+/** As gdnrt_gdn_layer_create, but the pools are those of layer `layer_index` of
+ *  `pool`, which must outlive the layer: state_pool, conv_pool, and for kernels
+ *  that keep tokens pending their keys, deltas, decays and counts. `fixed` has
+ *  the other arrays. INVALID_ARGUMENT for a pool that does not keep what the
+ *  kernels keep: with deferred writes it has deferred_writes, as many
+ *  pending_tokens as the kernels (--defer-writes), and with verify as many
+ *  conv_extra as a sequence of verify may have tokens. */
+GDNRT_API gdnrt_status gdnrt_gdn_layer_create_in_pool(
+    const gdnrt_gdn_kernels *kernels, const gdnrt_named_arg *fixed,
+    size_t count, const gdnrt_state_pool *pool, int64_t layer_index,
+    gdnrt_gdn_layer **layer, gdnrt_error *error);
 
 /** Checks that the layer can serve every step for which the builder makes
  *  metadata. Otherwise UNSUPPORTED; the message lists everything that the

@@ -20,7 +20,8 @@
  * function returns.
  *
  * Memory. After it is created, a pool allocates memory only in
- * gdnrt_state_pool_use_kernels and for error messages.
+ * gdnrt_state_pool_use_kernels, gdnrt_state_pool_has_pending and for error
+ * messages.
  */
 
 #ifndef GDN_C_STATE_POOL_H
@@ -236,6 +237,19 @@ GDNRT_API gdnrt_status gdnrt_state_pool_copy(gdnrt_state_pool *pool,
                                              const int32_t *from,
                                              const int32_t *to, size_t count,
                                              void *stream, gdnrt_error *error);
+
+/** Says for each slot whether tokens are pending in it, so that its state lacks
+ *  them: sets pending[i] to 1 if a count of slot slots[i] is not 0 in some
+ *  layer, else to 0. Tokens of a verify step count from the next step on, which
+ *  says how many of them were accepted. The call waits for `stream` and copies
+ *  the counts of all slots to the host, so it is not for every step;
+ *  UNSUPPORTED on a stream that is being captured. It allocates host memory.
+ *  INVALID_ARGUMENT for a pool without deferred_writes. */
+GDNRT_API gdnrt_status gdnrt_state_pool_has_pending(gdnrt_state_pool *pool,
+                                                    const int32_t *slots,
+                                                    size_t count, void *stream,
+                                                    uint8_t *pending,
+                                                    gdnrt_error *error);
 
 /** Makes the pool copy and zero states and windows with the entries copy_slots
  *  and zero_slots of an image: one launch per layer for up to 256 slots. Both

@@ -19,17 +19,20 @@ struct PlanResult {
 };
 } // namespace
 
-static Commits commitsOf(VerifyStates states) {
-  return states == VerifyStates::lazy     ? Commits::prefill
-         : states == VerifyStates::buffer ? Commits::all
-                                          : Commits::none;
+static Commits commitsOf(const EntryOptions &options) {
+  if (options.deferWrites)
+    return Commits::counted;
+  return options.verify == VerifyStates::lazy     ? Commits::prefill
+         : options.verify == VerifyStates::buffer ? Commits::all
+                                                  : Commits::none;
 }
 
 /// What the launches of an image read: only some kinds of verify have slots
 /// apart from those of tokens, or counts.
-static SmallVector<PlanResult> getPlanResults(VerifyStates states, Type ids,
-                                              Type i32, Type flag) {
+static SmallVector<PlanResult> getPlanResults(const EntryOptions &options,
+                                              Type ids, Type i32, Type flag) {
   using Op = PlanBatchOp;
+  const VerifyStates states = options.verify;
   SmallVector<PlanResult> given = {
       {"is_prefill", flag, "N", &Op::getIsPrefill},
       {"verify_cu_seqlens", i32, "N + 1", &Op::getVerifyCuSeqlens}};
@@ -42,7 +45,7 @@ static SmallVector<PlanResult> getPlanResults(VerifyStates states, Type ids,
                 {"prefill_write_slots", ids, "N", &Op::getPrefillWriteSlots},
                 {"prefill_has_initial", flag, "N", &Op::getPrefillHasInitial},
                 {"prefill_taken", flag, "N", &Op::getPrefillTaken}});
-  if (commitsOf(states) != Commits::none)
+  if (commitsOf(options) != Commits::none)
     given.append({{"commit_slots", ids, "N", &Op::getCommitSlots},
                   {"commit_accepted", i32, "N", &Op::getCommitAccepted}});
   return given;
@@ -64,8 +67,7 @@ void gdn::buildPlanEntry(OpBuilder &builder, const ModelConfig &config,
     signature.addTensor("num_accepted", i32, {"N"});
   // Symbols are sizes of arrays; nothing of this one is read.
   signature.addTensor("limits", flag, {"T", "S"});
-  const SmallVector<PlanResult> given =
-      getPlanResults(options.verify, ids, i32, flag);
+  const SmallVector<PlanResult> given = getPlanResults(options, ids, i32, flag);
   for (const PlanResult &result : given)
     signature.addResult(result.name, result.element, {result.size});
   func::FuncOp func = signature.createEntry(("plan" + suffix).str());
@@ -74,7 +76,7 @@ void gdn::buildPlanEntry(OpBuilder &builder, const ModelConfig &config,
       builder, NameLoc::get(builder.getStringAttr("plan")),
       signature["query_start_loc"], signature["seq_lens"],
       signature["block_table"], signature["num_drafts"], signature["T"],
-      signature["S"], signature["num_accepted"], commitsOf(options.verify));
+      signature["S"], signature["num_accepted"], commitsOf(options));
   SmallVector<Value> results;
   for (const PlanResult &result : given)
     results.push_back((plan.*result.get)());

@@ -34,6 +34,9 @@ void gdn::addTypeFacts(func::FuncOp func, const ModelConfig &config,
                                        fact("state", getStateName(options))};
   if (options.stateLayout != StateLayout::vk)
     facts.push_back(fact("state_layout", stringify(options.stateLayout)));
+  // Whoever plans a batch has to know whether slots count pending tokens.
+  if (options.deferWrites)
+    facts.push_back(fact("defer_writes", std::to_string(options.deferWrites)));
   func->setAttr("gdn.facts", builder.getDictionaryAttr(facts));
 }
 

@@ -149,10 +149,13 @@ void Plan::make() {
       verifyAccepted.data[i] = accepted ? accepted->data[i] : 1;
     }
     const gdn::Commits commits = op.getCommits();
-    if (commits != gdn::Commits::none && !s.begins && accepted->data[i] > 0 &&
-        (s.isPrefill || commits == gdn::Commits::all)) {
+    const double waits =
+        commits == gdn::Commits::none || s.begins ? 0 : accepted->data[i];
+    if (commits == gdn::Commits::counted
+            ? s.isPrefill
+            : waits > 0 && (s.isPrefill || commits == gdn::Commits::all)) {
       commitSlots.data[i] = slotOf(i, 0);
-      commitAccepted.data[i] = accepted->data[i];
+      commitAccepted.data[i] = waits;
     }
   }
   sharePadding(live, limit(next));

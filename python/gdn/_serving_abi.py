@@ -21,7 +21,7 @@ class MetadataOptions(Sized, c.Structure):
         ("pad_slot", c.c_int32),
         ("verify_states", c.c_int32),
         ("mixed_batch", c.c_int32),
-        ("reserved", c.c_int32),
+        ("deferred_writes", c.c_int32),
         ("max_num_prefills", c.c_int64),
     ]
 
@@ -130,6 +130,7 @@ class Metadata(Sized, c.Structure):
         ("spec_stride", c.c_int64),
         ("on_device", c.c_int64),
         ("uploaded", c.c_void_p),
+        ("deferred_writes", c.c_int64),
     ]
 
 
@@ -213,6 +214,10 @@ FUNCTIONS = {
         c.c_int,
         [_P, c.POINTER(CommonMetadata), c.POINTER(Metadata), _ERR],
     ),
+    "gdnrt_metadata_builder_build_commit": (
+        c.c_int,
+        [_P, _P, _P, c.c_int64, c.POINTER(Metadata), _ERR],
+    ),
     "gdnrt_align_states_before": (
         c.c_int,
         [_P, c.POINTER(CommonMetadata), _P, _P, _P, _P, c.POINTER(c.c_int64), _ERR],
@@ -225,6 +230,10 @@ FUNCTIONS = {
     "gdnrt_gdn_layer_create": (
         c.c_int,
         [c.POINTER(Kernels), c.POINTER(NamedArg), c.c_size_t, _OUT, _ERR],
+    ),
+    "gdnrt_gdn_layer_create_in_pool": (
+        c.c_int,
+        [c.POINTER(Kernels), c.POINTER(NamedArg), c.c_size_t, _P, c.c_int64, _OUT, _ERR],
     ),
     "gdnrt_metadata_upload_changed": (c.c_int, [_P, c.POINTER(Metadata), _P, _P, _ERR]),
     "gdnrt_batch_planner_create": (

@@ -72,6 +72,10 @@ _FUNCTIONS = {
     "gdnrt_state_pool_fork": (c.c_int, [_P, c.c_int32, _P, _SLOTS, _SLOTS, _ERR]),
     "gdnrt_state_pool_reset": (c.c_int, [_P, _SLOTS, c.c_size_t, _P, _ERR]),
     "gdnrt_state_pool_copy": (c.c_int, [_P, _SLOTS, _SLOTS, c.c_size_t, _P, _ERR]),
+    "gdnrt_state_pool_has_pending": (
+        c.c_int,
+        [_P, _SLOTS, c.c_size_t, _P, c.POINTER(c.c_uint8), _ERR],
+    ),
     "gdnrt_state_pool_use_kernels": (c.c_int, [_P, _P, _P, _ERR]),
     "gdnrt_state_pool_check_batch": (c.c_int, [_P, _SLOTS, c.c_size_t, _ERR]),
 }

@@ -241,6 +241,15 @@ class StatePool(_Handle):
             raise ValueError(f"target: expected {len(sources)} slots, got {len(targets)}")
         self._call("gdnrt_state_pool_copy", sources, targets, len(sources), _stream(stream))
 
+    def has_pending(self, slots: Sequence[int], stream: object = None) -> list[bool]:
+        """Whether tokens are pending in each slot, so that its state lacks them; of a pool with
+        deferred_writes. Tokens of a verify step count from the next step on. Waits for `stream`
+        and copies the counts of all slots to the host."""
+        ids = _ids(slots)
+        found = (c.c_uint8 * len(ids))()
+        self._call("gdnrt_state_pool_has_pending", ids, len(ids), _stream(stream), found)
+        return [bool(each) for each in found]
+
     def use_kernels(self, copy_slots: Kernel, zero_slots: Kernel) -> None:
         """From now on entries of an image copy and zero; see gdnrt_state_pool_use_kernels."""
         self._call("gdnrt_state_pool_use_kernels", copy_slots._handle, zero_slots._handle)

@@ -5,6 +5,7 @@
 
 #include "engine.h"
 #include "arguments.h"
+#include "failed.h"
 #include "layer_graphs.h"
 #include "planned_steps.h"
 
@@ -50,7 +51,15 @@ Kernels::Kernels(const std::string &image, const std::string &device,
                   : verifyHas("pending_keys")     ? VerifyKind::lazy
                   : verifyHas("token_state_pool") ? VerifyKind::buffer
                                                   : VerifyKind::slots;
-  if (hasCommits() && !commit)
+  auto decodeHas = [&](const char *name) {
+    size_t param;
+    return gdnrt_entry_find_param(gdnrt_kernel_entry(decode), name, &param,
+                                  nullptr) == GDNRT_OK;
+  };
+  moveStates_ = decodeHas("write_slots");
+  if (decodeHas("pending_counts"))
+    pendingRoom_ = -1;
+  if ((hasCommits() || pendingRoom_ != 0) && !commit)
     throw RuntimeError(image + ": expected an entry commit");
   readSizes();
 }
@@ -87,6 +96,8 @@ void Kernels::readSizes() {
   };
   gdnrt_param_info state = dims("state_pool"), weight = dims("conv_weight");
   dims("q");
+  if (pendingRoom_ != 0)
+    pendingRoom_ = std::strtoll(dims("pending_keys").dims[2], nullptr, 10);
   sizes_.keyHeads = sizes_.valueHeads = 1;
   sizes_.valueDim = std::strtoll(state.dims[2], nullptr, 10);
   sizes_.keyDim = std::strtoll(state.dims[3], nullptr, 10);
@@ -104,8 +115,7 @@ Engine::Engine(const Kernels &kernels, const Trace &trace)
   sizes_.valueHeads = trace.valueHeads;
   for (int64_t layer = 0; layer < kNumLayers; ++layer)
     weights_.emplace_back(sizes_, mix(11, static_cast<uint64_t>(layer)));
-  pool_ = makePool(trace, trace.numRequests,
-                   kernels.verifyKind() == VerifyKind::lazy);
+  pool_ = makePool(trace, trace.numRequests, kernels.keepPending());
   if (kernels.verifyKind() == VerifyKind::buffer)
     tokenPool_ = makePool(trace, trace.numRequests * verifyTokens_, false);
 }
@@ -122,7 +132,13 @@ gdnrt_state_pool *Engine::makePool(const Trace &trace, int64_t requests,
   options.value_dim = sizes_.valueDim;
   options.conv_width = sizes_.width;
   options.pending_tokens = pending ? trace.verifyTokens : 0;
-  options.conv_extra = pending ? trace.verifyTokens : trace.convExtra;
+  if (pending && kernels_.pendingRoom() > 0) {
+    options.pending_tokens = kernels_.pendingRoom();
+    options.deferred_writes = 1;
+  }
+  options.conv_extra = kernels_.verifyKind() == VerifyKind::lazy
+                           ? trace.verifyTokens
+                           : trace.convExtra;
   options.conv_layout = trace.isSD ? GDNRT_CONV_SD : GDNRT_CONV_DS;
   // GPUs load 16 bytes at a time, so slots have to begin at such multiples.
   const int64_t padding =
@@ -164,16 +180,30 @@ gdnrt_arg Engine::view(int32_t buffer, int64_t layer) const {
   return arg;
 }
 
-void Engine::addPools(Arguments &args, int64_t layer, bool withTokens) const {
+std::vector<int32_t> Engine::buffers() const {
+  std::vector<int32_t> all = {GDNRT_POOL_STATE, GDNRT_POOL_CONV_HISTORY};
+  if (kernels_.pendingRoom() > 0)
+    all.insert(all.end(),
+               {GDNRT_POOL_PENDING_KEYS, GDNRT_POOL_PENDING_DELTAS,
+                GDNRT_POOL_PENDING_DECAYS, GDNRT_POOL_PENDING_COUNTS});
+  return all;
+}
+
+void Engine::addPools(Arguments &args, int64_t layer, bool withTokens,
+                      bool withPending, bool withWindows) const {
   const bool isLazy = kernels_.verifyKind() == VerifyKind::lazy && withTokens;
   args.addPool("state_pool", view(GDNRT_POOL_STATE, layer));
-  args.addPool("conv_pool",
-               view(isLazy ? GDNRT_POOL_CONV_HISTORY : GDNRT_POOL_CONV, layer));
-  if (isLazy) {
+  if (withWindows)
+    args.addPool(
+        "conv_pool",
+        view(isLazy ? GDNRT_POOL_CONV_HISTORY : GDNRT_POOL_CONV, layer));
+  if (withPending) {
     args.addPool("pending_keys", view(GDNRT_POOL_PENDING_KEYS, layer));
     args.addPool("pending_deltas", view(GDNRT_POOL_PENDING_DELTAS, layer));
     args.addPool("pending_decays", view(GDNRT_POOL_PENDING_DECAYS, layer));
   }
+  if (withPending && kernels_.pendingRoom() > 0)
+    args.addPool("pending_counts", view(GDNRT_POOL_PENDING_COUNTS, layer));
   if (!tokenPool_ || !withTokens)
     return;
   for (auto [name, buffer] : {std::pair("token_state_pool", GDNRT_POOL_STATE),
@@ -273,7 +303,7 @@ std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,
     addWeights(args, layer);
     if (!isVerify || kind != VerifyKind::slots)
       args.add("slots", array("slots"), GDNRT_I32, slots, {numRows});
-    if (!isVerify)
+    if (!isVerify && kernels_.moveStates())
       args.add("write_slots", array("write_slots"), GDNRT_I32, writeSlots,
                {numRows});
     if (isPrefill || isVerify)
@@ -293,7 +323,8 @@ std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,
     if (isVerify && (kind == VerifyKind::slots || isLazy))
       args.add("num_accepted", array("num_accepted"), GDNRT_I32, accepted,
                {numRows});
-    addPools(args, layer, isVerify);
+    addPools(args, layer, isVerify,
+             isLazy || (!isPrefill && kernels_.pendingRoom() > 0));
     args.launch(kernel, kernels_.device());
     array("core").read(core.data(), core.size() * sizeof(float));
     outputs.push_back(std::move(core));
@@ -313,12 +344,14 @@ void Engine::commit(const std::vector<Row> &rows) {
   for (int64_t layer = 0; layer < kNumLayers; ++layer) {
     Arguments args;
     args.add("slots", array("slots"), GDNRT_I32, slots, {numRows});
-    args.add("num_accepted", array("num_accepted"), GDNRT_I32, accepted,
-             {numRows});
+    if (kernels_.hasCommits())
+      args.add("num_accepted", array("num_accepted"), GDNRT_I32, accepted,
+               {numRows});
     if (tokenPool_)
       args.add("token_slots", array("token_slots"), GDNRT_I32, tokenSlots,
                {numRows, verifyTokens_});
-    addPools(args, layer, /*withTokens=*/true);
+    addPools(args, layer, /*withTokens=*/true, kernels_.keepPending(),
+             /*withWindows=*/kernels_.hasCommits());
     args.launch(kernels_.commit, kernels_.device());
   }
 }
@@ -377,18 +410,18 @@ std::vector<Outputs> Engine::verify(const std::vector<Row> &rows) {
 }
 
 /// The elements of a slot in the order of memory: a slot is dense.
-static std::vector<float> readSlot(gdnrt_device *device, const gdnrt_arg &arg,
-                                   int32_t slot) {
+template <typename T = float>
+static std::vector<T> readSlot(gdnrt_device *device, const gdnrt_arg &arg,
+                               int32_t slot) {
   int64_t count = 1;
   for (int32_t d = 1; d < arg.rank; ++d)
     count *= arg.sizes[d];
-  std::vector<float> values(static_cast<size_t>(count));
+  std::vector<T> values(static_cast<size_t>(count));
   gdnrt_error error;
-  check(
-      gdnrt_device_read(device, values.data(),
-                        static_cast<float *>(arg.data) + slot * arg.strides[0],
-                        values.size() * sizeof(float), &error),
-      error);
+  check(gdnrt_device_read(device, values.data(),
+                          static_cast<T *>(arg.data) + slot * arg.strides[0],
+                          values.size() * sizeof(T), &error),
+        error);
   return values;
 }
 
@@ -404,12 +437,56 @@ LayerState Engine::read(int64_t layer, int32_t slot) const {
     for (int64_t j = 0; j < sizes_.width - 1; ++j)
       result.window[i++] = window[static_cast<size_t>(c * conv.strides[1] +
                                                       j * conv.strides[2])];
+  if (kernels_.pendingRoom() > 0)
+    foldPending(layer, slot, result);
   return result;
+}
+
+void Engine::foldPending(int64_t layer, int32_t slot, LayerState &state) const {
+  auto read = [&](int32_t buffer) {
+    return readSlot(kernels_.device(), view(buffer, layer), slot);
+  };
+  const std::vector<float> keys = read(GDNRT_POOL_PENDING_KEYS),
+                           deltas = read(GDNRT_POOL_PENDING_DELTAS),
+                           decays = read(GDNRT_POOL_PENDING_DECAYS);
+  const auto counts = readSlot<int32_t>(
+      kernels_.device(), view(GDNRT_POOL_PENDING_COUNTS, layer), slot);
+  const auto dk = static_cast<size_t>(sizes_.keyDim),
+             dv = static_cast<size_t>(sizes_.valueDim),
+             room = static_cast<size_t>(kernels_.pendingRoom());
+  const auto heads = static_cast<size_t>(sizes_.valueHeads);
+  for (size_t h = 0; h < heads; ++h) {
+    const size_t keyHead = h * static_cast<size_t>(sizes_.keyHeads) / heads;
+    const int32_t count = counts[keyHead];
+    if (count < 0 || count > kernels_.pendingRoom())
+      throw Failed("slot " + std::to_string(slot) + " counts " +
+                   std::to_string(count) + " tokens");
+    for (size_t t = 0; t < static_cast<size_t>(count); ++t) {
+      const double decay = std::exp(double(decays[h * room + t]));
+      const float *key = &keys[(keyHead * room + t) * dk];
+      const float *delta = &deltas[(h * room + t) * dv];
+      for (size_t i = 0; i < dv * dk; ++i) {
+        double &element = state.state[h * dv * dk + i];
+        element = decay * element + double(delta[i / dk]) * double(key[i % dk]);
+      }
+    }
+  }
+}
+
+bool Engine::hasPending(int32_t slot) const {
+  if (kernels_.pendingRoom() == 0)
+    return false;
+  uint8_t pending = 1;
+  gdnrt_error error;
+  check(
+      gdnrt_state_pool_has_pending(pool_, &slot, 1, nullptr, &pending, &error),
+      error);
+  return pending != 0;
 }
 
 void Engine::paintNullSlot() {
   gdnrt_error error;
-  for (int32_t buffer : {GDNRT_POOL_STATE, GDNRT_POOL_CONV_HISTORY})
+  for (int32_t buffer : buffers())
     for (int64_t layer = 0; layer < kNumLayers; ++layer) {
       gdnrt_arg arg = view(buffer, layer);
       std::vector<float> values = readSlot(kernels_.device(), arg, /*slot=*/0);
@@ -421,7 +498,7 @@ void Engine::paintNullSlot() {
 }
 
 bool Engine::nullSlotIsIntact() const {
-  for (int32_t buffer : {GDNRT_POOL_STATE, GDNRT_POOL_CONV_HISTORY})
+  for (int32_t buffer : buffers())
     for (int64_t layer = 0; layer < kNumLayers; ++layer)
       for (float value :
            readSlot(kernels_.device(), view(buffer, layer), /*slot=*/0))

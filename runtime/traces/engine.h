@@ -59,6 +59,15 @@ public:
   /// wrong state does.
   double tolerance = 1e-4;
   VerifyKind verifyKind() const { return verifyKind_; }
+  /// How many tokens a slot may count that its state lacks, over several steps;
+  /// 0 where a state lacks no more than what is to be committed.
+  int64_t pendingRoom() const { return pendingRoom_; }
+  /// Whether slots of the pool have memory for tokens that their states lack.
+  bool keepPending() const {
+    return verifyKind_ == VerifyKind::lazy || pendingRoom_ > 0;
+  }
+  /// Whether a row may write another slot than it reads.
+  bool moveStates() const { return moveStates_; }
   /// Whether prefill and verify take the same arrays, each its own rows.
   bool isMixed() const { return isMixed_; }
   /// Whether accepted tokens have to be put into the states of rows.
@@ -82,7 +91,8 @@ private:
   gdnrt_device *device_ = nullptr;
   bool isHost_ = false, debugChecks_ = true;
   VerifyKind verifyKind_ = VerifyKind::none;
-  bool isMixed_ = false;
+  bool isMixed_ = false, moveStates_ = false;
+  int64_t pendingRoom_ = 0;
   LayerSizes sizes_;
 };
 
@@ -147,8 +157,11 @@ public:
   size_t numReplayed() const;
   size_t numPlanned() const;
 
-  /// State and window of a slot as the model has them.
+  /// State and window of a slot as the model has them, with all tokens that the
+  /// slot counts.
   LayerState read(int64_t layer, int32_t slot) const;
+  /// Whether the slot counts tokens; never without deferred writes.
+  bool hasPending(int32_t slot) const;
   /// Fills the null slot with a pattern, and says whether it is still there.
   void paintNullSlot();
   bool nullSlotIsIntact() const;
@@ -165,8 +178,12 @@ private:
   void nameTokens(Arguments &args, int64_t numTokens,
                   const std::string &prefix);
   void addWeights(Arguments &args, int64_t layer);
-  /// The pools of a layer; `withTokens` those of tokens that may be refused.
-  void addPools(Arguments &args, int64_t layer, bool withTokens) const;
+  /// The pools of a layer; `withTokens` those of tokens that may be refused,
+  /// and `withPending` those of tokens that states lack.
+  void addPools(Arguments &args, int64_t layer, bool withTokens,
+                bool withPending, bool withWindows = true) const;
+  /// Puts tokens that the slot counts into its state.
+  void foldPending(int64_t layer, int32_t slot, LayerState &state) const;
   std::vector<Outputs> prefillByDecode(const std::vector<Row> &rows,
                                        int64_t padding);
   std::vector<Outputs> serveBuilt(const StepArrays &step, bool isBeyond);
@@ -180,6 +197,8 @@ private:
   std::vector<Outputs> run(gdnrt_kernel *kernel, const std::vector<Row> &rows,
                            int64_t padding);
   gdnrt_arg view(int32_t buffer, int64_t layer) const;
+  /// The buffers of the pool that kernels write.
+  std::vector<int32_t> buffers() const;
   gdnrt_state_pool *makePool(const Trace &trace, int64_t requests,
                              bool pending) const;
 

@@ -5,6 +5,7 @@
 
 #include "scheduler.h"
 
+#include "draw.h"
 #include "failed.h"
 
 #include <ostream>
@@ -206,6 +207,9 @@ void Scheduler::keep(const Step &step) {
     return;
   if (kernels.verifyKind() == VerifyKind::buffer)
     commit(*this, {&source});
+  // A state that goes to somebody who knows no pending tokens.
+  if (draw(step, source.name, 9, 2))
+    commit(*this, {&source}, /*states=*/true);
   gdnrt_error error;
   int32_t taken = 0;
   Kept entry{source.known, 0};

@@ -27,11 +27,13 @@ void Engine::makeLayers() {
     gdnrt_metadata_options options = gdnrt_metadata_options_default();
     options.max_num_seqs = kMostRows;
     options.max_num_tokens = kMostTokens;
-    options.num_speculative_tokens = verifyTokens_ - 1;
+    options.num_speculative_tokens =
+        kernels_.verifyKind() == VerifyKind::none ? 0 : verifyTokens_ - 1;
     options.use_full_cuda_graph = 1;
     options.mixed_batch = kernels_.isMixed();
     options.max_num_prefills = kernels_.isMixed() ? kMostPrefills : 0;
     options.verify_states = statesOf(kernels_.verifyKind());
+    options.deferred_writes = kernels_.pendingRoom() > 0;
     check(gdnrt_metadata_builder_create(&options, &builder_, &error), error);
   }
   gdnrt_gdn_kernels kernels = gdnrt_gdn_kernels_default();
@@ -42,8 +44,16 @@ void Engine::makeLayers() {
   for (int64_t layer = 0; layer < kNumLayers; ++layer) {
     Arguments args;
     addWeights(args, layer);
-    addPools(args, layer, /*withTokens=*/true);
     layers_.push_back(nullptr);
+    // One layer finds its pools by itself.
+    if (layer == 0 && !tokenPool_) {
+      check(gdnrt_gdn_layer_create_in_pool(&kernels, args.named().data(),
+                                           args.named().size(), pool_, layer,
+                                           &layers_.back(), &error),
+            error);
+      continue;
+    }
+    addPools(args, layer, /*withTokens=*/true, kernels_.keepPending());
     check(gdnrt_gdn_layer_create(&kernels, args.named().data(),
                                  args.named().size(), &layers_.back(), &error),
           error);

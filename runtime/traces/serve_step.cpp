@@ -14,10 +14,18 @@ using namespace gdnrt::traces;
 void gdnrt::traces::serve(State &state, const Step &step) {
   const VerifyKind kind = state.kernels.verifyKind();
   // Layers move no state back from slots that all sequences share, and expect
-  // nothing to wait for a commit where metadata has no guessed tokens.
-  if (kind == VerifyKind::none || !state.buffer.empty() ||
-      (state.kernels.hasCommits() && state.trace.verifyTokens == 1))
+  // no guessed tokens to wait for a commit where metadata has none.
+  const bool isPlain =
+      kind == VerifyKind::none ||
+      (state.kernels.hasCommits() && state.trace.verifyTokens == 1);
+  if (!state.buffer.empty() || (isPlain && state.kernels.pendingRoom() == 0))
     return extend(state, step);
+  if (isPlain) {
+    std::vector<Sequence *> all;
+    for (Sequence &sequence : state.sequences)
+      all.push_back(&sequence);
+    commit(state, all);
+  }
   // Without a prefill kernel a step is of decodes or of verified rows alone.
   const bool mayPrefill = state.kernels.prefill != nullptr;
   const bool mayVerify = mayPrefill || draw(step, -1, 90, 2);
@@ -55,7 +63,7 @@ void gdnrt::traces::serve(State &state, const Step &step) {
       auto first =
           known.tokens.begin() + static_cast<std::ptrdiff_t>(known.done);
       row.tokens.assign(first, first + static_cast<std::ptrdiff_t>(count));
-    } else if (known.isFresh ||
+    } else if (known.isFresh || kind == VerifyKind::none ||
                (mayPrefill ? draw(step, sequence.name, 2, 3) == 0
                            : !mayVerify)) {
       // A plain decode; among others that are verified it is a prefill.

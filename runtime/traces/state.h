@@ -102,8 +102,10 @@ struct State {
 void extend(State &state, const Step &step);
 void decode(State &state, const Step &step);
 void verify(State &state, const Step &step);
-/// Makes the sequences' slots hold all that was accepted.
-void commit(State &state, const std::vector<Sequence *> &sequences);
+/// Makes the sequences' slots hold all that was accepted. With deferred writes
+/// the slot may go on to count tokens, unless their states are asked for.
+void commit(State &state, const std::vector<Sequence *> &sequences,
+            bool states = false);
 /// Where the states after a sequence's tokens go in a buffer.
 std::vector<int32_t> bufferOf(const State &state, const Sequence &sequence);
 /// A table of parents for `count` tokens.

@@ -119,7 +119,7 @@ void gdnrt::traces::extend(State &state, const Step &step) {
     text += " " + nameOf(sequence.name) + " by " + std::to_string(count);
   }
   state.say("extend" + text);
-  commit(state, sequencesOf(plan));
+  commit(state, sequencesOf(plan), /*states=*/true);
   addPadding(state, plan, step, /*isDecode=*/false);
   const auto padding = static_cast<int64_t>(draw(step, -1, 40, 4));
   std::vector<Outputs> outputs = state.engine.prefill(rowsOf(plan), padding);
@@ -206,15 +206,18 @@ std::vector<int32_t> gdnrt::traces::bufferOf(const State &state,
 }
 
 void gdnrt::traces::commit(State &state,
-                           const std::vector<Sequence *> &sequences) {
+                           const std::vector<Sequence *> &sequences,
+                           bool states) {
+  states &= state.kernels.pendingRoom() > 0;
   std::vector<Row> rows;
   for (Sequence *sequence : sequences) {
     Known &known = sequence->known;
-    if (known.pending == 0)
+    if (known.pending == 0 && (!states || known.isFresh))
       continue;
     Row row;
     row.slot = sequence->stateSlot();
-    row.accepted = known.pending - (state.bug == Bug::wrongRollback);
+    row.accepted = known.pending;
+    row.accepted -= state.bug == Bug::wrongRollback && row.accepted > 0;
     row.tokenSlots = bufferOf(state, *sequence);
     rows.push_back(std::move(row));
     known.pending = 0;
@@ -225,6 +228,10 @@ void gdnrt::traces::commit(State &state,
   // Rows that are skipped: no slot, and counts out of range of a live one.
   rows.push_back({{}, -1, 0, true, {}, {}, 1});
   state.engine.commit(rows);
+  for (const Row &row : rows)
+    if (row.slot > 0 && state.engine.hasPending(row.slot))
+      throw Failed("tokens are pending in slot " + std::to_string(row.slot) +
+                   " behind a commit");
 }
 
 void gdnrt::traces::verify(State &state, const Step &step) {

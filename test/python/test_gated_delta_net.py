@@ -3,13 +3,14 @@
 layout of kernels against float64, tensor-parallel ranks, layouts of states, refusals."""
 
 import importlib.util
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from gdn_layer_model import CoreModel, compile_image, relative_error
 
-from gdn import Runtime
+from gdn import GdnError, Runtime, StatePool, StatePoolShape
 from gdn.layers.attention import (
     CommonAttentionMetadata,
     GatedDeltaNetAttention,
@@ -153,8 +154,10 @@ def make_layer(kernels, order, config=CONFIG, **options) -> GatedDeltaNetAttenti
     return layer
 
 
-def run(runtime, layer) -> list[np.ndarray]:
-    builder = GDNAttentionMetadataBuilder.from_options(runtime, max_num_seqs=4, max_num_tokens=64)
+def run(runtime, layer, **options) -> list[np.ndarray]:
+    builder = GDNAttentionMetadataBuilder.from_options(
+        runtime, max_num_seqs=4, max_num_tokens=64, **options
+    )
     done, outputs = np.zeros(2, np.int32), []
     for lengths, hidden in zip(LENGTHS, hidden_states(), strict=True):
         output = np.full((len(hidden) + 1, HIDDEN), 7, np.float32)
@@ -184,6 +187,26 @@ def test_hidden_states_to_output(runtime, kernels_of, order, layout, outputs):
     layer = make_layer(kernels_of(layout, outputs), order)
     assert layer.mamba_type == "gdn_attention"
     assert worst_error(run(runtime, layer)) < 2e-5
+
+
+def test_deferred_writes(runtime, tool, tmp_path):
+    """On a pool, whose arrays the layer takes: a prompt goes on behind a pending token."""
+    options = ("--layout=split", "--outputs=norm", "--has-initial", "--defer-writes=3")
+    device = runtime.device()
+    kernels = layer_kernels(device, runtime.image(compile_image(tool, tmp_path, *options)))
+    layer = GatedDeltaNetAttention(
+        CONFIG, kernels, make_weights("separate"), order="flat", model_dtype="float32"
+    )
+    room = {"pending_tokens": 3, "deferred_writes": True}
+    shape = StatePoolShape(2, SLOTS - 1, HK, HV, D, D, conv_dtype="float32", **room)
+    pool = StatePool(device, shape)
+    # Windows have no inputs of tokens that verify keeps.
+    assert layer.get_state_shape()[0] == pool.conv(0).shape[:0:-1]
+    layer.bind_state_pool(pool, 1)
+    assert worst_error(run(runtime, layer, deferred_writes=True)) < 2e-5
+    assert not pool.state(0).any() and pool.state(1)[[1, 3]].any()
+    with pytest.raises(GdnError, match="state_pool: pending_tokens: expected 3, the room of"):
+        layer.bind_state_pool(StatePool(device, replace(shape, pending_tokens=4)), 1)
 
 
 @pytest.mark.parametrize("tp", [1, 2])

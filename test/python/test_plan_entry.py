@@ -83,6 +83,8 @@ def plan(batch, kind):
         commits = kind == "buffer" or (kind == "lazy" and s.is_prefill)
         if commits and s.is_valid and s.goes_on and a > 0:
             commit[n] = (row[0], a)
+        if kind == "deferred" and s.is_valid and s.is_prefill:
+            commit[n] = (row[0], a if s.goes_on else 0)
     starts = padded_starts(firsts, live, batch.tokens)
     if not in_gap and starts[-1] > firsts[-1]:
         elements.append((firsts[-1], *SKIPPED))
@@ -93,9 +95,9 @@ def plan(batch, kind):
     results |= {f"prefill_{name}": values for name, values in lists.items()}
     if kind != "slots":
         results["verify_slots"] = [slot for slot, _ in verify]
-    if kind in ("slots", "lazy"):
+    if kind in ("slots", "lazy", "deferred"):
         results["verify_accepted"] = [a for _, a in verify]
-    if kind in ("lazy", "buffer"):
+    if kind in ("lazy", "buffer", "deferred"):
         results["commit_slots"] = [slot for slot, _ in commit]
         results["commit_accepted"] = [a for _, a in commit]
     return results
@@ -149,14 +151,16 @@ def tensors_of(batch, kind, wide):
     return tensors
 
 
-KINDS = [(kind, wide) for kind in ("slots", "tree", "lazy", "buffer") for wide in (False, True)]
+NAMES = ("slots", "tree", "lazy", "buffer", "deferred")
+KINDS = [(kind, wide) for kind in NAMES for wide in (False, True)]
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=lambda kind: kind[0] + "_i64" * kind[1])
 def image(request, tool, tmp_path_factory):
     kind, wide = request.param
     path = tmp_path_factory.mktemp("plan") / "plan.gdnk"
-    options = ["--preset=qwen3.5-0.8b", "--mixed-batch", f"--verify={kind}", "--only=plan"]
+    options = ["--preset=qwen3.5-0.8b", "--mixed-batch", "--only=plan"]
+    options += ["--verify=lazy", "--defer-writes=8"] if kind == "deferred" else [f"--verify={kind}"]
     options += ["--slots64"] if wide else []
     done = tool("gdn-compile", *options, "--ptxas=none", "--target=x86-64-v3,sm_80", "-o", path)
     assert done.returncode == 0, done.stderr

@@ -29,7 +29,9 @@ KINDS = {
     "tree": ["verify"],
     "buffer": ["verify", "commit"],
     "lazy": ["verify", "commit"],
+    "deferred": ["verify", "commit"],
 }
+OPTIONS = {"deferred": ("--verify=lazy", "--defer-writes=9")}
 ENTRIES = [(kind, entry) for kind, entries in KINDS.items() for entry in entries]
 
 
@@ -41,13 +43,15 @@ def kernels(build_dir, tool, tmp_path_factory):
     for kind, entries in KINDS.items():
         folder = tmp_path_factory.mktemp(kind)
         (folder / "config.json").write_text(CONFIG)
-        options = ["--io=f32", "--outputs=both", "--target=native", f"--verify={kind}"]
+        options = ["--io=f32", "--outputs=both", "--target=native"]
+        options += OPTIONS.get(kind, [f"--verify={kind}"])
         path = folder / "layer.gdnk"
         done = tool("gdn-compile", "--config", folder / "config.json", *options, "-o", path)
         assert done.returncode == 0, done.stderr
         image = runtime.image(path)
-        layer = reference.Layer.of(image.attributes("verify"))
-        found |= {(kind, entry): (device.kernel(image, entry), layer) for entry in entries}
+        for entry in entries:
+            layer = reference.Layer.of(image.attributes(entry))
+            found[kind, entry] = device.kernel(image, entry), layer
     return found
 
 
@@ -103,28 +107,32 @@ def test_device_check(kernels, kind, entry):
         assert findings.failures
 
 
-@pytest.mark.parametrize("kind", ["slots", "lazy"])
+@pytest.mark.parametrize("kind", ["slots", "lazy", "deferred"])
 def test_counts_that_are_none_skip_their_rows(kernels, kind):
     kernel, layer = kernels[kind, "verify"]
     arguments = problems.make(kernel.params, SIZES["no counts"])
     want = reference.evaluate(layer, arguments)
     assert not want["core"].any()
     for name, values in want.items():
-        if name.endswith("pool"):
+        if name.endswith("pool") or name.startswith("pending"):
             before = arguments[name].astype(np.float64)
             assert np.array_equal(values, before, equal_nan=True), name
 
 
-def test_a_commit_changes_no_step(kernels):
+@pytest.mark.parametrize("kind", ["lazy", "deferred"])
+def test_a_commit_changes_no_step(kernels, kind):
     """In float64: a step is a commit of what is accepted, and a step without any."""
-    verify, layer = kernels["lazy", "verify"]
+    verify, layer = kernels[kind, "verify"]
     whole = problems.make(verify.params, SIZES["ragged"])
-    names = {p.name for p in kernels["lazy", "commit"][0].params}
+    commit, commit_layer = kernels[kind, "commit"]
+    names = {p.name for p in commit.params}
     committed = {n: v for n, v in whole.items() if n in names}
     # A row without tokens keeps what is pending.
-    committed["num_accepted"] = np.where(np.diff(whole["cu_seqlens"]) > 0, whole["num_accepted"], 0)
-    parts = whole | reference.evaluate(layer, committed)
+    has_tokens = np.diff(whole["cu_seqlens"]) > 0
+    committed["num_accepted"] = np.where(has_tokens, whole["num_accepted"], 0)
+    committed["slots"] = np.where(has_tokens, whole["slots"], -1)
+    parts = whole | reference.evaluate(commit_layer, committed)
     parts["num_accepted"] = whole["num_accepted"] - committed["num_accepted"]
     want, got = reference.evaluate(layer, whole), reference.evaluate(layer, parts)
-    for name in ("core", "out", "state_pool"):
+    for name in ("core", "out", *(["state_pool"] if kind == "lazy" else [])):
         np.testing.assert_allclose(got[name], want[name], rtol=1e-12, atol=1e-12)

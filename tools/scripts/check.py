@@ -326,7 +326,9 @@ def main() -> int:
         record_parts([result for result in results if not result.name.startswith("build")])
         return summary(results)
     if options.traces:
-        images = [f"gdnrt_traces_{kind}" for kind in ("slots", "tree", "lazy", "buffer")]
+        kinds = ("slots", "tree", "lazy", "buffer", "deferred")
+        images = ["gdnrt_traces_deferred_decode"]
+        images += [f"gdnrt_traces_{mixed}{kind}" for mixed in ("", "mixed_") for kind in kinds]
         results = [build("release", "gdnrt_traces", *images), *tests("-L", "^traces$")]
         record_parts(results[-1:])
         return summary(results)

@@ -194,6 +194,9 @@ struct EntrySchema {
   /// Whether the entry writes pools and gives no other output: it copies,
   /// zeroes or commits states.
   bool movesStates() const;
+  /// Of an entry with deferred writes (gdn-compile --defer-writes): how many
+  /// tokens may be pending in a slot. Nothing for another entry.
+  std::optional<int64_t> pendingRoom() const;
 
   std::optional<size_t> findParam(std::string_view paramName) const;
   std::optional<size_t> findSymbol(std::string_view symbolName) const;

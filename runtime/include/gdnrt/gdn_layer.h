@@ -44,6 +44,8 @@ public:
   Status shareWorkspace(const std::shared_ptr<const Workspace> &workspace,
                         const std::optional<void *> &stream = std::nullopt);
   void setBatchInvariant(bool wanted);
+  /// Whether its kernels keep tokens pending over several steps.
+  bool defersWrites() const { return defersWrites_; }
   /// See gdnrt_gdn_layer_allow_dependent_launch.
   void allowDependentLaunch(bool allowed);
   Status addWorkspace(int64_t rows, int64_t tokens,
@@ -61,6 +63,7 @@ private:
                        const gdnrt_named_arg *tokens, size_t count,
                        const LaunchStream &stream);
   bool isWritten(const char *name) const;
+  Status checkDeferred();
   Status checkTokens(const gdnrt_named_arg *tokens, size_t count,
                      int64_t needed) const;
 
@@ -68,6 +71,8 @@ private:
   std::unique_ptr<LayerKernel> decode_, prefill_, verify_, commit_;
   /// A gdnrt_verify_states.
   int32_t verifyStates_ = GDNRT_VERIFY_SLOTS;
+  /// Whether slots count tokens that their states lack.
+  bool defersWrites_ = false;
   /// Slices of the arrays of tokens for one run, with their sizes and strides.
   std::vector<gdnrt_named_arg> slices_;
   std::vector<std::array<int64_t, kMaxRank>> sizes_, strides_;

@@ -11,6 +11,7 @@
 #include "gdnrt/workspace.h"
 
 #include <memory>
+#include <optional>
 
 namespace gdnrt {
 
@@ -51,6 +52,9 @@ public:
   /// need.
   Status addWorkspace(int64_t rows, int64_t tokens,
                       gdnrt_workspace_size &size) const;
+  /// Of a verify whose tokens stay pending: how many of a step its pools keep.
+  /// Nothing for another kernel.
+  std::optional<int64_t> keptTokens() const;
   const EntrySchema &entry() const { return *kernel_->entry; }
   const ParamSchema *tokenParam(const char *name) const {
     return arguments_.tokenParam(name);

@@ -32,6 +32,9 @@ public:
   Status build(const CommonMetadata &common, GDNMetadata &metadata);
   Status buildForCudagraphCapture(const CommonMetadata &common,
                                   GDNMetadata &metadata);
+  /// See gdnrt_metadata_builder_build_commit.
+  Status buildCommit(const int32_t *slots, const int32_t *accepted,
+                     int64_t count, GDNMetadata &metadata);
 
   /// See gdnrt_align_states_before and _after.
   Status alignBefore(const CommonMetadata &common, StateMoves &moves) const;
@@ -47,6 +50,9 @@ public:
 private:
   explicit MetadataBuilder(const MetadataOptions &options) : arrays_(options) {}
 
+  GDNMetadata begin();
+  /// Gives `m` to `metadata` unless the step was refused.
+  Status end(Status built, GDNMetadata &m, GDNMetadata &metadata);
   bool usesSpec(const CommonMetadata &common) const;
   Status buildPlain(const CommonMetadata &common, GDNMetadata &m);
   Status buildSpec(const CommonMetadata &common, GDNMetadata &m);

@@ -10,8 +10,8 @@
 // different slots. A thread that gets a slot that another thread freed must
 // order its work after the work of that thread.
 //
-// Memory. A pool allocates nothing after it is made, except in useKernels and
-// for errors.
+// Memory. A pool allocates nothing after it is made, except in useKernels, in
+// hasPending and for errors.
 
 #ifndef GDNRT_STATE_POOL_H
 #define GDNRT_STATE_POOL_H
@@ -172,6 +172,12 @@ public:
   /// the target of another pair.
   Status copy(const int32_t *from, const int32_t *to, size_t count,
               void *stream);
+
+  /// Says for each slot whether tokens are pending in it, in any layer. Waits
+  /// for `stream` and copies the counts of all slots to the host. Padding has
+  /// none.
+  Status hasPending(const int32_t *slots, size_t count, void *stream,
+                    uint8_t *pending);
 
   /// Makes the pool copy and zero states and windows with the entries
   /// copy_slots and zero_slots of an image, on the first stream that asks for

@@ -38,7 +38,7 @@ struct StepArrays {
 
   /// The columns of the block table that hold the sequence's states.
   const int32_t *stateColumns(const CommonMetadata &common, int64_t row) const;
-  /// Whether accepted tokens have to be put into the state of their sequence.
+  /// Whether tokens have to be put into the state of their sequence.
   bool hasCommits() const;
   /// Whether so many tokens of a step can have been right. Trees have no count.
   bool isCount(int32_t accepted) const;

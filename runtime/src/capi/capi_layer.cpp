@@ -4,6 +4,11 @@
 
 #include "serving_handles.h"
 
+#include "gdnrt/layer_pools.h"
+
+#include <string_view>
+#include <vector>
+
 using namespace gdnrt;
 
 Status gdnrt::checkNamedArgs(const char *what, const gdnrt_named_arg *args,
@@ -25,27 +30,63 @@ Status gdnrt::checkNamedArgs(const char *what, const gdnrt_named_arg *args,
   return {};
 }
 
+static std::shared_ptr<LoadedKernel> loaded(const gdnrt_kernel *kernel) {
+  return kernel ? kernel->loaded : nullptr;
+}
+
+/// Of layer `layerIndex` of `pool`, unless that is null.
+static Status makeLayer(const gdnrt_gdn_kernels *kernels,
+                        const gdnrt_named_arg *fixed, size_t count,
+                        const StatePool *pool, int64_t layerIndex,
+                        gdnrt_gdn_layer **layer) {
+  gdnrt_gdn_kernels known;
+  if (Status s = readStruct("kernels", kernels, known); !s.isOk())
+    return s;
+  if (!layer)
+    return nullPointer("layer");
+  if (Status s = checkNamedArgs("fixed", fixed, count); !s.isOk())
+    return s;
+  const auto decode = loaded(known.decode), prefill = loaded(known.prefill),
+             verify = loaded(known.verify), commit = loaded(known.commit);
+  std::vector<gdnrt_named_arg> arrays(fixed, fixed + count);
+  if (pool) {
+    auto found =
+        poolArguments(*pool, layerIndex, prefill, {decode, verify, commit});
+    if (!found.isOk())
+      return found.status();
+    for (const gdnrt_named_arg &array : *found)
+      for (size_t i = 0; i < count; ++i)
+        if (std::string_view(fixed[i].name) == array.name)
+          return invalid(array.name,
+                         ": expected no array, for the layer has that of its "
+                         "pool, got one");
+    arrays.insert(arrays.end(), found->begin(), found->end());
+  }
+  auto made = GDNLayer::make(decode, prefill, verify, commit, arrays.data(),
+                             arrays.size());
+  if (made.isOk())
+    *layer = new gdnrt_gdn_layer{std::move(*made)};
+  return made.status();
+}
+
 gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
                                     const gdnrt_named_arg *fixed, size_t count,
                                     gdnrt_gdn_layer **layer,
                                     gdnrt_error *error) {
+  return guarded(error, [&] {
+    return makeLayer(kernels, fixed, count, /*pool=*/nullptr, 0, layer);
+  });
+}
+
+gdnrt_status gdnrt_gdn_layer_create_in_pool(
+    const gdnrt_gdn_kernels *kernels, const gdnrt_named_arg *fixed,
+    size_t count, const gdnrt_state_pool *pool, int64_t layer_index,
+    gdnrt_gdn_layer **layer, gdnrt_error *error) {
   return guarded(error, [&]() -> Status {
-    gdnrt_gdn_kernels known;
-    if (Status s = readStruct("kernels", kernels, known); !s.isOk())
-      return s;
-    if (!layer)
-      return nullPointer("layer");
-    if (Status s = checkNamedArgs("fixed", fixed, count); !s.isOk())
-      return s;
-    auto loaded = [](const gdnrt_kernel *kernel) {
-      return kernel ? kernel->loaded : nullptr;
-    };
-    auto made = GDNLayer::make(loaded(known.decode), loaded(known.prefill),
-                               loaded(known.verify), loaded(known.commit),
-                               fixed, count);
-    if (made.isOk())
-      *layer = new gdnrt_gdn_layer{std::move(*made)};
-    return made.status();
+    if (!pool)
+      return nullPointer("pool");
+    return makeLayer(kernels, fixed, count, pool->pool.get(), layer_index,
+                     layer);
   });
 }
 

@@ -73,6 +73,26 @@ gdnrt_status gdnrt_metadata_builder_build_for_cudagraph_capture(
                &MetadataBuilder::buildForCudagraphCapture);
 }
 
+gdnrt_status gdnrt_metadata_builder_build_commit(
+    gdnrt_metadata_builder *builder, const int32_t *slots,
+    const int32_t *num_accepted, int64_t count, gdnrt_gdn_metadata *metadata,
+    gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!builder)
+      return nullPointer("builder");
+    if (!slots && count > 0)
+      return nullPointer("slots");
+    if (Status s = checkStruct("metadata", metadata); !s.isOk())
+      return s;
+    gdnrt_gdn_metadata filled;
+    Status s =
+        builder->builder->buildCommit(slots, num_accepted, count, filled);
+    if (s.isOk())
+      writeStruct(filled, metadata);
+    return s;
+  });
+}
+
 static gdnrt_status align(const gdnrt_metadata_builder *builder,
                           const gdnrt_common_metadata *common, int32_t *columns,
                           int32_t *accepted, int32_t *from, int32_t *to,

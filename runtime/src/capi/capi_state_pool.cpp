@@ -2,16 +2,9 @@
 //
 // The C ABI of state pools.
 
-#include "gdn-c/state_pool.h"
-#include "gdnrt/state_pool.h"
-#include "handles.h"
-#include "sized_struct.h"
+#include "serving_handles.h"
 
 using namespace gdnrt;
-
-struct gdnrt_state_pool {
-  std::unique_ptr<StatePool> pool;
-};
 
 static Status toOptions(const gdnrt_state_pool_options *options,
                         StatePoolShape &shape, StatePoolOptions &others) {
@@ -276,6 +269,19 @@ gdnrt_status gdnrt_state_pool_copy(gdnrt_state_pool *pool, const int32_t *from,
     if (!to && count != 0)
       return nullPointer("to");
     return pool->pool->copy(from, to, count, stream);
+  });
+}
+
+gdnrt_status gdnrt_state_pool_has_pending(gdnrt_state_pool *pool,
+                                          const int32_t *slots, size_t count,
+                                          void *stream, uint8_t *pending,
+                                          gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (Status status = checkSlots(pool, slots, count); !status.isOk())
+      return status;
+    if (!pending && count != 0)
+      return nullPointer("pending");
+    return pool->pool->hasPending(slots, count, stream, pending);
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What stands behind the handles of gdn-c/serving.h.
+// What stands behind the handles of gdn-c/serving.h and gdn-c/state_pool.h.
 
 #ifndef GDNRT_SRC_CAPI_SERVING_HANDLES_H
 #define GDNRT_SRC_CAPI_SERVING_HANDLES_H
@@ -9,8 +9,10 @@
 #include "sized_struct.h"
 
 #include "gdn-c/serving.h"
+#include "gdn-c/state_pool.h"
 #include "gdnrt/gdn_layer.h"
 #include "gdnrt/metadata_builder.h"
+#include "gdnrt/state_pool.h"
 
 struct gdnrt_metadata_builder {
   std::unique_ptr<gdnrt::MetadataBuilder> builder;
@@ -18,6 +20,10 @@ struct gdnrt_metadata_builder {
 
 struct gdnrt_gdn_layer {
   std::unique_ptr<gdnrt::GDNLayer> layer;
+};
+
+struct gdnrt_state_pool {
+  std::unique_ptr<gdnrt::StatePool> pool;
 };
 
 struct gdnrt_workspace {

@@ -124,6 +124,13 @@ std::optional<size_t> EntrySchema::findParam(std::string_view paramName) const {
   return std::nullopt;
 }
 
+std::optional<int64_t> EntrySchema::pendingRoom() const {
+  const auto keys = findParam("pending_keys");
+  if (!findParam("pending_counts") || !keys || params[*keys].rank() < 3)
+    return std::nullopt;
+  return params[*keys].dims[2].constant;
+}
+
 bool EntrySchema::movesStates() const {
   bool writesPools = false;
   for (const ParamSchema &param : params) {

@@ -408,6 +408,46 @@ Status StatePool::copy(const int32_t *from, const int32_t *to, size_t count,
   return {};
 }
 
+Status StatePool::hasPending(const int32_t *slots, size_t count, void *stream,
+                             uint8_t *pending) {
+  if (!shape_.deferredWrites)
+    return invalid("state_pool: the pool has no memory for counts of pending "
+                   "tokens: expected deferred_writes");
+  {
+    std::lock_guard<std::mutex> guard(lock_);
+    if (Status status = table_.check(slots, count, options_.debugChecks, false);
+        !status.isOk())
+      return status;
+  }
+  auto capturing = device_->isCapturing(stream);
+  if (!capturing.isOk())
+    return capturing.status();
+  if (*capturing)
+    return failure(StatusCode::unsupported,
+                   "state_pool: has_pending: expected a stream that is not "
+                   "being captured, for the call waits for it");
+  if (Status status = device_->synchronize(stream); !status.isOk())
+    return status;
+  const SlotBuffer &buffer = buffers_[kCountsBuffer];
+  const int64_t heads = shape_.keyHeads;
+  std::vector<int32_t> counts(static_cast<size_t>(numSlots() * heads));
+  std::fill_n(pending, count, uint8_t{0});
+  for (const uint8_t *layer : buffer.layers) {
+    if (Status status = device_->read(counts.data(), layer,
+                                      counts.size() * sizeof(int32_t));
+        !status.isOk())
+      return status;
+    for (size_t i = 0; i < count; ++i) {
+      if (SlotTable::isPadding(slots[i]))
+        continue;
+      const int32_t *own = counts.data() + slots[i] * heads;
+      pending[i] |= std::any_of(own, own + heads,
+                                [](int32_t tokens) { return tokens != 0; });
+    }
+  }
+  return {};
+}
+
 Status StatePool::checkBatch(const int32_t *slots, size_t count) {
   std::lock_guard<std::mutex> guard(lock_);
   return table_.check(slots, count, /*inUse=*/true, /*distinct=*/true);

@@ -27,6 +27,14 @@ static int32_t plannedStates(const EntrySchema &entry) {
                      : GDNRT_VERIFY_BUFFER;
 }
 
+/// Whether the entry is of an image with deferred writes: it then commits the
+/// slots of all prefills.
+static bool plansDeferred(const EntrySchema &entry) {
+  return std::any_of(
+      entry.attributes.begin(), entry.attributes.end(),
+      [](const auto &fact) { return fact.first == "defer_writes"; });
+}
+
 Result<std::unique_ptr<BatchPlanner>>
 BatchPlanner::make(std::shared_ptr<LoadedKernel> plan,
                    const gdnrt_batch_planner_options &options) {
@@ -237,6 +245,7 @@ gdnrt_gdn_metadata BatchPlanner::describe(const gdnrt_device_batch &batch) {
   m.num_actual_tokens = m.num_run_tokens = tokens;
   m.num_spec_columns = columns();
   m.verify_states = options_.verify_states;
+  m.deferred_writes = plansDeferred(*plan_->entry);
   m.moves_states = isKind(GDNRT_VERIFY_SLOTS);
   m.num_expected_prefills = most;
   describeVerify(batch, m);

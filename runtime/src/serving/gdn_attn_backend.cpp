@@ -298,7 +298,12 @@ Status GDNAttnBackend::forwardGdn(GDNLayer &layer, const ForwardBatch &batch,
     return layer.forward(nullptr, nullptr, tokens, count, batch.stream);
 
   BatchArrays &arrays = *current_;
-  gdnrt_run run = {};
+  // Tokens that are pending in slots go into their states before extend.
+  gdnrt_run runs[2] = {};
+  const bool commits = extend && layer.defersWrites();
+  runs[0].kind = GDNRT_RUN_COMMIT;
+  runs[0].num_rows = rows;
+  gdnrt_run &run = runs[commits ? 1 : 0];
   run.kind = extend ? GDNRT_RUN_PREFILL : GDNRT_RUN_DECODE;
   run.reads_state = 1;
   run.num_tokens = numTokens_;
@@ -311,8 +316,14 @@ Status GDNAttnBackend::forwardGdn(GDNLayer &layer, const ForwardBatch &batch,
   m.run_has_initial = {arrays.hasInitial(), rows};
   m.zeros = {arrays.zeros(), rows + 1};
   m.arena = arrays.slots();
-  m.runs = &run;
-  m.num_runs = 1;
+  m.runs = runs;
+  m.num_runs = commits ? 2 : 1;
+  if (layer.defersWrites()) {
+    m.deferred_writes = 1;
+    m.verify_states = GDNRT_VERIFY_LAZY;
+    m.commit_slots = {arrays.slots(), rows};
+    m.commit_num_accepted = {arrays.zeros(), rows};
+  }
   return layer.forward(&m, arrays.deviceArena(), tokens, count, batch.stream);
 }
 

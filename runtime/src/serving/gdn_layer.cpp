@@ -59,7 +59,33 @@ Result<std::unique_ptr<GDNLayer>> GDNLayer::make(
   for (const auto *kernel : {&layer->commit_, &layer->verify_})
     if (*kernel)
       layer->verifyStates_ = statesOf((*kernel)->entry());
+  if (Status s = layer->checkDeferred(); !s.isOk())
+    return s;
   return layer;
+}
+
+/// Kernels of one layer agree on what a slot holds.
+Status GDNLayer::checkDeferred() {
+  const LayerKernel *first = nullptr;
+  for (const auto *kernel : {&decode_, &verify_, &commit_}) {
+    if (!*kernel)
+      continue;
+    const bool defers = (*kernel)->entry().pendingRoom().has_value();
+    if (first && defers != defersWrites_)
+      return invalid((*kernel)->entry().name, ": expected a kernel with",
+                     defersWrites_ ? "" : "out", " deferred writes, as ",
+                     first->entry().name, " of the layer is, got one with",
+                     defers ? "" : "out");
+    first = kernel->get();
+    defersWrites_ = defers;
+  }
+  if (defersWrites_ && verify_ && commit_ &&
+      !commit_->entry().findParam("num_accepted"))
+    return invalid(commit_->entry().name,
+                   ": expected a parameter num_accepted (--verify=lazy), for "
+                   "tokens of ",
+                   verify_->entry().name, " may wait, got none");
+  return {};
 }
 
 void GDNLayer::setBatchInvariant(bool wanted) {
@@ -128,6 +154,11 @@ Status GDNLayer::checkTokens(const gdnrt_named_arg *tokens, size_t count,
 
 /// Nothing is launched if a part of the step cannot be.
 Status GDNLayer::checkRuns(const gdnrt_gdn_metadata &metadata) const {
+  if (metadata.num_runs > 0 && (metadata.deferred_writes != 0) != defersWrites_)
+    return invalid("metadata: expected deferred_writes ", int(defersWrites_),
+                   ", as the kernels of the layer have ",
+                   defersWrites_ ? "deferred writes" : "none", ", got ",
+                   metadata.deferred_writes);
   for (int64_t r = 0; r < metadata.num_runs; ++r) {
     const gdnrt_run &run = metadata.runs[r];
     if (!kernelFor(run.kind))
@@ -250,8 +281,8 @@ Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
   int64_t needed = metadata ? metadata->num_run_tokens : 0;
   if (Status s = checkTokens(tokens, count, needed); !s.isOk())
     return s;
-  if (!device_->properties().hostReadable && !deviceArena && needed > 0 &&
-      !metadata->on_device)
+  if (!device_->properties().hostReadable && !deviceArena && metadata &&
+      metadata->num_runs > 0 && !metadata->on_device)
     return invalid("device_arena: expected the metadata in memory of the "
                    "device, got null");
   if (metadata)
@@ -323,6 +354,6 @@ Status GDNLayer::addWorkspace(int64_t rows, int64_t tokens,
 
 Status GDNLayer::checkSteps(const MetadataBuilder &builder) const {
   return checkKernels({decode_.get(), prefill_.get(), verify_.get(),
-                       commit_.get(), verifyStates_},
+                       commit_.get(), verifyStates_, defersWrites_},
                       builder);
 }

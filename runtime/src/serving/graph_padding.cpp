@@ -34,8 +34,10 @@ static void padDecode(StepArrays &arrays, GDNMetadata &m, int64_t rows) {
   arrays.clearRuns(m);
   if (idle)
     return;
-  // A graph has a token in every row, those of the padding included.
-  padCommit(arrays, m, rows);
+  // A graph has a token in every row, those of the padding included. Tokens of
+  // a verify may wait there.
+  if (arrays.options.num_speculative_tokens > 0)
+    padCommit(arrays, m, rows);
   arrays.addRun(m, GDNRT_RUN_DECODE, 0, rows, 0, rows);
   m.num_run_tokens = rows;
 }

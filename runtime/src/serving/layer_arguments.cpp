@@ -35,6 +35,7 @@ static std::optional<ParamRole> roleOf(const ParamSchema &param) {
       {"pending_keys", ParamRole::fixed},
       {"pending_deltas", ParamRole::fixed},
       {"pending_decays", ParamRole::fixed},
+      {"pending_counts", ParamRole::fixed},
       {"token_conv_pool", ParamRole::fixed},
       {"token_state_pool", ParamRole::fixed},
       {"slots", ParamRole::slots},
@@ -102,6 +103,21 @@ static bool isOfSlots(ParamRole role) {
          role == ParamRole::tokenSlots || role == ParamRole::checkpointSlots;
 }
 
+/// Pools of pending tokens have the room that the entry was compiled for. Other
+/// sizes are for the binding, which knows all arguments.
+static Status checkRoom(const EntrySchema &entry, const ParamSchema &param,
+                        const gdnrt_arg &given) {
+  const std::optional<int64_t> room = entry.pendingRoom();
+  const bool isPending = param.name == "pending_keys" ||
+                         param.name == "pending_deltas" ||
+                         param.name == "pending_decays";
+  if (!room || !isPending || given.rank < 3 || given.sizes[2] == *room)
+    return {};
+  return invalid(param.name, ": expected room for ", *room,
+                 " tokens, those of ", entry.name, " (--defer-writes=", *room,
+                 "), got ", given.sizes[2]);
+}
+
 Result<LayerArguments> LayerArguments::make(const EntrySchema &entry,
                                             const gdnrt_named_arg *fixed,
                                             size_t count) {
@@ -112,6 +128,9 @@ Result<LayerArguments> LayerArguments::make(const EntrySchema &entry,
     auto param = entry.findParam(fixed[i].name);
     if (!param)
       continue;
+    if (Status s = checkRoom(entry, entry.params[*param], fixed[i].arg);
+        !s.isOk())
+      return s;
     given[*param] = true;
     made.held_[*param] = hold(fixed[i].arg);
     takeFirstPositions(entry.params[*param], made.held_[*param].sizes);

@@ -83,6 +83,13 @@ std::vector<int64_t> LayerKernel::symbolsOf(int64_t rows,
   return values;
 }
 
+std::optional<int64_t> LayerKernel::keptTokens() const {
+  const auto symbol = entry().findSymbol("S");
+  if (!symbol || !entry().findParam("pending_keys"))
+    return std::nullopt;
+  return symbolsOf(/*rows=*/0, /*tokens=*/0)[*symbol];
+}
+
 Status LayerKernel::addWorkspace(int64_t rows, int64_t tokens,
                                  gdnrt_workspace_size &size) const {
   const EntrySchema &schema = entry();

@@ -44,6 +44,20 @@ private:
 
 } // namespace
 
+/// Kernels and steps agree on whether slots count tokens that states lack.
+static void wantDeferred(Wants &wants, const LayerKernels &layer,
+                         bool deferred) {
+  if (deferred)
+    wants.kernel(layer.commit, "commit (--defer-writes)");
+  for (const LayerKernel *kernel : {layer.decode, layer.verify, layer.commit})
+    if (kernel && deferred)
+      wants.param(kernel, "pending_counts", "--defer-writes");
+    else if (kernel && layer.defersWrites)
+      wants.add(kernel->entry().name +
+                " has pending_counts (no --defer-writes, or a builder with "
+                "deferred_writes)");
+}
+
 Status gdnrt::checkKernels(const LayerKernels &layer,
                            const MetadataBuilder &builder) {
   const MetadataOptions &options = builder.options();
@@ -65,6 +79,7 @@ Status gdnrt::checkKernels(const LayerKernels &layer,
       wants.param(kernel, "is_prefill", "--mixed-batch");
     else if (kernel && kernel->entry().findParam("is_prefill"))
       wants.add(kernel->entry().name + " has is_prefill (no --mixed-batch)");
+  wantDeferred(wants, layer, options.deferred_writes != 0);
   if (options.num_speculative_tokens == 0 && !isMixed)
     return wants.status();
   const std::string kind = nameOfVerifyStates(options.verify_states);
@@ -79,9 +94,16 @@ Status gdnrt::checkKernels(const LayerKernels &layer,
       wants.add(layer.verify->entry().name + " takes " + std::to_string(most) +
                 " tokens of a row, not " + std::to_string(tokens) +
                 " (--verify-tokens=" + std::to_string(tokens) + ")");
+    if (const auto kept = layer.verify->keptTokens(); kept && *kept < tokens)
+      wants.add("the pools keep " + std::to_string(*kept) +
+                " tokens of a row of " + layer.verify->entry().name + ", not " +
+                std::to_string(tokens) +
+                " (pending_tokens or conv_extra of the "
+                "pool)");
   }
-  if (options.verify_states == GDNRT_VERIFY_LAZY ||
-      options.verify_states == GDNRT_VERIFY_BUFFER)
+  if (!options.deferred_writes &&
+      (options.verify_states == GDNRT_VERIFY_LAZY ||
+       options.verify_states == GDNRT_VERIFY_BUFFER))
     wants.kernel(layer.commit, ("commit (--verify=" + kind + ")").c_str());
   return wants.status();
 }

@@ -14,11 +14,12 @@ namespace gdnrt {
 class LayerKernel;
 class MetadataBuilder;
 
-/// The kernels of a layer, null where it has none, and the gdnrt_verify_states
-/// of the last two.
+/// The kernels of a layer, null where it has none, the gdnrt_verify_states of
+/// the last two, and whether writes are deferred.
 struct LayerKernels {
   const LayerKernel *decode, *prefill, *verify, *commit;
   int32_t verifyStates;
+  bool defersWrites;
 };
 
 /// See gdnrt_gdn_layer_check_steps.

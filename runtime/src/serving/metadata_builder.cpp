@@ -6,9 +6,12 @@
 
 #include "gdnrt/metadata_builder.h"
 
+#include "batch_limits.h"
+#include "gdnrt/gdn_layer.h"
 #include "step_fields.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace gdnrt;
 
@@ -89,7 +92,13 @@ Status MetadataBuilder::buildPlain(const CommonMetadata &common,
   std::copy_n(common.query_start_loc, rows + 1, arrays_.nonSpecStarts);
 
   int64_t tokens = common.query_start_loc[rows];
-  if (Status s = addCommit(arrays_, common, /*spec=*/false, m); !s.isOk())
+  // Decode wants a token in every sequence; an empty sequence may only stand
+  // behind.
+  const int64_t shortTokens = common.query_start_loc[shortRows];
+  const bool dense = common.query_start_loc[shortTokens] == shortTokens;
+  if (Status s = addCommit(arrays_, common,
+                           {/*verifies=*/false, dense ? shortTokens : 0}, m);
+      !s.isOk())
     return s;
   bool onlyDecodes = decodes == rows;
   m.num_decodes = decodes;
@@ -107,11 +116,8 @@ Status MetadataBuilder::buildPlain(const CommonMetadata &common,
     m.spec_decode_src_indices = {arrays_.readSlots, rows};
   }
 
-  // Decode wants a token in every sequence; an empty sequence may only stand
-  // behind. Among sequences of one token, those without a state are launches of
-  // their own.
-  int64_t shortTokens = common.query_start_loc[shortRows];
-  const bool dense = common.query_start_loc[shortTokens] == shortTokens;
+  // Among sequences of one token, those without a state are launches of their
+  // own.
   if (shortTokens > 0 && !dense)
     arrays_.addRun(m, GDNRT_RUN_PREFILL, 0, shortTokens, 0, shortRows);
   for (int64_t row = 0; dense && row < shortTokens;) {
@@ -134,7 +140,7 @@ Status MetadataBuilder::buildPlain(const CommonMetadata &common,
 /// more.
 Status MetadataBuilder::buildSpec(const CommonMetadata &common,
                                   GDNMetadata &m) {
-  if (Status s = addCommit(arrays_, common, /*spec=*/true, m); !s.isOk())
+  if (Status s = addCommit(arrays_, common, {/*verifies=*/true}, m); !s.isOk())
     return s;
   // First tokens of requests need no counts, verified sequences do.
   if (!common.num_accepted_tokens &&
@@ -230,27 +236,33 @@ bool MetadataBuilder::movesStates() const {
           arrays_.options.verify_states == GDNRT_VERIFY_SLOTS);
 }
 
-Status MetadataBuilder::build(const CommonMetadata &common,
-                              GDNMetadata &metadata) {
-  if (Status s = checkStep(arrays_, common); !s.isOk())
-    return s;
-  if (Status s = checkCounts(arrays_, common); !s.isOk())
-    return s;
+/// What is said of a step whatever its sequences are.
+GDNMetadata MetadataBuilder::begin() {
   GDNMetadata m = {};
   arrays_.clearRuns(m);
   arrays_.numRunStarts = 0;
   arrays_.used = {};
-  m.num_actual_tokens = common.num_actual_tokens;
-  m.num_run_tokens = common.query_start_loc[common.num_reqs];
   m.arena = arrays_.readSlots;
   m.arena_bytes = arrays_.arenaInts * sizeof(int32_t);
   m.num_spec_columns = arrays_.numColumns;
   m.verify_states = arrays_.options.verify_states;
   m.run_has_initial = {arrays_.hasInitial, arrays_.maxRows};
   m.zeros = {arrays_.zeros, arrays_.maxRows + 1};
-
   m.moves_states = movesStates();
   m.uploaded = &arrays_.uploaded;
+  m.deferred_writes = arrays_.options.deferred_writes;
+  return m;
+}
+
+Status MetadataBuilder::build(const CommonMetadata &common,
+                              GDNMetadata &metadata) {
+  if (Status s = checkStep(arrays_, common); !s.isOk())
+    return s;
+  if (Status s = checkCounts(arrays_, common); !s.isOk())
+    return s;
+  GDNMetadata m = begin();
+  m.num_actual_tokens = common.num_actual_tokens;
+  m.num_run_tokens = common.query_start_loc[common.num_reqs];
 
   const bool mixed = arrays_.options.mixed_batch != 0;
   Status built = mixed              ? buildMixed(arrays_, common, m)
@@ -261,20 +273,47 @@ Status MetadataBuilder::build(const CommonMetadata &common,
   if (built.isOk() && arrays_.options.use_full_cuda_graph &&
       m.num_prefills == 0 && !mixed)
     built = padToGraph(arrays_, common, m);
+  return end(std::move(built), m, metadata);
+}
+
+Status MetadataBuilder::end(Status built, GDNMetadata &m,
+                            GDNMetadata &metadata) {
   // Sequences of a step that was refused belong to nobody.
   if (!built.isOk()) {
     arrays_.used = {};
     arrays_.filled = {arrays_.maxRows, arrays_.maxRows, arrays_.maxRows};
   }
   arrays_.padTails();
-  bool prefills = std::any_of(
-      arrays_.runs.begin(), arrays_.runs.end(),
-      [](const auto &run) { return run.kind == GDNRT_RUN_PREFILL; });
+  // Commits of builders that verify nothing go with prefills.
+  const bool verifies =
+      arrays_.options.num_speculative_tokens > 0 || arrays_.options.mixed_batch;
+  const bool all = std::any_of(
+      arrays_.runs.begin(), arrays_.runs.end(), [&](const auto &run) {
+        return run.kind == GDNRT_RUN_PREFILL ||
+               (run.kind == GDNRT_RUN_COMMIT && !verifies);
+      });
   m.device_bytes =
-      (prefills ? arrays_.deviceInts : arrays_.graphInts) * sizeof(int32_t);
+      (all ? arrays_.deviceInts : arrays_.graphInts) * sizeof(int32_t);
   if (built.isOk())
     metadata = m;
   return built;
+}
+
+Status MetadataBuilder::buildCommit(const int32_t *slots,
+                                    const int32_t *accepted, int64_t count,
+                                    GDNMetadata &metadata) {
+  if (!arrays_.hasCommits() ||
+      arrays_.options.verify_states == GDNRT_VERIFY_BUFFER)
+    return failure(StatusCode::unsupported,
+                   "build_commit: expected a builder with the verify states "
+                   "lazy or with deferred_writes, got one with ",
+                   nameOfVerifyStates(arrays_.options.verify_states));
+  if (Status s = checkRange("count", count, 0, arrays_.options.max_num_seqs);
+      !s.isOk())
+    return s;
+  GDNMetadata m = begin();
+  return end(gdnrt::buildCommit(arrays_, slots, accepted, count, m), m,
+             metadata);
 }
 
 Status MetadataBuilder::buildForCudagraphCapture(const CommonMetadata &common,

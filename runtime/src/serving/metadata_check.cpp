@@ -4,12 +4,32 @@
 // filled.
 
 #include "batch_limits.h"
+#include "gdnrt/gdn_layer.h"
 #include "step_fields.h"
 
 using namespace gdnrt;
 
 // Tokens of a sequence that can stay pending: verify skips sequences of more.
 constexpr int64_t kMostPending = 8;
+
+/// Kernels with deferred writes verify in one way, and write the slot that they
+/// read.
+static Status checkDeferred(const MetadataOptions &options) {
+  if (!options.deferred_writes)
+    return {};
+  const bool verifies =
+      options.num_speculative_tokens > 0 || options.mixed_batch;
+  if (verifies && options.verify_states != GDNRT_VERIFY_LAZY)
+    return failure(StatusCode::unsupported,
+                   "verify_states: expected lazy with deferred_writes, got ",
+                   nameOfVerifyStates(options.verify_states));
+  if (options.mamba_cache_mode == GDNRT_CACHE_ALL)
+    return failure(StatusCode::unsupported,
+                   "deferred_writes: expected 0 with the cache mode all, whose "
+                   "sequences write another slot than they read, got ",
+                   options.deferred_writes);
+  return {};
+}
 
 Status gdnrt::checkOptions(const MetadataOptions &options) {
   for (const Status &s :
@@ -22,6 +42,7 @@ Status gdnrt::checkOptions(const MetadataOptions &options) {
         checkRange("mamba_cache_mode", options.mamba_cache_mode,
                    GDNRT_CACHE_NONE, GDNRT_CACHE_ALL),
         checkRange("mixed_batch", options.mixed_batch, 0, 1),
+        checkRange("deferred_writes", options.deferred_writes, 0, 1),
         checkRange("max_num_prefills", options.max_num_prefills, 0, kMost),
         checkRange("verify_states", options.verify_states, GDNRT_VERIFY_SLOTS,
                    GDNRT_VERIFY_BUFFER),
@@ -41,6 +62,8 @@ Status gdnrt::checkOptions(const MetadataOptions &options) {
     return invalid("max_num_prefills: expected 0 without mixed_batch and "
                    "use_full_cuda_graph, got ",
                    options.max_num_prefills);
+  if (Status s = checkDeferred(options); !s.isOk())
+    return s;
   if (options.mamba_cache_mode == GDNRT_CACHE_ALL) {
     if (options.block_size % GDNRT_CHUNK_SIZE != 0)
       return invalid("block_size: expected a multiple of ", GDNRT_CHUNK_SIZE,

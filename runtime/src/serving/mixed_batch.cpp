@@ -171,10 +171,10 @@ Status gdnrt::buildMixed(StepArrays &arrays, const CommonMetadata &common,
   const Kinds kinds(arrays.options, common);
   int64_t rows = common.num_reqs;
   PrefillRows prefills(arrays);
-  if (Status s =
-          addCommit(arrays, common,
-                    /*spec=*/common.num_decode_draft_tokens != nullptr, m);
-      !s.isOk())
+  StepKinds all;
+  all.verifies = arrays.options.num_speculative_tokens > 0 &&
+                 common.num_decode_draft_tokens;
+  if (Status s = addCommit(arrays, common, all, m); !s.isOk())
     return s;
   std::copy_n(common.query_start_loc, rows + 1, arrays.specStarts);
   for (int64_t row = 0; row < rows; ++row) {

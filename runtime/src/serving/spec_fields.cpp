@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Where verified sequences keep what may be taken back, by the kind of the
-// verify kernel, and the commit that a step begins with where tokens of the
-// step before wait for one.
+// verify kernel.
 
 #include "step_fields.h"
 
@@ -67,57 +66,4 @@ void gdnrt::describeSpec(const StepArrays &arrays, int64_t rows,
     m.spec_parents = {arrays.specParents, rows * arrays.numColumns};
   m.spec_query_start_loc = {arrays.specStarts, rows + 1};
   m.num_accepted_tokens = {arrays.specAccepted, rows};
-}
-
-/// The sequences of the step whose tokens of the step before have to be
-/// committed; no run where there is none. Pending tokens of verified sequences
-/// are not among them: verify takes them in. `spec` says whether the step
-/// verifies sequences.
-Status gdnrt::addCommit(StepArrays &arrays, const CommonMetadata &common,
-                        bool spec, GDNMetadata &m) {
-  if (!arrays.hasCommits())
-    return {};
-  const bool isBuffer = arrays.options.verify_states == GDNRT_VERIFY_BUFFER;
-  bool any = false;
-  int64_t count = 0;
-  for (int64_t row = 0; row < common.num_reqs; ++row) {
-    int64_t tokens =
-        common.query_start_loc[row + 1] - common.query_start_loc[row];
-    int32_t accepted =
-        common.num_accepted_tokens ? common.num_accepted_tokens[row] : 0;
-    // A sequence without tokens keeps what waits. One without tokens before it,
-    // or whose count is none, has nothing.
-    if (tokens == 0)
-      continue;
-    bool commits = common.seq_lens[row] > tokens && accepted > 0 &&
-                   arrays.isCount(accepted);
-    if (spec && !isBuffer && common.num_decode_draft_tokens[row] >= 0)
-      commits = false;
-    const int64_t to = count++;
-    arrays.commitSlots[to] =
-        commits ? arrays.stateColumns(common, row)[0] : arrays.options.pad_slot;
-    arrays.commitAccepted[to] = commits ? accepted : 0;
-    any |= commits;
-    if (!isBuffer)
-      continue;
-    int32_t *slots = arrays.commitTokenSlots + to * arrays.numColumns;
-    if (!commits) {
-      std::fill_n(slots, arrays.numColumns, arrays.options.pad_slot);
-      continue;
-    }
-    if (!common.token_slots)
-      return invalid("token_slots: expected those of the step before, of which "
-                     "row ",
-                     row, " has ", accepted, " tokens to commit, got null");
-    std::copy_n(common.token_slots + row * common.token_slots_stride,
-                arrays.numColumns, slots);
-  }
-  arrays.used.commits = count;
-  m.commit_slots = {arrays.commitSlots, count};
-  m.commit_num_accepted = {arrays.commitAccepted, count};
-  if (isBuffer)
-    m.commit_token_slots = {arrays.commitTokenSlots, count * arrays.numColumns};
-  if (any)
-    arrays.addRun(m, GDNRT_RUN_COMMIT, 0, 0, 0, count);
-  return {};
 }

@@ -11,6 +11,9 @@ using namespace gdnrt;
 
 StepArrays::StepArrays(const MetadataOptions &options)
     : options(options), numColumns(options.num_speculative_tokens + 1) {
+  // The only kind that there is.
+  if (options.deferred_writes)
+    this->options.verify_states = GDNRT_VERIFY_LAZY;
   maxGraphRows = options.max_num_seqs * numColumns;
   if (options.max_cudagraph_capture_size > 0)
     maxGraphRows = std::min(maxGraphRows, options.max_cudagraph_capture_size);
@@ -53,6 +56,8 @@ void StepArrays::allocate() {
     specAccepted = layout.take(rows);
     specRowSlots = layout.take(oneSlot ? rows : 0);
     specParents = layout.take(tree ? rows * numColumns : 0);
+  };
+  auto takeCommits = [&](Layout &layout) {
     commitSlots = layout.take(hasCommits() ? rows : 0);
     commitAccepted = layout.take(hasCommits() ? rows : 0);
     commitTokenSlots = layout.take(buffer ? rows * numColumns : 0);
@@ -68,11 +73,15 @@ void StepArrays::allocate() {
     nonSpecIsPrefill = layout.takeBytes(mixed ? rows : 0);
     if (mixed)
       nonSpecStarts = layout.take(rows + 1);
-    if (verifies)
+    if (verifies) {
       takeSpec(layout);
+      takeCommits(layout);
+    }
     graphInts = layout.used;
     if (!mixed)
       nonSpecStarts = layout.take(rows + 1);
+    if (!verifies)
+      takeCommits(layout);
     runStarts = layout.take(2 * rows + 1);
     zeros = layout.take(rows + 1);
     checkpointStarts = layout.take(rows + 1);
@@ -121,9 +130,10 @@ const int32_t *StepArrays::stateColumns(const CommonMetadata &common,
 }
 
 bool StepArrays::hasCommits() const {
-  return options.num_speculative_tokens > 0 &&
-         (options.verify_states == GDNRT_VERIFY_LAZY ||
-          options.verify_states == GDNRT_VERIFY_BUFFER);
+  return options.deferred_writes ||
+         (options.num_speculative_tokens > 0 &&
+          (options.verify_states == GDNRT_VERIFY_LAZY ||
+           options.verify_states == GDNRT_VERIFY_BUFFER));
 }
 
 bool StepArrays::isCount(int32_t accepted) const {

@@ -23,14 +23,26 @@ void fillSlots(StepArrays &arrays, const CommonMetadata &common, int64_t row,
 void addPrefillFields(StepArrays &arrays, const CommonMetadata &common,
                       GDNMetadata &m);
 
-// spec_fields.cpp: element `to` of the arrays of verified sequences, and the
-// commit that a step begins with. `spec`: the step verifies sequences.
+// spec_fields.cpp: element `to` of the arrays of verified sequences.
 Status fillSpec(StepArrays &arrays, const CommonMetadata &common, int64_t row,
                 int64_t to);
 /// The arrays of `rows` verified sequences.
 void describeSpec(const StepArrays &arrays, int64_t rows, GDNMetadata &m);
-Status addCommit(StepArrays &arrays, const CommonMetadata &common, bool spec,
-                 GDNMetadata &m);
+
+// commit_fields.cpp: the commit that a step begins with.
+/// What a step does with its sequences.
+struct StepKinds {
+  /// The step verifies sequences.
+  bool verifies = false;
+  /// So many sequences in front decode if they have a state. All others that
+  /// are not verified are those of prefill.
+  int64_t decodes = 0;
+};
+Status addCommit(StepArrays &arrays, const CommonMetadata &common,
+                 const StepKinds &kinds, GDNMetadata &m);
+/// See gdnrt_metadata_builder_build_commit.
+Status buildCommit(StepArrays &arrays, const int32_t *slots,
+                   const int32_t *accepted, int64_t count, GDNMetadata &m);
 
 // mixed_batch.cpp: one set of arrays for all sequences of a step.
 Status buildMixed(StepArrays &arrays, const CommonMetadata &common,

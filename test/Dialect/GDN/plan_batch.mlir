@@ -78,6 +78,17 @@ func.func @without_counts(%starts: tensor<4xi64>, %lens: tensor<3xi64>, %table: 
         tensor<3xi64>, tensor<3xi32>
 }
 
+// Slots count pending tokens.
+// CHECK-LABEL: func.func @counts_in_slots(
+//       CHECK:   gdn.plan_batch {{.+}} accepted(%{{[a-z0-9]+}}) commits counted :
+func.func @counts_in_slots(%starts: tensor<?xi32>, %n: tensor<?xi32>, %table: tensor<?x?xi32>,
+                           %t: index, %s: index) {
+  %plan:11 = gdn.plan_batch sequences(%starts, %n) table(%table) drafts(%n) limits(%t, %s)
+      accepted(%n) commits counted
+      : tensor<?xi32>, tensor<?xi32>, tensor<?x?xi32>, tensor<?xi32>, accepted tensor<?xi32>
+  return
+}
+
 // Attributes beside `commits` are kept.
 // CHECK-LABEL: func.func @other_attributes(
 //       CHECK:   gdn.plan_batch {{.+}} accepted(%{{[a-z0-9]+}}) commits all {mine = 1 : i32} :

@@ -94,7 +94,7 @@ func.func @counts_are_no_flags(%starts: tensor<4xi32>, %lens: tensor<3xi32>, %ta
 
 func.func @commits_of_nobody(%starts: tensor<4xi32>, %lens: tensor<3xi32>, %table: tensor<3x2xi32>,
     %drafts: tensor<3xi32>, %counts: tensor<3xi32>, %t: index, %s: index) {
-  // expected-error @+2 {{[none, prefill, all]}}
+  // expected-error @+2 {{[none, prefill, all, counted]}}
   %plan:11 = gdn.plan_batch sequences(%starts, %lens) table(%table) drafts(%drafts) limits(%t, %s)
       accepted(%counts) commits verify
       : tensor<4xi32>, tensor<3xi32>, tensor<3x2xi32>, tensor<3xi32>, accepted tensor<3xi32>

@@ -225,6 +225,11 @@ TEST_F(EntryBuilderTest, PlanOfMixedBatches) {
   expectPlan(VerifyStates::lazy, counts, {"verify_slots", "verify_accepted"},
              commits);
   expectPlan(VerifyStates::buffer, counts, {"verify_slots"}, commits);
+  // Slots that count pending tokens are said in a fact of the entry.
+  options.deferWrites = 16;
+  expectPlan(VerifyStates::lazy, counts, {"verify_slots", "verify_accepted"},
+             commits);
+  options.deferWrites = 0;
   options.mixedBatch = false;
   build(preset("qwen3.5-4b"), options);
   EXPECT_TRUE(names("plan").empty());

@@ -15,7 +15,7 @@ struct EngineBatch {
 };
 
 /// What the counts of a batch are.
-enum class Counts { none, ofSlots, ofPrefillsPending, ofAllPending };
+enum class Counts { none, ofSlots, ofPrefillsPending, ofAllPending, inSlots };
 
 struct Verified {
   std::vector<double> cuSeqlens, slots, accepted;
@@ -87,6 +87,7 @@ protected:
     std::string commits = counts == Counts::ofPrefillsPending
                               ? "commits prefill"
                           : counts == Counts::ofAllPending ? "commits all"
+                          : counts == Counts::inSlots      ? "commits counted"
                                                            : "";
     return std::string(R"(
     func.func @f(%starts: tensor<?xi32>, %lens: tensor<?xi32>,
@@ -371,6 +372,13 @@ TEST_F(PlanBatch, CountsOfVerifiedSequences) {
   plan(batch, Counts::ofPrefillsPending).expectNoCommits();
   plan(batch, Counts::ofAllPending)
       .expectCommitted({{-1, -1, 30, 40, -1, -1, -1}, {0, 0, 1, 2, 0, 0, 0}});
+}
+
+// Ahead of all prefills, those that begin included.
+TEST_F(PlanBatch, SlotsOfPromptsThatCount) {
+  plan({{0, 2, 4, 6}, {9, 9, 2}, {-1, 1, -1}, {1, 2, 3}, tableOf(3), 6, 2},
+       Counts::inSlots)
+      .expectCommitted({{10, -1, 30}, {1, 0, 0}});
 }
 
 // Pending tokens of prompts that go on are committed, whichever sequences

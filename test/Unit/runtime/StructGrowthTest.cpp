@@ -455,7 +455,7 @@ GDNRT_ENDS_WITH(gdnrt_cpu_options, log_user);
 GDNRT_ENDS_WITH(gdnrt_cuda_options, log_user);
 GDNRT_ENDS_WITH(gdnrt_ranges, user);
 GDNRT_ENDS_WITH(gdnrt_metadata_options, max_num_prefills);
-GDNRT_ENDS_WITH(gdnrt_gdn_metadata, uploaded);
+GDNRT_ENDS_WITH(gdnrt_gdn_metadata, deferred_writes);
 GDNRT_ENDS_WITH(gdnrt_batch_planner_options, reserved);
 GDNRT_ENDS_WITH(gdnrt_device_batch, token_slots_stride);
 GDNRT_ENDS_WITH(gdnrt_attention_call, reserved);

@@ -235,14 +235,18 @@ void BatchPlan::storeVerified(const Sequence &own, const Facts &facts,
 
 void BatchPlan::storeCommit(const Sequence &own, const Facts &facts) {
   Value commits = flag(false);
-  if (op.getCommits() != Commits::none) {
+  Value accepted = facts.count;
+  if (op.getCommits() == Commits::counted) {
+    commits = both(facts.isValid, own.isPrefill);
+    accepted = select(facts.goesOn, accepted, index(0));
+  } else if (op.getCommits() != Commits::none) {
     Value waits = compare(P::sgt, facts.count, index(0));
     commits = both(facts.isValid, both(facts.goesOn, waits));
     if (op.getCommits() == Commits::prefill)
       commits = both(commits, own.isPrefill);
   }
   store(readSlot(index(0), commits), op.getCommitSlots(), n);
-  store(select(commits, facts.count, index(0)), op.getCommitAccepted(), n);
+  store(select(commits, accepted, index(0)), op.getCommitAccepted(), n);
 }
 
 /// The element `at`, which begins with the block's sequence.

@@ -11,6 +11,7 @@ import numpy as np
 from ...array_library import NumpyArrays
 from ...model_config import OLMO_NORM_EPS
 from ...runtime import Kernel, Pool
+from ...state_pool import StatePool
 from .device_arrays import empty_like_rows, floats_beside, stream_of
 from .gdn_layer import GDNLayer
 from .gdn_metadata import GDNAttentionMetadata
@@ -262,7 +263,8 @@ class GatedDeltaNetAttention:
     def get_state_shape(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Of one slot on one rank. Where verify leaves tokens pending, the token that is not
         guessed has a position too."""
-        pending = "pending_keys" in self._taken
+        verify = self.kernels.get("verify")
+        pending = verify is not None and any(p.name == "pending_keys" for p in verify.params)
         return gated_delta_net_state_shape(
             self._runtime,
             self.tp_size,
@@ -277,8 +279,9 @@ class GatedDeltaNetAttention:
 
     def bind_kv_cache(self, conv_state, ssm_state, null_slot: int = 0, **states) -> None:
         """The layer's states, slots in front of get_state_shape(). They stay the caller's.
-        `states` are what the kernel verify keeps states in besides: pending_keys,
-        pending_deltas and pending_decays, or token_conv_pool and token_state_pool."""
+        `states` are what kernels keep states in besides: pending_keys, pending_deltas and
+        pending_decays, with deferred writes pending_counts, too, or token_conv_pool and
+        token_state_pool."""
         self._check_loaded()
         shapes = self.get_state_shape()
         for name, array, shape in zip(
@@ -297,6 +300,13 @@ class GatedDeltaNetAttention:
             state_pool=Pool(ssm_state, null_slot),
             **{name: Pool(array, null_slot) for name, array in states.items()},
         )
+
+    def bind_state_pool(self, pool: StatePool, layer_idx: int) -> None:
+        """The same with layer `layer_idx` of a pool, which has all that the kernels keep."""
+        self._check_loaded()
+        states = pool.get_layer_state(layer_idx)
+        core = GDNLayer(self.kernels, pool=pool, layer_idx=layer_idx, **self._weights_of_kernels())
+        self.kv_cache, self._core = states[::-1], core
 
     def _weights_of_kernels(self) -> dict[str, object]:
         weights = {

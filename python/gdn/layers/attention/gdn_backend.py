@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import _attention_abi as abi
 from ..._abi import in_place
-from ...runtime import Device, Kernel, Pool, _Handle, _stream, named_arguments
+from ...runtime import Device, Kernel, _Handle, _stream, named_arguments
 from ...state_pool import StatePool
 from .device_arrays import empty_like_rows, stream_of
 from .forward_batch import ForwardBatch, ForwardMode
@@ -53,8 +53,13 @@ class GDNAttnBackend(_Handle):
         super().__init__(device._runtime, handle, "gdnrt_attention_backend_destroy")
         self.gdn_pool = gdn_pool
         self.device = device
-        # Of an image with more, such as a verify with pools of its own.
-        self.kernels = {kind: kernels[kind] for kind in ("decode", "prefill") if kind in kernels}
+        # Of an image with more, such as a verify with pools of its own. Where decode keeps
+        # tokens pending, extend begins with a commit.
+        defers = "decode" in kernels and any(
+            param.name == "pending_counts" for param in kernels["decode"].params
+        )
+        kinds = ("decode", "prefill", *(("commit",) if defers else ()))
+        self.kernels = {kind: kernels[kind] for kind in kinds if kind in kernels}
         self.gdn_decode_backend = gdn_decode_backend
         self.gdn_extend_backend = gdn_extend_backend
         self._layers: dict[int, tuple[RadixLinearAttention, GDNLayer]] = {}
@@ -147,14 +152,13 @@ class GDNAttnBackend(_Handle):
         """The kernels with the layer's weights and its part of the pool; made once."""
         known = self._layers.get(layer.gdn_layer_idx)
         if known is None or known[0] is not layer:
-            state, conv = self.gdn_pool.get_layer_state(layer.gdn_layer_idx)
             made = GDNLayer(
                 self.kernels,
+                pool=self.gdn_pool,
+                layer_idx=layer.gdn_layer_idx,
                 conv_weight=layer.conv_weight,
                 A_log=layer.A_log,
                 dt_bias=layer.dt_bias,
-                conv_pool=Pool(conv),
-                state_pool=Pool(state),
             )
             self._layers[layer.gdn_layer_idx] = known = (layer, made)
         return known[1]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from ... import _serving_abi
 from ...arrays import DeviceArray, argument
 from ...runtime import GdnError, Image, Kernel, _Handle, _stream, named_arguments
+from ...state_pool import StatePool
 from .device_arrays import as_dtype
 from .gdn_metadata import GDNAttentionMetadata, GDNAttentionMetadataBuilder
 
@@ -95,13 +96,16 @@ class Workspace(_Handle):
 class GDNLayer(_Handle):
     """See gdnrt_gdn_layer_create. Weights in another type than the kernels' are copied. With
     the builder of an engine's steps a layer that cannot serve all of them is refused when it
-    is made; see check_steps."""
+    is made; see check_steps. With `pool` all pools are those of layer `layer_idx` there, which
+    are state_pool, conv_pool and those of pending tokens; see gdnrt_gdn_layer_create_in_pool."""
 
     def __init__(
         self,
         kernels: Mapping[str, Kernel],
         *,
         builder: GDNAttentionMetadataBuilder | None = None,
+        pool: StatePool | None = None,
+        layer_idx: int = 0,
         **fixed: object,
     ):
         if not kernels:
@@ -121,7 +125,12 @@ class GDNLayer(_Handle):
         self._fixed = fixed
         named, self._keep = named_arguments(fixed, self.device, self.written)
         raw = _serving_abi.Kernels(**{kind: k._handle for kind, k in kernels.items()})
-        handle = runtime.create("gdnrt_gdn_layer_create", c.byref(raw), named, len(fixed))
+        if pool is None:
+            handle = runtime.create("gdnrt_gdn_layer_create", c.byref(raw), named, len(fixed))
+        else:
+            name, given = "gdnrt_gdn_layer_create_in_pool", (c.byref(raw), named, len(fixed))
+            handle = runtime.create(name, *given, pool._handle, layer_idx)
+        self._pool = pool
         super().__init__(runtime, handle, "gdnrt_gdn_layer_destroy")
         self._workspaces: dict[int | None, Workspace | None] = {}
         if any(kernel.batch_invariant for kernel in kernels.values()):

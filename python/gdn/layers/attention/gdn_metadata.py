@@ -115,6 +115,7 @@ class GDNAttentionMetadataBuilder(_Handle):
             verify_states="slots",
             mixed_batch=False,
             max_num_prefills=0,
+            deferred_writes=False,
         )
 
     @classmethod
@@ -134,13 +135,15 @@ class GDNAttentionMetadataBuilder(_Handle):
         verify_states: str = "slots",
         mixed_batch: bool = False,
         max_num_prefills: int = 0,
+        deferred_writes: bool = False,
     ) -> "GDNAttentionMetadataBuilder":
         """Without a configuration; see gdnrt_metadata_options. `verify_states` is the kind of
         the image's verify, "slots", "tree", "lazy" or "buffer". With `mixed_batch` a step is one
         launch of verify and one of prefill over the same arrays, whatever its sequences are, for
         an image that was compiled with --mixed-batch; with use_full_cuda_graph, too, one graph
         takes any mix of up to so many sequences and tokens, of which `max_num_prefills` may be
-        sequences of prefill (0: all)."""
+        sequences of prefill (0: all). `deferred_writes` is for kernels of gdn-compile
+        --defer-writes; with speculation, verify_states is "lazy" then."""
         options = dict(locals())
         del options["cls"], options["runtime"], options["device"]
         builder = cls.__new__(cls)
@@ -160,7 +163,7 @@ class GDNAttentionMetadataBuilder(_Handle):
             raise ValueError(
                 f"verify_states: expected one of {', '.join(VERIFY_STATES)}, got {states}"
             )
-        self.verify_states = states
+        self.verify_states = "lazy" if options["deferred_writes"] else states
         self.num_spec = options["num_speculative_tokens"]
         self.use_spec_decode = self.num_spec > 0
         self.use_full_cuda_graph = bool(options["use_full_cuda_graph"])
@@ -171,6 +174,7 @@ class GDNAttentionMetadataBuilder(_Handle):
                 "mamba_cache_mode": _CACHE_MODES.index(mode),
                 "verify_states": VERIFY_STATES.index(states),
                 "mixed_batch": int(options["mixed_batch"]),
+                "deferred_writes": int(options["deferred_writes"]),
                 "max_cudagraph_capture_size": options["max_cudagraph_capture_size"] or 0,
             },
         )
@@ -210,6 +214,26 @@ class GDNAttentionMetadataBuilder(_Handle):
         verify. With mixed_batch the graph takes as many sequences and tokens, of any kind."""
         name = "gdnrt_metadata_builder_build_for_cudagraph_capture"
         return self._build(name, common_attn_metadata, None, None, 0, None)
+
+    def build_commit(
+        self, slots, num_accepted_tokens=None, *, stream: object = None
+    ) -> GDNAttentionMetadata:
+        """A step that has nothing but a commit of `slots`: their states then have all tokens,
+        for a copy in place, a prefix cache or another kernel. `num_accepted_tokens` are those of
+        the slots' last steps, 0 where that was no verify, by default all 0. Run it in every layer:
+        layer.forward(metadata). See gdnrt_metadata_builder_build_commit."""
+        ids = on_host("slots", slots, np.int32)
+        accepted = on_host("num_accepted_tokens", num_accepted_tokens)
+        if accepted is not None and len(accepted) < len(ids):
+            raise ValueError(
+                f"num_accepted_tokens: expected at least {len(ids)} elements, got {len(accepted)}"
+            )
+        raw = abi.Metadata()
+        counts = None if accepted is None else accepted.ctypes.data
+        name, size = "gdnrt_metadata_builder_build_commit", len(ids)
+        self._runtime.call(name, self._handle, ids.ctypes.data, counts, size, c.byref(raw))
+        self._upload(raw, stream)
+        return _metadata(raw, self.num_spec + 1, self)
 
     def align_states_before(
         self,

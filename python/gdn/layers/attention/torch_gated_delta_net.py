@@ -168,6 +168,9 @@ class GatedDeltaNetAttention(torch.nn.Module):
     def bind_kv_cache(self, conv_state, ssm_state, null_slot: int = 0, **states) -> None:
         self._made().bind_kv_cache(conv_state, ssm_state, null_slot, **states)
 
+    def bind_state_pool(self, pool, layer_idx: int) -> None:
+        self._made().bind_state_pool(pool, layer_idx)
+
     def forward(
         self,
         hidden_states: torch.Tensor,

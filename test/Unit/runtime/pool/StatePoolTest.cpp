@@ -284,6 +284,37 @@ TEST(StatePool, ForeignSlotsAreNotOurs) {
   EXPECT_EQ(pool->numFree(SlotKind::track), 2);
 }
 
+TEST(StatePool, SaysWhereTokensArePending) {
+  StatePoolShape shape = smallShape();
+  shape.keyHeads = 2;
+  shape.pendingTokens = 3;
+  shape.deferredWrites = true;
+  auto pool = makePool(shape);
+  const Ids slots = take(*pool, 4);
+  auto counts = [&](int64_t layer, int32_t slot) {
+    const Argument view = *pool->view(PoolBuffer::pendingCounts, layer);
+    return static_cast<int32_t *>(view.data) + slot * view.strides[0];
+  };
+  // Any head of any layer.
+  counts(0, slots[0])[0] = 3;
+  counts(2, slots[2])[1] = 1;
+  counts(1, 0)[0] = 2;
+  const Ids asked = {slots[3], slots[2], 0, -1, slots[1], slots[0]};
+  std::vector<uint8_t> pending(6, 9);
+  ASSERT_TRUE(
+      pool->hasPending(asked.data(), 6, nullptr, pending.data()).isOk());
+  EXPECT_EQ(pending, (std::vector<uint8_t>{0, 1, 0, 0, 0, 1}));
+  EXPECT_TRUE(pool->reset(&slots[0], 1, nullptr).isOk());
+  EXPECT_TRUE(pool->hasPending(&slots[0], 1, nullptr, pending.data()).isOk());
+  EXPECT_EQ(pending[0], 0);
+  const int32_t past = 99;
+  EXPECT_EQ(pool->hasPending(&past, 1, nullptr, pending.data()).message(),
+            "state_pool: slot 99 is past the pool's 7 slots");
+  EXPECT_EQ(makePool()->hasPending(&past, 1, nullptr, pending.data()).message(),
+            "state_pool: the pool has no memory for counts of pending tokens: "
+            "expected deferred_writes");
+}
+
 TEST(StatePool, NothingIsAllocatedAfterwards) {
   if (!countsAllocations())
     GTEST_SKIP() << "a sanitizer has its own operator new";

@@ -27,7 +27,8 @@ def GDN_Activation : I32EnumAttr<"Activation", "elementwise activation", [
 def GDN_Commits : I32EnumAttr<"Commits", "sequences that commit tokens", [
     I32EnumAttrCase<"none", 0>,
     I32EnumAttrCase<"prefill", 1>, // verify takes in its own (--verify=lazy)
-    I32EnumAttrCase<"all", 2>      // (--verify=buffer)
+    I32EnumAttrCase<"all", 2>,     // (--verify=buffer)
+    I32EnumAttrCase<"counted", 3>  // slots count tokens (--defer-writes)
   ]> {
   let cppNamespace = "::gdn";
 }

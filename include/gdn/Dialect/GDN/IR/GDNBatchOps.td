@@ -48,10 +48,11 @@ def GDN_PlanBatchOp : GDN_Op<"plan_batch", [
     A commit reads an element for each sequence:
 
         commit_slots[n]    = block_table[n, 0]   if it commits, else -1
-        commit_accepted[n] = accepted[n]         if it commits, else 0
+        commit_accepted[n] = accepted[n]         if it commits and goes on, else 0
 
     A valid sequence commits if it goes on, `accepted[n] > 0`, and `commits` is
-    `all`, or `prefill` and the sequence is prefill's.
+    `all`, or `prefill` and the sequence is prefill's. With `counted` a valid
+    sequence commits if it is prefill's: its slot may count pending tokens.
 
     **Preconditions**
 
