@@ -95,7 +95,7 @@ def in_place_errors(step: Step, run) -> dict[str, float]:
 
 def measure_one(kernel, layer, heads, rows: int, options) -> list[dict]:
     params = {param.name: param for param in kernel.params}
-    state = params["state_pool"].dtype
+    state = verify_ours.state_format(params)
     is_deferred = "pending_counts" in params
     step = make_step(kernel, layer, heads, rows)
     config = {"Hk": heads[0], "Hv": heads[1], "dk": layer.key_dim, "dv": layer.value_dim}

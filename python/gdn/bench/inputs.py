@@ -20,6 +20,7 @@ TORCH = {
     "int32": torch.int32,
     "int64": torch.int64,
     "bool": torch.bool,
+    "uint8": torch.uint8,
 }
 
 
@@ -129,6 +130,12 @@ def make_step(
     generator = torch.Generator("cuda").manual_seed(seed)
 
     def make_pool(p: Param) -> torch.Tensor:
+        if p.dtype == "uint8":  # of a plane
+            bytes_of = torch.randint(1, 256, shapes[p.name], generator=generator, device="cuda")
+            return bytes_of.to(torch.uint8)
+        if p.name == "state_scales":
+            scales = torch.rand(shapes[p.name], generator=generator, device="cuda")
+            return scales.mul_(0.0015).add_(0.0005)
         if not TORCH[p.dtype].is_floating_point:
             return torch.zeros(shapes[p.name], device="cuda", dtype=TORCH[p.dtype])
         pool = torch.randn(shapes[p.name], generator=generator, device="cuda")

@@ -28,6 +28,14 @@ def mode_of(kernel: Kernel) -> str:
     return "tree" if "parents" in names else "slots"
 
 
+def state_format(params: dict) -> str:
+    """The type of states, or their planes as gdn-compile --state calls them."""
+    dtype = params["state_pool"].dtype
+    if dtype != "uint8":
+        return dtype
+    return "i8x2" if "state_low" in params else "i8"
+
+
 def sizes_of(heads: tuple[int, int], rows: int, tokens: int) -> Sizes:
     accepted = tuple(1 + row % tokens for row in range(rows))
     return Sizes(*heads, (tokens,) * rows, seed=1, accepted=accepted, steps=tokens)
@@ -38,6 +46,10 @@ def make_pool(param, shape: tuple[int, ...], generator) -> torch.Tensor:
     are 0."""
     if param.name == "pending_counts":
         return torch.zeros(shape, dtype=torch.int32, device="cuda")
+    if param.dtype == "uint8":  # of a plane
+        return torch.randint(1, 256, shape, generator=generator, device="cuda").to(torch.uint8)
+    if param.name == "state_scales":
+        return 0.0005 + 0.0015 * torch.rand(shape, generator=generator, device="cuda")
     if param.name == "pending_decays":
         return -0.3 * torch.rand(shape, generator=generator, device="cuda")
     scale = shape[-1] ** -0.5 if param.name == "pending_keys" else _SCALES.get(param.name, 1.0)
@@ -109,7 +121,7 @@ def measure(
     configurations of a run have in common with it: errors, those of the first heads, and the
     stream."""
     params = {param.name: param for param in kernel.params}
-    state = params["state_pool"].dtype
+    state = state_format(params)
     io = next((p.dtype for n, p in params.items() if n in ("qkvz", "qkv", "q")), "")
     io = io or params["conv_pool"].dtype
     part = "step" if kernel.name.startswith("verify") else "commit"
