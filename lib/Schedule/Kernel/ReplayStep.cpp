@@ -254,11 +254,12 @@ Value gdn::emitReplayFold(OpBuilder &b, Location loc, Value state,
     gpu::YieldOp::create(b, loc,
                          arith::MulFOp::create(b, loc, all, kept).getResult());
   }
-  // A lane has twice as many columns of a narrow state, and for two keys of
-  // them no registers. Tokens behind the last one add nothing.
+  // A lane has twice as many columns of a narrow state, or more of one in
+  // planes, and for two keys of them no registers. Tokens behind the last one
+  // add nothing.
   const int64_t most = getSize(pending.keys, /*isLast=*/false);
   const int64_t step =
-      type.getElementType().isF32() ? getTurnTerms(most, foldTerms) : 1;
+      type.getRows().getVector() <= 4 ? getTurnTerms(most, foldTerms) : 1;
   auto loop = scf::ForOp::create(b, loc, emitIndex(b, loc, 0), pending.count,
                                  emitIndex(b, loc, step), scaled.getResult(0));
   {

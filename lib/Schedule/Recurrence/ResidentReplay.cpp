@@ -107,12 +107,12 @@ Value ResidentReplay::emitFolded(FragmentEmitter &all) {
   auto delta = [&](Value at) -> Value {
     return gpu::LoadSharedOp::create(b, loc, perRow, pending.deltas, at);
   };
-  return emitReplayFold(
-      b, loc, all[scan.getState()], pending, delta, [&](Value state) {
-        all.set(scan.getNewState(), state);
-        for (Operation *op : (*roles)[ScanRole::state].stores)
-          all.emitBranch(cast<scf::IfOp>(op));
-      });
+  return emitReplayFold(b, loc, all[scan.getState()], pending, delta,
+                        [&](Value state) {
+                          all.set(scan.getNewState(), state);
+                          for (Operation *op : (*roles)[ScanRole::state].stores)
+                            all.emitBranch(cast<scf::IfOp>(op));
+                        });
 }
 
 /// Rows of pending keys to warps, as many lanes to each as there are for it.
@@ -178,11 +178,15 @@ void ResidentReplay::emitOutputOf(FragmentEmitter &warp) {
 void ResidentReplay::emitRootBlock(Block &block) {
   emitScalars(block);
   setVariants();
+  // One row of planes at a time takes registers for one.
+  if (!scan.getState().getDefiningOp<tile::LoadOp>())
+    gpu::KernelFields(entry->getParentOp()).setKeepLoops();
   zero = arith::ConstantIndexOp::create(b, scan.getLoc(), 0);
   FragmentEmitter all(b, scalars, stateRows);
   emitWindows();
-  for (Operation *op : (*roles)[ScanRole::state].tiles)
-    all.emit(op);
+  const RoleWork &state = (*roles)[ScanRole::state];
+  for (tile::LoadOp load : getLoads(state.tiles))
+    all.emit(load);
   beginCopies();
   emitAwait();
   emitOutputLoads();
@@ -196,6 +200,10 @@ void ResidentReplay::emitRootBlock(Block &block) {
   emitWeights();
   gpu::BarrierOp::create(b, scan.getLoc());
   emitPairs();
+  // What is made of planes would wait for them above.
+  for (Operation *op : state.tiles)
+    if (!isa<tile::LoadOp>(op))
+      all.emit(op);
   emitProducts(emitFolded(all));
   gpu::BarrierOp::create(b, scan.getLoc());
   emitOutput();

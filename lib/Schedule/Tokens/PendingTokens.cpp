@@ -73,9 +73,10 @@ Value PendingTokens::emitFold(Value state, Value first) {
                   [&] { return state; });
 }
 
-Value PendingTokens::emitCatchUp(Value state) {
+Value PendingTokens::emitCatchUp(FragmentEmitter &all) {
   tile::DeltaCatchUpOp catchUp = p.catchUp;
-  FragmentEmitter all(b, p.scalars, p.stateRows);
+  emitOthers(all, p.roles[ScanRole::state].before);
+  Value state = all[catchUp.getState()];
   Value wide = castRows(b, loc, state, b.getF32Type());
   auto emit = [&] {
     auto [keys, deltas, decays] = catchUp.getPendingTiles();

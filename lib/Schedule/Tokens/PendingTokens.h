@@ -23,8 +23,8 @@ public:
   /// stored.
   mlir::Value emitFold(mlir::Value state, mlir::Value first);
   /// The state as its slot holds it, in f32, with the tokens of several steps
-  /// if it receives them.
-  mlir::Value emitCatchUp(mlir::Value state);
+  /// if it receives them. `all` has what was loaded of it.
+  mlir::Value emitCatchUp(FragmentEmitter &all);
   /// What the tokens leave, each by a warp, and the windows before the first.
   void emitKept(mlir::Value first, mlir::Value count);
 

@@ -51,6 +51,13 @@ constexpr llvm::StringLiteral allowedTreeSpills =
 
 /// Here, too, eight warps of 255 registers spill nothing; but a schedule knows
 /// no chip, and all others would get them.
+/// Planes are made of the state behind its last token.
+constexpr llvm::StringLiteral allowedPlaneSpills =
+    "spills up to 16 bytes: of states in planes whose sequences have any "
+    "number "
+    "of tokens, on sm_90a two words of addresses; on other chips none; chunks "
+    "would be faster";
+
 constexpr llvm::StringLiteral allowedChannelSpills =
     "spills up to 8 bytes: on sm_80 with inputs of f16 the number of tokens, "
     "stored and loaded once; on other chips none";
@@ -74,12 +81,13 @@ public:
   explicit TokenBlocks(TokenProgram &p);
 
   /// All tokens of the sequence, one block of them after another. `start` is
-  /// the state before them where the loop carries it, else null.
-  void emit(Value start);
+  /// the state before them where the loop carries it, else null; `loaded` has
+  /// what was loaded of it.
+  void emit(Value start, FragmentEmitter &loaded);
 
 private:
   void place(ScanRole role);
-  Value emitBlock(Value first, Value before);
+  Value emitBlock(Value first, Value before, FragmentEmitter &loaded);
   Value emitScans(Value state, Value first, Value count);
   void emitOutput(Value first, Value count);
 
@@ -104,6 +112,7 @@ private:
                                         : std::nullopt;
   }
   void chooseWarps(int64_t &minBlocks) override;
+  LogicalResult check() override;
   std::optional<StringRef> findAllowance(TokenPlan &plan) const;
 
   scf::ForOp loop;
@@ -160,12 +169,24 @@ void TokensKernel::chooseWarps(int64_t &minBlocks) {
   }
 }
 
+/// The state without tokens of several steps is not carried on.
+LogicalResult TokensKernel::check() {
+  TokenPlan plan = getPlan();
+  if (!plan.catchUp || (plan.isOneBlock && plan.isSolvable()))
+    return success();
+  return scan.emitOpError("expects sequences of at most ")
+         << plan.blockTokens
+         << " tokens where tokens are pending over several steps";
+}
+
 /// The spills that the kernel may have; see `gdn_gpu.allow`.
 std::optional<StringRef> TokensKernel::findAllowance(TokenPlan &plan) const {
   if (isAcross && !(plan.preparesByHistory() && plan.blockTokens == 4))
     return allowedAcrossSpills;
   if (plan.catchUp)
     return allowedCatchUpSpills;
+  if (plan.hasPlanes())
+    return allowedPlaneSpills;
   if (plan.preparesByHistory())
     return plan.blockTokens == 4 ? allowedTokenSpills : allowedFewSpills;
   if (plan.numWarps != 4)
@@ -196,18 +217,18 @@ void TokensKernel::emitRootBlock(Block &block) {
   TokenProgram program(plan, b, scalars, stateRows, entry);
   TokenBlocks blocks(program);
   tile::DeltaFoldOp fold = plan.fold;
+  // A state without its last tokens is made of what has come where it is used.
   for (Operation *op : state.before)
-    if (!isa<tile::LoadOp>(op) && !(fold && fold->isBeforeInBlock(op)))
+    if (!isa<tile::LoadOp>(op) && !plan.catchUp &&
+        !(fold && fold->isBeforeInBlock(op)))
       all.emit(op);
 
   Value start;
-  if (plan.catchUp)
-    start = all[plan.catchUp.getState()];
-  else if (fold)
+  if (fold)
     start = all[fold.getState()];
-  else if (isa<BlockArgument>(scan.getState()))
+  else if (!plan.catchUp && isa<BlockArgument>(scan.getState()))
     start = all[plan.getInit(scan.getState())];
-  blocks.emit(start);
+  blocks.emit(start, all);
 }
 
 TokenBlocks::TokenBlocks(TokenProgram &p) : TokenPart(p), readers(p) {
@@ -293,9 +314,9 @@ void TokenBlocks::emitOutput(Value first, Value count) {
   p.leaveTurns(at);
 }
 
-void TokenBlocks::emit(Value start) {
+void TokenBlocks::emit(Value start, FragmentEmitter &loaded) {
   if (p.isOneBlock) {
-    emitBlock(p.begin, start);
+    emitBlock(p.begin, start, loaded);
     return;
   }
   auto blocks =
@@ -304,14 +325,15 @@ void TokenBlocks::emit(Value start) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(blocks.getBody());
   Value next = emitBlock(blocks.getInductionVar(),
-                         start ? blocks.getRegionIterArg(0) : Value());
+                         start ? blocks.getRegionIterArg(0) : Value(), loaded);
   if (start)
     scf::YieldOp::create(b, loc, next);
 }
 
 /// The tokens from `first` on, as many as a block has; returns the state behind
 /// them where the loop carries it and there may be more.
-Value TokenBlocks::emitBlock(Value first, Value before) {
+Value TokenBlocks::emitBlock(Value first, Value before,
+                             FragmentEmitter &loaded) {
   Value count = p.clamp(p.sub(p.end, first), p.blockTokens);
   if (p.catchUp)
     emitOperands(p, first, count, [&] { solve->emitPendingWeights(); });
@@ -327,7 +349,7 @@ Value TokenBlocks::emitBlock(Value first, Value before) {
   if (solve)
     solve->emitPairs(count);
   if (p.catchUp)
-    before = pending->emitCatchUp(before);
+    before = pending->emitCatchUp(loaded);
   else if (pending)
     before = pending->emitFold(before, first);
   Value next;

@@ -48,13 +48,21 @@ bool TokenPlan::scansNumbers() {
 static bool loadNarrow(ArrayRef<Operation *> ops, ArrayRef<int64_t> shape) {
   return llvm::any_of(getLoads(ops), [&](tile::LoadOp load) {
     VectorType type = load.getTile().getType();
-    return type.getShape() == shape && !type.getElementType().isF32();
+    return type.getShape() == shape && isa<FloatType>(type.getElementType()) &&
+           !type.getElementType().isF32();
   });
 }
 
 bool TokenPlan::isStateNarrow() {
   return loadNarrow(roles[ScanRole::state].before,
                     scan.getState().getType().getShape());
+}
+
+bool TokenPlan::hasPlanes() {
+  return llvm::any_of(
+      getLoads(roles[ScanRole::state].before), [](tile::LoadOp load) {
+        return load.getTile().getType().getElementType().isInteger(8);
+      });
 }
 
 bool TokenPlan::readsNarrowStates() {

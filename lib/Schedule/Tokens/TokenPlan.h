@@ -32,6 +32,8 @@ struct TokenPlan {
   bool scansNumbers();
   /// Whether the state in memory has at most 11 significant bits.
   bool isStateNarrow();
+  /// Whether the state in memory is bytes.
+  bool hasPlanes();
   /// The same of states that are read for each token, as in a tree.
   bool readsNarrowStates();
   /// Whether queries, keys and values come from convolutions that keep their
