@@ -196,6 +196,29 @@ def test_device_check(tool, build_dir, ptx_driver, tmp_path):
     assert len(json.loads(report.read_text())["kernels"]) == 6
 
 
+@pytest.mark.parametrize(
+    ("states", "entries"),
+    [
+        ("i8x2", "decode,verify,zero_slots"),
+        pytest.param("i8x2,i8", "prefill,decode,verify,copy_slots", marks=pytest.mark.long),
+    ],
+)
+def test_states_in_planes(tool, build_dir, ptx_driver, tmp_path, states, entries):
+    image, report = tmp_path / "planes.gdnk", tmp_path / "report.json"
+    options = ["--preset=qwen3-next-80b-a3b", "--io=bf16", f"--state={states}", "--defer-writes=8"]
+    options += ["--verify=lazy", f"--only={entries}"]
+    done = tool("gdn-compile", *options, "--target=sm_90a", "--ptxas=none", "-o", image)
+    assert done.returncode == 0, done.stderr
+    command = [sys.executable, "-m", "gdn.device_check", image, "--quick", "--no-times"]
+    command += ["--library", build_dir / "lib/libgdnrt.so", "--output", report]
+    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
+    paths["GDN_PTX_UNWRITTEN"] = "0"
+    done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    kernels = json.loads(report.read_text())["kernels"]
+    assert len(kernels) == len(states.split(",")) * len(entries.split(","))
+
+
 def test_a_number_of_tokens_without_kernel(tool, tmp_path):
     options = ["--preset=qwen3-next-80b-a3b", "--defer-writes=6", "--only=decode"]
     options += ["--target=sm_90a", "--ptxas=none", "-o", tmp_path / "image.gdnk"]

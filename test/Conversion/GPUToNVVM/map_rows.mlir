@@ -110,3 +110,27 @@ func.func @distances(%T: index, %g: memref<64xf32>, %out: memref<64x64xf32>)
       : !gdn_gpu.fragment<64x64xf32, #tile>, memref<64x64xf32>
   return
 }
+
+// The largest of a row: lanes exchange what they have; past the last column
+// nothing counts.
+// CHECK-LABEL: llvm.func @largest(
+//       CHECK:   %[[LEAST:.+]] = arith.constant 0xFF800000 : f32
+// CHECK-COUNT-3: arith.maximumf
+//       CHECK:   arith.select %{{.+}}, %{{.+}}, %[[LEAST]] : f32
+//       CHECK:   %[[OTHER:.+]] = nvvm.shfl.sync bfly
+//       CHECK:   arith.maximumf %{{.+}}, %[[OTHER]] : f32
+//   CHECK-NOT:   nvvm.shfl.sync
+func.func @largest(%n: index, %x: memref<1x12xf32>, %y: memref<1xf32>)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
+  %c0 = arith.constant 0 : index
+  %m = gdn_gpu.load %x[%c0, %c0] dims [0, 1] : memref<1x12xf32>, !gdn_gpu.fragment<1x12xf32, #cut>
+  %most = gdn_gpu.map_rows %m : !gdn_gpu.fragment<1x12xf32, #cut>
+      -> !gdn_gpu.fragment<1xf32, #gdn_gpu.per_row<#cut>> {
+  ^bb0(%i: index, %row: vector<12xf32>):
+    %a = vector.reduction <maximumf>, %row : vector<12xf32> into f32
+    gdn_gpu.yield %a : f32
+  }
+  gdn_gpu.store %most, %y[%c0] dims [0] : !gdn_gpu.fragment<1xf32, #gdn_gpu.per_row<#cut>>, memref<1xf32>
+  return
+}

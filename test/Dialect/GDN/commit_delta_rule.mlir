@@ -23,3 +23,15 @@ func.func @channels(%pool: !gdn.pool<?x?x64x128xf32>, %slots: tensor<?xi32>, %ac
         pending !gdn.pool<?x?x?x128xf32>, !gdn.pool<?x?x?x64xf32>, !gdn.pool<?x?x?x128xf32>
   return
 }
+
+// States in planes.
+// CHECK-LABEL: func.func @planes(
+//       CHECK:   gdn.commit_delta_rule {{.*}} counts(%{{.+}}) scales(%{{.+}}) low(%{{.+}}) : !gdn.pool<?x?x64x128xi8>, {{.*}} scales !gdn.pool<?x?x64xf32> low !gdn.pool<?x?x64x128xi8>
+func.func @planes(%pool: !gdn.pool<?x?x64x128xi8>, %slots: tensor<?xi32>, %keys: !gdn.pool<?x?x16x128xf32>,
+    %deltas: !gdn.pool<?x?x16x64xf32>, %decays: !gdn.pool<?x?x16xf32>, %counts: !gdn.pool<?x?xi32>,
+    %scales: !gdn.pool<?x?x64xf32>, %low: !gdn.pool<?x?x64x128xi8>) {
+  gdn.commit_delta_rule %pool[%slots] pending(%keys, %deltas, %decays) counts(%counts) scales(%scales) low(%low)
+      : !gdn.pool<?x?x64x128xi8>, tensor<?xi32> pending !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16x64xf32>,
+        !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> scales !gdn.pool<?x?x64xf32> low !gdn.pool<?x?x64x128xi8>
+  return
+}

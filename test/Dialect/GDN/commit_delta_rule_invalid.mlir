@@ -46,3 +46,63 @@ func.func @c3_deltas(%pool: !gdn.pool<?x?x64x128xf32>, %slots: tensor<?xi32>, %k
       : !gdn.pool<?x?x64x128xf32>, tensor<?xi32> accepted tensor<?xi32> pending !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4x128xf32>, !gdn.pool<?x?x4xf32>
   return
 }
+
+// -----
+
+func.func @c1_bytes_alone(%pool: !gdn.pool<?x?x64x128xi8>, %slots: tensor<?xi32>, %keys: !gdn.pool<?x?x16x128xf32>,
+    %deltas: !gdn.pool<?x?x16x64xf32>, %decays: !gdn.pool<?x?x16xf32>, %counts: !gdn.pool<?x?xi32>,
+    %scales: !gdn.pool<?x?x64xf32>, %low: !gdn.pool<?x?x64x128xi8>) {
+  // expected-error@+1 {{'gdn.commit_delta_rule' op expects the elements of 'pool' to be floats, but got 'i8'}}
+  gdn.commit_delta_rule %pool[%slots] pending(%keys, %deltas, %decays) counts(%counts) 
+      : !gdn.pool<?x?x64x128xi8>, tensor<?xi32> pending !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16x64xf32>,
+        !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32>
+  return
+}
+
+// -----
+
+func.func @c1_low_alone(%pool: !gdn.pool<?x?x64x128xi8>, %slots: tensor<?xi32>, %keys: !gdn.pool<?x?x16x128xf32>,
+    %deltas: !gdn.pool<?x?x16x64xf32>, %decays: !gdn.pool<?x?x16xf32>, %counts: !gdn.pool<?x?xi32>,
+    %scales: !gdn.pool<?x?x64xf32>, %low: !gdn.pool<?x?x64x128xi8>) {
+  // expected-error@+1 {{'gdn.commit_delta_rule' op expects 'state_scales' to be given with 'state_low', but got none}}
+  gdn.commit_delta_rule %pool[%slots] pending(%keys, %deltas, %decays) counts(%counts) low(%low)
+      : !gdn.pool<?x?x64x128xi8>, tensor<?xi32> pending !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16x64xf32>,
+        !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> low !gdn.pool<?x?x64x128xi8>
+  return
+}
+
+// -----
+
+func.func @c1_floats_with_scales(%pool: !gdn.pool<?x?x64x128xf32>, %slots: tensor<?xi32>, %keys: !gdn.pool<?x?x16x128xf32>,
+    %deltas: !gdn.pool<?x?x16x64xf32>, %decays: !gdn.pool<?x?x16xf32>, %counts: !gdn.pool<?x?xi32>,
+    %scales: !gdn.pool<?x?x64xf32>, %low: !gdn.pool<?x?x64x128xi8>) {
+  // expected-error@+1 {{'gdn.commit_delta_rule' op expects the elements of 'pool' to be 'i8' beside 'state_scales', but got 'f32'}}
+  gdn.commit_delta_rule %pool[%slots] pending(%keys, %deltas, %decays) counts(%counts) scales(%scales)
+      : !gdn.pool<?x?x64x128xf32>, tensor<?xi32> pending !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16x64xf32>,
+        !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> scales !gdn.pool<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c1_scales(%pool: !gdn.pool<?x?x64x128xi8>, %slots: tensor<?xi32>, %keys: !gdn.pool<?x?x16x128xf32>,
+    %deltas: !gdn.pool<?x?x16x64xf32>, %decays: !gdn.pool<?x?x16xf32>, %counts: !gdn.pool<?x?xi32>,
+    %scales: !gdn.pool<?x?x64xbf16>, %low: !gdn.pool<?x?x64x128xi8>) {
+  // expected-error@+1 {{'gdn.commit_delta_rule' op expects the elements of 'state_scales' to be 'f32', but got 'bf16'}}
+  gdn.commit_delta_rule %pool[%slots] pending(%keys, %deltas, %decays) counts(%counts) scales(%scales)
+      : !gdn.pool<?x?x64x128xi8>, tensor<?xi32> pending !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16x64xf32>,
+        !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> scales !gdn.pool<?x?x64xbf16>
+  return
+}
+
+// -----
+
+func.func @c1_low(%pool: !gdn.pool<?x?x64x128xi8>, %slots: tensor<?xi32>, %keys: !gdn.pool<?x?x16x128xf32>,
+    %deltas: !gdn.pool<?x?x16x64xf32>, %decays: !gdn.pool<?x?x16xf32>, %counts: !gdn.pool<?x?xi32>,
+    %scales: !gdn.pool<?x?x64xf32>, %low: !gdn.pool<?x?x64x128xf32>) {
+  // expected-error@+1 {{'gdn.commit_delta_rule' op expects the elements of 'state_low' to be 'i8', but got 'f32'}}
+  gdn.commit_delta_rule %pool[%slots] pending(%keys, %deltas, %decays) counts(%counts) scales(%scales) low(%low)
+      : !gdn.pool<?x?x64x128xi8>, tensor<?xi32> pending !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16x64xf32>,
+        !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> scales !gdn.pool<?x?x64xf32> low !gdn.pool<?x?x64x128xf32>
+  return
+}

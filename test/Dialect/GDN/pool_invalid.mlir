@@ -19,5 +19,5 @@ func.func private @c3_zero(!gdn.pool<?x?x0xf32>)
 
 // -----
 
-// expected-error @+1 {{expects the elements of a pool to be f32, bf16, f16 or i32, but got 'i8'}}
-func.func private @c4_element(!gdn.pool<?x?xi8>)
+// expected-error @+1 {{expects the elements of a pool to be f32, bf16, f16, i32 or i8, but got 'i16'}}
+func.func private @c4_element(!gdn.pool<?x?xi16>)

@@ -245,12 +245,12 @@ func.func @c4_memory(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o:
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @c4_maximum(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !one)
+func.func @c4_minimum(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !one)
     attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %y = gdn_gpu.map_rows %m : !state -> !state {
   ^bb0(%i: index, %r: vector<128xf32>):
-    // expected-error@+1 {{'vector.reduction' op expects a sum of f32 without 'acc' in a gdn_gpu.map_rows}}
-    %a = vector.reduction <maximumf>, %r : vector<128xf32> into f32
+    // expected-error@+1 {{'vector.reduction' op expects a sum or the largest of f32 without 'acc' in a gdn_gpu.map_rows}}
+    %a = vector.reduction <minimumf>, %r : vector<128xf32> into f32
     gdn_gpu.yield %r : vector<128xf32>
   }
   return

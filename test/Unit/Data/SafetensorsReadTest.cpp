@@ -117,11 +117,11 @@ static std::string line(const char *dtype, const char *shape,
 TEST(SafetensorsRead, Tensor) {
   const std::string a = "f: tensor 'a': expects ";
   const std::string four(4, '\0');
-  EXPECT_EQ(errorOf(line("U8", "[4]", "[0,4]"), four),
-            a + "a dtype of F32, BF16, F16, F64, I32, I64 or BOOL, but got "
-                "'U8'");
+  EXPECT_EQ(errorOf(line("U16", "[2]", "[0,4]"), four),
+            a + "a dtype of F32, BF16, F16, F64, I32, I64, BOOL or U8, but got "
+                "'U16'");
   EXPECT_EQ(errorOf(R"({"a":{"shape":[],"data_offsets":[0,4]}})", four),
-            a + "a dtype of F32, BF16, F16, F64, I32, I64 or BOOL, but got "
+            a + "a dtype of F32, BF16, F16, F64, I32, I64, BOOL or U8, but got "
                 "none");
   EXPECT_EQ(errorOf(R"({"a":{"dtype":"F32","data_offsets":[0,4]}})", four),
             a + "a shape, but got none");

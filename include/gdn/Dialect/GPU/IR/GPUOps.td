@@ -171,7 +171,7 @@ def GPU_FillOp : GPU_Op<"fill", [Pure]> {
     }
     ```
   }];
-  let arguments = (ins AnyTypeOf<[F32, BF16, F16, I32]>:$value);
+  let arguments = (ins AnyTypeOf<[F32, BF16, F16, I32, I8]>:$value);
   let results = (outs GPU_FragmentType:$tile);
   let assemblyFormat = "$value attr-dict `:` type($value) `->` type($tile)";
   let hasVerifier = 1;
