@@ -15,18 +15,9 @@ using namespace gdn;
 /// Elements of a state that a thread holds at once, in f32.
 static constexpr int64_t maxLocalElements = 64;
 
-/// `map` if it only turns the elements of one tile into those of another type.
-static bool isCast(tile::MapRowsOp map) {
-  if (map.getInputs().size() != 1 || map.getResults().size() != 1)
-    return false;
-  Block &body = map.getBody().front();
-  auto ops = body.without_terminator();
-  return llvm::hasSingleElement(ops) &&
-         isa<arith::ExtFOp, arith::TruncFOp>(*ops.begin());
-}
-
 bool FoldMove::contains(Operation *op) {
-  if (op == load || op == widen || op == fold || op == narrow || op == store)
+  if (op == widen || op == fold || op == narrow ||
+      llvm::is_contained(loads, op) || llvm::is_contained(stores, op))
     return true;
   return llvm::any_of(
       ValueRange{fold.getKey(), fold.getDeltas(), fold.getLogDecay()},
@@ -39,23 +30,40 @@ std::optional<FoldMove> gdn::findFoldMove(tile::DeltaFoldOp fold) {
   for (Value tile : {fold.getKey(), fold.getDeltas(), fold.getLogDecay()})
     if (!tile.getDefiningOp<tile::LoadOp>() || !tile.hasOneUse())
       return std::nullopt;
-  Value state = fold.getState(), stored = fold.getNewState();
-  move.widen = state.getDefiningOp<tile::MapRowsOp>();
-  if (move.widen && isCast(move.widen) && state.hasOneUse())
-    state = move.widen.getInputs().front();
-  move.load = state.getDefiningOp<tile::LoadOp>();
-  if (!move.load || move.load.getRows() || !state.hasOneUse() ||
-      !stored.hasOneUse())
+
+  SmallVector<Value> loaded = {fold.getState()};
+  move.widen = fold.getState().getDefiningOp<tile::MapRowsOp>();
+  if (move.widen) {
+    if (move.widen->getNumResults() != 1 || !fold.getState().hasOneUse())
+      return std::nullopt;
+    loaded = llvm::to_vector(move.widen.getInputs());
+  }
+  for (Value tile : loaded) {
+    auto load = tile.getDefiningOp<tile::LoadOp>();
+    if (!load || load.getRows() || !tile.hasOneUse())
+      return std::nullopt;
+    move.loads.push_back(load);
+  }
+
+  Value made = fold.getNewState();
+  if (!made.hasOneUse())
     return std::nullopt;
-  move.narrow = dyn_cast<tile::MapRowsOp>(*stored.user_begin());
-  if (move.narrow && isCast(move.narrow))
-    stored = move.narrow.getResults().front();
-  if (!stored.hasOneUse())
-    return std::nullopt;
-  move.store = dyn_cast<tile::StoreOp>(*stored.user_begin());
-  if (!move.store || move.store.getRows() ||
-      move.store->getBlock() != move.load->getBlock())
-    return std::nullopt;
+  SmallVector<Value> stored = {made};
+  move.narrow = dyn_cast<tile::MapRowsOp>(*made.user_begin());
+  if (move.narrow) {
+    if (move.narrow.getInputs().size() != 1)
+      return std::nullopt;
+    stored = llvm::to_vector_of<Value>(move.narrow.getResults());
+  }
+  for (Value tile : stored) {
+    if (!tile.hasOneUse())
+      return std::nullopt;
+    auto store = dyn_cast<tile::StoreOp>(*tile.user_begin());
+    if (!store || store.getRows() ||
+        store->getBlock() != move.loads.front()->getBlock())
+      return std::nullopt;
+    move.stores.push_back(store);
+  }
   return move;
 }
 
@@ -66,11 +74,22 @@ public:
   RowsPass(OpBuilder &b, FoldMove move, const IRMapping &scalars,
            gpu::RowsAttr layout, int64_t numRows, Value firstRow)
       : b(b), move(move), emitter(b, scalars, layout), layout(layout),
-        numRows(numRows), firstRow(firstRow), loc(move.fold.getLoc()) {}
+        numRows(numRows), firstRow(firstRow), loc(move.fold.getLoc()) {
+    rowsOfPass.count = numRows;
+    for (tile::LoadOp load : move.loads)
+      rowsOfPass.tiles.insert(load.getTile());
+    for (tile::StoreOp store : move.stores)
+      rowsOfPass.tiles.insert(store.getTile());
+    rowsOfPass.tiles.insert(move.fold.getState());
+    emitter.setTokens(&rowsOfPass);
+  }
   void emit();
 
 private:
-  Value loadState();
+  void emitLoad(tile::LoadOp load);
+  void emitStore(tile::StoreOp store);
+  /// The indices of a row of the state that is row `firstRow` of the pass.
+  SmallVector<Value> inPass(ValueRange indices, ArrayRef<int64_t> dims);
   Value emitFolded(Value state);
   Value add(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
   SmallVector<Value> mapped(ValueRange indices) {
@@ -83,6 +102,7 @@ private:
 
   OpBuilder &b;
   FoldMove move;
+  TokenGroup rowsOfPass;
   FragmentEmitter emitter;
   gpu::RowsAttr layout;
   int64_t numRows;
@@ -91,20 +111,30 @@ private:
 };
 } // namespace
 
-Value RowsPass::loadState() {
-  tile::LoadOp load = move.load;
-  VectorType type = load.getTile().getType();
-  SmallVector<Value> indices = mapped(load.getIndices());
+SmallVector<Value> RowsPass::inPass(ValueRange indices,
+                                    ArrayRef<int64_t> dims) {
+  SmallVector<Value> at = mapped(indices);
   if (firstRow) {
-    Value &row = indices[load.getDims()[0]];
+    Value &row = at[dims[0]];
     row = add(row, firstRow);
   }
+  return at;
+}
+
+void RowsPass::emitLoad(tile::LoadOp load) {
+  SmallVector<Value> indices = inPass(load.getIndices(), load.getDims());
   Value view = emitter.scalar(load.getView());
-  auto part =
-      VectorType::get({numRows, type.getDimSize(1)}, type.getElementType());
-  return gpu::LoadOp::create(b, loc, gpu::FragmentType::get(part, layout), view,
-                             indices, load.getDims(), /*rows=*/Value(),
-                             getAlignment(view));
+  emitter.set(load.getTile(),
+              gpu::LoadOp::create(b, loc, emitter.typeOf(load.getTile()), view,
+                                  indices, load.getDims(), /*rows=*/Value(),
+                                  getAlignment(view)));
+}
+
+void RowsPass::emitStore(tile::StoreOp store) {
+  SmallVector<Value> indices = inPass(store.getIndices(), store.getDims());
+  Value view = emitter.scalar(store.getView());
+  gpu::StoreOp::create(b, loc, emitter[store.getTile()], view, indices,
+                       store.getDims(), /*rows=*/Value(), getAlignment(view));
 }
 
 Value RowsPass::loadRow(Value tile, Value token, int64_t size, Attribute layout,
@@ -154,18 +184,19 @@ Value RowsPass::emitFolded(Value state) {
 }
 
 void RowsPass::emit() {
-  Value state = emitFolded(castRows(b, loc, loadState(), b.getF32Type()));
-  tile::StoreOp store = move.store;
-  SmallVector<Value> indices = mapped(store.getIndices());
-  if (firstRow) {
-    Value &row = indices[store.getDims()[0]];
-    row = add(row, firstRow);
-  }
-  Value view = emitter.scalar(store.getView());
-  Value stored =
-      castRows(b, loc, state, store.getTile().getType().getElementType());
-  gpu::StoreOp::create(b, loc, stored, view, indices, store.getDims(),
-                       /*rows=*/Value(), getAlignment(view));
+  for (tile::LoadOp load : move.loads)
+    emitLoad(load);
+  if (move.widen)
+    emitter.emit(move.widen);
+  emitter.set(move.fold.getNewState(),
+              emitFolded(emitter[move.fold.getState()]));
+  if (move.narrow)
+    emitter.emit(move.narrow);
+  // Lanes of a row have all read its scale when one of them writes it.
+  if (move.stores.size() > 1)
+    gpu::BarrierOp::create(b, loc);
+  for (tile::StoreOp store : move.stores)
+    emitStore(store);
 }
 
 void gdn::emitFoldMove(OpBuilder &b, FoldMove move, const IRMapping &scalars,

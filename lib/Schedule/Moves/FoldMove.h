@@ -9,14 +9,16 @@
 
 namespace gdn {
 
-/// The ops of one move: `load`, a cast, `fold`, a cast and `store`. The casts
-/// are null where the state is f32 in memory.
+/// The ops of one move: `loads`, what makes a state of them, `fold`, what is
+/// made of the new state, and `stores`. Both maps are null where the state is
+/// f32 in memory; a state in planes has several loads and stores, that of its
+/// rows first.
 struct FoldMove {
-  tile::LoadOp load;
+  llvm::SmallVector<tile::LoadOp, 3> loads;
   tile::MapRowsOp widen;
   tile::DeltaFoldOp fold;
   tile::MapRowsOp narrow;
-  tile::StoreOp store;
+  llvm::SmallVector<tile::StoreOp, 3> stores;
 
   /// Whether `op` belongs to the move, loads of pending tokens included.
   bool contains(mlir::Operation *op);

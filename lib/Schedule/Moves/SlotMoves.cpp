@@ -44,6 +44,7 @@ public:
 private:
   void emitBlock(Block &block);
   void emitMove(tile::StoreOp store);
+  void emitFold(FoldMove fold);
   void align(Value view, VectorType tile);
   gpu::RowsAttr getLayout(VectorType tile);
 
@@ -141,6 +142,23 @@ void SlotMovesKernel::align(Value view, VectorType tile) {
   setAlignment(kernel, view, std::min(laneBytes, rowBytes & -rowBytes));
 }
 
+/// A state with pending tokens put in, when all of it is to be stored.
+void SlotMovesKernel::emitFold(FoldMove fold) {
+  auto alignRows = [&](auto op) {
+    if (VectorType tile = op.getTile().getType(); tile.getRank() == 2)
+      align(op.getView(), tile);
+  };
+  llvm::for_each(fold.loads, alignRows);
+  llvm::for_each(fold.stores, alignRows);
+  tile::StoreOp store = fold.stores.front();
+  gpu::RowsAttr layout = getLayout(store.getTile().getType());
+  if (liesAcross(store.getView(), store.getDims()))
+    layout = gpu::RowsAttr::get(b.getContext(), numWarps, foldLanes,
+                                layout.getVector(), /*cyclic=*/false,
+                                /*tall=*/true);
+  emitFoldMove(b, fold, scalars, layout);
+}
+
 /// A store with the op that makes its tile. Rows in the order of memory are
 /// dealt to all warps; of what lies across memory there is little.
 void SlotMovesKernel::emitMove(tile::StoreOp store) {
@@ -148,16 +166,8 @@ void SlotMovesKernel::emitMove(tile::StoreOp store) {
   Operation *from = store.getTile().getDefiningOp();
   VectorType tile = store.getTile().getType();
   for (FoldMove &fold : folds)
-    if (fold.store == store) {
-      align(fold.load.getView(), tile);
-      align(store.getView(), tile);
-      gpu::RowsAttr layout = getLayout(tile);
-      if (liesAcross(store.getView(), store.getDims()))
-        layout = gpu::RowsAttr::get(b.getContext(), numWarps, foldLanes,
-                                    layout.getVector(), /*cyclic=*/false,
-                                    /*tall=*/true);
-      return emitFoldMove(b, fold, scalars, layout);
-    }
+    if (llvm::is_contained(fold.stores, store))
+      return store == fold.stores.back() ? emitFold(fold) : void();
   if (!isInOrder(store)) {
     auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), numWarps - 1, 1, {});
     OpBuilder::InsertionGuard guard(b);
