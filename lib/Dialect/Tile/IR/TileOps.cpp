@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Syntax and verifiers of the gdn_tile ops; (Cn) are the constraints that
-// TileOps.td lists.
+// TileOps.td and TileRuleOps.td list.
 #include "gdn/Dialect/LoopContracts.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
 #include "gdn/Dialect/TileChecks.h"

@@ -4,6 +4,9 @@
 // stages behind them, and launches of several stages.
 
 #include "cuda_launch_test.h"
+#include "gdnrt/workspace.h"
+
+#include <algorithm>
 
 using namespace gdnrt;
 using namespace gdnrt::test;
@@ -172,4 +175,30 @@ TEST_F(CudaWorkspace, CountersThatGrowIntoARegion) {
                       "have grown");
   EXPECT_EQ(give(memory, 4096), "OK");
   EXPECT_EQ(launch(), "OK");
+}
+
+TEST_F(CudaWorkspace, IsZeroedWhenItIsThere) {
+  auto gpu = makeDevice();
+  gdnrt_workspace_size size = gdnrt_workspace_size_default();
+  size.counter_bytes = 64;
+  size.total_bytes = 128;
+  fakeCuda().calls.clear();
+  auto workspace = Workspace::make(gpu, size);
+  ASSERT_TRUE(workspace.isOk()) << workspace.status().toString();
+  // Whatever stream uses it first.
+  const auto &calls = fakeCuda().calls;
+  auto last = [&](const char *name) {
+    return std::find(calls.rbegin(), calls.rend(), name) - calls.rbegin();
+  };
+  EXPECT_EQ(fakeCuda().count("cuMemsetD8Async"), 1);
+  EXPECT_LT(last("cuStreamSynchronize"), last("cuMemsetD8Async"));
+  // No zeros, no workspace; its memory is free again.
+  for (const char *call : {"cuMemsetD8Async", "cuStreamSynchronize"}) {
+    fakeCuda().failures = {{call, 700}};
+    Status status = Workspace::make(gpu, size).status();
+    EXPECT_EQ(status.code(), StatusCode::deviceError);
+    EXPECT_NE(status.message().find(call), std::string::npos)
+        << status.toString();
+    EXPECT_EQ(fakeCuda().allocations, 1) << call;
+  }
 }
