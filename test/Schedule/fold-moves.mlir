@@ -64,6 +64,50 @@ func.func @large(%count: index, %state: memref<256x256xf32>,
   return
 }
 
+// A state in a plane: its bytes and the scale of each row are loaded and stored,
+// a scale behind a barrier, for other lanes of its row have read it.
+// CHECK-LABEL: func.func @plane(
+//       CHECK:   min_blocks = 2
+//       CHECK:   %[[BYTES:.+]] = gdn_gpu.load %[[VIEW:.+]][%{{.+}}, %{{.+}}] dims [0, 1] aligned 16 : {{.+}}<64x64xi8
+//       CHECK:   %[[SCALE:.+]] = gdn_gpu.load {{.+}} dims [0] : {{.+}}<64xf32, #gdn_gpu.per_row
+//       CHECK:   %[[M:.+]] = gdn_gpu.map_rows %[[BYTES]], %[[SCALE]]
+//       CHECK:   scf.for
+//       CHECK:   %[[MADE:.+]]:2 = gdn_gpu.map_rows
+//       CHECK:     vector.reduction <maximumf>
+//       CHECK:   gdn_gpu.barrier
+//  CHECK-NEXT:   gdn_gpu.store %[[MADE]]#0, %[[VIEW]][%{{.+}}, %{{.+}}] dims [0, 1] aligned 16
+//  CHECK-NEXT:   gdn_gpu.store %[[MADE]]#1, %{{.+}} dims [0]
+func.func @plane(%count: index, %state: memref<64x64xi8>, %scales: memref<64xf32>,
+    %keys: memref<8x64xf32>, %deltas: memref<8x64xf32>, %decays: memref<8xf32>)
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
+  %c0 = arith.constant 0 : index
+  %bytes = gdn_tile.load %state[%c0, %c0] dims [0, 1] : memref<64x64xi8>, vector<64x64xi8>
+  %scale = gdn_tile.load %scales[%c0] dims [0] : memref<64xf32>, vector<64xf32>
+  %k = gdn_tile.load %keys[%c0, %c0] dims [0, 1] : memref<8x64xf32>, vector<8x64xf32>
+  %d = gdn_tile.load %deltas[%c0, %c0] dims [0, 1] : memref<8x64xf32>, vector<8x64xf32>
+  %g = gdn_tile.load %decays[%c0] dims [0] : memref<8xf32>, vector<8xf32>
+  %m = gdn_tile.map_rows %bytes, %scale : vector<64x64xi8>, vector<64xf32> -> vector<64x64xf32> {
+  ^bb0(%row: index, %b: vector<64xi8>, %s: f32):
+    %x = arith.sitofp %b : vector<64xi8> to vector<64xf32>
+    %all = vector.broadcast %s : f32 to vector<64xf32>
+    %y = arith.mulf %x, %all : vector<64xf32>
+    gdn_tile.yield %y : vector<64xf32>
+  }
+  %n = gdn_tile.delta_fold %m, %k, %d decay(%g) valid(%count)
+      : vector<64x64xf32>, vector<8x64xf32>, vector<8x64xf32>, vector<8xf32>
+  %p:2 = gdn_tile.map_rows %n : vector<64x64xf32> -> vector<64x64xi8>, vector<64xf32> {
+  ^bb0(%row: index, %x: vector<64xf32>):
+    %most = vector.reduction <maximumf>, %x : vector<64xf32> into f32
+    %all = vector.broadcast %most : f32 to vector<64xf32>
+    %q = arith.divf %x, %all : vector<64xf32>
+    %b = arith.fptosi %q : vector<64xf32> to vector<64xi8>
+    gdn_tile.yield %b, %most : vector<64xi8>, f32
+  }
+  gdn_tile.store %p#0, %state[%c0, %c0] dims [0, 1] : vector<64x64xi8>, memref<64x64xi8>
+  gdn_tile.store %p#1, %scales[%c0] dims [0] : vector<64xf32>, memref<64xf32>
+  return
+}
+
 // A folded state that something else looks at is no move.
 // CHECK-LABEL: func.func @twice(
 //   CHECK-NOT:   gdn_gpu

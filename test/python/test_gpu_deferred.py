@@ -199,8 +199,8 @@ def test_device_check(tool, build_dir, ptx_driver, tmp_path):
 @pytest.mark.parametrize(
     ("states", "entries"),
     [
-        ("i8x2", "decode,verify,zero_slots"),
-        pytest.param("i8x2,i8", "prefill,decode,verify,copy_slots", marks=pytest.mark.long),
+        ("i8x2", "decode,verify,commit,zero_slots"),
+        pytest.param("i8x2,i8", "prefill,decode,verify,commit,copy_slots", marks=pytest.mark.long),
     ],
 )
 def test_states_in_planes(tool, build_dir, ptx_driver, tmp_path, states, entries):

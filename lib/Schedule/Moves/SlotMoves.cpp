@@ -150,6 +150,9 @@ void SlotMovesKernel::emitFold(FoldMove fold) {
   };
   llvm::for_each(fold.loads, alignRows);
   llvm::for_each(fold.stores, alignRows);
+  // Numbers and bytes of planes are in registers at once.
+  if (fold.stores.size() > 1)
+    gpu::KernelFields(kernel).setMinBlocks(2);
   tile::StoreOp store = fold.stores.front();
   gpu::RowsAttr layout = getLayout(store.getTile().getType());
   if (liesAcross(store.getView(), store.getDims()))
