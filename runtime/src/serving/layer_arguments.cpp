@@ -40,8 +40,6 @@ static std::optional<ParamRole> roleOf(const ParamSchema &param) {
       {"pending_counts", ParamRole::fixed},
       {"token_conv_pool", ParamRole::fixed},
       {"token_state_pool", ParamRole::fixed},
-      {"token_state_scales", ParamRole::fixed},
-      {"token_state_low", ParamRole::fixed},
       {"slots", ParamRole::slots},
       {"write_slots", ParamRole::writeSlots},
       {"cu_seqlens", ParamRole::cuSeqlens},
