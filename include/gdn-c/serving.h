@@ -49,7 +49,8 @@ GDNRT_STRUCT(gdnrt_gdn_kernels)
  *  that never change: conv_weight, A_log, dt_bias, norm_weight, norm_constants
  *  (epsilon; 1 for silu, 0 for sigmoid), conv_pool, state_pool, and the pools
  *  in which verify keeps states (pending_keys, pending_deltas, pending_decays,
- *  or token_conv_pool, token_state_pool). With deferred writes decode has
+ *  or token_conv_pool, token_state_pool). With states in planes there are
+ *  state_scales and state_low as well. With deferred writes decode has
  *  pending_keys, pending_deltas, pending_decays and pending_counts as well, and
  *  the metadata of steps is that of a builder with deferred_writes
  *  (INVALID_ARGUMENT otherwise). Kernels whose writes are deferred and others
@@ -66,12 +67,13 @@ GDNRT_API gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
                                               gdnrt_error *error);
 
 /** As gdnrt_gdn_layer_create, but the pools are those of layer `layer_index` of
- *  `pool`, which must outlive the layer: state_pool, conv_pool, and for kernels
- *  that keep tokens pending their keys, deltas, decays and counts. `fixed` has
- *  the other arrays. INVALID_ARGUMENT for a pool that does not keep what the
- *  kernels keep: with deferred writes it has deferred_writes, as many
- *  pending_tokens as the kernels (--defer-writes), and with verify as many
- *  conv_extra as a sequence of verify may have tokens. */
+ *  `pool`, which must outlive the layer: state_pool, conv_pool, for states in
+ *  planes state_scales and state_low, and for kernels that keep tokens pending
+ *  their keys, deltas, decays and counts. `fixed` has the other arrays.
+ *  INVALID_ARGUMENT for a pool that does not keep what the kernels keep: it has
+ *  as many state_planes as they (--state); with deferred writes it has
+ * deferred_writes, as many pending_tokens as the kernels (--defer-writes), and
+ * with verify as many conv_extra as a sequence of verify may have tokens. */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_create_in_pool(
     const gdnrt_gdn_kernels *kernels, const gdnrt_named_arg *fixed,
     size_t count, const gdnrt_state_pool *pool, int64_t layer_index,

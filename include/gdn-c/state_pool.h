@@ -69,7 +69,8 @@ typedef struct gdnrt_state_pool_options {
   int64_t state_layer_stride;
   int64_t conv_slot_stride;
   int64_t conv_layer_stride;
-  /** Each a gdnrt_dtype: GDNRT_F32, GDNRT_BF16 or GDNRT_F16. */
+  /** Each a gdnrt_dtype: GDNRT_F32, GDNRT_BF16 or GDNRT_F16. state_dtype is
+   *  GDNRT_F32 with state_planes. */
   int32_t state_dtype;
   int32_t conv_dtype;
   /** A gdnrt_conv_layout. */
@@ -94,6 +95,15 @@ typedef struct gdnrt_state_pool_options {
    *  more. A slot that is allocated, with zeros or without, has nothing
    *  pending. */
   int32_t deferred_writes;
+  /** 0: states are numbers of state_dtype. 2 or 1: states are in so many planes
+   *  of bytes, for kernels of gdn-compile --state=i8x2 or --state=i8. 1 needs
+   *  deferred_writes. GDNRT_POOL_STATE is then the upper plane, and there are
+   *  GDNRT_POOL_STATE_SCALES and, with 2, GDNRT_POOL_STATE_LOW. An element is
+   *  scale * ((upper - 128) + (low - 128) / 256), without the second term for
+   *  1; a row whose scale is 0 is zero whatever its bytes are. The strides of
+   *  states are those of both planes, and scales are dense. */
+  int32_t state_planes;
+  int32_t reserved;
 } gdnrt_state_pool_options;
 GDNRT_STRUCT(gdnrt_state_pool_options)
 
@@ -121,13 +131,13 @@ GDNRT_API gdnrt_status gdnrt_state_pool_create(
     gdnrt_state_pool **pool, gdnrt_error *error);
 
 /** Creates a pool in memory of the caller, which must outlive the pool. The
- *  contents stay as they are. `states` and `convs` have one array per layer:
- *  [P, Hv, dv, dk] and [P, D, K - 1 or more], with P = 1 + num_requests +
- *  num_track, each f32, bf16 or f16. Dtype, sizes and strides are the same in
- *  all layers. The elements of a slot must be dense, in any order of the axes.
- *  There may be gaps between slots, and other arrays may lie in them. The
- *  strides, dtypes, conv_layout and conv_extra of `options` are ignored. With
- *  pending tokens, `convs` have exactly K - 1 + S positions (with deferred
+ *  contents stay as they are. state_planes is 0. `states` and `convs` have one
+ * array per layer: [P, Hv, dv, dk] and [P, D, K - 1 or more], with P = 1 +
+ * num_requests + num_track, each f32, bf16 or f16. Dtype, sizes and strides are
+ * the same in all layers. The elements of a slot must be dense, in any order of
+ * the axes. There may be gaps between slots, and other arrays may lie in them.
+ * The strides, dtypes, conv_layout and conv_extra of `options` are ignored.
+ * With pending tokens, `convs` have exactly K - 1 + S positions (with deferred
  *  writes K - 1 or more), and the memory for keys, deltas, decays and counts is
  *  allocated on the device. */
 GDNRT_API gdnrt_status gdnrt_state_pool_wrap(
@@ -161,7 +171,7 @@ GDNRT_API gdnrt_status gdnrt_state_pool_describe(const gdnrt_state_pool *pool,
 /** The buffers of a layer. Those of pending tokens are f32, their counts i32.
  */
 typedef enum gdnrt_pool_buffer {
-  /** [P, Hv, dv, dk] */
+  /** [P, Hv, dv, dk]; with state_planes the upper plane, u8 */
   GDNRT_POOL_STATE = 0,
   /** [P, D, K - 1] */
   GDNRT_POOL_CONV = 1,
@@ -174,13 +184,17 @@ typedef enum gdnrt_pool_buffer {
   /** [P, Hv, S], or [P, Hv, S, dk] with decays per channel */
   GDNRT_POOL_PENDING_DECAYS = 5,
   /** [P, Hk], with deferred writes: the tokens pending in a slot's key head */
-  GDNRT_POOL_PENDING_COUNTS = 6
+  GDNRT_POOL_PENDING_COUNTS = 6,
+  /** [P, Hv, dv], f32, with state_planes: one for each row of dk elements */
+  GDNRT_POOL_STATE_SCALES = 7,
+  /** [P, Hv, dv, dk], u8, with state_planes 2 */
+  GDNRT_POOL_STATE_LOW = 8
 } gdnrt_pool_buffer;
 
 /** Fills `view` with a buffer of layer `layer` as an argument of kernels, with
  *  the null slot. `view->sizes` and `view->strides` point into the pool. They
  *  and `view->data` stay valid and unchanged until the pool is destroyed.
- *  INVALID_ARGUMENT for a buffer of pending tokens if the pool has none. */
+ *  INVALID_ARGUMENT for a buffer that the pool does not have. */
 GDNRT_API gdnrt_status gdnrt_state_pool_view(const gdnrt_state_pool *pool,
                                              int32_t buffer, int64_t layer,
                                              gdnrt_arg *view,
@@ -257,8 +271,9 @@ GDNRT_API gdnrt_status gdnrt_state_pool_has_pending(gdnrt_state_pool *pool,
  *  that asks for such work. On other streams and on a stream that is being
  *  captured, the pool uses the fill and copy functions of the device. So it
  *  does for what the entries do not know: windows with more than K - 1
- *  positions, pending tokens, and the NaN of debug checks. Called before other
- *  threads use the pool. Allocates the memory that the launches need. */
+ *  positions, pending tokens, and the NaN of debug checks. INVALID_ARGUMENT for
+ *  entries with other state_planes. Called before other threads use the pool.
+ * Allocates the memory that the launches need. */
 GDNRT_API gdnrt_status gdnrt_state_pool_use_kernels(
     gdnrt_state_pool *pool, const gdnrt_kernel *copy_slots,
     const gdnrt_kernel *zero_slots, gdnrt_error *error);

@@ -30,6 +30,8 @@ class StatePoolOptions(Sized, c.Structure):
         ("pending_tokens", c.c_int64),
         ("decay_per_channel", c.c_int32),
         ("deferred_writes", c.c_int32),
+        ("state_planes", c.c_int32),
+        ("reserved", c.c_int32),
     ]
 
 

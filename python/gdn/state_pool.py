@@ -24,13 +24,17 @@ from .arrays import DTYPES, View, itemsize, view
 from .runtime import Device, Kernel, Runtime, _argument, _Handle, _stream
 
 _STATE, _CONV, _CONV_HISTORY, _PENDING_KEYS = range(4)
+_STATE_SCALES, _STATE_LOW = 7, 8
 _LAYOUTS = ("DS", "SD")
+#: Types of states in planes, as gdn-compile --state names them, with the number of planes.
+_PLANES = {"i8": 1, "i8x2": 2}
 
 
 @dataclass(frozen=True)
 class StatePoolShape:
     """What a pool has room for; heads are those of one rank, strides count elements and
-    are dense where they are 0."""
+    are dense where they are 0. `state_dtype` is a type of elements, or "i8x2" or "i8" for
+    states in two planes of bytes or one; "i8" needs deferred_writes."""
 
     num_layers: int
     num_requests: int
@@ -52,11 +56,20 @@ class StatePoolShape:
     decay_per_channel: bool = False
     deferred_writes: bool = False
 
+    @property
+    def state_planes(self) -> int:
+        """How many planes states have; 0 where they are of a type of elements."""
+        return _PLANES.get(self.state_dtype, 0)
+
     def options(self, debug_checks: bool = False, foreign_requests: bool = False):
         """The C form."""
-        options = StatePoolOptions()
+        options = StatePoolOptions(state_planes=self.state_planes)
         for name, value in vars(self).items():
-            if name.endswith("_dtype"):
+            if name == "state_dtype" and self.state_planes:
+                value = DTYPES.index("float32")
+            elif name == "state_dtype":
+                value = _index(name, DTYPES + tuple(_PLANES), value)
+            elif name == "conv_dtype":
                 value = _index(name, DTYPES, value)
             elif name == "conv_layout":
                 value = _index(name, _LAYOUTS, value)
@@ -139,7 +152,7 @@ class StatePool(_Handle):
 
     def state(self, layer: int) -> object:
         """The recurrent states of a layer, [P, Hv, dv, dk]: a NumPy array in place on a CPU,
-        the caller's array where there is one."""
+        the caller's array where there is one. Of states in planes the upper one."""
         return self._layers[layer][0] if self._layers else self._view(_STATE, layer)
 
     def conv(self, layer: int) -> object:
@@ -160,6 +173,13 @@ class StatePool(_Handle):
         count = 4 if self.shape.deferred_writes else 3
         return tuple(self._view(_PENDING_KEYS + i, layer) for i in range(count))
 
+    def planes(self, layer: int) -> tuple[object, ...]:
+        """What a layer has beside state() where its states are in planes: the scales, [P, Hv,
+        dv], and with two planes the lower one, [P, Hv, dv, dk]. They are the arguments
+        state_scales and state_low of kernels."""
+        buffers = (_STATE_SCALES, _STATE_LOW)[: max(self.shape.state_planes, 1)]
+        return tuple(self._view(buffer, layer) for buffer in buffers)
+
     def get_layer_state(self, layer: int) -> tuple[object, object]:
         """States and windows of a layer."""
         return self.state(layer), self.conv(layer)
@@ -176,7 +196,7 @@ class StatePool(_Handle):
 
     @property
     def mem_bytes(self) -> int:
-        """Bytes of all states and windows."""
+        """Bytes of all slots, in all layers and buffers."""
         return self._info().bytes
 
     # Owners.

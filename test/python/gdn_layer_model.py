@@ -27,7 +27,7 @@ def compile_image(tool, folder: Path, *options: str, extra: str = "") -> Path:
         "--config",
         config,
         "--io=f32",
-        "--state=f32",
+        *([] if any(option.startswith("--state=") for option in options) else ["--state=f32"]),
         *options,
         "--target=native",
         "-o",

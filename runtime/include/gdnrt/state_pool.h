@@ -64,6 +64,11 @@ struct StatePoolShape {
   /// Whether kernels count the pending tokens of a slot: the pool has memory
   /// for counts, and convExtra does not depend on S.
   bool deferredWrites = false;
+  /// 1 or 2: states are in so many planes of bytes, with an f32 scale for each
+  /// row of dk elements, for kernels of --state=i8 (with deferred writes only)
+  /// or --state=i8x2. stateDType is f32 then. The strides of states are those
+  /// of both planes; scales are dense. 0: states are of stateDType.
+  int64_t statePlanes = 0;
   DType stateDType = DType::f32;
   DType convDType = DType::bf16;
   ConvLayout convLayout = ConvLayout::ds;
@@ -101,7 +106,7 @@ struct StatePoolOptions {
 
 /// The buffers of a pool.
 enum class PoolBuffer {
-  /// [P, Hv, dv, dk]
+  /// [P, Hv, dv, dk]; with planes the upper one, u8
   state,
   /// [P, D, K - 1]
   conv,
@@ -113,9 +118,14 @@ enum class PoolBuffer {
   pendingDecays,
   /// [P, Hk]; i32
   pendingCounts,
+  /// [P, Hv, dv]; f32
+  stateScales,
+  /// [P, Hv, dv, dk]; u8
+  stateLow,
 };
 
 struct BufferPlan;
+struct EntrySchema;
 struct LoadedKernel;
 class SlotMoves;
 
@@ -173,6 +183,10 @@ public:
   Status copy(const int32_t *from, const int32_t *to, size_t count,
               void *stream);
 
+  /// Fails unless the pool has as many planes of states as the entry, which may
+  /// be none. An entry without states fits.
+  Status checkPlanes(const EntrySchema &entry) const;
+
   /// Says for each slot whether tokens are pending in it, in any layer. Waits
   /// for `stream` and copies the counts of all slots to the host. Padding has
   /// none.
@@ -199,7 +213,8 @@ private:
                 const std::vector<BufferPlan> &plans, size_t first);
   Status fill(const int32_t *slots, size_t count, uint8_t value, void *stream);
   Status clearCounts(const int32_t *slots, size_t count, void *stream);
-  bool isMoved(size_t buffer) const;
+  const SlotBuffer *find(PoolBuffer kind) const;
+  bool isMoved(PoolBuffer kind) const;
   bool isForeign(int32_t slot) const;
 
   std::shared_ptr<Device> device_;
@@ -208,9 +223,10 @@ private:
   uint64_t bytes_ = 0;
   /// Memory that the pool allocated, if any.
   std::shared_ptr<void> memory_;
-  /// The state, the window, and the three buffers of pending tokens if there
-  /// are any.
+  /// The state, the window, and others as far as the shape has them.
   std::vector<SlotBuffer> buffers_;
+  /// What each of them is; convHistory for the window.
+  std::vector<PoolBuffer> kinds_;
   /// The sizes of the window as kernels see it.
   std::vector<int64_t> convWindowSizes_;
   std::unique_ptr<SlotWork> work_;

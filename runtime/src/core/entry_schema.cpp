@@ -131,6 +131,10 @@ std::optional<int64_t> EntrySchema::pendingRoom() const {
   return params[*keys].dims[2].constant;
 }
 
+int64_t EntrySchema::statePlanes() const {
+  return findParam("state_low") ? 2 : findParam("state_scales") ? 1 : 0;
+}
+
 bool EntrySchema::movesStates() const {
   bool writesPools = false;
   for (const ParamSchema &param : params) {

@@ -36,6 +36,7 @@ Status gdnrt::checkShape(const StatePoolShape &shape) {
       {"conv_width", shape.convWidth, 2, sizes},
       {"conv_extra", shape.convExtra, 0, sizes},
       {"pending_tokens", shape.pendingTokens, 0, sizes},
+      {"state_planes", shape.statePlanes, 0, 2},
   };
   for (const auto &number : numbers)
     if (number.value < number.least || number.value > number.most)
@@ -48,6 +49,14 @@ Status gdnrt::checkShape(const StatePoolShape &shape) {
       shape.convExtra != shape.pendingTokens)
     return invalid("state_pool: conv_extra: expected ", shape.pendingTokens,
                    ", the pending tokens, or 0, got ", shape.convExtra);
+  if (shape.statePlanes == 1 && !shape.deferredWrites)
+    return invalid("state_pool: state_planes: expected 2 without "
+                   "deferred_writes, for one plane is too coarse for states "
+                   "that are rounded at every token, got 1");
+  if (shape.statePlanes > 0 && shape.stateDType != DType::f32)
+    return invalid("state_pool: state_dtype: expected f32 with state_planes, "
+                   "got ",
+                   toString(shape.stateDType));
   if (Status status = checkDType(shape.stateDType, "state_dtype");
       !status.isOk())
     return status;
@@ -143,10 +152,11 @@ Result<std::vector<BufferPlan>> gdnrt::planPool(const StatePoolShape &given) {
   std::vector<BufferPlan> plans;
   uint64_t end = 0;
   // `strides` of an element of a slot; none: row-major.
-  auto add = [&](const char *name, DType dtype, std::vector<int64_t> sizes,
-                 std::vector<int64_t> strides, int64_t slotStride,
-                 int64_t layerStride) -> Status {
+  auto add = [&](PoolBuffer kind, const char *name, DType dtype,
+                 std::vector<int64_t> sizes, std::vector<int64_t> strides,
+                 int64_t slotStride, int64_t layerStride) -> Status {
     BufferPlan plan;
+    plan.kind = kind;
     SlotBuffer &buffer = plan.buffer;
     buffer.name = name;
     buffer.dtype = dtype;
@@ -170,26 +180,37 @@ Result<std::vector<BufferPlan>> gdnrt::planPool(const StatePoolShape &given) {
     plans.push_back(std::move(plan));
     return {};
   };
-  Status status = add("state", shape.stateDType,
-                      {shape.valueHeads, shape.valueDim, shape.keyDim}, {},
-                      shape.stateSlotStride, shape.stateLayerStride);
+  const std::vector<int64_t> state = {shape.valueHeads, shape.valueDim,
+                                      shape.keyDim};
+  Status status = add(PoolBuffer::state, "state",
+                      shape.statePlanes > 0 ? DType::u8 : shape.stateDType,
+                      state, {}, shape.stateSlotStride, shape.stateLayerStride);
   if (status.isOk())
-    status = add("conv", shape.convDType, {shape.channels(), positions},
+    status = add(PoolBuffer::convHistory, "conv", shape.convDType,
+                 {shape.channels(), positions},
                  {isSD ? 1 : positions, isSD ? shape.channels() : 1},
                  shape.convSlotStride, shape.convLayerStride);
   if (status.isOk() && pending > 0)
-    status = add("pending_keys", DType::f32,
+    status = add(PoolBuffer::pendingKeys, "pending_keys", DType::f32,
                  {shape.keyHeads, pending, shape.keyDim}, {}, 0, 0);
   if (status.isOk() && pending > 0)
-    status = add("pending_deltas", DType::f32,
+    status = add(PoolBuffer::pendingDeltas, "pending_deltas", DType::f32,
                  {shape.valueHeads, pending, shape.valueDim}, {}, 0, 0);
   std::vector<int64_t> decays = {shape.valueHeads, pending};
   if (shape.decayPerChannel)
     decays.push_back(shape.keyDim);
   if (status.isOk() && pending > 0)
-    status = add("pending_decays", DType::f32, decays, {}, 0, 0);
+    status = add(PoolBuffer::pendingDecays, "pending_decays", DType::f32,
+                 decays, {}, 0, 0);
   if (status.isOk() && shape.deferredWrites)
-    status = add("pending_counts", DType::i32, {shape.keyHeads}, {}, 0, 0);
+    status = add(PoolBuffer::pendingCounts, "pending_counts", DType::i32,
+                 {shape.keyHeads}, {}, 0, 0);
+  if (status.isOk() && shape.statePlanes > 0)
+    status = add(PoolBuffer::stateScales, "state_scales", DType::f32,
+                 {shape.valueHeads, shape.valueDim}, {}, 0, 0);
+  if (status.isOk() && shape.statePlanes == 2)
+    status = add(PoolBuffer::stateLow, "state_low", DType::u8, state, {},
+                 shape.stateSlotStride, shape.stateLayerStride);
   if (!status.isOk())
     return status;
   return plans;

@@ -12,14 +12,15 @@ namespace gdnrt {
 /// One buffer: all of SlotBuffer but addresses, and distances in bytes.
 struct BufferPlan {
   SlotBuffer buffer;
+  PoolBuffer kind = PoolBuffer::state;
   int64_t layerStrideBytes = 0;
   /// From the start of the block, and from there to its last element.
   uint64_t offset = 0, bytes = 0;
 };
 
-/// Places of buffers in memory of a pool.
-constexpr size_t kStateBuffer = 0, kConvBuffer = 1, kFirstPendingBuffer = 2,
-                 kCountsBuffer = 5;
+/// Places of buffers in memory of a pool. Only the first two may be the
+/// caller's.
+constexpr size_t kConvBuffer = 1, kFirstOwnBuffer = 2;
 
 /// Checks counts, sizes and dtypes, not strides.
 Status checkShape(const StatePoolShape &shape);

@@ -36,15 +36,16 @@ Status SlotMoves::bind(Moves &moves, std::shared_ptr<LoadedKernel> kernel,
     arguments[*param] = idsOf(moves.params.size());
     moves.params.push_back(*param);
   }
-  auto state = entry.findParam("state_pool"),
-       conv = entry.findParam("conv_pool");
-  if (!state)
+  if (!entry.findParam("state_pool"))
     return unknownParam(entry, "state_pool");
-  moveWindows_ &= conv.has_value();
+  moveWindows_ &= entry.findParam("conv_pool").has_value();
   for (const LayerViews &layer : layers) {
-    arguments[*state] = layer.state;
-    if (conv)
-      arguments[*conv] = layer.conv;
+    for (auto [name, view] : {std::pair("state_pool", &layer.state),
+                              {"conv_pool", &layer.conv},
+                              {"state_scales", &layer.scales},
+                              {"state_low", &layer.low}})
+      if (auto param = entry.findParam(name))
+        arguments[*param] = *view;
     auto bound =
         Binding::make(kernel->entry, kernel->code->schema(), arguments.data(),
                       arguments.size(), device_->properties().numWorkers,

@@ -59,6 +59,7 @@ void StatePool::addOwned(std::shared_ptr<void> memory,
   memory_ = std::move(memory);
   for (size_t i = first; i < plans.size(); ++i) {
     buffers_.push_back(plans[i].buffer);
+    kinds_.push_back(plans[i].kind);
     uint8_t *data = static_cast<uint8_t *>(memory_.get()) + plans[i].offset -
                     plans[first].offset;
     for (int64_t layer = 0; layer < shape_.numLayers; ++layer)
@@ -153,6 +154,10 @@ Result<std::unique_ptr<StatePool>>
 StatePool::wrap(std::shared_ptr<Device> device, const StatePoolShape &shape,
                 const Argument *states, const Argument *convs,
                 const StatePoolOptions &options) {
+  if (shape.statePlanes != 0)
+    return invalid("state_pool: state_planes: expected 0 for states in arrays "
+                   "of the caller, got ",
+                   shape.statePlanes);
   StatePoolShape known = shape;
   // What the arrays say themselves.
   known.stateDType = known.convDType = DType::f32;
@@ -202,14 +207,15 @@ StatePool::wrap(std::shared_ptr<Device> device, const StatePoolShape &shape,
   pool->bytes_ = static_cast<uint64_t>((state.slotBytes + conv.slotBytes) *
                                        found.numSlots() * found.numLayers);
   pool->buffers_ = {std::move(state), std::move(conv)};
+  pool->kinds_ = {PoolBuffer::state, PoolBuffer::convHistory};
   known.convExtra = 0;
   auto plans = planPool(known);
   if (!plans.isOk())
     return plans.status();
-  auto memory = takeMemory(pool->device_, *plans, kFirstPendingBuffer);
+  auto memory = takeMemory(pool->device_, *plans, kFirstOwnBuffer);
   if (!memory.isOk())
     return memory.status();
-  pool->addOwned(std::move(*memory), *plans, kFirstPendingBuffer);
+  pool->addOwned(std::move(*memory), *plans, kFirstOwnBuffer);
   if (Status status = pool->finish(); !status.isOk())
     return status;
   return pool;
@@ -230,27 +236,37 @@ bool StatePool::isInUse(int32_t slot) const {
   return table_.isInUse(slot);
 }
 
+/// Null if the pool has no such buffer.
+const SlotBuffer *StatePool::find(PoolBuffer kind) const {
+  if (kind == PoolBuffer::conv)
+    kind = PoolBuffer::convHistory;
+  for (size_t i = 0; i < buffers_.size(); ++i)
+    if (kinds_[i] == kind)
+      return &buffers_[i];
+  return nullptr;
+}
+
 Result<Argument> StatePool::view(PoolBuffer buffer, int64_t layer) const {
   if (layer < 0 || layer >= shape_.numLayers)
     return invalid("state_pool: layer: expected 0 to ", shape_.numLayers - 1,
                    ", got ", layer);
-  const auto index = static_cast<size_t>(layer);
-  if (buffer == PoolBuffer::state)
-    return buffers_[kStateBuffer].view(index);
-  if (buffer == PoolBuffer::conv || buffer == PoolBuffer::convHistory) {
-    Argument conv = buffers_[kConvBuffer].view(index);
+  if (const SlotBuffer *found = find(buffer)) {
+    Argument argument = found->view(static_cast<size_t>(layer));
     if (buffer == PoolBuffer::conv)
-      conv.sizes = convWindowSizes_.data();
-    return conv;
+      argument.sizes = convWindowSizes_.data();
+    return argument;
   }
+  if (buffer == PoolBuffer::stateScales)
+    return invalid("state_pool: the pool has no scales of states: expected "
+                   "state_planes 1 or 2, got 0");
+  if (buffer == PoolBuffer::stateLow)
+    return invalid("state_pool: the pool has no lower plane of states: "
+                   "expected state_planes 2, got ",
+                   shape_.statePlanes);
   if (shape_.pendingTokens == 0)
     return invalid("state_pool: the pool has no memory for pending tokens");
-  if (buffer == PoolBuffer::pendingCounts && !shape_.deferredWrites)
-    return invalid("state_pool: the pool has no memory for counts of pending "
-                   "tokens: expected deferred_writes");
-  return buffers_[kFirstPendingBuffer + static_cast<size_t>(buffer) -
-                  static_cast<size_t>(PoolBuffer::pendingKeys)]
-      .view(index);
+  return invalid("state_pool: the pool has no memory for counts of pending "
+                 "tokens: expected deferred_writes");
 }
 
 Status StatePool::fill(const int32_t *slots, size_t count, uint8_t value,
@@ -264,10 +280,10 @@ Status StatePool::fill(const int32_t *slots, size_t count, uint8_t value,
     moved = *done;
   }
   for (size_t i = 0; i < buffers_.size(); ++i) {
-    if (moved && isMoved(i))
+    if (moved && isMoved(kinds_[i]))
       continue;
     // A slot in which nothing is valid has nothing pending, either.
-    const uint8_t filled = i == kCountsBuffer ? 0 : value;
+    const uint8_t filled = kinds_[i] == PoolBuffer::pendingCounts ? 0 : value;
     if (Status status = work_->fill(buffers_[i], slots, count, filled, stream);
         !status.isOk())
       return status;
@@ -278,28 +294,52 @@ Status StatePool::fill(const int32_t *slots, size_t count, uint8_t value,
 /// What the owner before left pending is not the new one's.
 Status StatePool::clearCounts(const int32_t *slots, size_t count,
                               void *stream) {
-  if (!shape_.deferredWrites)
+  const SlotBuffer *counts = find(PoolBuffer::pendingCounts);
+  if (!counts)
     return {};
   device_->notePoolWrite();
-  return work_->fill(buffers_[kCountsBuffer], slots, count, 0, stream);
+  return work_->fill(*counts, slots, count, 0, stream);
 }
 
 /// Whether the kernels move all of a buffer: windows may have more positions
 /// than the kernels know.
-bool StatePool::isMoved(size_t buffer) const {
-  return buffer == kStateBuffer ||
-         (buffer == kConvBuffer && moves_->moveWindows() &&
+bool StatePool::isMoved(PoolBuffer kind) const {
+  return kind == PoolBuffer::state || kind == PoolBuffer::stateScales ||
+         kind == PoolBuffer::stateLow ||
+         (kind == PoolBuffer::convHistory && moves_->moveWindows() &&
           shape_.convExtra == 0);
+}
+
+Status StatePool::checkPlanes(const EntrySchema &entry) const {
+  const auto states = entry.findParam("state_pool");
+  const int64_t planes = entry.statePlanes();
+  if (!states || planes == shape_.statePlanes)
+    return {};
+  return invalid("state_pool: state_planes: expected ", planes, ", those of ",
+                 entry.name, " (--state=",
+                 planes == 2   ? "i8x2"
+                 : planes == 1 ? "i8"
+                               : toString(entry.params[*states].dtype),
+                 "), got ", shape_.statePlanes);
 }
 
 Status StatePool::useKernels(std::shared_ptr<LoadedKernel> copySlots,
                              std::shared_ptr<LoadedKernel> zeroSlots) {
   if (copySlots->device != device_ || zeroSlots->device != device_)
     return invalid("state_pool: expected kernels of the pool's device");
+  for (const auto *kernel : {&copySlots, &zeroSlots})
+    if (Status s = checkPlanes(*(*kernel)->entry); !s.isOk())
+      return s;
   std::vector<LayerViews> layers;
-  for (int64_t layer = 0; layer < shape_.numLayers; ++layer)
-    layers.push_back(
-        {*view(PoolBuffer::state, layer), *view(PoolBuffer::conv, layer)});
+  for (int64_t layer = 0; layer < shape_.numLayers; ++layer) {
+    LayerViews &views = layers.emplace_back();
+    views.state = *view(PoolBuffer::state, layer);
+    views.conv = *view(PoolBuffer::conv, layer);
+    if (shape_.statePlanes > 0)
+      views.scales = *view(PoolBuffer::stateScales, layer);
+    if (shape_.statePlanes == 2)
+      views.low = *view(PoolBuffer::stateLow, layer);
+  }
   auto moves =
       SlotMoves::make(std::move(copySlots), std::move(zeroSlots), layers);
   if (moves.isOk())
@@ -399,7 +439,7 @@ Status StatePool::copy(const int32_t *from, const int32_t *to, size_t count,
     moved = *done;
   }
   for (size_t i = 0; i < buffers_.size(); ++i) {
-    if (moved && isMoved(i))
+    if (moved && isMoved(kinds_[i]))
       continue;
     if (Status status = work_->copy(buffers_[i], from, to, count, stream);
         !status.isOk())
@@ -428,7 +468,7 @@ Status StatePool::hasPending(const int32_t *slots, size_t count, void *stream,
                    "being captured, for the call waits for it");
   if (Status status = device_->synchronize(stream); !status.isOk())
     return status;
-  const SlotBuffer &buffer = buffers_[kCountsBuffer];
+  const SlotBuffer &buffer = *find(PoolBuffer::pendingCounts);
   const int64_t heads = shape_.keyHeads;
   std::vector<int32_t> counts(static_cast<size_t>(numSlots() * heads));
   std::fill_n(pending, count, uint8_t{0});

@@ -32,6 +32,8 @@ static std::optional<ParamRole> roleOf(const ParamSchema &param) {
       {"norm_constants", ParamRole::fixed},
       {"conv_pool", ParamRole::fixed},
       {"state_pool", ParamRole::fixed},
+      {"state_scales", ParamRole::fixed},
+      {"state_low", ParamRole::fixed},
       {"pending_keys", ParamRole::fixed},
       {"pending_deltas", ParamRole::fixed},
       {"pending_decays", ParamRole::fixed},

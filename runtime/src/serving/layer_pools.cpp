@@ -41,13 +41,19 @@ gdnrt::poolArguments(const StatePool &pool, int64_t layer,
       if (Status s = checkKernel(pool, *kernel->entry); !s.isOk())
         return s;
   kernels.push_back(prefill);
-  for (const auto &kernel : kernels)
-    if (kernel &&
-        kernel->device->properties().kind != pool.device().properties().kind)
+  for (const auto &kernel : kernels) {
+    if (!kernel)
+      continue;
+    if (kernel->device->properties().kind != pool.device().properties().kind)
       return invalid("state_pool: expected memory of the device of ",
                      kernel->entry->name);
+    if (Status s = pool.checkPlanes(*kernel->entry); !s.isOk())
+      return s;
+  }
   static constexpr std::pair<const char *, PoolBuffer> kBuffers[] = {
       {"state_pool", PoolBuffer::state},
+      {"state_scales", PoolBuffer::stateScales},
+      {"state_low", PoolBuffer::stateLow},
       {"conv_pool", PoolBuffer::convHistory},
       {"pending_keys", PoolBuffer::pendingKeys},
       {"pending_deltas", PoolBuffer::pendingDeltas},

@@ -281,7 +281,7 @@ class GatedDeltaNetAttention:
         """The layer's states, slots in front of get_state_shape(). They stay the caller's.
         `states` are what kernels keep states in besides: pending_keys, pending_deltas and
         pending_decays, with deferred writes pending_counts, too, or token_conv_pool and
-        token_state_pool."""
+        token_state_pool; of states in planes state_scales and state_low."""
         self._check_loaded()
         shapes = self.get_state_shape()
         for name, array, shape in zip(

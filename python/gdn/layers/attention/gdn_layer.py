@@ -97,7 +97,8 @@ class GDNLayer(_Handle):
     """See gdnrt_gdn_layer_create. Weights in another type than the kernels' are copied. With
     the builder of an engine's steps a layer that cannot serve all of them is refused when it
     is made; see check_steps. With `pool` all pools are those of layer `layer_idx` there, which
-    are state_pool, conv_pool and those of pending tokens; see gdnrt_gdn_layer_create_in_pool."""
+    are state_pool, conv_pool, and those of planes and of pending tokens; see
+    gdnrt_gdn_layer_create_in_pool."""
 
     def __init__(
         self,

@@ -210,9 +210,46 @@ TEST_F(StatePoolApi, Options) {
   options.state_dtype = GDNRT_F16;
   gdnrt_state_pool *pool = make();
   gdnrt_arg view;
-  EXPECT_EQ(gdnrt_state_pool_view(pool, 7, 0, &view, &error),
+  EXPECT_EQ(gdnrt_state_pool_view(pool, 9, 0, &view, &error),
             GDNRT_INVALID_ARGUMENT);
   EXPECT_STREQ(error.message, "INVALID_ARGUMENT: state_pool: buffer: expected "
-                              "0 to 6, got 7");
+                              "0 to 8, got 9");
+  EXPECT_EQ(gdnrt_state_pool_view(pool, GDNRT_POOL_STATE_LOW, 0, &view, &error),
+            GDNRT_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.message,
+               "INVALID_ARGUMENT: state_pool: the pool has no lower plane of "
+               "states: expected state_planes 2, got 0");
   gdnrt_state_pool_destroy(pool);
+  options.state_planes = 2;
+  EXPECT_EQ(message(), "INVALID_ARGUMENT: state_pool: state_dtype: expected "
+                       "f32 with state_planes, got f16");
+  options.state_dtype = GDNRT_F32;
+  options.reserved = 1;
+  EXPECT_EQ(message(), "INVALID_ARGUMENT: state_pool: reserved: expected 0, "
+                       "got 1");
+}
+
+TEST_F(StatePoolApi, StatesInPlanes) {
+  options.state_planes = 2;
+  gdnrt_state_pool *pool = make();
+  gdnrt_arg view;
+  auto dtypeOf = [&](gdnrt_pool_buffer buffer) {
+    EXPECT_EQ(gdnrt_state_pool_view(pool, buffer, 0, &view, &error), GDNRT_OK)
+        << error.message;
+    return view.dtype;
+  };
+  EXPECT_EQ(dtypeOf(GDNRT_POOL_STATE), GDNRT_U8);
+  EXPECT_EQ(dtypeOf(GDNRT_POOL_STATE_LOW), GDNRT_U8);
+  EXPECT_EQ(view.rank, 4);
+  EXPECT_EQ(dtypeOf(GDNRT_POOL_STATE_SCALES), GDNRT_F32);
+  EXPECT_EQ(view.rank, 3);
+  gdnrt_state_pool_destroy(pool);
+  // They are the pool's own.
+  const gdnrt_arg views[2] = {view, view};
+  EXPECT_EQ(
+      gdnrt_state_pool_wrap(device, &options, views, views, &pool, &error),
+      GDNRT_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.message,
+               "INVALID_ARGUMENT: state_pool: state_planes: expected 0 for "
+               "states in arrays of the caller, got 2");
 }

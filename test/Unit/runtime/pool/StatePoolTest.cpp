@@ -6,6 +6,8 @@
 
 #include "counting_allocator.h"
 
+#include <cmath>
+
 using namespace gdnrt;
 using namespace gdnrt::test;
 
@@ -49,6 +51,22 @@ const Layout kLayouts[] = {
      [](StatePoolShape &s) {
        s.pendingTokens = s.convExtra = 2;
        s.decayPerChannel = true;
+     }},
+    {"planes", [](StatePoolShape &s) { s.statePlanes = 2; }},
+    {"planesPaddedSlots",
+     [](StatePoolShape &s) {
+       s.statePlanes = 2;
+       s.stateSlotStride = 32;
+     }},
+    {"planesSlotMajor",
+     [](StatePoolShape &s) {
+       s.statePlanes = 2;
+       s.stateSlotStride = 90, s.stateLayerStride = 30;
+     }},
+    {"planesPending",
+     [](StatePoolShape &s) {
+       s.statePlanes = 2;
+       s.pendingTokens = 4;
      }},
     {"slotMajor",
      [](StatePoolShape &s) {
@@ -158,6 +176,91 @@ TEST(StatePool, CountsOfPendingTokens) {
       makePool(shape)->view(PoolBuffer::pendingCounts, 0).status().toString(),
       "INVALID_ARGUMENT: state_pool: the pool has no memory for counts "
       "of pending tokens: expected deferred_writes");
+}
+
+TEST(StatePool, PlanesOfStates) {
+  using Sizes = std::vector<int64_t>;
+  auto sizesOf = [](const Argument &view, DType dtype) {
+    EXPECT_EQ(static_cast<DType>(view.dtype), dtype);
+    EXPECT_EQ(view.strides[view.rank - 1], 1);
+    EXPECT_EQ(view.nullSlot, 0);
+    return Sizes(view.sizes, view.sizes + view.rank);
+  };
+  StatePoolShape shape = smallShape();
+  shape.statePlanes = 2;
+  auto pool = makePool(shape);
+  EXPECT_EQ(sizesOf(*pool->view(PoolBuffer::state, 1), DType::u8),
+            (Sizes{7, 2, 5, 3}));
+  EXPECT_EQ(sizesOf(*pool->view(PoolBuffer::stateScales, 1), DType::f32),
+            (Sizes{7, 2, 5}));
+  EXPECT_EQ(sizesOf(*pool->view(PoolBuffer::stateLow, 1), DType::u8),
+            (Sizes{7, 2, 5, 3}));
+  EXPECT_EQ(pool->memoryBytes(), *statePoolBytes(shape));
+  EXPECT_EQ(pool->view(PoolBuffer::stateLow, 3).status().toString(),
+            "INVALID_ARGUMENT: state_pool: layer: expected 0 to 2, got 3");
+
+  shape.statePlanes = 1;
+  shape.deferredWrites = true;
+  shape.pendingTokens = 4;
+  pool = makePool(shape);
+  EXPECT_EQ(sizesOf(*pool->view(PoolBuffer::stateScales, 0), DType::f32),
+            (Sizes{7, 2, 5}));
+  EXPECT_EQ(sizesOf(*pool->view(PoolBuffer::pendingCounts, 0), DType::i32),
+            (Sizes{7, 1}));
+  EXPECT_EQ(pool->view(PoolBuffer::stateLow, 0).status().toString(),
+            "INVALID_ARGUMENT: state_pool: the pool has no lower plane of "
+            "states: expected state_planes 2, got 1");
+  EXPECT_EQ(makePool()->view(PoolBuffer::stateScales, 0).status().toString(),
+            "INVALID_ARGUMENT: state_pool: the pool has no scales of states: "
+            "expected state_planes 1 or 2, got 0");
+
+  // Half of a large state, and a scale for each of its rows.
+  shape = smallShape();
+  shape.numRequests = 1000;
+  shape.keyDim = shape.valueDim = 128;
+  const uint64_t numbers = *statePoolBytes(shape);
+  const int64_t rows = shape.numLayers * shape.numSlots() * 2 * 128;
+  shape.statePlanes = 2;
+  EXPECT_NEAR(static_cast<double>(numbers - *statePoolBytes(shape)),
+              static_cast<double>(rows * (2 * 128 - 4)), 1024);
+  // As many as fit, and no more.
+  EXPECT_EQ(*requestsThatFit(shape, *statePoolBytes(shape)), 1000);
+  EXPECT_EQ(*requestsThatFit(shape, *statePoolBytes(shape) - 1), 999);
+}
+
+// A freed slot has scales of NaN, a zeroed one scales of 0: bytes do not
+// matter.
+TEST(StatePool, ScalesOfFreedAndZeroedSlots) {
+  StatePoolShape shape = smallShape();
+  shape.statePlanes = 2;
+  auto pool = makePool(shape, {/*debugChecks=*/true});
+  const auto *scales =
+      static_cast<const float *>(pool->view(PoolBuffer::stateScales, 2)->data);
+  EXPECT_EQ(take(*pool, 2, /*zero=*/true), (Ids{1, 2}));
+  EXPECT_EQ(freeAll(*pool, {2}), "OK");
+  EXPECT_EQ(scales[1 * 10], 0);
+  EXPECT_TRUE(std::isnan(scales[2 * 10]));
+}
+
+TEST(StatePool, PlanesThatNobodyHas) {
+  auto refused = [](auto change) {
+    StatePoolShape shape = smallShape();
+    change(shape);
+    return statePoolBytes(shape).status().toString();
+  };
+  EXPECT_EQ(refused([](StatePoolShape &s) { s.statePlanes = 3; }),
+            "INVALID_ARGUMENT: state_pool: state_planes: expected 0 to 2, got "
+            "3");
+  EXPECT_EQ(refused([](StatePoolShape &s) { s.statePlanes = 1; }),
+            "INVALID_ARGUMENT: state_pool: state_planes: expected 2 without "
+            "deferred_writes, for one plane is too coarse for states that are "
+            "rounded at every token, got 1");
+  EXPECT_EQ(refused([](StatePoolShape &s) {
+              s.statePlanes = 2;
+              s.stateDType = DType::bf16;
+            }),
+            "INVALID_ARGUMENT: state_pool: state_dtype: expected f32 with "
+            "state_planes, got bf16");
 }
 
 TEST_P(StatePoolTest, SlotsShareNoByte) {

@@ -71,6 +71,10 @@ inline std::vector<PoolBuffer> buffersOf(const StatePool &pool) {
     buffers.insert(buffers.end(),
                    {PoolBuffer::pendingKeys, PoolBuffer::pendingDeltas,
                     PoolBuffer::pendingDecays});
+  if (pool.shape().statePlanes > 0)
+    buffers.push_back(PoolBuffer::stateScales);
+  if (pool.shape().statePlanes == 2)
+    buffers.push_back(PoolBuffer::stateLow);
   return buffers;
 }
 
