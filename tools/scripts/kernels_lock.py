@@ -90,6 +90,15 @@ KERNEL_SETS["d128-deferred"] = [
     "--verify=lazy",
     "--only=decode,verify,commit",
 ]
+# States in planes.
+KERNEL_SETS["d128-planes"] = [
+    "--preset=qwen3-next-80b-a3b",
+    "--io=bf16",
+    "--state=i8x2,i8",
+    "--defer-writes=16",
+    "--verify=lazy",
+    "--only=decode,verify,commit,prefill",
+]
 # A decay per channel.
 KERNEL_SETS["d128-kda"] = [
     "--preset=kimi-linear-48b-a3b",
