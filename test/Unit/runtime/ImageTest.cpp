@@ -201,10 +201,10 @@ TEST(Image, TokensOfARow) {
 
 TEST(Image, Enums) {
   EXPECT_EQ(loadChanged([](fb::ImageT &i) {
-              i.entries[0]->params[0]->dtype = static_cast<fb::DType>(7);
+              i.entries[0]->params[0]->dtype = static_cast<fb::DType>(8);
             }),
             "CORRUPT: image: entry accumulate_f32: x: expected dtype to be at "
-            "most 6, got 7");
+            "most 7, got 8");
   EXPECT_EQ(loadChanged([](fb::ImageT &i) {
               i.entries[0]->params[0]->kind = static_cast<fb::ParamKind>(2);
             }),
