@@ -36,6 +36,9 @@ protected:
     return info;
   }
   bool takesI32() { return param("slots").dtype == GDNRT_I32; }
+  int32_t numPlanes() {
+    return (param("state_scales").rank != 0) + (param("state_low").rank != 0);
+  }
 
   /// 2 layers, 300 slots: more than one launch has.
   void makePools(int32_t layout, int64_t extra, int64_t pending,
@@ -50,7 +53,9 @@ protected:
     options.key_dim = std::strtoll(state.dims[3], nullptr, 10);
     options.conv_width =
         conv.rank ? 1 + std::strtoll(conv.dims[2], nullptr, 10) : 4;
-    options.state_dtype = state.dtype;
+    const int32_t planes = numPlanes();
+    options.state_planes = planes;
+    options.state_dtype = planes ? GDNRT_F32 : state.dtype;
     options.conv_dtype = conv.rank ? conv.dtype : GDNRT_BF16;
     options.conv_layout = layout;
     options.conv_extra = pending && !isDeferred ? pending : extra;
@@ -60,9 +65,15 @@ protected:
       gdnrt_state_pool_destroy(*pool);
       *pool = nullptr;
       ok(gdnrt_state_pool_create(kernel.device(), &options, pool, &error));
-      last = isDeferred ? GDNRT_POOL_PENDING_COUNTS
-             : pending  ? GDNRT_POOL_PENDING_DECAYS
-                        : GDNRT_POOL_CONV_HISTORY;
+      const int32_t last = isDeferred ? GDNRT_POOL_PENDING_COUNTS
+                           : pending  ? GDNRT_POOL_PENDING_DECAYS
+                                      : GDNRT_POOL_CONV_HISTORY;
+      buffers.clear();
+      for (int32_t buffer = GDNRT_POOL_STATE; buffer <= last; ++buffer)
+        if (buffer != GDNRT_POOL_CONV) // part of the history
+          buffers.push_back(buffer);
+      for (int32_t plane = 0; plane < planes; ++plane)
+        buffers.push_back(GDNRT_POOL_STATE_SCALES + plane);
       forEachArray(*pool, [&](const gdnrt_arg &view, size_t bytes, int seed) {
         Bytes values(bytes);
         for (size_t i = 0; i < bytes; ++i)
@@ -74,16 +85,15 @@ protected:
   }
   template <typename Body>
   void forEachArray(gdnrt_state_pool *pool, Body body) {
-    for (int32_t buffer = GDNRT_POOL_STATE; buffer <= last; ++buffer)
+    for (int32_t buffer : buffers)
       for (int64_t layer = 0; layer < 2; ++layer) {
         gdnrt_arg view;
         ok(gdnrt_state_pool_view(pool, buffer, layer, &view, &error));
         static constexpr size_t kBytes[] = {4, 2, 2, 4};
-        if (buffer != GDNRT_POOL_CONV) // part of the history
-          body(view,
-               static_cast<size_t>(view.strides[0] * view.sizes[0]) *
-                   kBytes[view.dtype],
-               buffer * 7 + static_cast<int>(layer));
+        body(view,
+             static_cast<size_t>(view.strides[0] * view.sizes[0]) *
+                 (view.dtype == GDNRT_U8 ? 1 : kBytes[view.dtype]),
+             buffer * 7 + static_cast<int>(layer));
       }
   }
   void compare() {
@@ -102,7 +112,7 @@ protected:
   gdnrt_error error = {};
   Kernel zero;
   gdnrt_state_pool *moved = nullptr, *filled = nullptr;
-  int32_t last = GDNRT_POOL_CONV_HISTORY;
+  std::vector<int32_t> buffers;
 };
 GDNRT_CTS_MOVES(PoolMoveCases, copy);
 
@@ -121,6 +131,8 @@ TEST_P(PoolMoveCases, HaveTheBytesOfFillAndCopy) {
                      {GDNRT_CONV_DS, 0, 3},
                      {GDNRT_CONV_DS, 0, 3, true}};
   for (auto [layout, extra, pending, isDeferred] : cases) {
+    if (numPlanes() == 1 && !isDeferred)
+      continue; // no such pools
     makePools(layout, extra, pending, isDeferred);
     ok(gdnrt_state_pool_use_kernels(moved, kernel.handle(), zero.handle(),
                                     &error));
@@ -154,7 +166,8 @@ TEST_P(PoolMoveCases, HaveTheBytesOfFillAndCopy) {
 }
 
 TEST_P(PoolMoveCases, Refusals) {
-  makePools(GDNRT_CONV_DS, 0, 0);
+  const bool isDeferred = numPlanes() == 1;
+  makePools(GDNRT_CONV_DS, 0, isDeferred ? 3 : 0, isDeferred);
   if (!takesI32()) {
     EXPECT_EQ(gdnrt_state_pool_use_kernels(moved, kernel.handle(),
                                            zero.handle(), &error),

@@ -49,15 +49,14 @@ constexpr llvm::StringLiteral allowedTreeSpills =
     "four numbers of the block, loaded for each eight tokens, one of them for "
     "each token, which reads and writes a state; on other chips none";
 
-/// Here, too, eight warps of 255 registers spill nothing; but a schedule knows
-/// no chip, and all others would get them.
 /// Planes are made of the state behind its last token.
 constexpr llvm::StringLiteral allowedPlaneSpills =
-    "spills up to 16 bytes: of states in planes whose sequences have any "
-    "number "
-    "of tokens, on sm_90a two words of addresses; on other chips none; chunks "
-    "would be faster";
+    "spills up to 144 bytes: of states in planes whose sequences have any "
+    "number of tokens, on sm_100a and sm_103a, elsewhere two words; chunks "
+    "would be faster; not measured there";
 
+/// Here, too, eight warps of 255 registers spill nothing; but a schedule knows
+/// no chip, and all others would get them.
 constexpr llvm::StringLiteral allowedChannelSpills =
     "spills up to 8 bytes: on sm_80 with inputs of f16 the number of tokens, "
     "stored and loaded once; on other chips none";
