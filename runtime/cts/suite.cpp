@@ -200,7 +200,9 @@ std::string Kernel::runBehind(const Problem &problem, int64_t first) const {
   std::string refusal;
   gdnrt_error error;
   for (gdnrt_named_arg &named : args) {
-    const bool isPool = named.arg.rank >= 3 && std::strstr(named.name, "pool");
+    const std::vector<std::string> &pools = shifted.pools();
+    const bool isPool =
+        std::find(pools.begin(), pools.end(), named.name) != pools.end();
     size_t bytes = shifted[named.name].bytes().size();
     size_t before = isPool ? bytes / kNumSlots * static_cast<size_t>(first) : 0;
     void *block = nullptr;
