@@ -256,9 +256,9 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
       return keys.takeError();
     // Beside what is accepted of a verify.
     const int64_t accepted = kernel.find("num_accepted") ? steps : 0;
-    pendingCounts = makePendingCounts(
-        slots, options.keyHeads, std::max<int64_t>((*keys)[2] - accepted, 0),
-        used);
+    pendingCounts =
+        makePendingCounts(slots, options.keyHeads,
+                          std::max<int64_t>((*keys)[2] - accepted, 0), used);
     tokensThere = pendingCounts;
     if (accepted != 0)
       for (auto [slot, count] : llvm::zip(used, tokenSlots.accepted))

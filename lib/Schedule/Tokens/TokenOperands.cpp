@@ -69,9 +69,8 @@ public:
         isStart(p.isEqual(token, p.begin)),
         initial(p.getInit(conv.getWindow())),
         startOps(getTilesBefore(p.loop, initial)),
-        inputOps(p.getInputOps(conv)), inputGroup{p.tokenTiles, steps,
-                                                  p.index(steps)},
-        start(p.b, p.scalars),
+        inputOps(p.getInputOps(conv)),
+        inputGroup{p.tokenTiles, steps, p.index(steps)}, start(p.b, p.scalars),
         inputs(p.b, p.atToken(p.sub(token, p.index(steps)))) {
     inputs.setTokens(&inputGroup);
     emitLoadsIf(p, start, getLoads(startOps), isStart, true);

@@ -73,7 +73,7 @@ private:
   std::optional<void *> stream_;
   /// Ids of the host, and where the device reads them if it has memory of its
   /// own: those of slots, then those of write_slots.
-  std::array<int32_t, 2 *kMostIds> ids_ = {};
+  std::array<int32_t, 2 * kMostIds> ids_ = {};
   void *onDevice_ = nullptr;
   int64_t size_ = kMostIds;
 };

@@ -16,9 +16,9 @@ public:
   RowEmitter(mlir::OpBuilder &b, const BlockThreads &threads,
              gdn::gpu::MapRowsOp map, const mlir::IRMapping &values,
              bool rowByRow, bool isApart)
-      : rowByRow(rowByRow), isApart(isApart), b(b),
-        loc(map.getLoc()), a{b, loc}, threads(threads), map(map),
-        body(map.getBody().front()), values(values) {}
+      : rowByRow(rowByRow), isApart(isApart), b(b), loc(map.getLoc()),
+        a{b, loc}, threads(threads), map(map), body(map.getBody().front()),
+        values(values) {}
 
   llvm::SmallVector<mlir::Value> emit();
 

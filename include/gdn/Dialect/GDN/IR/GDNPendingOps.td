@@ -119,7 +119,7 @@ def GDN_CommitDeltaRuleOp : GDN_Op<"commit_delta_rule", [
     **Preconditions**
 
     - (C1) `pool` is `P x Hv x dv x dk`, with static `dk` and `dv`, in planes with
-      `state_scales` and `state_low`, as in [`delta_rule`](delta_rule.md).
+      `state_scales` and `state_low`, as in `delta_rule`.
     - (C2) `slots` and `num_accepted` are `N`.
     - (C3) `keys` is `P x Hk x S x dk`, `deltas` is `P x Hv x S x dv`, and
       `decays` is `P x Hv x S` or `P x Hv x S x dk`; all are f32, with `S` from
