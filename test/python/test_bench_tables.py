@@ -325,7 +325,8 @@ ALL_SUITES += ("cpu", "host", "compile", "first call", "step")
 
 
 # Of parts of other programs, which say what gdn-bench does not ask.
-OTHER_REPORTS = ("decode-deferred", "single-ops", "state-order", "transformers", "vllm-layer")
+OTHER_REPORTS = ("decode-deferred", "decode-planes", "single-ops", "state-order", "transformers")
+OTHER_REPORTS += ("verify-deferred", "vllm-layer")
 OTHERS = [path for path in RESULTS if path.stem.rpartition("-")[0] in OTHER_REPORTS]
 
 

@@ -239,16 +239,16 @@ static void emitFromHistory(TokenProgram &p, ScanRole role, ValueRange weights,
 }
 
 void gdn::emitOperands(TokenProgram &p, Value first, Value count,
-                       function_ref<void()> emitBeside) {
+                       function_ref<void()> emitMeanwhile) {
   auto meet = [&] {
-    if (emitBeside)
+    if (emitMeanwhile)
       gpu::AwaitCopiesOp::create(p.b, p.loc);
     gpu::BarrierOp::create(p.b, p.loc);
-    if (emitBeside)
-      emitBeside();
+    if (emitMeanwhile)
+      emitMeanwhile();
   };
   if (!p.preparesByHistory()) {
-    if (emitBeside)
+    if (emitMeanwhile)
       meet();
     for (ScanRole role : convRoles)
       emitRole(p, role, first, count);

@@ -10,10 +10,10 @@
 namespace gdn {
 
 /// Emits the preparation of the block of `count` tokens from `first` on.
-/// `emitBeside`, where given, emits what a warp does meanwhile, behind a
+/// `emitMeanwhile`, where given, emits what a warp does meanwhile, behind a
 /// barrier at which copies have come.
 void emitOperands(TokenProgram &p, mlir::Value first, mlir::Value count,
-                  llvm::function_ref<void()> emitBeside = nullptr);
+                  llvm::function_ref<void()> emitMeanwhile = nullptr);
 
 } // namespace gdn
 

@@ -7,7 +7,8 @@ An image with pools of pending tokens is of the deferred form. Its rows are in t
 phases: *apart*, so that each launch puts the tokens of 1 in W rows into their states;
 *staggered*, where the key heads of a row are apart, too; and, where all blocks of a launch run at
 the same time, *together*: 1 in W launches does so for all its rows. Entries `verify` are measured
-with each number of --tokens, of which 1 to all are accepted, as rows go."""
+with each number of --tokens that their rows may have, of which 1 to all are accepted, as rows
+go."""
 
 import argparse
 import csv
@@ -176,20 +177,23 @@ def main() -> int:
     options = measure.parse(parser)
     runtime = Runtime(options.library)
     device = runtime.cuda()
-    rows, known = [], {}
+    rows = []
     for path in options.images:
-        image = runtime.image(path)
+        image, known = runtime.image(path), {}
         for entry in image.entries:
             if not entry.startswith(("decode", "verify")):
                 continue
             kernel = device.kernel(image, entry)
             layer = reference.Layer.of(image.attributes(entry))
+            most = int(image.attributes(entry).get("gdn.max_tokens", 0)) or max(
+                options.tokens or [0]
+            )
             for heads in options.heads:
                 for count in options.rows:
                     if entry.startswith("decode"):
                         rows += measure_one(kernel, layer, heads, count, options)
                     else:
-                        for tokens in options.tokens:
+                        for tokens in (n for n in options.tokens if n <= most):
                             given = (device, kernel, layer, heads, count, tokens, options.repeats)
                             rows += verify_ours.measure(*given, known)
                     torch.cuda.empty_cache()

@@ -53,7 +53,7 @@ func.func @c1_bytes_alone(%pool: !gdn.pool<?x?x64x128xi8>, %slots: tensor<?xi32>
     %deltas: !gdn.pool<?x?x16x64xf32>, %decays: !gdn.pool<?x?x16xf32>, %counts: !gdn.pool<?x?xi32>,
     %scales: !gdn.pool<?x?x64xf32>, %low: !gdn.pool<?x?x64x128xi8>) {
   // expected-error@+1 {{'gdn.commit_delta_rule' op expects the elements of 'pool' to be floats, but got 'i8'}}
-  gdn.commit_delta_rule %pool[%slots] pending(%keys, %deltas, %decays) counts(%counts) 
+  gdn.commit_delta_rule %pool[%slots] pending(%keys, %deltas, %decays) counts(%counts)
       : !gdn.pool<?x?x64x128xi8>, tensor<?xi32> pending !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16x64xf32>,
         !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32>
   return
