@@ -26,6 +26,7 @@ void LayerTest::SetUp() {
     if (slots && info.dtype != GDNRT_I32)
       GTEST_SKIP() << "a layer has no " << info.name << " of i64";
   }
+  isDeferred_ = takes(kernel, "pending_counts");
 }
 
 void LayerTest::TearDown() {
@@ -101,7 +102,7 @@ LayerTest::pick(const std::vector<gdnrt_named_arg> &args, bool fixed) {
       "conv_weight",    "A_log",           "dt_bias",          "norm_weight",
       "conv_pool",      "state_pool",      "pending_keys",     "pending_deltas",
       "pending_decays", "token_conv_pool", "token_state_pool", "norm_constants",
-      "state_scales",   "state_low"};
+      "state_scales",   "state_low",       "pending_counts"};
   static const std::set<std::string> kTokens = {
       "qkvz", "ba", "qkv",       "q",    "k",    "v",  "z",
       "b",    "a",  "log_decay", "beta", "core", "out"};
@@ -118,6 +119,8 @@ void LayerTest::makeLayer(const std::vector<gdnrt_named_arg> &args,
   layer = nullptr;
   gdnrt_gdn_kernels kernels = gdnrt_gdn_kernels_default();
   auto has = [&](EntryKind one) { return whole || kind == one; };
+  isDeferred_ = (has(EntryKind::decode) && takes(decode, "pending_counts")) ||
+                (has(EntryKind::verify) && takes(verify, "pending_counts"));
   if (has(EntryKind::decode))
     kernels.decode = decode.handle();
   if (has(EntryKind::prefill))
@@ -146,6 +149,7 @@ gdnrt_gdn_metadata LayerTest::build(EntryKind of, const Rows &rows,
     options.max_num_tokens = 8192;
     options.num_speculative_tokens = kind == EntryKind::verify ? kDrafts : 0;
     options.use_full_cuda_graph = forGraphs_;
+    options.deferred_writes = isDeferred_;
     options.verify_states = states();
     EXPECT_EQ(gdnrt_metadata_builder_create(&options, &builder, &error),
               GDNRT_OK)

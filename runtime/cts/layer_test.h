@@ -70,6 +70,7 @@ private:
   size_t arenaBytes_ = 0;
   /// Whether the builder is one for graphs.
   bool forGraphs_ = false;
+  bool isDeferred_ = false; // kernels of the layer, made or to be made
 };
 
 /// Instantiates a suite for the kernels of layers.

@@ -195,6 +195,14 @@ void Problem::fill(const gdnrt_param_info &info, HostArray &array) {
     setIntegers([](int64_t) { return 1; });
   else if (name == "pending_decays" || name == "log_decay")
     setNumbers(-1, 1);
+  else if (name == "pending_counts") // fewer than any slot has room for
+    setIntegers([](int64_t i) { return i % 4; });
+  else if (name == "state_scales")
+    setNumbers(0.004, 0.002);
+  else if (info.dtype == GDNRT_U8) // planes: a byte is 128 above its number
+    setIntegers([&](int64_t i) {
+      return static_cast<int64_t>(128 + 100 * random(seed, i));
+    });
   else if (name == "beta")
     setNumbers(0.5, 0.5);
   else if (isReady && (name == "q" || name == "k"))

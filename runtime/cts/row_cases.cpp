@@ -74,6 +74,8 @@ TEST_P(RaggedCases, OneTokenIsADecodeStep) {
     GTEST_SKIP() << "a row of one token takes the chunk form";
   Rows rows = {{1, 1, 1}, {7, 0, 3}};
   Problem extend(kernel.entry(), rows), step(decode.entry(), rows);
+  if (step.has("pending_counts"))
+    GTEST_SKIP() << "decode leaves its token pending";
   kernel.run(extend);
   decode.run(step);
   // Code for GPUs works in chunks whatever their length, with other roundings.

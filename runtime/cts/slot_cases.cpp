@@ -52,8 +52,13 @@ TEST_P(SlotCases, OtherNullSlot) {
   expectZeroRow(problem, 0);
   for (const std::string &pool : problem.pools()) {
     EXPECT_TRUE(problem.slotOf(pool, 3) == before.slotOf(pool, 3));
-    EXPECT_FALSE(problem.slotOf(pool, 0) == before.slotOf(pool, 0));
+    // A token may be pending beside a state that stays as it is.
+    if (!problem.has("pending_counts"))
+      EXPECT_FALSE(problem.slotOf(pool, 0) == before.slotOf(pool, 0));
   }
+  if (problem.has("pending_counts"))
+    EXPECT_FALSE(problem.slotOf("pending_keys", 0) ==
+                 before.slotOf("pending_keys", 0));
 }
 
 TEST_P(SlotCases, RowsFromZerosDoNotReadTheirSlots) {
