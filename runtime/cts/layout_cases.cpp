@@ -22,7 +22,7 @@ static Sizes padded(const HostArray &array, int64_t padding) {
 TEST_P(LayoutCases, PaddedSlots) {
   Problem dense(kernel.entry(), kRows), wide(kernel.entry(), kRows);
   for (const std::string &pool : wide.pools())
-    wide[pool].relayout(padded(wide[pool], 40));
+    wide[pool].relayout(padded(wide[pool], 48));
   kernel.run(dense);
   kernel.run(wide);
   expectSameOutputs(dense, wide);

@@ -44,7 +44,7 @@ static void padPools(Problem &problem, bool convByPosition) {
       strides[d] = count;
     if (convByPosition && pool == "conv_pool")
       strides = {0, 1, sizes[1]};
-    strides[0] = count / sizes[0] + 40;
+    strides[0] = count / sizes[0] + 48;
     array.relayout(strides);
   }
 }
