@@ -129,7 +129,7 @@ def check_case(
             f"{what}: {name}: a slot that no row uses has changed",
         )
     if used:
-        got = states_of(before | after)[used]
+        got = reference.whole_states(before | after)[used]
         error = relative_error(got, want["state_pool"][used])
         findings.error_state = max(findings.error_state, error)
         findings.expect(error <= largest_state, f"{what}: state_pool: error {error:.2e}")
@@ -149,11 +149,6 @@ def check_case(
         )
 
 
-def states_of(arguments: dict[str, np.ndarray]) -> np.ndarray:
-    """The states that slots stand for, in float64."""
-    return reference.whole_states(arguments)
-
-
 def _expect_counts(before: dict, after: dict, used, what: str, findings: Findings) -> None:
     """A decode counts its token, and writes the states of key heads that have no room for it."""
     room, counts = before["pending_keys"].shape[2], before["pending_counts"][used]
@@ -163,8 +158,11 @@ def _expect_counts(before: dict, after: dict, used, what: str, findings: Finding
     findings.expect(right, f"{what}: pending_counts differ")
     group = before["state_pool"].shape[1] // counts.shape[1]
     kept = np.repeat(~is_full, group, axis=1)
-    same = [_bits(pools["state_pool"][used][kept]) for pools in (before, after)]
-    findings.expect(np.array_equal(*same), f"{what}: state_pool: written with room for the token")
+    for name in ("state_pool", "state_scales", "state_low"):
+        if name not in before:
+            continue
+        same = [_bits(pools[name][used][kept]) for pools in (before, after)]
+        findings.expect(np.array_equal(*same), f"{what}: {name}: written with room for the token")
 
 
 def check_commit(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings) -> None:
@@ -174,11 +172,15 @@ def check_commit(device: Device, kernel: Kernel, sizes: Sizes, findings: Finding
     what = f"Hk={sizes.key_heads} Hv={sizes.value_heads} N={sizes.rows}"
     used = [s for r, s in enumerate(before["slots"]) if r not in sizes.skipped and s >= 0]
     kept = np.setdiff1d(np.arange(len(before["state_pool"])), used)
-    for name in ("state_pool", "pending_counts"):
+    for name in (*POOLS, *problems.PENDING, "pending_counts"):
+        if name not in after:
+            continue
         same = np.array_equal(_bits(after[name][kept]), _bits(before[name][kept]))
         findings.expect(same, f"{what}: {name}: a slot that no row uses has changed")
     findings.expect(not after["pending_counts"][used].any(), f"{what}: tokens are still pending")
-    error = relative_error(states_of(before | after)[used], states_of(before)[used])
+    error = relative_error(
+        reference.whole_states(before | after)[used], reference.whole_states(before)[used]
+    )
     findings.error_state = max(findings.error_state, error)
     findings.expect(error <= limits(kernel)[1], f"{what}: state_pool: error {error:.2e}")
 
@@ -291,7 +293,7 @@ def check_many_steps(
     arguments = problems.make(kernel.params, sizes)
     own = ("pending_", "state_")  # what a state consists of
     exact = {name: value for name, value in arguments.items() if not name.startswith(own)}
-    exact["state_pool"] = states_of(arguments)
+    exact["state_pool"] = reference.whole_states(arguments)
     for step in range(steps):
         other = problems.make(
             kernel.params, Sizes(sizes.key_heads, sizes.value_heads, sizes.lengths, seed=step + 99)
@@ -302,7 +304,7 @@ def check_many_steps(
         arguments.update(run(device, kernel, arguments))
         exact.update(reference.evaluate(layer, exact))
     used = arguments["slots"]
-    error = relative_error(states_of(arguments)[used], exact["state_pool"][used])
+    error = relative_error(reference.whole_states(arguments)[used], exact["state_pool"][used])
     largest = limits(kernel, steps)[1]
     findings.expect(error <= largest, f"state after {steps} steps: error {error:.2e}")
     return error

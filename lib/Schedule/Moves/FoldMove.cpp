@@ -102,7 +102,7 @@ private:
 
   OpBuilder &b;
   FoldMove move;
-  TokenGroup rowsOfPass;
+  TokenGroup rowsOfPass; // rows of the state, which are no tokens
   FragmentEmitter emitter;
   gpu::RowsAttr layout;
   int64_t numRows;
