@@ -21,18 +21,25 @@ template <typename T> static double asDouble(T value) {
 }
 
 namespace {
-struct Nearest {
+/// Whole ones (rni, rzi, rmi, rpi) make integers of floats that stay floats.
+template <bool whole> struct NearestOf {
+  static constexpr bool isWhole = whole;
   static double round(double value) { return std::nearbyint(value); }
 };
-struct ToZero {
+template <bool whole> struct ToZeroOf {
+  static constexpr bool isWhole = whole;
   static double round(double value) { return std::trunc(value); }
 };
 struct Down {
+  static constexpr bool isWhole = true;
   static double round(double value) { return std::floor(value); }
 };
 struct Up {
+  static constexpr bool isWhole = true;
   static double round(double value) { return std::ceil(value); }
 };
+using Nearest = NearestOf<false>;
+using ToZero = ToZeroOf<false>;
 } // namespace
 
 /// A float towards 0, which the host's conversions round to nearest.
@@ -67,6 +74,9 @@ static To convert(From value) {
     if (rounded >= static_cast<double>(Limits::max()))
       return Limits::max();
     return static_cast<To>(rounded);
+  } else if constexpr (isFloat<From> && Rounding::isWhole) {
+    double rounded = Rounding::round(asDouble(value));
+    return convert<To, double, Nearest, saturates>(rounded);
   } else if constexpr (std::is_same_v<To, double>) {
     return asDouble(value);
   } else {
@@ -117,7 +127,13 @@ static Step packPair(Warp &warp, const Instruction &i, Mask mask) {
 template <typename To, typename From>
 static Execute withRounding(const Parts &parts) {
   bool saturates = has(parts, "sat");
-  if (has(parts, "rzi") || has(parts, "rz"))
+  if (has(parts, "rni"))
+    return saturates ? apply<To, From, NearestOf<true>, true>
+                     : apply<To, From, NearestOf<true>, false>;
+  if (has(parts, "rzi"))
+    return saturates ? apply<To, From, ToZeroOf<true>, true>
+                     : apply<To, From, ToZeroOf<true>, false>;
+  if (has(parts, "rz"))
     return saturates ? apply<To, From, ToZero, true>
                      : apply<To, From, ToZero, false>;
   if (has(parts, "rmi"))

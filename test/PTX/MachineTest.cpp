@@ -5,6 +5,7 @@
 
 #include "Machine.h"
 
+#include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
 
@@ -145,6 +146,26 @@ TEST_F(Machine, WarpsOfABlockMeetAtABarrier) {
                    64);
   EXPECT_EQ(words[0], 32u);
   EXPECT_EQ(words[63], 31u);
+}
+
+TEST_F(Machine, WholeFloats) {
+  // Lane l has l / 2 - 8: ties go to even numbers.
+  auto words = run(R"(
+  cvt.rn.f32.u32 %r1, %r0;
+  mul.f32 %r1, %r1, 0f3F000000;
+  sub.f32 %r1, %r1, 0f41000000;
+  cvt.rni.f32.f32 %r2, %r1;
+  cvt.rzi.s32.f32 %r2, %r2;
+  cvt.rmi.f32.f32 %r3, %r1;
+  cvt.rzi.s32.f32 %r3, %r3;
+  st.global.u32 [%rd1], %r2;
+  st.global.u32 [%rd1+128], %r3;
+)");
+  for (int lane = 0; lane < 32; ++lane) {
+    double value = lane / 2.0 - 8;
+    EXPECT_EQ(int(words[lane]), int(std::nearbyint(value))) << lane;
+    EXPECT_EQ(int(words[32 + lane]), int(std::floor(value))) << lane;
+  }
 }
 
 TEST_F(Machine, ProductsOfTensorCores) {

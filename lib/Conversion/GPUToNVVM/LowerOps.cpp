@@ -4,6 +4,8 @@
 #include "Copies/TileCopy.h"
 #include "Fragments/SharedMatrix.h"
 #include "KernelLowering.h"
+#include "Products/ByteMma.h"
+#include "Products/PartMma.h"
 #include "Products/ProductFamily.h"
 #include "Products/SplitMma.h"
 #include "Rows/RowWork.h"
@@ -184,6 +186,16 @@ void KernelLowering::lower(Operation &op) {
       })
       .Case([&](gdn::gpu::ShareProductsOp products) {
         emitShareProducts(b, threads, products, values);
+      })
+      .Case([&](gdn::gpu::ShareByteProductsOp products) {
+        emitShareByteProducts(b, threads, products, values);
+      })
+      .Case([&](gdn::gpu::ShareColumnPartsOp parts) {
+        emitShareColumnParts(b, threads, parts, values);
+      })
+      .Case([&](gdn::gpu::AddPartProductsOp products) {
+        values.map(products.getResult(),
+                   emitAddPartProducts(b, threads, products, values));
       })
       .Case([&](gdn::gpu::MatmulOp matmul) {
         const ProductFamily &family =

@@ -49,7 +49,7 @@ static Value emitDecaySum(OpBuilder &b, Location loc, Value count,
 }
 
 /// Each row times `factor`.
-static Value emitScaled(OpBuilder &b, Location loc, Value state, Value factor) {
+Value gdn::emitScaled(OpBuilder &b, Location loc, Value state, Value factor) {
   auto map = gpu::MapRowsOp::create(b, loc, state.getType(), state);
   OpBuilder::InsertionGuard guard(b);
   Value row = map.openBody(b)->getArgument(1);

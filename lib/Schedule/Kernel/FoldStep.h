@@ -26,6 +26,10 @@ mlir::Value emitFold(mlir::OpBuilder &b, mlir::Location loc, mlir::Value state,
                      mlir::Value count, bool perChannel,
                      const FoldTokens &tokens);
 
+/// A state times a number.
+mlir::Value emitScaled(mlir::OpBuilder &b, mlir::Location loc,
+                       mlir::Value state, mlir::Value factor);
+
 /// A state with the key times `factor` and the row's delta added to each row.
 mlir::Value emitAdded(mlir::OpBuilder &b, mlir::Location loc, mlir::Value state,
                       mlir::Value factor, mlir::Value key, mlir::Value delta);

@@ -43,7 +43,7 @@ bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
   int64_t vector = 16 / (stored.getIntOrFloatBitWidth() / 8);
   const std::optional<int64_t> own = getOwnLanes();
   if (own) // of tensor cores, which take no more at once
-    vector = std::min<int64_t>(vector, 8);
+    vector = std::min(vector, getOwnVector());
   while (columns % vector != 0)
     vector /= 2;
   int64_t lanes = own.value_or(isAcross ? acrossLanes : getRowLanes(stored));

@@ -44,8 +44,10 @@ protected:
   static int64_t getRowLanes(mlir::Type stored) {
     return stored.isF32() ? 16 : 8;
   }
-  /// Other lanes that a schedule wants, if any.
+  /// Other lanes that a schedule wants, if any, and the most neighbouring
+  /// columns of one.
   virtual std::optional<int64_t> getOwnLanes() { return std::nullopt; }
+  virtual int64_t getOwnVector() { return 8; }
   /// Whether elements of a narrow state are widened a row at a time, so that
   /// the others take their own size in registers.
   virtual bool widensRows() const { return false; }

@@ -45,6 +45,8 @@ protected:
   }
   /// Whether to ask for the last reader as soon as the role has read.
   virtual bool asksEarly(mlir::Operation *store) const { return true; }
+  /// What an operand's role makes of it besides.
+  virtual void emitFactors(ScanRole role, FragmentEmitter &warp) {}
   void emitLateStores();
   /// Sets the output of the scan in the warp that follows it.
   virtual void emitOutputOf(FragmentEmitter &warp);

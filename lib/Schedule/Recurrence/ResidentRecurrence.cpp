@@ -2,7 +2,7 @@
 //
 // gdn-schedule-resident-recurrence: the state of a value head in the registers
 // of a block. See Passes.td.
-#include "Recurrence/ResidentReplay.h"
+#include "Recurrence/PlaneReplay.h"
 
 #include "gdn/Schedule/Passes.h"
 
@@ -50,7 +50,9 @@ struct ScheduleResidentRecurrence final
       auto func = rule->getParentOfType<func::FuncOp>();
       if (auto replay = dyn_cast<tile::DeltaReplayOp>(*rule)) {
         FailureOr<bool> isScheduled =
-            ResidentReplay(func, replay, threads).emit(minBlocks);
+            PlaneReplay::suits(replay, threads)
+                ? PlaneReplay(func, replay, threads).emit(minBlocks)
+                : ResidentReplay(func, replay, threads).emit(minBlocks);
         if (failed(isScheduled))
           return signalPassFailure();
         numKernels += *isScheduled;
@@ -168,6 +170,7 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
       warp.emit(op);
   for (Value operand : operands)
     gpu::StoreSharedOp::create(b, loc, warp[operand], shared[operand], Value());
+  emitFactors(role, warp);
   for (Value tile : kept)
     gpu::StoreSharedOp::create(b, loc, warp[tile], shared[tile], Value());
   for (Operation *op : work.stores)

@@ -65,7 +65,11 @@ void ResidentReplay::beginCopies() {
   pending.deltas = begin(replay.getPendingDeltas());
   decays = begin(replay.getPendingDecay());
   pending.count = lookup(replay.getCount());
-  pending.commits = lookup(replay.getCommit());
+  pending.commits =
+      sumsAheadOfFold()
+          ? arith::ConstantOp::create(b, scan.getLoc(), b.getBoolAttr(false))
+                .getResult()
+          : lookup(replay.getCommit());
 }
 
 /// Who is the last to have read pending tokens of the key head is asked behind
@@ -175,6 +179,14 @@ void ResidentReplay::emitOutputOf(FragmentEmitter &warp) {
   warp.set(scan.getOutput(), output);
 }
 
+void ResidentReplay::emitState(FragmentEmitter &all) {
+  // What is made of planes would wait for them above.
+  for (Operation *op : (*roles)[ScanRole::state].tiles)
+    if (!isa<tile::LoadOp>(op))
+      all.emit(op);
+  emitProducts(emitFolded(all));
+}
+
 void ResidentReplay::emitRootBlock(Block &block) {
   emitScalars(block);
   setVariants();
@@ -200,11 +212,7 @@ void ResidentReplay::emitRootBlock(Block &block) {
   emitWeights();
   gpu::BarrierOp::create(b, scan.getLoc());
   emitPairs();
-  // What is made of planes would wait for them above.
-  for (Operation *op : state.tiles)
-    if (!isa<tile::LoadOp>(op))
-      all.emit(op);
-  emitProducts(emitFolded(all));
+  emitState(all);
   gpu::BarrierOp::create(b, scan.getLoc());
   emitOutput();
   emitLateStores();

@@ -9,13 +9,13 @@
 
 namespace gdn {
 
-class ResidentReplay final : public ResidentKernel {
+class ResidentReplay : public ResidentKernel {
 public:
   ResidentReplay(mlir::func::FuncOp source, tile::DeltaReplayOp replay,
                  int64_t threads)
       : ResidentKernel(source, replay, threads), replay(replay) {}
 
-private:
+protected:
   bool takesPasses() const override { return false; }
   void chooseWarps(int64_t &minBlocks) override;
   bool isLate(mlir::Operation *store) const override {
@@ -33,6 +33,12 @@ private:
   void emitTickets();
   void emitWeights();
   mlir::Value emitFolded(FragmentEmitter &all);
+  /// Whether the products are those of a state that has not received its
+  /// pending tokens, if it is to receive them, too.
+  virtual bool sumsAheadOfFold() const { return false; }
+  /// Products of the state with key and query, and the state with the pending
+  /// tokens if it is to receive them.
+  virtual void emitState(FragmentEmitter &all);
   gpu::RowsAttr getPairRows();
   void emitPairs();
   void emitProducts(mlir::Value state);

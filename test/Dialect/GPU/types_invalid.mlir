@@ -14,7 +14,7 @@ func.func private @odd_lanes(!gdn_gpu.fragment<8x8xf32, #gdn_gpu.rows<warps = 1,
 
 // -----
 
-// expected-error@+1 {{expects 'vector' to be 1, 2, 4 or 8, but got 3}}
+// expected-error@+1 {{expects 'vector' to be 1, 2, 4, 8 or 16, but got 3}}
 func.func private @odd_vector(!gdn_gpu.fragment<8x8xf32, #gdn_gpu.rows<warps = 1, lanes = 8, vector = 3>>)
 
 // -----
@@ -34,7 +34,7 @@ func.func private @no_rows(!gdn_gpu.shared<0x8xf32>)
 
 // -----
 
-// expected-error@+1 {{expects elements of f32, bf16 or f16, or of i32 in rank 1, but got 'i32'}}
+// expected-error@+1 {{expects elements of f32, bf16 or f16, of i32 in rank 1, or of i8 in rank 2, but got 'i32'}}
 func.func private @integers(!gdn_gpu.shared<8x8xi32>)
 
 // -----
@@ -64,7 +64,7 @@ func.func private @odd_parts(!gdn_gpu.channel<8x8xf32, depth = 2, parts = 3>)
 
 // -----
 
-// expected-error@+1 {{expects elements of f32, bf16 or f16, or of i32 in rank 1, but got 'i32'}}
+// expected-error@+1 {{expects elements of f32, bf16 or f16, of i32 in rank 1, or of i8 in rank 2, but got 'i32'}}
 func.func private @channel_of_integers(!gdn_gpu.channel<8x8xi32, depth = 2>)
 
 // -----

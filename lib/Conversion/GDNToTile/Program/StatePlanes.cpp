@@ -72,11 +72,24 @@ struct RowMaths {
     return arith::SubFOp::create(b, loc, number,
                                  constant(8388608.0 + zero, f32));
   }
-  Value toBytes(Value integers) {
-    auto type = cast<VectorType>(integers.getType());
-    Value shifted =
-        arith::AddIOp::create(b, loc, integers, integer(zeroByte, type));
-    return arith::TruncIOp::create(b, loc, type.clone(b.getI8Type()), shifted);
+  /// The bytes that numbers round to, the upper ones first if there are two:
+  /// the low bits of a sum whose last bit counts one. Less than 2^22 is added
+  /// to 1.5 * 2^23, and an even number, which moves no tie.
+  SmallVector<Value> toBytes(Value numbers, bool hasLow) {
+    auto type = cast<VectorType>(numbers.getType());
+    Type i8 = type.clone(b.getI8Type());
+    double zero = zeroByte * (hasLow ? lowParts + 1 : 1);
+    Value sum = arith::AddFOp::create(b, loc, numbers,
+                                      constant(1.5 * 8388608.0 + zero, type));
+    Value bits =
+        arith::BitcastOp::create(b, loc, type.clone(b.getI32Type()), sum);
+    auto lowest = [&](Value of) -> Value {
+      return arith::TruncIOp::create(b, loc, i8, of);
+    };
+    if (!hasLow)
+      return {lowest(bits)};
+    Value upper = arith::ShRUIOp::create(b, loc, bits, integer(8, type));
+    return {lowest(upper), lowest(bits)};
   }
 };
 } // namespace
@@ -159,20 +172,10 @@ StoredState gdn::roundState(OpBuilder &b, Location loc,
                 row.constant(std::numeric_limits<double>::quiet_NaN(), f32)));
         Value known =
             select(row.splat(isSome, vector), x, row.constant(0, vector));
-        Value rounded = math::RoundEvenOp::create(
-            inner, loc, row.times(known, row.splat(factor, vector)));
-        Value v = arith::FPToSIOp::create(
-            inner, loc, vector.clone(inner.getI32Type()), rounded);
-        if (!memory.low)
-          return {row.toBytes(v), scale};
-        Value upper = arith::ShRSIOp::create(
-            inner, loc,
-            arith::AddIOp::create(inner, loc, v, row.integer(128, vector)),
-            row.integer(8, vector));
-        Value low = arith::SubIOp::create(
-            inner, loc, v,
-            arith::ShLIOp::create(inner, loc, upper, row.integer(8, vector)));
-        return {row.toBytes(upper), scale, row.toBytes(low)};
+        SmallVector<Value> bytes = row.toBytes(
+            row.times(known, row.splat(factor, vector)), bool(memory.low));
+        bytes.insert(bytes.begin() + 1, scale);
+        return bytes;
       });
   return {made[0], made[1], memory.low ? made[2] : Value()};
 }

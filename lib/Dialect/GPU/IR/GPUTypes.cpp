@@ -39,8 +39,8 @@ LogicalResult RowsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!llvm::is_contained({1, 2, 4, 8, 16, 32}, lanes))
     return emitError() << "expects 'lanes' to be a power of two up to "
                        << warpThreads << ", but got " << lanes;
-  if (!llvm::is_contained({1, 2, 4, 8}, vector))
-    return emitError() << "expects 'vector' to be 1, 2, 4 or 8, but got "
+  if (!llvm::is_contained({1, 2, 4, 8, 16}, vector))
+    return emitError() << "expects 'vector' to be 1, 2, 4, 8 or 16, but got "
                        << vector;
   if (cyclic && tall)
     return emitError() << "expects 'cyclic' or 'tall', but got both";
@@ -71,11 +71,11 @@ static LogicalResult verifyTile(function_ref<InFlightDiagnostic()> emitError,
                          << (ShapedType::isDynamic(size)
                                  ? std::string("?")
                                  : std::to_string(size));
-  const bool isNumber = shape.size() == 1 && elementType.isInteger(32);
+  const bool isNumber = elementType.isInteger(shape.size() == 1 ? 32 : 8);
   if (!elementType.isF32() && !elementType.isBF16() && !elementType.isF16() &&
       !isNumber)
-    return emitError() << "expects elements of f32, bf16 or f16, or of i32 in "
-                          "rank 1, but got "
+    return emitError() << "expects elements of f32, bf16 or f16, of i32 in "
+                          "rank 1, or of i8 in rank 2, but got "
                        << elementType;
   return success();
 }

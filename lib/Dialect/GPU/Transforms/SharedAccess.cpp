@@ -67,6 +67,20 @@ SmallVector<SharedAccess, 4> gdn::getSharedAccesses(Operation *op) {
             SharedAccess{products.getSecond(), false, true},
             SharedAccess{products.getFirstTo(), true, false},
             SharedAccess{products.getSecondTo(), true, false}};
+  if (auto products =
+          dyn_cast<gdn::gpu::ShareByteProductsOp>(op)) // share_byte_products_c3
+    return {SharedAccess{products.getFirst(), false, true},
+            SharedAccess{products.getSecond(), false, true},
+            SharedAccess{products.getTo(), true, false}};
+  if (auto parts =
+          dyn_cast<gdn::gpu::ShareColumnPartsOp>(op)) // share_column_parts_c2
+    return {SharedAccess{parts.getFrom(), false, true},
+            SharedAccess{parts.getTo(), true, false}};
+  if (auto products =
+          dyn_cast<gdn::gpu::AddPartProductsOp>(op)) // add_part_products_c3
+    return {SharedAccess{products.getDeltas(), false, true},
+            SharedAccess{products.getWeights(), false, true},
+            SharedAccess{products.getParts(), false, true}};
   return {};
 }
 
@@ -92,6 +106,8 @@ static bool shareRow(gdn::gpu::StoreSharedOp store,
 bool gdn::areApart(Operation *op, Operation *other) {
   if (isPerWarpgroup(op) && isPerWarpgroup(other))
     return true;
+  if (op == other && isa<gdn::gpu::ShareByteProductsOp>(op))
+    return true; // rows of another turn, or of another warp
   auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op);
   auto before = dyn_cast<gdn::gpu::StoreSharedOp>(other);
   return store && before && store.getRow() && before.getRow() &&

@@ -99,7 +99,7 @@ def GPU_RowsAttr : GPU_Attr<"Rows", "rows"> {
     which is for arrays whose columns lie side by side in memory: a thread reads
     its rows of a column at once. A layout is not both.
 
-    `lanes` is a power of two up to 32; `vector` 1, 2, 4 or 8.
+    `lanes` is a power of two up to 32; `vector` 1, 2, 4, 8 or 16.
   }];
   let parameters = (ins "int64_t":$warps, "int64_t":$lanes, "int64_t":$vector,
                         DefaultValuedParameter<"bool", "false">:$cyclic,
@@ -176,7 +176,7 @@ def GPU_FragmentType : GPU_Type<"Fragment", "fragment"> {
   let summary = "A tile in the registers of several warps";
   let description = [{
     `!gdn_gpu.fragment<128x128xf32, #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>>`:
-    shape, element type (f32, bf16, f16, or i32 of rank 1) and layout. The warps count from the
+    shape, element type (f32, bf16, f16, i32 of rank 1, or i8 of rank 2) and layout. The warps count from the
     first one that runs the op. A rank-2 tile has the layout `rows`, a rank-1
     tile `per_row` or `per_column`.
   }];

@@ -71,6 +71,151 @@ def GPU_ShareProductsOp : GPU_Op<"share_products", [
   let hasVerifier = 1;
 }
 
+def GPU_ShareByteProductsOp : GPU_Op<"share_byte_products", [
+    AllTypesMatch<["first", "second"]>, AttrSizedOperandSegments]> {
+  let summary = "Products of fragments of bytes with two rows";
+  let description = [{
+    For each row `r` of fragment `i` of `upper`, with `x = upper - 128`, or with
+    `low` `x = upper - 128 + (low - 128) / 256`,
+
+        to[first_at + i, r] = scales[r] * first_scale
+            * sum over c of x[r, c] * (first[0, c] + first[1, c])
+
+    and the same of `second` to `second_at`; `scales` is that of the fragment. On tensor cores: bytes, and the parts
+    of a row that is handed over as a sum of two, are exact in f16.
+
+    **Preconditions**
+
+    - (C1) `upper` is one or two fragments, `low` none or as many, of the same
+      type: `R x C` of bytes, in a layout of 4 lanes and a vector of 16 over all
+      warps, not tall; `R` is a multiple of 8 times the warps, `C` of 64. Of
+      `scales` there are as many, `R` of f32, per row of the layout.
+    - (C2) `first` and `second` are `2 x C` of f16; `to` has rows of `R` f32; none
+      is swizzled.
+    - (C3) ordered by barriers as `gdn_gpu.load_shared` (C2) and `gdn_gpu.store_shared` (C2).
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 16>
+    func.func @seen(%state: !gdn_gpu.fragment<8x128xi8, #rows>,
+                    %scales: !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#rows>>,
+                    %one: f32)
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %key = gdn_gpu.alloc : !gdn_gpu.shared<2x128xf16>
+      %query = gdn_gpu.alloc : !gdn_gpu.shared<2x128xf16>
+      %to = gdn_gpu.alloc : !gdn_gpu.shared<2x8xf32>
+      gdn_gpu.share_byte_products %state low() scales(%scales),
+          %key scaled(%one) to(%c0), %query scaled(%one) to(%c1), %to
+          : !gdn_gpu.fragment<8x128xi8, #rows>,
+            !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#rows>>,
+            !gdn_gpu.shared<2x128xf16>, !gdn_gpu.shared<2x8xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Variadic<GPU_FragmentType>:$upper, Variadic<GPU_FragmentType>:$low,
+    Variadic<GPU_FragmentType>:$scales,
+    Arg<GPU_SharedType, "first", [MemRead]>:$first, F32:$first_scale,
+    Index:$first_at,
+    Arg<GPU_SharedType, "second", [MemRead]>:$second, F32:$second_scale,
+    Index:$second_at,
+    Arg<GPU_SharedType, "to", [MemWrite]>:$to);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The type of all fragments.
+    FragmentType getBytesType() {
+      return ::llvm::cast<FragmentType>(getUpper().front().getType());
+    }
+  }];
+}
+
+def GPU_ShareColumnPartsOp : GPU_Op<"share_column_parts"> {
+  let summary = "The columns of a shared tile as sums of two numbers of bf16";
+  let description = [{
+    `from[j, c]` becomes `to[c, 8 (j / 4) + j mod 4]`, rounded, and what that
+    leaves, rounded, `to[c, 8 (j / 4) + 4 + j mod 4]`. Numbers of `to` that stand
+    for rows behind those of `from` become zero.
+
+    **Preconditions**
+
+    - (C1) `from` is `W x C` of f32, `to` is `C x 2 W'` of bf16 with `W'` the next
+      multiple of 16 from `W` on; neither is swizzled.
+    - (C2) ordered by barriers as `gdn_gpu.load_shared` (C2) and `gdn_gpu.store_shared` (C2).
+
+    **Example**
+
+    ```mlir
+    func.func @parts() attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
+      %keys = gdn_gpu.alloc : !gdn_gpu.shared<16x128xf32>
+      %parts = gdn_gpu.alloc : !gdn_gpu.shared<128x32xbf16>
+      gdn_gpu.share_column_parts %keys, %parts
+          : !gdn_gpu.shared<16x128xf32>, !gdn_gpu.shared<128x32xbf16>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<GPU_SharedType, "from", [MemRead]>:$from,
+    Arg<GPU_SharedType, "to", [MemWrite]>:$to);
+  let assemblyFormat = "$from `,` $to attr-dict `:` type($from) `,` type($to)";
+  let hasVerifier = 1;
+}
+
+def GPU_AddPartProductsOp : GPU_Op<"add_part_products", [
+    AllTypesMatch<["sum", "result"]>]> {
+  let summary = "A fragment with products of two tiles added";
+  let description = [{
+    With `W` weights and `n = rows(deltas) / W`,
+
+        result[r, c] = sum[r, c]
+            + sum over j of weights[j] * deltas[j n + at, r] * (parts of column c at j)
+
+    on tensor cores; `parts` is what `gdn_gpu.share_column_parts` makes. A weighted
+    delta is a sum of two numbers of bf16, too, and the product of both second
+    parts is left out: 2^-16 of a product.
+
+    **Preconditions**
+
+    - (C1) `sum` is `R x C` of f32, in a layout of 4 lanes and a vector of 16, not
+      tall; `R` is a multiple of 8 times the warps, `C` of 64.
+    - (C2) `weights` is `W` of f32, `deltas` `n W x R` of f32, `parts` `C x 2 W'` of
+      bf16 with `W'` the next multiple of 16 from `W` on, `W` a multiple of 4.
+    - (C3) ordered by barriers as `gdn_gpu.load_shared` (C2).
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 16>
+    func.func @add(%state: !gdn_gpu.fragment<8x128xf32, #rows>)
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
+      %c0 = arith.constant 0 : index
+      %deltas = gdn_gpu.alloc : !gdn_gpu.shared<16x8xf32>
+      %weights = gdn_gpu.alloc : !gdn_gpu.shared<16xf32>
+      %parts = gdn_gpu.alloc : !gdn_gpu.shared<128x32xbf16>
+      %new = gdn_gpu.add_part_products %state, %deltas[%c0], %weights, %parts
+          : !gdn_gpu.fragment<8x128xf32, #rows>, !gdn_gpu.shared<16x8xf32>,
+            !gdn_gpu.shared<16xf32>, !gdn_gpu.shared<128x32xbf16>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    GPU_FragmentType:$sum, Arg<GPU_SharedType, "deltas", [MemRead]>:$deltas,
+    Index:$at, Arg<GPU_SharedType, "weights", [MemRead]>:$weights,
+    Arg<GPU_SharedType, "parts", [MemRead]>:$parts);
+  let results = (outs GPU_FragmentType:$result);
+  let assemblyFormat = [{
+    $sum `,` $deltas `[` $at `]` `,` $weights `,` $parts attr-dict
+    `:` type($sum) `,` type($deltas) `,` type($weights) `,` type($parts)
+  }];
+  let hasVerifier = 1;
+}
+
 def GPU_MatmulOp : GPU_Op<"matmul"> {
   let summary = "Product of a fragment and a shared tile";
   let description = [{

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// mma.m16n8k16 with eight rows of the state on the left and eight columns on
+// the right, in an order in which a lane has the columns of the sum that it
+// holds. Rows 8 to 15 are zero. A lane's four neighbouring tokens are its words
+// of both sides; its words of the right side lie side by side in shared memory.
+#include "Products/PartMma.h"
+
+#include "Products/ProductFamily.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+/// Four numbers as words of two in bf16, and what that leaves.
+struct Parts {
+  SmallVector<Value, 2> first, second;
+};
+
+class PartEmitter {
+public:
+  PartEmitter(OpBuilder &b, Location loc) : b(b), loc(loc), a{b, loc} {}
+
+protected:
+  static constexpr int64_t f32Bytes = 4, bf16Bytes = 2;
+  /// Tokens of a lane, and of a product.
+  static constexpr int64_t laneTokens = 4, stepTokens = 16;
+
+  Value advance(Value pointer, Value bytes) {
+    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
+                               pointer, ArrayRef<LLVM::GEPArg>{bytes});
+  }
+  Value advance(Value pointer, int64_t bytes) {
+    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
+                               pointer, ArrayRef<LLVM::GEPArg>{int32_t(bytes)});
+  }
+  Value zero() {
+    return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+  }
+  Parts split(ArrayRef<Value> numbers);
+
+  OpBuilder &b;
+  Location loc;
+  Arithmetic a;
+};
+
+/// gdn_gpu.add_part_products.
+class PartProducts : PartEmitter {
+public:
+  PartProducts(OpBuilder &b, const BlockThreads &threads,
+               gdn::gpu::AddPartProductsOp op, const IRMapping &values);
+  Value emit();
+
+private:
+  SmallVector<Parts> loadLeft(int64_t row);
+  Parts loadRight(int64_t step, int64_t column);
+  SmallVector<Value, 2> multiply(ArrayRef<Parts> left, int64_t localColumn,
+                                 ArrayRef<Value> sums);
+
+  const BlockThreads &threads;
+  Value sum, deltas, at, weights, parts;
+  gdn::gpu::FragmentType type;
+  gdn::gpu::RowsAttr layout;
+  int64_t numTokens, tokenRows, steps, partBytes;
+  Value group, inGroup; // of four lanes, and the lane in it
+};
+} // namespace
+
+Parts PartEmitter::split(ArrayRef<Value> numbers) {
+  auto two = VectorType::get({2}, b.getF32Type());
+  auto narrow = VectorType::get({2}, b.getBF16Type());
+  Parts parts;
+  for (size_t i = 0; i < numbers.size(); i += 2) {
+    Value pair = vector::FromElementsOp::create(
+        b, loc, two, ValueRange{numbers[i], numbers[i + 1]});
+    Value first = arith::TruncFOp::create(b, loc, narrow, pair);
+    Value rest = arith::SubFOp::create(
+        b, loc, pair, arith::ExtFOp::create(b, loc, two, first));
+    Value second = arith::TruncFOp::create(b, loc, narrow, rest);
+    auto word = [&](Value both) -> Value {
+      return LLVM::BitcastOp::create(b, loc, b.getI32Type(), both);
+    };
+    parts.first.push_back(word(first));
+    parts.second.push_back(word(second));
+  }
+  return parts;
+}
+
+PartProducts::PartProducts(OpBuilder &b, const BlockThreads &threads,
+                           gdn::gpu::AddPartProductsOp op,
+                           const IRMapping &values)
+    : PartEmitter(b, op.getLoc()), threads(threads),
+      sum(values.lookupOrDefault(op.getSum())),
+      deltas(values.lookup(op.getDeltas())),
+      at(a.toI32(values.lookupOrDefault(op.getAt()))),
+      weights(values.lookup(op.getWeights())),
+      parts(values.lookup(op.getParts())), type(op.getSum().getType()),
+      layout(type.getRows()),
+      numTokens(op.getWeights().getType().getShape().back()),
+      tokenRows(op.getDeltas().getType().getShape()[0] / numTokens),
+      steps(llvm::divideCeil(numTokens, stepTokens)),
+      partBytes(op.getParts().getType().getShape()[1] * bf16Bytes) {
+  group = arith::DivUIOp::create(b, loc, threads.lane, a.i32(4));
+  inGroup = arith::RemUIOp::create(b, loc, threads.lane, a.i32(4));
+}
+
+/// The weighted deltas of a row, in parts, for each step.
+SmallVector<Parts> PartProducts::loadLeft(int64_t row) {
+  const int64_t rowBytes = type.getDimSize(0) * f32Bytes;
+  Value place =
+      a.mul(threads.row(a, layout, type.getDimSize(0), row), a.i32(f32Bytes));
+  place = a.add(place, a.mul(at, a.i32(rowBytes)));
+  auto four = VectorType::get({laneTokens}, b.getF32Type());
+  SmallVector<Parts> all;
+  for (int64_t step = 0; step < steps; ++step) {
+    Value first =
+        a.add(a.mul(inGroup, a.i32(laneTokens)), a.i32(step * stepTokens));
+    // Behind the last token those of the first one serve as well, times zero.
+    Value isToken;
+    if ((step + 1) * stepTokens > numTokens) {
+      isToken = a.isLess(first, a.i32(numTokens));
+      first = arith::SelectOp::create(b, loc, isToken, first, a.i32(0));
+    }
+    Value factors = LLVM::LoadOp::create(
+        b, loc, four, advance(weights, a.mul(first, a.i32(f32Bytes))),
+        laneTokens * f32Bytes);
+    Value pointer = advance(
+        deltas, a.add(place, a.mul(first, a.i32(tokenRows * rowBytes))));
+    SmallVector<Value> numbers;
+    for (int64_t i = 0; i < laneTokens; ++i) {
+      Value factor = vector::ExtractOp::create(b, loc, factors, i);
+      if (isToken)
+        factor = arith::SelectOp::create(b, loc, isToken, factor, zero());
+      Value delta = LLVM::LoadOp::create(
+          b, loc, b.getF32Type(), advance(pointer, i * tokenRows * rowBytes),
+          f32Bytes);
+      if (isToken)
+        delta = arith::SelectOp::create(b, loc, isToken, delta, zero());
+      numbers.push_back(arith::MulFOp::create(b, loc, factor, delta));
+    }
+    all.push_back(split(numbers));
+  }
+  return all;
+}
+
+/// Both parts of the lane's tokens of a step, of its column on the right; the
+/// columns of a product are two neighbours of each lane of a group, which
+/// begin at `column` of the lane's.
+Parts PartProducts::loadRight(int64_t step, int64_t column) {
+  const int64_t vector = layout.getVector();
+  int64_t piece = column / vector, inPiece = column % vector;
+  Value two = a.i32(2);
+  Value mine =
+      a.add(a.mul(arith::DivUIOp::create(b, loc, group, two), a.i32(vector)),
+            arith::RemUIOp::create(b, loc, group, two));
+  Value place = a.add(a.mul(mine, a.i32(partBytes)),
+                      a.mul(inGroup, a.i32(2 * laneTokens * bf16Bytes)));
+  int64_t bytes = (piece * layout.getLanes() * vector + inPiece) * partBytes +
+                  step * 2 * stepTokens * bf16Bytes;
+  Value words = LLVM::LoadOp::create(
+      b, loc, VectorType::get({4}, b.getI32Type()),
+      advance(advance(parts, place), bytes), 2 * laneTokens * bf16Bytes);
+  Parts both;
+  for (int64_t i = 0; i < 4; ++i)
+    (i < 2 ? both.first : both.second)
+        .push_back(vector::ExtractOp::create(b, loc, words, i));
+  return both;
+}
+
+SmallVector<Value, 2> PartProducts::multiply(ArrayRef<Parts> left,
+                                             int64_t localColumn,
+                                             ArrayRef<Value> sums) {
+  SmallVector<Value, 4> all = {sums[0], sums[1], zero(), zero()};
+  Value none = a.i32(0);
+  for (auto [step, mine] : llvm::enumerate(left)) {
+    Parts right = loadRight(step, localColumn);
+    auto add = [&](ArrayRef<Value> x, ArrayRef<Value> y) {
+      all = emitMma(b, loc, b.getBF16Type(), {x[0], none, x[1], none}, y, all);
+    };
+    add(mine.second, right.first);
+    add(mine.first, right.second);
+    add(mine.first, right.first);
+  }
+  return {all[0], all[1]};
+}
+
+Value PartProducts::emit() {
+  const int64_t columns = layout.getLocalColumns(type.getDimSize(1));
+  const int64_t rows = layout.getLocalRows(type.getDimSize(0));
+  SmallVector<Value> made;
+  for (int64_t row = 0; row < rows; ++row) {
+    SmallVector<Parts> left = loadLeft(row);
+    for (int64_t column = 0; column < columns; column += 2) {
+      SmallVector<Value, 2> sums;
+      for (int64_t i = 0; i < 2; ++i)
+        sums.push_back(
+            vector::ExtractOp::create(b, loc, sum, row * columns + column + i));
+      llvm::append_range(made, multiply(left, column, sums));
+    }
+  }
+  return vector::FromElementsOp::create(b, loc, sum.getType(), made);
+}
+
+Value gdn::emitAddPartProducts(OpBuilder &b, const BlockThreads &threads,
+                               gdn::gpu::AddPartProductsOp op,
+                               const IRMapping &values) {
+  return PartProducts(b, threads, op, values).emit();
+}
+
+namespace {
+/// gdn_gpu.share_column_parts: a thread for each column.
+class ColumnParts : PartEmitter {
+public:
+  ColumnParts(OpBuilder &b, gdn::gpu::ShareColumnPartsOp op,
+              const IRMapping &values)
+      : PartEmitter(b, op.getLoc()), from(values.lookup(op.getFrom())),
+        to(values.lookup(op.getTo())),
+        numTokens(op.getFrom().getType().getShape()[0]),
+        columns(op.getFrom().getType().getShape()[1]),
+        partBytes(op.getTo().getType().getShape()[1] * bf16Bytes) {}
+  void emit(const BlockThreads &threads);
+
+private:
+  void emitColumn(Value column);
+
+  Value from, to;
+  int64_t numTokens, columns, partBytes;
+};
+} // namespace
+
+void ColumnParts::emitColumn(Value column) {
+  Value source = advance(from, a.mul(column, a.i32(f32Bytes)));
+  Value target = advance(to, a.mul(column, a.i32(partBytes)));
+  const int64_t groupBytes = 2 * laneTokens * bf16Bytes;
+  for (int64_t q = 0; q < partBytes / groupBytes; ++q) {
+    SmallVector<Value> numbers;
+    for (int64_t i = 0; i < laneTokens; ++i) {
+      int64_t token = q * laneTokens + i;
+      numbers.push_back(
+          token < numTokens
+              ? Value(LLVM::LoadOp::create(
+                    b, loc, b.getF32Type(),
+                    advance(source, token * columns * f32Bytes), f32Bytes))
+              : zero());
+    }
+    Parts parts = split(numbers);
+    SmallVector<Value> words;
+    llvm::append_range(words, parts.first);
+    llvm::append_range(words, parts.second);
+    LLVM::StoreOp::create(
+        b, loc,
+        vector::FromElementsOp::create(
+            b, loc, VectorType::get({4}, b.getI32Type()), words),
+        advance(target, q * groupBytes), groupBytes);
+  }
+}
+
+void ColumnParts::emit(const BlockThreads &threads) {
+  Value thread =
+      a.add(a.mul(threads.warp, a.i32(gdn::gpu::warpThreads)), threads.lane);
+  for (int64_t first = 0; first < columns; first += threads.numThreads) {
+    Value column = a.add(thread, a.i32(first));
+    if (first + threads.numThreads <= columns) {
+      emitColumn(column);
+      continue;
+    }
+    auto branch = scf::IfOp::create(b, loc, a.isLess(column, a.i32(columns)),
+                                    /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    emitColumn(column);
+  }
+}
+
+void gdn::emitShareColumnParts(OpBuilder &b, const BlockThreads &threads,
+                               gdn::gpu::ShareColumnPartsOp op,
+                               const IRMapping &values) {
+  ColumnParts(b, op, values).emit(threads);
+}

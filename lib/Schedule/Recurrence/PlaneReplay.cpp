@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Recurrence/PlaneReplay.h"
+
+#include "Kernel/FoldStep.h"
+#include "Kernel/RowParts.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// As products of bytes have rows: lanes, neighbouring columns of one, and rows
+/// of a warp.
+static constexpr int64_t byteLanes = 4, byteColumns = 16, warpRows = 8;
+
+/// Blocks beside each other, with one plane in registers and with two. Measured
+/// on an H100 with 512 sequences of 16/32 heads, dependent launches, us: two
+/// planes 302 with 3 and 295 with 4, but 9.8 and 12.1 with 8 sequences; one
+/// plane 238 and 211.
+static constexpr int64_t onePlaneBlocks = 4, twoPlaneBlocks = 3;
+
+/// Not what a step does that leaves the state as it is.
+static constexpr llvm::StringLiteral allowedFoldSpills =
+    "spills up to 128 bytes: where rows of a state in planes receive their "
+    "pending tokens, one step of as many as may be pending";
+
+bool PlaneReplay::suits(tile::DeltaReplayOp replay, int64_t threads) {
+  auto widen = replay.getState().getDefiningOp<tile::MapRowsOp>();
+  if (!widen)
+    return false;
+  auto state = cast<VectorType>(replay.getState().getType());
+  return state.getDimSize(1) % (byteLanes * byteColumns) == 0 &&
+         state.getDimSize(0) % (threads / gpu::warpThreads * warpRows) == 0;
+}
+
+std::optional<int64_t> PlaneReplay::getOwnLanes() { return byteLanes; }
+int64_t PlaneReplay::getOwnVector() { return byteColumns; }
+
+void PlaneReplay::chooseWarps(int64_t &minBlocks) {
+  ResidentReplay::chooseWarps(minBlocks);
+  if (minBlocks == 1)
+    return;
+  auto widen = scan.getState().getDefiningOp<tile::MapRowsOp>();
+  constexpr size_t onePlane = 2; // and the scales
+  minBlocks =
+      widen.getInputs().size() == onePlane ? onePlaneBlocks : twoPlaneBlocks;
+}
+
+/// Finds what is stored of the state.
+LogicalResult PlaneReplay::check() {
+  if (failed(ResidentReplay::check()))
+    return failure();
+  widen = scan.getState().getDefiningOp<tile::MapRowsOp>();
+  bool ok = llvm::all_of(widen.getInputs(), [](Value tile) {
+    auto load = tile.getDefiningOp<tile::LoadOp>();
+    return load && !load.getRows();
+  });
+  for (Operation *op : (*roles)[ScanRole::state].stores)
+    op->walk([&](Operation *inner) {
+      if (isa<tile::MapRowsOp>(inner))
+        roundings.push_back(inner);
+      else if (auto store = dyn_cast<tile::StoreOp>(inner))
+        stores.push_back(store);
+    });
+  if (ok)
+    return success();
+  return scan.emitOpError("expects a state of planes that are loaded whole");
+}
+
+void PlaneReplay::emitFactors(ScanRole role, FragmentEmitter &warp) {
+  if (role != ScanRole::key && role != ScanRole::query)
+    return;
+  Location loc = scan.getLoc();
+  bool isKey = role == ScanRole::key;
+  Value row = isKey ? scan.getKey() : scan.getQuery();
+  auto parts = emitRowParts(b, loc, warp[row]);
+  int64_t columns = cast<VectorType>(row.getType()).getDimSize(1);
+  RowParts &made = isKey ? keyParts : queryParts;
+  made.rows = allocate(VectorType::get({2, columns}, b.getF16Type()));
+  made.unit = allocate(VectorType::get({1}, b.getF32Type()));
+  for (int64_t i = 0; i < 2; ++i)
+    gpu::StoreSharedOp::create(b, loc, parts[i], made.rows,
+                               arith::ConstantIndexOp::create(b, loc, i));
+  gpu::StoreSharedOp::create(b, loc, parts[2], made.unit, Value());
+}
+
+/// Both sums are those of the state without its pending tokens.
+void PlaneReplay::emitState(FragmentEmitter &all) {
+  Location loc = scan.getLoc();
+  entry->getParentOp()->setAttr("gdn_gpu.allow",
+                                b.getStringAttr(allowedFoldSpills));
+  SmallVector<Value> upper, low, scales;
+  for (Value tile : widen.getInputs()) {
+    bool isNumbers = cast<VectorType>(tile.getType()).getRank() == 1;
+    (isNumbers ? scales : upper.empty() ? upper : low).push_back(all[tile]);
+  }
+  products = allocate(VectorType::get(
+      {2, scan.getState().getType().getDimSize(0)}, b.getF32Type()));
+  auto unitOf = [&](const RowParts &parts) -> Value {
+    return gpu::LoadSharedElementOp::create(b, loc, b.getF32Type(), parts.unit,
+                                            zero);
+  };
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  gpu::ShareByteProductsOp::create(b, loc, upper, low, scales, keyParts.rows,
+                                   unitOf(keyParts), zero, queryParts.rows,
+                                   unitOf(queryParts), one, products);
+  emitFold(lookup(replay.getCommit()));
+}
+
+/// Pending keys become parts once for all rows, of which each warp takes eight
+/// at a time.
+void PlaneReplay::emitFold(Value commits) {
+  Location loc = scan.getLoc();
+  VectorType keys = replay.getPendingKey().getType();
+  auto state = cast<VectorType>(scan.getState().getType());
+  int64_t rows = numWarps * warpRows, parts = state.getDimSize(0) / rows;
+  Value keyColumns = allocate(VectorType::get(
+      {keys.getDimSize(1), int64_t(2 * llvm::alignTo<16>(keys.getDimSize(0)))},
+      b.getBF16Type()));
+  auto branch = scf::IfOp::create(b, loc, commits, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  gpu::ShareColumnPartsOp::create(b, loc, pending.keys, keyColumns);
+  gpu::BarrierOp::create(b, loc);
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  auto loop = scf::ForOp::create(b, loc, index(0), index(parts), index(1));
+  b.setInsertionPointToStart(loop.getBody());
+  emitFoldRows(loop.getInductionVar(), rows, keyColumns);
+}
+
+void PlaneReplay::emitFoldRows(Value part, int64_t numRows, Value keyColumns) {
+  Location loc = scan.getLoc();
+  auto layout =
+      gpu::RowsAttr::get(b.getContext(), numWarps, byteLanes, byteColumns);
+  TokenGroup rowsOfPart;
+  rowsOfPart.count = numRows;
+  rowsOfPart.tiles.insert_range(widen.getInputs());
+  rowsOfPart.tiles.insert(scan.getState());
+  for (tile::StoreOp store : stores)
+    rowsOfPart.tiles.insert(store.getTile());
+  FragmentEmitter rows(b, scalars, layout);
+  rows.setTokens(&rowsOfPart);
+  Value first = arith::MulIOp::create(
+      b, loc, part, arith::ConstantIndexOp::create(b, loc, numRows));
+  auto at = [&](ValueRange indices, int64_t dim) {
+    SmallVector<Value> all = llvm::map_to_vector(
+        indices, [&](Value index) { return rows.scalar(index); });
+    all[dim] = arith::AddIOp::create(b, loc, all[dim], first);
+    return all;
+  };
+  for (Value tile : widen.getInputs()) {
+    auto load = tile.getDefiningOp<tile::LoadOp>();
+    Value view = rows.scalar(load.getView());
+    rows.set(tile, gpu::LoadOp::create(
+                       b, loc, rows.typeOf(tile), view,
+                       at(load.getIndices(), load.getDims().front()),
+                       load.getDims(), /*rows=*/Value(), getAlignment(view)));
+  }
+  rows.emit(widen);
+  Value kept = emitScaled(b, loc, rows[scan.getState()], pending.kept);
+  VectorType deltas = replay.getPendingDeltas().getType();
+  auto pieces = VectorType::get({deltas.getNumElements() / numRows, numRows},
+                                b.getF32Type());
+  Value folded = gpu::AddPartProductsOp::create(
+      b, loc, kept.getType(), kept,
+      gpu::ReshapeOp::create(b, loc, gpu::SharedType::get(pieces),
+                             pending.deltas),
+      part, pending.weights, keyColumns);
+  rows.set(scan.getNewState(), folded);
+  for (Operation *op : roundings)
+    rows.emit(op);
+  // Lanes of a row have all read its scale when one of them writes it.
+  gpu::BarrierOp::create(b, loc);
+  for (tile::StoreOp store : stores) {
+    Value view = rows.scalar(store.getView());
+    gpu::StoreOp::create(b, loc, rows[store.getTile()], view,
+                         at(store.getIndices(), store.getDims().front()),
+                         store.getDims(), /*rows=*/Value(), getAlignment(view));
+  }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Decode with states in planes that are written every W tokens. The planes stay
+// bytes in registers, and tensor cores multiply them with key and query; a
+// state that receives its pending tokens gives its products without them first,
+// and becomes f32 some rows at a time.
+#ifndef GDN_LIB_SCHEDULE_RECURRENCE_PLANEREPLAY_H
+#define GDN_LIB_SCHEDULE_RECURRENCE_PLANEREPLAY_H
+
+#include "Recurrence/ResidentReplay.h"
+
+namespace gdn {
+
+class PlaneReplay final : public ResidentReplay {
+public:
+  using ResidentReplay::ResidentReplay;
+
+  /// Whether the state of `replay` is made of planes of bytes that tensor cores
+  /// take.
+  static bool suits(tile::DeltaReplayOp replay, int64_t threads);
+
+private:
+  bool widensRows() const override { return true; }
+  std::optional<int64_t> getOwnLanes() override;
+  int64_t getOwnVector() override;
+  void chooseWarps(int64_t &minBlocks) override;
+  mlir::LogicalResult check() override;
+  bool sumsAheadOfFold() const override { return true; }
+  void emitFactors(ScanRole role, FragmentEmitter &warp) override;
+  void emitState(FragmentEmitter &all) override;
+
+  void emitFold(mlir::Value commits);
+  void emitFoldRows(mlir::Value part, int64_t numRows, mlir::Value keyColumns);
+
+  /// A key, or a query, in shared memory as the sum of two rows of f16, and
+  /// what they count.
+  struct RowParts {
+    mlir::Value rows, unit;
+  };
+  RowParts keyParts, queryParts;
+  /// What makes the state of its planes, and what is stored of it.
+  tile::MapRowsOp widen;
+  llvm::SmallVector<mlir::Operation *> roundings;
+  llvm::SmallVector<tile::StoreOp> stores;
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_SCHEDULE_RECURRENCE_PLANEREPLAY_H

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Decode with states in two planes: bytes in registers, of which three blocks fit
+// beside each other; products without the pending tokens; and the state in f32 only
+// where it receives them, 64 rows at a time, from what memory has.
+//
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-persistent-recurrence="replay-units=300 shared-bytes=115712" -gdn-schedule-resident-recurrence -canonicalize -cse -o %t
+// RUN: FileCheck %s < %t
+// RUN: gdn-gpu-opt %t | gdn-gpu-opt -gdn-gpu-place-barriers -gdn-gpu-check -o /dev/null
+
+// A lane has pieces of sixteen columns. There is no persistent kernel.
+//
+//   CHECK-DAG: #[[$ROWS:.+]] = #gdn_gpu.rows<warps = 8, lanes = 4, vector = 16, cyclic = true>
+//   CHECK-DAG: #[[$PART:.+]] = #gdn_gpu.rows<warps = 8, lanes = 4, vector = 16>{{$}}
+//   CHECK-NOT: func.func @decode_persistent
+// CHECK-LABEL: func.func @decode(
+//  CHECK-SAME:   gdn_gpu.allow = "spills up to 128 bytes:
+//  CHECK-SAME:   min_blocks = 3
+//   CHECK-DAG:   %[[UPPER:.+]] = gdn_gpu.load %{{.+}} dims [2, 3] aligned 16 : {{.+}} <128x128xi8, #[[$ROWS]]>
+//   CHECK-DAG:   %[[SCALES:.+]] = gdn_gpu.load %{{.+}} dims [2] : {{.+}} <128xf32, #gdn_gpu.per_row<#[[$ROWS]]>>
+//   CHECK-DAG:   %[[LOW:.+]] = gdn_gpu.load %{{.+}} dims [2, 3] aligned 16 : {{.+}} <128x128xi8, #[[$ROWS]]>
+// A query and a key become two rows of f16 each.
+// CHECK-COUNT-2: arith.truncf %{{.+}} : vector<128xf32> to vector<128xf16>
+// CHECK-COUNT-2: arith.truncf %{{.+}} : vector<128xf32> to vector<128xf16>
+//       CHECK:   gdn_gpu.share_byte_products %[[UPPER]] low(%[[LOW]]) scales(%[[SCALES]]),
+//       CHECK:   scf.if
+//       CHECK:     gdn_gpu.share_column_parts %{{.+}}, %[[KEYS:.+]] : <16x128xf32>, <128x32xbf16>
+//  CHECK-NEXT:     gdn_gpu.barrier
+//       CHECK:     scf.for
+// CHECK-COUNT-3:       gdn_gpu.load
+//       CHECK:       gdn_gpu.add_part_products %{{.+}}, %{{.+}}, %{{.+}}, %[[KEYS]] : <64x128xf32, #[[$PART]]>, <32x64xf32>,
+//       CHECK:       gdn_gpu.barrier
+// CHECK-COUNT-3:       gdn_gpu.store
+//       CHECK:   gdn_gpu.barrier
+//       CHECK:   gdn_gpu.warps 7 for 1
+func.func @decode(%Hk: index {gdn.name = "Hk"}, %Hv: index {gdn.name = "Hv"}, %q: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "q"}, %k: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "k"}, %v: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "v"}, %log_decay: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "log_decay"}, %beta: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "beta"}, %slots: tensor<?xi32> {gdn.dims = ["N"], gdn.name = "slots"}, %state_pool: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_pool"}, %state_scales: !gdn.pool<?x?x128xf32> {gdn.dims = ["P", "Hv", "128"], gdn.name = "state_scales"}, %state_low: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_low"}, %pending_keys: !gdn.pool<?x?x16x128xf32> {gdn.dims = ["P", "Hk", "16", "128"], gdn.name = "pending_keys"}, %pending_deltas: !gdn.pool<?x?x16x128xf32> {gdn.dims = ["P", "Hv", "16", "128"], gdn.name = "pending_deltas"}, %pending_decays: !gdn.pool<?x?x16xf32> {gdn.dims = ["P", "Hv", "16"], gdn.name = "pending_decays"}, %pending_counts: !gdn.pool<?x?xi32> {gdn.dims = ["P", "Hk"], gdn.name = "pending_counts"}) -> (tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "core"}) attributes {gdn.entry} {
+  %core = gdn.delta_rule %q, %k, %v gates(%log_decay, %beta) pool(%state_pool) slots(%slots) scales(%state_scales) low(%state_low) pending(%pending_keys, %pending_deltas, %pending_decays) counts(%pending_counts) : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x128x128xi8>, tensor<?xi32> scales !gdn.pool<?x?x128xf32> low !gdn.pool<?x?x128x128xi8> pending !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> -> tensor<?x?x128xbf16>
+  return %core : tensor<?x?x128xbf16>
+}
