@@ -124,6 +124,9 @@ void EntryBuilder::buildBody() {
       signature["state_scales"],      signature["state_low"]};
   const PendingOperands kept = pendingPools();
   UnitAttr doubledBeta = config.doubleBeta ? builder.getUnitAttr() : UnitAttr();
+  UnitAttr readsUpper = options.readsUpper && phase == Phase::decode
+                            ? builder.getUnitAttr()
+                            : UnitAttr();
   auto unit = [&](Value heads, StringRef name) -> Value {
     return L2NormOp::create(builder, loc(name), likeOf(heads, f32), heads,
                             builder.getF32FloatAttr(1e-6f));
@@ -146,8 +149,9 @@ void EntryBuilder::buildBody() {
       decay = gates.getLogDecay();
       strength = gates.getBeta();
     }
-    auto rule = DeltaRuleOp::create(builder, loc("core"), v.getType(), q, k, v,
-                                    decay, strength, states, kept, doubledBeta);
+    auto rule =
+        DeltaRuleOp::create(builder, loc("core"), v.getType(), q, k, v, decay,
+                            strength, states, kept, doubledBeta, readsUpper);
     func::ReturnOp::create(builder, builder.getUnknownLoc(), rule.getOutput());
     return;
   }
@@ -166,9 +170,10 @@ void EntryBuilder::buildBody() {
 
   // The norm reads the core output before it is rounded.
   Type coreElement = givesNorm() ? f32 : io;
-  Value core = DeltaRuleOp::create(
-      builder, loc("core"), likeOf(qkv[2], coreElement), q, k, qkv[2],
-      gates.getLogDecay(), gates.getBeta(), states, kept, doubledBeta);
+  Value core =
+      DeltaRuleOp::create(builder, loc("core"), likeOf(qkv[2], coreElement), q,
+                          k, qkv[2], gates.getLogDecay(), gates.getBeta(),
+                          states, kept, doubledBeta, readsUpper);
   SmallVector<Value> outputs;
   if (givesCore()) {
     Value given = core;
@@ -331,6 +336,11 @@ static llvm::Error checkVariant(const ModelConfig &config,
       return llvm::createStringError(llvm::formatv(
           "{0}: states in planes expect the state layout vk, but got {1}",
           config.name, stringify(options.stateLayout)));
+    if (options.readsUpper && options.deferWrites == 0)
+      return llvm::createStringError(llvm::formatv(
+          "{0}: decode that reads an upper plane expects deferred writes, but "
+          "got none",
+          config.name));
     // Each step would lose half a step of 127 per row.
     if (options.statePlanes == 1 && options.deferWrites == 0)
       return llvm::createStringError(llvm::formatv(

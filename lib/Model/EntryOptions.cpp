@@ -20,7 +20,8 @@ llvm::StringRef gdn::stringify(FloatKind kind) {
 }
 
 llvm::StringRef gdn::getStateName(const EntryOptions &options) {
-  return options.statePlanes == 2   ? "i8x2"
+  return options.readsUpper         ? "i8x2_upper"
+         : options.statePlanes == 2 ? "i8x2"
          : options.statePlanes == 1 ? "i8"
                                     : stringify(options.state);
 }

@@ -295,12 +295,26 @@ LogicalResult gdn::reference::evaluateOp(gdn::RuleOpInterface op,
       dv,         scale ? scale->convertToDouble() : 1 / std::sqrt(double(dk)),
       pending,    tokenPool};
   Tensor output = Tensor::zeros(value.shape);
-  parallelFor(op.getContext(), 0, sequences->size() * valueHeads,
-              [&](size_t unit) {
-                const Sequence &sequence = (*sequences)[unit / valueHeads];
-                if (sequence.live() && sequence.length() > 0)
-                  rule.run(sequence, unit % valueHeads, pool, output);
-              });
+  auto runAll = [&](Pool &from) {
+    parallelFor(op.getContext(), 0, sequences->size() * valueHeads,
+                [&](size_t unit) {
+                  const Sequence &sequence = (*sequences)[unit / valueHeads];
+                  if (sequence.live() && sequence.length() > 0)
+                    rule.run(sequence, unit % valueHeads, from, output);
+                });
+  };
+  auto withBeta = dyn_cast<gdn::DeltaRuleOp>(*op);
+  if (withBeta && withBeta.getReadsUpper()) {
+    // Twice: what a state receives does not depend on what tokens see.
+    const Pool deltas = pending->deltas, decays = pending->decays;
+    runAll(pool);
+    pending->deltas = deltas;
+    pending->decays = decays;
+    Pool seen = Planes{planes->upper, planes->scales, nullptr}.decode();
+    runAll(seen);
+  } else {
+    runAll(pool);
+  }
   for (const Sequence &sequence : *sequences)
     if (pending && sequence.live() && sequence.length() > 0)
       keepKeys(*pending, sequence, key, /*areAccepted=*/!op.getNumAccepted());

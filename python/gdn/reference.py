@@ -30,6 +30,7 @@ class Layer:
     has_delta: bool = True  # whether what is written depends on the state
     max_tokens: int = 0  # of a sequence whose tokens stay pending; 0: any number
     window: int = 0  # of the convolution, in a commit
+    reads_upper: bool = False  # whether tokens see the upper plane of a state alone
 
     @classmethod
     def of(cls, attributes: dict[str, str]) -> "Layer":
@@ -57,6 +58,7 @@ class Layer:
             has_delta="gdn.gated_linear_attention" not in source,
             max_tokens=int(most.group(1)) if most else 0,
             window=int(window.group(1)) if window else 0,
+            reads_upper="reads_upper" in source,
         )
 
 
@@ -90,6 +92,7 @@ def evaluate(
         return speculation.evaluate(layer, arguments, null_slot)
     floats = floats_of(arguments)
     floats["state_pool"] = whole_states(arguments)
+    seen = seen_states(layer, arguments)
     pools = {name: floats[name].copy() for name in ("conv_pool", "state_pool") if name in floats}
     state_pool = pools["state_pool"]
     if layer.layout == "ready":
@@ -114,17 +117,20 @@ def evaluate(
         if has_initial[row]:
             before = {name: floats[name][slot].copy() for name in pools}
         state = before["state_pool"]
+        start = state if seen is None else seen[slot]
         after = {}
         if layer.layout == "ready":
             ready = [floats[name][part] for name in ("q", "k", "v", "log_decay")]
             beta = floats["beta"][part] if layer.has_delta else None
-            steps = ready_steps(layer, *ready, beta, state)
-            core[part], after["state_pool"] = last_of(steps, core[part])
+            steps = ready_steps(layer, *ready, beta, start)
         else:
             inputs = np.concatenate([x[part].reshape(last - first, -1) for x in (q, k, v)], axis=1)
             mixed, after["conv_pool"] = convolve(inputs, before["conv_pool"], floats["conv_weight"])
             gates = (floats["A_log"], floats["dt_bias"], a[part], b[part])
-            core[part], after["state_pool"] = delta_rule(layer, mixed, state, *gates)
+            steps = rule_steps(layer, mixed, start, *gates)
+        if seen is not None:
+            steps = carried(steps, state)
+        core[part], after["state_pool"] = last_of(steps, core[part])
         target = write_slots[row]
         if is_live(target, len(state_pool), null_slot):
             for name, pool in pools.items():
@@ -151,6 +157,13 @@ def states_of(arguments: dict[str, np.ndarray]) -> np.ndarray:
 def whole_states(arguments: dict[str, np.ndarray]) -> np.ndarray:
     """The same, with what is pending of tokens that slots count."""
     return (with_pending if "pending_counts" in arguments else states_of)(arguments)
+
+
+def seen_states(layer: Layer, arguments: dict[str, np.ndarray]) -> np.ndarray | None:
+    """What tokens see of the states that `whole_states` gives, or None if that is all of it."""
+    if not layer.reads_upper or "state_low" not in arguments:
+        return None
+    return whole_states({name: x for name, x in arguments.items() if name != "state_low"})
 
 
 def with_pending(arguments: dict[str, np.ndarray]) -> np.ndarray:
@@ -291,6 +304,14 @@ def delta_rule(layer: Layer, mixed, state, a_log, dt_bias, a, b):
     Arguments as those of `rule_steps`."""
     core = np.empty((*b.shape, layer.value_dim))
     return last_of(rule_steps(layer, mixed, state, a_log, dt_bias, a, b), core)
+
+
+def carried(steps, state):
+    """The same steps from `state`, with what they write as they saw another one."""
+    for core, _, key, delta, log_decay in steps:
+        decay = np.exp(log_decay if log_decay.ndim == 2 else log_decay[:, None])
+        state = state * decay[:, None, :] + delta[:, :, None] * key[:, None, :]
+        yield core, state, key, delta, log_decay
 
 
 def last_of(steps, core: np.ndarray):

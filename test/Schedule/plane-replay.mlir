@@ -37,3 +37,21 @@ func.func @decode(%Hk: index {gdn.name = "Hk"}, %Hv: index {gdn.name = "Hv"}, %q
   %core = gdn.delta_rule %q, %k, %v gates(%log_decay, %beta) pool(%state_pool) slots(%slots) scales(%state_scales) low(%state_low) pending(%pending_keys, %pending_deltas, %pending_decays) counts(%pending_counts) : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x128x128xi8>, tensor<?xi32> scales !gdn.pool<?x?x128xf32> low !gdn.pool<?x?x128x128xi8> pending !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> -> tensor<?x?x128xbf16>
   return %core : tensor<?x?x128xbf16>
 }
+
+// Of the upper plane alone four blocks fit; a fold loads both.
+//
+// CHECK-LABEL: func.func @upper(
+//  CHECK-SAME:   min_blocks = 4
+//       CHECK:   %[[UPPER:.+]] = gdn_gpu.load %{{.+}} <128x128xi8,
+//       CHECK:   %[[SCALES:.+]] = gdn_gpu.load %{{.+}} <128xf32,
+//   CHECK-NOT:   128x128xi8,
+//       CHECK:   gdn_gpu.share_byte_products %[[UPPER]] low() scales(%[[SCALES]]),
+//       CHECK:   scf.if
+//       CHECK:     scf.for
+// CHECK-COUNT-3:       gdn_gpu.load
+//       CHECK:       gdn_gpu.add_part_products
+// CHECK-COUNT-3:       gdn_gpu.store
+func.func @upper(%Hk: index {gdn.name = "Hk"}, %Hv: index {gdn.name = "Hv"}, %q: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "q"}, %k: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "k"}, %v: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "v"}, %log_decay: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "log_decay"}, %beta: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "beta"}, %slots: tensor<?xi32> {gdn.dims = ["N"], gdn.name = "slots"}, %state_pool: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_pool"}, %state_scales: !gdn.pool<?x?x128xf32> {gdn.dims = ["P", "Hv", "128"], gdn.name = "state_scales"}, %state_low: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_low"}, %pending_keys: !gdn.pool<?x?x16x128xf32> {gdn.dims = ["P", "Hk", "16", "128"], gdn.name = "pending_keys"}, %pending_deltas: !gdn.pool<?x?x16x128xf32> {gdn.dims = ["P", "Hv", "16", "128"], gdn.name = "pending_deltas"}, %pending_decays: !gdn.pool<?x?x16xf32> {gdn.dims = ["P", "Hv", "16"], gdn.name = "pending_decays"}, %pending_counts: !gdn.pool<?x?xi32> {gdn.dims = ["P", "Hk"], gdn.name = "pending_counts"}) -> (tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "core"}) attributes {gdn.entry} {
+  %core = gdn.delta_rule %q, %k, %v gates(%log_decay, %beta) pool(%state_pool) slots(%slots) scales(%state_scales) low(%state_low) pending(%pending_keys, %pending_deltas, %pending_decays) counts(%pending_counts) {reads_upper} : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x128x128xi8>, tensor<?xi32> scales !gdn.pool<?x?x128xf32> low !gdn.pool<?x?x128x128xi8> pending !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> -> tensor<?x?x128xbf16>
+  return %core : tensor<?x?x128xbf16>
+}

@@ -193,6 +193,6 @@ def random_steps(engine, count=25):
             engine.commit([each for each in engine.sequences if each["done"]][:ROWS])
         else:
             errors.append(random_step(engine))
-            assert errors[-1] < engine.bound
+            assert errors[-1] < engine.bound, errors[-1]
     engine.commit([each for each in engine.sequences if each["done"]][:ROWS])
     return errors

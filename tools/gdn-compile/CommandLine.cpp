@@ -38,6 +38,9 @@ static EntryOptions withState(EntryOptions entries, StateFormat format) {
   case StateFormat::f16:
     entries.state = FloatKind::f16;
     break;
+  case StateFormat::i8x2Upper:
+    entries.readsUpper = true;
+    [[fallthrough]];
   case StateFormat::i8x2:
     entries.statePlanes = 2;
     break;
@@ -216,6 +219,9 @@ struct Options {
                  clEnumValN(StateFormat::f16, "f16", ""),
                  clEnumValN(StateFormat::i8x2, "i8x2",
                             "Integers of 8 + 8 bits, and a scale for each row"),
+                 clEnumValN(StateFormat::i8x2Upper, "i8x2_upper",
+                            "The same, but decode reads the upper 8 bits alone "
+                            "unless it writes a state; with --defer-writes"),
                  clEnumValN(StateFormat::i8, "i8",
                             "Integers of 8 bits; with --defer-writes"))};
   cl::opt<StateLayout> stateLayout{

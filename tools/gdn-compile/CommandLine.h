@@ -33,7 +33,7 @@ enum class Emit {
 };
 
 /// Formats of states: docs/spec/slots.md.
-enum class StateFormat { f32, bf16, f16, i8x2, i8 };
+enum class StateFormat { f32, bf16, f16, i8x2, i8x2Upper, i8 };
 
 struct CommandLine {
   // Exactly one of these says which layer to compile.

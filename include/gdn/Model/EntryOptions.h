@@ -61,6 +61,8 @@ struct EntryOptions {
   /// How many planes of 8 bits states have, with a scale for each row, in place
   /// of numbers of type `state`: 1 or 2; 0: none.
   int64_t statePlanes = 0;
+  /// Of two planes decode reads the upper one alone, unless it writes states.
+  bool readsUpper = false;
   StateLayout stateLayout = StateLayout::vk;
   std::optional<FloatKind> convState;  // raw inputs kept; default io
   std::optional<FloatKind> convWeight; // default io
@@ -89,7 +91,7 @@ struct EntryOptions {
 };
 
 llvm::StringRef stringify(FloatKind kind);
-/// The name of the states' format: of `state`, `i8` or `i8x2`.
+/// The name of the states' format: of `state`, `i8`, `i8x2` or `i8x2_upper`.
 llvm::StringRef getStateName(const EntryOptions &options);
 llvm::StringRef stringify(StateLayout layout);
 llvm::StringRef stringify(InputLayout layout);

@@ -204,12 +204,13 @@ void ReplayLoops::emitWeights(Value count, Value stateDecay) {
 
 /// What the state gives: one pass over its rows.
 void ReplayLoops::emitProducts() {
+  Value state = buffers.seen ? buffers.seen : buffers.newState;
   forBlocks(replay.getValid(), [&](Value t, Value first, Value last) {
     Chunks key = read(buffers.key, t), query = read(buffers.query, t);
     Value i = loop(first, last, 1).getInductionVar();
-    if (buffers.stateIsInPool)
-      emitPrefetch(buffers.newState, i);
-    Chunks row = read(buffers.newState, i);
+    if (buffers.stateIsInPool && !buffers.seen)
+      emitPrefetch(state, i);
+    Chunks row = read(state, i);
     store(dot(row, key), buffers.deltas, {t, i});
     store(dot(row, query), buffers.output, {t, i});
   });
@@ -273,10 +274,13 @@ void ReplayLoops::emit() {
       expandCopy(b, loc, buffers.state, buffers.newState);
     }
   }
-  Value one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1));
-  Value count = arith::SelectOp::create(b, loc, replay.getCommit(), index(0),
-                                        replay.getCount());
-  left = arith::SelectOp::create(b, loc, replay.getCommit(), one, left);
+  Value count = replay.getCount();
+  if (!buffers.seen) {
+    Value one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1));
+    count =
+        arith::SelectOp::create(b, loc, replay.getCommit(), index(0), count);
+    left = arith::SelectOp::create(b, loc, replay.getCommit(), one, left);
+  }
   emitWeights(count, left);
   emitProducts();
   emitOutputs(count);

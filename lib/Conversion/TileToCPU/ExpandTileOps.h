@@ -80,12 +80,14 @@ void expandDeltaCatchUp(mlir::OpBuilder &builder, tile::DeltaCatchUpOp catchUp,
 /// `pendingDecay` have a factor for each token, `keyWeights` and `queryWeights`
 /// one for each token of the step and each pending token, then each of the step
 /// (`B x (W + B)`). `isInPlace` says that `newState` is where `state` is,
-/// `stateIsInPool` that its rows come from memory.
+/// `stateIsInPool` that its rows come from memory. `seen` is null where tokens
+/// see the state.
 struct ReplayBuffers {
   mlir::Value state, pendingKey, pendingDeltas, pendingLogDecay, query, key,
       value, logDecay, beta, newState, output, deltas;
   mlir::Value decay, pendingDecay, keyWeights, queryWeights;
   bool isInPlace = false, stateIsInPool = false;
+  mlir::Value seen;
 };
 void expandDeltaReplay(mlir::OpBuilder &builder, tile::DeltaReplayOp replay,
                        const ReplayBuffers &buffers, int64_t lanes);

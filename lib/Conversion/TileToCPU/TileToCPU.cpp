@@ -203,6 +203,8 @@ void FunctionLowering::lowerReplay(OpBuilder &b, tile::DeltaReplayOp replay) {
   const unsigned state = buffers[replay.getState()];
   used.stateIsInPool = buffers.buffers[state].kind == Buffer::LoadedView;
   used.isInPlace = keepsPlace(replay);
+  if (replay.getSeen())
+    used.seen = at(replay.getSeen());
   expandDeltaReplay(b, replay, used, lanes);
 }
 

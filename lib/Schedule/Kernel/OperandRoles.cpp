@@ -102,6 +102,9 @@ FailureOr<ScanRoles> ScanRoles::analyse(tile::RuleOpInterface scan) {
   for (Value gate : scan.getGates())
     make(ScanRole::gates, gate);
   make(ScanRole::state, scan.getState());
+  if (auto replay = dyn_cast<tile::DeltaReplayOp>(*scan))
+    if (Value seen = replay.getSeen())
+      make(ScanRole::state, seen);
 
   ScanRoles roles;
   for (Operation &op : *scan->getBlock()) {

@@ -25,8 +25,7 @@ static constexpr llvm::StringLiteral allowedFoldSpills =
     "pending tokens, one step of as many as may be pending";
 
 bool PlaneReplay::suits(tile::DeltaReplayOp replay, int64_t threads) {
-  auto widen = replay.getState().getDefiningOp<tile::MapRowsOp>();
-  if (!widen)
+  if (!replay.getState().getDefiningOp<tile::MapRowsOp>())
     return false;
   auto state = cast<VectorType>(replay.getState().getType());
   return state.getDimSize(1) % (byteLanes * byteColumns) == 0 &&
@@ -40,10 +39,17 @@ void PlaneReplay::chooseWarps(int64_t &minBlocks) {
   ResidentReplay::chooseWarps(minBlocks);
   if (minBlocks == 1)
     return;
-  auto widen = scan.getState().getDefiningOp<tile::MapRowsOp>();
   constexpr size_t onePlane = 2; // and the scales
-  minBlocks =
-      widen.getInputs().size() == onePlane ? onePlaneBlocks : twoPlaneBlocks;
+  minBlocks = getSeen().getInputs().size() == onePlane ? onePlaneBlocks
+                                                       : twoPlaneBlocks;
+}
+
+/// Others are loaded again by rows that receive pending tokens.
+SmallVector<tile::LoadOp> PlaneReplay::getStateLoads() {
+  SmallVector<tile::LoadOp> loads;
+  for (Value tile : getSeen().getInputs())
+    loads.push_back(tile.getDefiningOp<tile::LoadOp>());
+  return loads;
 }
 
 /// Finds what is stored of the state.
@@ -90,7 +96,7 @@ void PlaneReplay::emitState(FragmentEmitter &all) {
   entry->getParentOp()->setAttr("gdn_gpu.allow",
                                 b.getStringAttr(allowedFoldSpills));
   SmallVector<Value> upper, low, scales;
-  for (Value tile : widen.getInputs()) {
+  for (Value tile : getSeen().getInputs()) {
     bool isNumbers = cast<VectorType>(tile.getType()).getRank() == 1;
     (isNumbers ? scales : upper.empty() ? upper : low).push_back(all[tile]);
   }

@@ -26,6 +26,7 @@ private:
   void chooseWarps(int64_t &minBlocks) override;
   mlir::LogicalResult check() override;
   bool sumsAheadOfFold() const override { return true; }
+  llvm::SmallVector<tile::LoadOp> getStateLoads() override;
   void emitFactors(ScanRole role, FragmentEmitter &warp) override;
   void emitState(FragmentEmitter &all) override;
 
@@ -38,6 +39,11 @@ private:
     mlir::Value rows, unit;
   };
   RowParts keyParts, queryParts;
+  /// What tokens see of the state.
+  tile::MapRowsOp getSeen() {
+    mlir::Value seen = replay.getSeen();
+    return (seen ? seen : scan.getState()).getDefiningOp<tile::MapRowsOp>();
+  }
   /// What makes the state of its planes, and what is stored of it.
   tile::MapRowsOp widen;
   llvm::SmallVector<mlir::Operation *> roundings;

@@ -184,6 +184,11 @@ void ResidentReplay::emitState(FragmentEmitter &all) {
   for (Operation *op : (*roles)[ScanRole::state].tiles)
     if (!isa<tile::LoadOp>(op))
       all.emit(op);
+  if (Value seen = replay.getSeen()) {
+    emitProducts(all[seen]);
+    emitFolded(all);
+    return;
+  }
   emitProducts(emitFolded(all));
 }
 
@@ -196,8 +201,7 @@ void ResidentReplay::emitRootBlock(Block &block) {
   zero = arith::ConstantIndexOp::create(b, scan.getLoc(), 0);
   FragmentEmitter all(b, scalars, stateRows);
   emitWindows();
-  const RoleWork &state = (*roles)[ScanRole::state];
-  for (tile::LoadOp load : getLoads(state.tiles))
+  for (tile::LoadOp load : getStateLoads())
     all.emit(load);
   beginCopies();
   emitAwait();

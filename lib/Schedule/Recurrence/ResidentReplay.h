@@ -35,7 +35,11 @@ protected:
   mlir::Value emitFolded(FragmentEmitter &all);
   /// Whether the products are those of a state that has not received its
   /// pending tokens, if it is to receive them, too.
-  virtual bool sumsAheadOfFold() const { return false; }
+  virtual bool sumsAheadOfFold() const { return bool(replay.getSeen()); }
+  /// What is loaded of the state ahead.
+  virtual llvm::SmallVector<tile::LoadOp> getStateLoads() {
+    return getLoads((*roles)[ScanRole::state].tiles);
+  }
   /// Products of the state with key and query, and the state with the pending
   /// tokens if it is to receive them.
   virtual void emitState(FragmentEmitter &all);

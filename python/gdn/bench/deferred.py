@@ -66,9 +66,7 @@ def errors(step: Step, run) -> dict[str, float]:
         name: to_host(value if name in weights else value[rows])
         for name, value in step.shared.items()
     }
-    pools = picked_pools(step)
-    before["conv_pool"] = pools["conv_pool"]
-    before["state_pool"] = reference.with_pending(pools)
+    before |= picked_pools(step)
     before["slots"] = np.arange(1, len(rows) + 1)
     want = reference.evaluate(step.layer, before)
     run()
@@ -97,6 +95,8 @@ def in_place_errors(step: Step, run) -> dict[str, float]:
 def measure_one(kernel, layer, heads, rows: int, options) -> list[dict]:
     params = {param.name: param for param in kernel.params}
     state = verify_ours.state_format(params)
+    if layer.reads_upper:
+        state += "-upper"
     is_deferred = "pending_counts" in params
     step = make_step(kernel, layer, heads, rows)
     config = {"Hk": heads[0], "Hv": heads[1], "dk": layer.key_dim, "dv": layer.value_dim}

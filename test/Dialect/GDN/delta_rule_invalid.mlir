@@ -521,3 +521,36 @@ func.func @c12_token_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !
         !gdn.pool<?x?x64x64xi8>, tensor<?xi32>, tensor<?xi32> token_slots tensor<?x4xi32> scales !gdn.pool<?x?x64xf32> -> tensor<?x?x64xf32>
   return
 }
+
+// -----
+
+func.func @c13_low(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xi8>, %slots: tensor<?xi32>,
+    %scales: !gdn.pool<?x?x64xf32>, %keys: !gdn.pool<?x?x8x64xf32>, %decays: !gdn.pool<?x?x8xf32>, %counts: !gdn.pool<?x?xi32>, %n: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects 'low' and 'counts' to be given with 'reads_upper', but got no 'low'}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) scales(%scales) pending(%keys, %keys, %decays) counts(%counts) {reads_upper}
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xi8>, tensor<?xi32> scales !gdn.pool<?x?x64xf32> pending !gdn.pool<?x?x8x64xf32>, !gdn.pool<?x?x8x64xf32>, !gdn.pool<?x?x8xf32> counts !gdn.pool<?x?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c13_counts(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xi8>, %slots: tensor<?xi32>,
+    %scales: !gdn.pool<?x?x64xf32>, %keys: !gdn.pool<?x?x8x64xf32>, %decays: !gdn.pool<?x?x8xf32>, %counts: !gdn.pool<?x?xi32>, %n: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects 'low' and 'counts' to be given with 'reads_upper', but got no 'counts'}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) scales(%scales) low(%pool) {reads_upper}
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xi8>, tensor<?xi32> scales !gdn.pool<?x?x64xf32> low !gdn.pool<?x?x64x64xi8> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c13_accepted(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xi8>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
+    %scales: !gdn.pool<?x?x64xf32>, %keys: !gdn.pool<?x?x8x64xf32>, %decays: !gdn.pool<?x?x8xf32>, %counts: !gdn.pool<?x?xi32>, %n: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects no 'accepted' with 'reads_upper'}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) scales(%scales) low(%pool) accepted(%n) pending(%keys, %keys, %decays) counts(%counts) {reads_upper}
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xi8>, tensor<?xi32>, tensor<?xi32> scales !gdn.pool<?x?x64xf32> low !gdn.pool<?x?x64x64xi8> accepted tensor<?xi32> pending !gdn.pool<?x?x8x64xf32>, !gdn.pool<?x?x8x64xf32>, !gdn.pool<?x?x8xf32> counts !gdn.pool<?x?xi32> -> tensor<?x?x64xf32>
+  return
+}

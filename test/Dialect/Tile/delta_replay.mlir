@@ -14,3 +14,12 @@ func.func @replay(%m: vector<128x64xbf16>, %pk: vector<16x64xf32>, %pd: vector<1
       : vector<128x64xbf16>, vector<16x64xf32>, vector<16x128xf32>, vector<4x64xf32>, vector<4x128xf32>
   return %m1 : vector<128x64xbf16>
 }
+
+// CHECK-LABEL: func.func @seen
+//       CHECK:   gdn_tile.delta_replay %{{.+}} seen(%[[M:.+]] : vector<128x64xf32>) pending(
+func.func @seen(%m: vector<128x64xbf16>, %u: vector<128x64xf32>, %pk: vector<16x64xf32>, %pd: vector<16x128xf32>, %pg: vector<16xf32>,
+    %n: index, %full: i1, %k: vector<4x64xf32>, %v: vector<4x128xf32>, %g: vector<4xf32>) -> vector<4x128xf32> {
+  %m1, %o, %d = gdn_tile.delta_replay %m seen(%u : vector<128x64xf32>) pending(%pk, %pd, %pg) count(%n) commit(%full) tokens(%k, %k, %v) gates(%g, %g) valid(%n)
+      : vector<128x64xbf16>, vector<16x64xf32>, vector<16x128xf32>, vector<4x64xf32>, vector<4x128xf32>
+  return %o : vector<4x128xf32>
+}

@@ -41,3 +41,13 @@ func.func @c1_value(%m: vector<128x64xf32>, %pk: vector<16x64xf32>, %pd: vector<
       : vector<128x64xf32>, vector<16x64xf32>, vector<16x128xf32>, vector<4x64xf32>, vector<3x128xf32>
   return
 }
+
+// -----
+
+func.func @c1_seen(%m: vector<128x64xf32>, %u: vector<64x64xf32>, %pk: vector<16x64xf32>, %pd: vector<16x128xf32>, %pg: vector<16xf32>,
+    %n: index, %full: i1, %k: vector<4x64xf32>, %v: vector<4x128xf32>, %g: vector<4xf32>) {
+  // expected-error@+1 {{'gdn_tile.delta_replay' op expects 'seen' to be 'vector<128x64xf32>', that of 'state', but got 'vector<64x64xf32>'}}
+  %m1, %o, %d = gdn_tile.delta_replay %m seen(%u : vector<64x64xf32>) pending(%pk, %pd, %pg) count(%n) commit(%full) tokens(%k, %k, %v) gates(%g, %g) valid(%n)
+      : vector<128x64xf32>, vector<16x64xf32>, vector<16x128xf32>, vector<4x64xf32>, vector<4x128xf32>
+  return
+}

@@ -21,6 +21,7 @@ struct Case {
   int64_t room = 0; // of pending tokens; 0: states are written at each step
   FloatKind io = FloatKind::f32;
   VerifyStates verify = VerifyStates::lazy;
+  bool readsUpper = false;
 };
 
 std::ostream &operator<<(std::ostream &os, const Case &c) {
@@ -34,6 +35,7 @@ protected:
     Config config(40, 72);
     config.options.io = c.io;
     config.options.statePlanes = c.planes;
+    config.options.readsUpper = c.readsUpper;
     config.options.deferWrites = c.room;
     config.options.verify = c.verify;
     config.options.hasInitial = true;
@@ -158,5 +160,7 @@ TEST_P(Planes, RowsOfAllKinds) {
 INSTANTIATE_TEST_SUITE_P(
     Formats, Planes,
     ::testing::Values(Case{"Two", 2}, Case{"TwoDeferred", 2, 8},
+                      Case{"UpperOfTwo", 2, 8, FloatKind::f32,
+                           VerifyStates::lazy, /*readsUpper=*/true},
                       Case{"OneDeferred", 1, 16, FloatKind::bf16}),
     [](const auto &info) { return std::string(info.param.name); });

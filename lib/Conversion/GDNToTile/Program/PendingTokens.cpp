@@ -180,11 +180,19 @@ tile::DeltaReplayOp gdn::emitReplay(TileProgram &p, const Carry &carry, Value r,
                                     Value valid) {
   PendingState pending = loadPendingState(p, carry, r);
   const PendingTiles &old = pending.tokens;
+  Value seen;
+  if (auto rule = dyn_cast<DeltaRuleOp>(*p.parts.rule);
+      rule && rule.getReadsUpper()) {
+    StateMemory upper = pending.memory;
+    upper.low = nullptr;
+    seen = loadState(p.b, p.loc, upper, carry.stored, pending.at,
+                     /*rows=*/Value());
+  }
   auto replay = tile::DeltaReplayOp::create(
       p.b, p.loc, pending.state.getType(), tokens[2].getType(),
       tokens[2].getType(), pending.state, old.keys, old.deltas, old.decays,
       p.pendingCount, p.commits, tokens[0], tokens[1], tokens[2], gates[0],
-      gates[1], valid);
+      gates[1], valid, seen);
   storeIfCommitted(p, carry, pending, replay.getNewState());
   return replay;
 }

@@ -101,6 +101,13 @@ LogicalResult DeltaRuleOp::verify() {
   NamedSizes sizes(*this, {"dk", "dv"}); // static: delta_rule_c2
   if (failed(verifyRule(*this, sizes)))
     return failure();
+  // delta_rule_c13
+  if (getReadsUpper() && (!getStateLow() || !getPendingCounts()))
+    return emitOpError("expects 'low' and 'counts' to be given with "
+                       "'reads_upper', but got no '")
+           << (getStateLow() ? "counts" : "low") << "'";
+  if (getReadsUpper() && getNumAccepted())
+    return emitOpError("expects no 'accepted' with 'reads_upper'");
   if (!getNumAccepted() && !getPendingKeys() && !getPendingCounts())
     return success();
   return verifyPending(*this, sizes); // delta_rule_c10

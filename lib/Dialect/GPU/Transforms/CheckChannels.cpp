@@ -131,19 +131,14 @@ LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
     return success();
   }
   bool isFilling = fills(begin);
-  auto products = dyn_cast<gdn::gpu::ShareByteProductsOp>(user);
-  bool writesProducts = products && products.getTo() == use.get();
   bool reads = isa<gdn::gpu::LoadSharedOp, gdn::gpu::LoadSharedElementOp,
-                   gdn::gpu::ShareColumnPartsOp, gdn::gpu::AddPartProductsOp,
-                   gdn::gpu::MatmulOp, gdn::gpu::StartMatmulOp>(user) ||
-               (products && !writesProducts);
+                   gdn::gpu::MatmulOp, gdn::gpu::StartMatmulOp>(user);
   // What is to be filled may serve as scratch before.
   bool fits =
       reads ||
       (isFilling &&
-       (writesProducts ||
-        isa<gdn::gpu::StoreSharedOp, gdn::gpu::CopyOp, gdn::gpu::BeginCopyOp>(
-            user)));
+       isa<gdn::gpu::StoreSharedOp, gdn::gpu::CopyOp, gdn::gpu::BeginCopyOp>(
+           user));
   if (!fits)
     return user->emitOpError("expects ")
            << (isFilling ? "to write a tile that was acquired"
@@ -166,8 +161,7 @@ LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
       return diag;
     }
   }
-  if (writesProducts ||
-      isa<gdn::gpu::StoreSharedOp, gdn::gpu::BeginCopyOp>(user))
+  if (isa<gdn::gpu::StoreSharedOp, gdn::gpu::BeginCopyOp>(user))
     store = user;
   if (auto begin = dyn_cast<gdn::gpu::BeginCopyOp>(user);
       begin && begin.getTensorMap())

@@ -106,8 +106,6 @@ static bool shareRow(gdn::gpu::StoreSharedOp store,
 bool gdn::areApart(Operation *op, Operation *other) {
   if (isPerWarpgroup(op) && isPerWarpgroup(other))
     return true;
-  if (op == other && isa<gdn::gpu::ShareByteProductsOp>(op))
-    return true; // rows of another turn, or of another warp
   auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op);
   auto before = dyn_cast<gdn::gpu::StoreSharedOp>(other);
   return store && before && store.getRow() && before.getRow() &&

@@ -236,6 +236,9 @@ LogicalResult DeltaReplayOp::verify() {
   int64_t tokens = getKey().getType().getDimSize(0);
   return failure(
       failed(verifyPending(*this)) ||
+      (getSeen() &&
+       failed(verifyShape(*this, "seen", cast<VectorType>(getSeen().getType()),
+                          {dv, dk}, "that of 'state'"))) ||
       failed(verifyShape(*this, "key", getKey().getType(), {tokens, dk},
                          "dk set by 'state'")) ||
       failed(verifyShape(*this, "value", getValue().getType(), {tokens, dv},

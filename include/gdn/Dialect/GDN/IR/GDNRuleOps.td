@@ -89,7 +89,10 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
 
     With `scales(%scales)` states are in planes: a state is the integers of the
     pool times a scale for each row of `M`, and with `low(%low)` these have eight
-    more bits in a second pool. See docs/spec/slots.md.
+    more bits in a second pool. See docs/spec/slots.md. `reads_upper` says that
+    tokens read these eight bits no more: output and `d` are those of a state
+    without them, and of all pending tokens. A slot that receives pending tokens
+    has all bits.
 
     `double_beta` says that `beta` may be up to 2 instead of 1. The formulas are
     the same, but forms that round the keys are not used, because their errors
@@ -127,6 +130,8 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
     - (C12) `state_scales` is `P x Hv x dv` of f32 and is given if and only if
       the elements of `pool` are i8; `state_low` has the type of `pool` and
       requires `state_scales`. They exclude `token_slots`.
+    - (C13) `reads_upper` requires `state_low` and `pending_counts`, and excludes
+      `num_accepted`.
 
     **Example**
 
@@ -155,18 +160,19 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
         GDN_PoolReadWrite>:$pending_decays,
     Arg<Optional<GDN_PoolType>, "how many tokens are pending, P x Hk",
         GDN_PoolReadWrite>:$pending_counts,
-    OptionalAttr<F32Attr>:$scale, UnitAttr:$double_beta));
+    OptionalAttr<F32Attr>:$scale, UnitAttr:$double_beta, UnitAttr:$reads_upper));
   let results = (outs Res<GDN_FloatTensor<3>, "T x Hv x dv">:$output);
   let builders = [OpBuilder<(ins "::mlir::Type":$output, "::mlir::Value":$query,
       "::mlir::Value":$key, "::mlir::Value":$value, "::mlir::Value":$logDecay,
       "::mlir::Value":$beta, "const ::gdn::StateOperands &":$states,
-      "const ::gdn::PendingOperands &":$pending, "::mlir::UnitAttr":$doubleBeta), [{
+      "const ::gdn::PendingOperands &":$pending, "::mlir::UnitAttr":$doubleBeta,
+      CArg<"::mlir::UnitAttr", "{}">:$readsUpper), [{
     build($_builder, $_state, output, query, key, value, logDecay, beta, states.pool,
           states.slots, states.writeSlots, states.cuSeqlens, states.hasInitial,
           states.cuCheckpoints, states.checkpointTokens, states.checkpointSlots,
           states.tokenSlots, states.parents, states.tokenPool, states.scales, states.low,
           states.numAccepted, pending.keys, pending.deltas, pending.decays, pending.counts,
-          /*scale=*/::mlir::FloatAttr(), doubleBeta);
+          /*scale=*/::mlir::FloatAttr(), doubleBeta, readsUpper);
   }]>];
   let assemblyFormat = !strconcat([{
     $query `,` $key `,` $value `gates` `(` $log_decay `,` $beta `)`

@@ -216,11 +216,14 @@ def Tile_DeltaReplayOp : Tile_Op<"delta_replay", [
     `deltas` past `valid` are unspecified; rows of pending tokens past `count`
     are not used.
 
+    With `seen` the tokens see that instead of `M`, and all pending tokens,
+    whether `M` receives them or not.
+
     **Preconditions**
 
-    - (C1) `state` and `new_state` are `dv x dk`, `pending_key` `W x dk`,
-      `pending_deltas` `W x dv`, `pending_decay` `W`, `query` and `key`
-      `B x dk`, `value`, `output` and `deltas` `B x dv`, `log_decay` and `beta`
+    - (C1) `state` and `new_state` are `dv x dk`, and `seen` is of f32,
+      `pending_key` `W x dk`, `pending_deltas` `W x dv`, `pending_decay` `W`,
+      `query` and `key` `B x dk`, `value`, `output` and `deltas` `B x dv`, `log_decay` and `beta`
       `B`.
     - (C2) `count` is at most `W`, `valid` at most `B`. Not checked.
 
@@ -245,11 +248,11 @@ def Tile_DeltaReplayOp : Tile_Op<"delta_replay", [
     Tile_F32Matrix:$pending_deltas, Tile_F32Row:$pending_decay, Index:$count,
     I1:$commit, Tile_F32Matrix:$query, Tile_F32Matrix:$key,
     Tile_F32Matrix:$value, Tile_F32Row:$log_decay, Tile_F32Row:$beta,
-    Index:$valid);
+    Index:$valid, Optional<Tile_F32Matrix>:$seen);
   let results = (outs Tile_ScanState:$new_state, Tile_F32Matrix:$output,
                       Tile_F32Matrix:$deltas);
   let assemblyFormat = [{
-    $state `pending` `(` $pending_key `,` $pending_deltas `,` $pending_decay `)`
+    $state (`seen` `(` $seen^ `:` type($seen) `)`)? `pending` `(` $pending_key `,` $pending_deltas `,` $pending_decay `)`
     `count` `(` $count `)` `commit` `(` $commit `)`
     `tokens` `(` $query `,` $key `,` $value `)` `gates` `(` $log_decay `,` $beta `)`
     `valid` `(` $valid `)` attr-dict
