@@ -74,7 +74,9 @@ class StatePoolShape:
         with the one that is no draft; where kernels keep them pending (--verify=lazy), there is
         room for them. `others` are further members.
 
-        Raises ValueError where decode has no states of a layer."""
+        Raises ValueError for kernels without decode, and where that has no states of a layer."""
+        if "decode" not in kernels:
+            raise ValueError(f"kernels: expected decode, got {', '.join(kernels) or 'none'}")
         decode = {param.name: param for param in kernels["decode"].params}
         for name in ("state_pool", "conv_pool", "conv_weight"):
             if name not in decode:

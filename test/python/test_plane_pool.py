@@ -261,14 +261,11 @@ def test_the_shape_of_a_pool_for_kernels(device, kernels, name):
 def test_the_shape_of_a_pool_for_other_kernels(kernels):
     """Of the rule alone there is no pool of layers."""
     params = [p for p in kernels("f32")["decode"].params if p.name != "conv_pool"]
+    counts = {"num_layers": 1, "num_requests": 1, "num_key_heads": 1, "num_value_heads": 1}
+    with pytest.raises(ValueError, match="kernels: expected decode, got prefill"):
+        StatePoolShape.for_kernels({"prefill": kernels("f32")["prefill"]}, **counts)
     with pytest.raises(ValueError, match="kernels: expected a decode of layers, with conv_pool"):
-        StatePoolShape.for_kernels(
-            {"decode": SimpleNamespace(params=params)},
-            num_layers=1,
-            num_requests=1,
-            num_key_heads=1,
-            num_value_heads=1,
-        )
+        StatePoolShape.for_kernels({"decode": SimpleNamespace(params=params)}, **counts)
 
 
 def test_shapes(device):
