@@ -36,3 +36,12 @@ EntryOptions gdn::getEntryOptions(Engine engine) {
   }
   llvm_unreachable("an Engine outside its enumeration");
 }
+
+EntryOptions gdn::getPendingEntryOptions(Engine engine, bool defersWrites) {
+  EntryOptions options = getEntryOptions(engine);
+  if (options.verify != VerifyStates::none)
+    options.verify = VerifyStates::lazy;
+  if (defersWrites)
+    options.writeSlots = options.decodeInitial = false;
+  return options;
+}

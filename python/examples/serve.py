@@ -21,7 +21,6 @@ import small_model
 from gdn.layers.attention import CommonAttentionMetadata, GDNAttentionMetadataBuilder
 
 BLOCK = 64  # tokens of a prompt in a step; states at the ends of blocks are kept
-KERNELS = ("--verify=slots", "--mixed-batch")  # drafts, and steps of any mixture
 
 
 @dataclass(eq=False)
@@ -32,9 +31,11 @@ class Request:
     prompt: list[int]
     wanted: int  # new tokens
     tokens: list[int] = field(default_factory=list)  # the prompt and the new ones
-    slots: list[int] = field(default_factory=list)  # one for each token of a verify
+    slots: list[int] = field(default_factory=list)  # one, or one for each token of a verify
     done: int = 0  # tokens that are in the state
-    accepted: int = 1  # of the step before: the state is in slots[accepted - 1]
+    accepted: int = (
+        1  # of the step before: the state is in slots[accepted - 1], or they are pending
+    )
     reused: int = 0
     drafted: int = 0
     right: int = 0
@@ -93,12 +94,11 @@ class Server:
     """The scheduler. Requests wait for slots; a step is a batch of at most `budget` tokens."""
 
     def __init__(self, model: small_model.Model, running: int, drafts: int, kept: int, budget: int):
-        if budget < running * (1 + drafts) + BLOCK:
-            raise ValueError(
-                f"budget: expected at least {running * (1 + drafts) + BLOCK} tokens, got {budget}"
-            )
+        least = running * (1 + drafts) + BLOCK
+        if budget < least:
+            raise ValueError(f"budget: expected at least {least} tokens, got {budget}")
         self.model, self.drafts, self.budget, self.most = model, drafts, budget, running
-        self.pool = model.make_pool(running * (1 + drafts), kept)
+        self.pool = model.make_pool(running, kept, drafts)
         self.prefixes = Prefixes(self.pool)
         self.builder = GDNAttentionMetadataBuilder.from_options(
             model.runtime,
@@ -107,6 +107,8 @@ class Server:
             max_num_tokens=budget,
             num_speculative_tokens=drafts,
             mixed_batch=drafts > 0,
+            verify_states="lazy" if model.defers else "slots",
+            deferred_writes=model.defers,
         )
         self.layers = model.layers(self.pool, self.builder)
         self.waiting: deque[Request] = deque()
@@ -121,11 +123,11 @@ class Server:
     def admit(self) -> None:
         """Requests get their slots in the order in which they came."""
         while self.waiting and len(self.running) < self.most:
-            slots = self.pool.allocate(1 + self.drafts, zero=False)
+            slots = self.pool.allocate(self.model.slots_each(self.drafts), zero=False)
             if slots is None:
                 return
             request = self.waiting.popleft()
-            request.slots = slots
+            request.slots, request.accepted = slots, int(not self.model.defers)
             self.prefixes.start(request)
             self.running.append(request)
 
@@ -251,29 +253,32 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--requests", type=int, default=16)
     parser.add_argument("--new-tokens", type=int, default=48, help="of each request")
     parser.add_argument("--running", type=int, default=6, help="requests at a time")
-    parser.add_argument(
-        "--drafts", type=int, default=3, choices=range(8), help="tokens that are guessed in a step"
-    )
+    parser.add_argument("--drafts", type=int, default=3, help="tokens that are guessed in a step")
     parser.add_argument("--kept", type=int, default=8, help="states of beginnings that are kept")
     parser.add_argument("--budget", type=int, default=256, help="tokens of a step")
+    parser.add_argument("--defer-writes", type=int, default=0, help="steps to a write of a state")
+    parser.add_argument("--state", default="f32", help="f32, bf16, f16, i8x2 or i8")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--check", action="store_true", help="compare with each request alone")
     options = parser.parse_args(arguments)
     runtime = gdn.Runtime()
     device = runtime.cuda() if options.device == "cuda" else runtime.device(num_workers=0)
-    model = small_model.Model(runtime, device, options.seed, *(KERNELS if options.drafts else ()))
+    kinds = small_model.kernels_for(options.drafts, options.defer_writes)
+    model = small_model.Model(runtime, device, options.seed, options.state, *kinds)
     server = Server(model, options.running, options.drafts, options.kept, options.budget)
     requests = make_requests(options.requests, options.new_tokens, options.seed)
     progress = Progress(server, len(requests))
     serve(server, requests, 2, progress.show)
     seconds = time.perf_counter() - progress.start
-    tokens, steps = sum(r.new for r in requests), server.steps
+    tokens = sum(r.new for r in requests)
     print("", *table(requests), sep="\n")
-    print(f"{tokens} tokens in {steps} steps, {tokens / seconds:.0f} tokens/s, {device.name}")
+    print(
+        f"{tokens} tokens in {server.steps} steps, {tokens / seconds:.0f} tokens/s, {device.name}"
+    )
     if not options.check:
         return 0
-    return check(small_model.Model(runtime, device, options.seed), requests)
+    return check(small_model.Model(runtime, device, options.seed, "f32"), requests)
 
 
 def check(model: small_model.Model, requests: list[Request]) -> int:
@@ -286,8 +291,8 @@ def check(model: small_model.Model, requests: list[Request]) -> int:
         if alone.tokens != request.tokens:
             wrong += 1
             print(f"request {request.name}: expected {alone.tokens}, got {request.tokens}")
-    right = len(requests) - wrong
-    print(f"{right} of {len(requests)} requests have the tokens of one that is served alone")
+    right = f"{len(requests) - wrong} of {len(requests)}"
+    print(f"{right} requests have the tokens of one that is served alone")
     return int(wrong > 0)
 
 

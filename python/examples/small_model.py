@@ -23,15 +23,24 @@ CONFIG = {
 }
 
 
-class Model:
-    """Weights on a device, and kernels that `options` of gdn-compile make. The states are the
-    server's."""
+def kernels_for(drafts: int, writes: int) -> list[str]:
+    """Options of gdn-compile: drafts and steps of any mixture, and states that are written when so
+    many tokens are pending."""
+    verify = "lazy" if writes else "slots"
+    options = [f"--verify={verify}", "--mixed-batch"] if drafts else []
+    return options + [f"--defer-writes={writes}"] * (writes > 0)
 
-    def __init__(self, runtime: gdn.Runtime, device: gdn.Device, seed: int, *options: str):
+
+class Model:
+    """Weights on a device, and kernels that `options` of gdn-compile make for states of a type. The
+    states are the server's."""
+
+    def __init__(self, runtime: gdn.Runtime, device: gdn.Device, seed: int, state: str, *options):
         target = gdn.targets.run_by(device)[0]
-        path = gdn.compile(CONFIG, target, engine="c", io="f32", state="f32", options=options)
+        path = gdn.compile(CONFIG, target, engine="c", io="f32", state=state, options=options)
         self.runtime, self.device = runtime, device
         self.kernels = layer_kernels(device, runtime.image(path))
+        self.defers = "commit" in self.kernels  # writes of states
         rng = np.random.default_rng(seed)
 
         def weight(*shape):
@@ -57,21 +66,30 @@ class Model:
         """An array where the kernels read it."""
         return array if self.device.kind == "cpu" else self.device.array(array)
 
-    def make_pool(self, requests: int, kept: int) -> gdn.StatePool:
-        """Slots for the states of requests, and track slots for kept ones."""
-        shape = gdn.StatePoolShape(
-            LAYERS, requests, HK, HV, D, D, num_track=kept, conv_width=WIDTH, conv_dtype="float32"
+    def slots_each(self, drafts: int) -> int:
+        """Slots of a request: one where drafts stay pending, else one for each token."""
+        return 1 if self.defers else 1 + drafts
+
+    def make_pool(self, requests: int, kept: int, drafts: int) -> gdn.StatePool:
+        """Slots for the states of requests, and track slots for kept ones, as the kernels take
+        them."""
+        shape = gdn.StatePoolShape.for_kernels(
+            self.kernels,
+            num_layers=LAYERS,
+            num_requests=requests * self.slots_each(drafts),
+            num_key_heads=HK,
+            num_value_heads=HV,
+            num_track=kept,
+            verify_tokens=1 + drafts,
         )
         return gdn.StatePool(self.device, shape)
 
     def layers(self, pool: gdn.StatePool, builder: GDNAttentionMetadataBuilder) -> list[GDNLayer]:
         """The layers on the states of a pool. GdnError unless they serve the builder's steps."""
-        made = []
-        for index in range(LAYERS):
-            state, conv = pool.get_layer_state(index)
-            pools = {"state_pool": gdn.Pool(state), "conv_pool": gdn.Pool(conv)}
-            made.append(GDNLayer(self.kernels, builder=builder, **self.fixed, **pools))
-        return made
+        return [
+            GDNLayer(self.kernels, builder=builder, pool=pool, layer_idx=index, **self.fixed)
+            for index in range(LAYERS)
+        ]
 
     def logits(self, layers: list[GDNLayer], tokens: list[int], metadata) -> np.ndarray:
         """Of a step, [tokens, VOCABULARY]."""

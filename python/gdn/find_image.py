@@ -14,11 +14,14 @@ def main() -> int:
     parser.add_argument("target", help="a name as gdn-compile takes it, or native")
     parser.add_argument("--for", dest="engine", default="c", choices=image_facts.ENGINES)
     parser.add_argument("--io", choices=image_facts.TYPES)
-    parser.add_argument("--state", choices=image_facts.TYPES)
+    parser.add_argument("--state", choices=image_facts.STATES)
     parser.add_argument("--verify", choices=image_facts.VERIFY)
     parser.add_argument("--layout", choices=image_facts.LAYOUTS)
     parser.add_argument("--outputs", choices=image_facts.OUTPUTS)
     parser.add_argument("--l2norm", action="store_true")
+    parser.add_argument(
+        "--defer-writes", dest="deferred_writes", type=int, default=0, help="tokens kept pending"
+    )
     parser.add_argument("--folder", help="of images, in place of the installed packages")
     options = vars(parser.parse_args())
     try:

@@ -22,6 +22,7 @@ def find_or_compile(
     outputs: str,
     l2norm: bool = False,
     verify: str | None = None,
+    deferred_writes: int = 0,
     state_layout: str = "vk",
     compiled_for: str | None = None,
     options: Iterable[str] = (),
@@ -35,6 +36,7 @@ def find_or_compile(
     def compile_it() -> Path:
         forms = [f"--layout={layout}", f"--outputs={outputs}", *["--l2norm"] * l2norm]
         forms += [f"--state-layout={state_layout}"] * (state_layout != "vk")
+        forms += [f"--defer-writes={deferred_writes}"] * (deferred_writes != 0)
         return compiler.compile(
             config,
             targets.run_by(device)[0],
@@ -53,6 +55,7 @@ def find_or_compile(
             layout=layout,
             outputs=outputs,
             l2norm=l2norm,
+            deferred_writes=deferred_writes,
             **types,
         )
     except images.ImageNotFoundError:

@@ -30,11 +30,16 @@ FACTS = (
     "l2norm",
     "io",
     "state",
+    "deferred_writes",
 )
 #: Parameters that entries may have, by the option of gdn-compile.
 PARAMETERS = ("has-initial", "decode-initial", "write-slots", "checkpoints")
 VERIFY = ("none", "slots", "tree", "buffer", "lazy")
 TYPES = ("bf16", "f16", "f32")
+#: Those of states: numbers, or integers of eight bits in planes with scales.
+STATES = (*TYPES, "i8x2", "i8")
+#: The fewest and the most tokens that deferred writes keep pending in a slot.
+LEAST_DEFERRED, MOST_DEFERRED = 2, 32
 LAYOUTS = ("interleaved", "flat", "split", "separate", "gated", "ready")
 #: Those of the rule alone, without a convolution ahead of it.
 BARE_LAYOUTS = ("gated", "ready")
@@ -47,6 +52,14 @@ class _Engine:
     verify: str = "none"
     layout: str | None = None  # None: the model's
     outputs: str = "norm"
+
+    def pending(self, defers_writes: bool) -> _Engine:
+        """The same where no states after tokens are written: drafts stay pending, and with
+        deferred writes a row writes the slot that it reads."""
+        gone = ("decode-initial", "write-slots") if defers_writes else ()
+        parameters = tuple(p for p in self.parameters if p not in gone)
+        verify = self.verify if self.verify == "none" else "lazy"
+        return _Engine(parameters, verify, self.layout, self.outputs)
 
 
 #: What `gdn-compile --for` sets (lib/Model/Engine.cpp).
@@ -104,6 +117,29 @@ def relevant(facts: Mapping[str, object]) -> dict[str, object]:
     return found
 
 
+def engine_of(engine: str, state: str, deferred_writes: int) -> _Engine:
+    """What `gdn-compile --for` sets for pools of states of a type, with writes that are deferred
+    by so many tokens, or by none (0)."""
+    chosen = ENGINES[engine]
+    keeps_pending = deferred_writes > 0 or state not in TYPES
+    return chosen.pending(deferred_writes > 0) if keeps_pending else chosen
+
+
+def check_deferred(deferred_writes: int, state: str, verify: str | None) -> None:
+    """Raises ValueError for a number of tokens that cannot be pending, and for a type of states
+    and a kind of verify (None: any) that do not go with it."""
+    tokens = f"{LEAST_DEFERRED} to {MOST_DEFERRED} tokens"
+    if deferred_writes and not LEAST_DEFERRED <= deferred_writes <= MOST_DEFERRED:
+        raise ValueError(f"deferred_writes: expected 0 or {tokens}, got {deferred_writes}")
+    if state == "i8" and not deferred_writes:
+        raise ValueError(f"deferred_writes: expected {tokens} with states of i8, got 0")
+    if verify in (None, "none", "lazy"):
+        return
+    if deferred_writes or state not in TYPES:
+        why = "deferred writes" if deferred_writes else "states in planes"
+        raise ValueError(f"verify: expected none or lazy with {why}, got {verify!r}")
+
+
 def request(
     model: Mapping[str, object],
     engine: str,
@@ -114,6 +150,7 @@ def request(
     layout: str | None = None,
     outputs: str | None = None,
     l2norm: bool = False,
+    deferred_writes: int = 0,
 ) -> Request:
     """What the layers of a model (ModelConfig.facts) need in an engine; the other arguments
     override what these say, as options of gdn-compile override those of --for. Raises ValueError
@@ -121,16 +158,18 @@ def request(
     for name, value, known in (
         ("engine", engine, tuple(ENGINES)),
         ("io", io, TYPES),
-        ("state", state, TYPES),
+        ("state", state, STATES),
         ("verify", verify, VERIFY),
         ("layout", layout, LAYOUTS),
         ("outputs", outputs, OUTPUTS),
     ):
         if value not in known and (value is not None or name == "engine"):
             raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
-    chosen = ENGINES[engine]
     facts = dict(model)
     facts["io"], facts["state"] = io or facts["io"], state or facts["state"]
+    check_deferred(deferred_writes, facts["state"], verify)
+    chosen = engine_of(engine, facts["state"], deferred_writes)
+    facts["deferred_writes"] = deferred_writes
     facts["layout"] = layout or chosen.layout or facts["layout"]
     facts["outputs"] = outputs or chosen.outputs
     facts["l2norm"] = l2norm
@@ -138,6 +177,10 @@ def request(
     if facts["decay"] == "channel" and layout not in ("separate", *BARE_LAYOUTS):
         raise ValueError(
             f"layout: a decay per channel expects separate, gated or ready, got {layout}"
+        )
+    if facts["decay"] == "channel" and deferred_writes:
+        raise ValueError(
+            f"deferred_writes: expected 0 tokens with a decay per channel, got {deferred_writes}"
         )
     if layout in BARE_LAYOUTS and facts["outputs"] != "core":
         raise ValueError(f"outputs: the layout {layout} expects core, got {facts['outputs']}")
@@ -173,6 +216,7 @@ def facts_of(image: Image) -> dict[str, object]:
         "value_dim": int(value_dim),
         "conv_width": int(conv.dims[1]) if conv else None,
         "l2norm": "gdn.l2norm" in said["gdn.source"],
+        "deferred_writes": int(decode["pending_keys"].dims[2]) if "pending_counts" in decode else 0,
     }
     has = {
         "has-initial": "has_initial" in prefill,

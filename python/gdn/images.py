@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Prebuilt images: finds the one for a model, an engine and a processor in the packages
-gdn-images (inputs and outputs of bf16) and gdn-images-f16.
+gdn-images (inputs and outputs of bf16), gdn-images-f16, and gdn-images-deferred (bf16, for pools
+with deferred writes).
 
     path = gdn.images.find("config.json", "sm_90a", engine="vllm")
     image = gdn.Runtime().image(path)
@@ -22,10 +23,18 @@ from pathlib import Path, PurePosixPath
 from . import image_facts, targets
 from .model_config import ModelConfig
 
-#: Packages of images, by the type of inputs and outputs.
-PACKAGES = {"bf16": "gdn_images", "f16": "gdn_images_f16"}
+#: Packages of images.
+PACKAGES = ("gdn_images", "gdn_images_f16", "gdn_images_deferred")
 INDEX = "index.json"
-INDEX_FORMAT = 1
+INDEX_FORMAT = 2
+
+
+def package_of(io: object, deferred_writes: object) -> str:
+    """The package for inputs of a type, by default the first; images with deferred writes have
+    one of their own."""
+    if deferred_writes:
+        return "gdn_images_deferred"
+    return "gdn_images_f16" if io == "f16" else "gdn_images"
 
 
 class ImageNotFoundError(LookupError):
@@ -57,6 +66,7 @@ def find(
     layout: str | None = None,
     outputs: str | None = None,
     l2norm: bool = False,
+    deferred_writes: int = 0,
     folder: str | os.PathLike[str] | None = None,
 ) -> Path:
     """The path of an image that serves the layers of a model.
@@ -65,25 +75,29 @@ def find(
     folder, or the name of a preset. `target` is what the image shall run on: a name as
     gdn-compile takes it, "native" for this CPU, a compute capability such as (9, 0), or a Device;
     the best code that runs there is taken. The other arguments are options of gdn-compile:
-    `engine` is --for, the others override what it and the configuration say. `folder` is a folder
-    with images and an index, in place of the installed packages.
+    `engine` is --for, the others override what it and the configuration say. `deferred_writes` is
+    --defer-writes: the tokens that the pool of states keeps pending in a slot, 0 or 2 to 32.
+    `folder` is a folder with images and an index, in place of the installed packages.
 
     Raises ImageNotFoundError; ConfigError for a configuration that gdn-compile refuses, ValueError
     for other arguments that no image can have, ImageIndexError for damaged packages.
     """
     wanted_targets = targets.run_by(target)
     asked = {"io": io, "state": state, "verify": verify, "layout": layout, "outputs": outputs}
-    ask = _Ask(config, target, wanted_targets, engine, asked, l2norm)
+    ask = _Ask(config, target, wanted_targets, engine, asked, l2norm, deferred_writes)
     name = _preset_name(config)
     model = None if name else ModelConfig.from_config(config).facts()
-    where = Path(folder) if folder is not None else _installed(io or (model or {}).get("io"), ask)
+    package = package_of(io or (model or {}).get("io"), deferred_writes)
+    where = Path(folder) if folder is not None else _installed(package, ask)
     index = _Index(where)
     if model is None:
         if name not in index.presets:
             known = ", ".join(sorted(index.presets)) or "none"
             raise ask.error(f"expected a path or one of the presets {known}, got {name!r}")
         model = index.presets[name]
-    request = image_facts.request(model, engine, l2norm=l2norm, **asked)
+    request = image_facts.request(
+        model, engine, l2norm=l2norm, deferred_writes=deferred_writes, **asked
+    )
     ask.types = {"io": request.facts["io"], "state": request.facts["state"]}
     served = [image for image in index.images if not request.differences(image)]
     for wanted in wanted_targets:
@@ -97,8 +111,9 @@ def find(
 class _Ask:
     """What the caller asked for, as messages and commands repeat it."""
 
-    def __init__(self, config, target, wanted_targets, engine, asked, l2norm):
+    def __init__(self, config, target, wanted_targets, engine, asked, l2norm, deferred_writes):
         self.config, self.engine, self.asked, self.l2norm = config, engine, asked, l2norm
+        self.deferred_writes = deferred_writes
         self.targets = wanted_targets
         self.target = wanted_targets[0] if wanted_targets else None
         self.given = target if isinstance(target, str) else getattr(target, "name", target)
@@ -108,6 +123,8 @@ class _Ask:
     def options(self) -> dict[str, str]:
         """Those of gdn-compile, with the types that the configuration has."""
         given = {name: value for name, value in self.asked.items() if value is not None}
+        if self.deferred_writes:
+            given["defer-writes"] = self.deferred_writes
         return {"for": self.engine} | given | self.types
 
     @property
@@ -154,9 +171,8 @@ def _preset_name(config: object) -> str | None:
     return config if is_name else None
 
 
-def _installed(io: str | None, ask: _Ask) -> Path:
-    """The folder of the package for a type of inputs, by default the first."""
-    package = PACKAGES.get(io or "bf16", PACKAGES["bf16"])
+def _installed(package: str, ask: _Ask) -> Path:
+    """The folder of a package."""
     found = importlib.util.find_spec(package)
     if found is None or not found.submodule_search_locations:
         name = package.replace("_", "-")

@@ -16,6 +16,8 @@ from .runtime import Device, Image, Runtime
 
 # Types as options of gdn-compile name them.
 SHORT_TYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
+#: For those who have states of bytes.
+WHERE_PLANES_ARE = "states in planes are for layers on a gdn.StatePool"
 
 
 class KernelKind(Protocol):
@@ -54,7 +56,8 @@ def find_refusal(
 
 
 def _wrong_types(kind: KernelKind) -> str:
-    return f"types: expected {', '.join(SHORT_TYPES)}, got {' and '.join(kind.types)}"
+    text = f"types: expected {', '.join(SHORT_TYPES)}, got {' and '.join(kind.types)}"
+    return f"{text}; {WHERE_PLANES_ARE}" if "uint8" in kind.types else text
 
 
 _lock = threading.Lock()

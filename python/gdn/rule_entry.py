@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .array_library import check_array, library_of
-from .kernel_calls import call_of, find_refusal
+from .kernel_calls import WHERE_PLANES_ARE, call_of, find_refusal
 from .rule_kernels import kind_of, unit_of
 from .runtime import Runtime
 from .skipped_rows import keep_skipped_rows, live_sequences, live_tokens
@@ -115,6 +115,9 @@ class RuleEntry:
     def check_pool(self, name: str, pool, types: tuple[str, ...] = _FLOATS) -> None:
         """States [slots, HV, dv, dk], all in the order of `states` in memory."""
         sizes = [self.heads[1], self.value_dim, self.key_dim]
+        if (found := self.arrays.dtype_of(pool)) == "uint8":
+            expected = " or ".join(types)
+            raise ValueError(f"{name}: expected {expected}, got {found}; {WHERE_PLANES_ARE}")
         self.check(name, pool, [*pool.shape[:1], *sizes], types)
         order = self.arrays.state_order(pool)
         if order is None:

@@ -13,7 +13,7 @@ include/gdn-c/state_pool.h, which also says what threads and streams may do.
 """
 
 import ctypes as c
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,6 +55,56 @@ class StatePoolShape:
     pending_tokens: int = 0
     decay_per_channel: bool = False
     deferred_writes: bool = False
+
+    @classmethod
+    def for_kernels(
+        cls,
+        kernels: Mapping[str, Kernel],
+        *,
+        num_layers: int,
+        num_requests: int,
+        num_key_heads: int,
+        num_value_heads: int,
+        verify_tokens: int = 0,
+        **others,
+    ) -> "StatePoolShape":
+        """The pool that kernels of layers (layer_kernels) take: sizes of heads and of the
+        convolution, types, planes, and the tokens that deferred writes keep pending are theirs.
+        Heads are those of one rank. `verify_tokens` is the most tokens of a sequence of verify,
+        with the one that is no draft; where kernels keep them pending (--verify=lazy), there is
+        room for them. `others` are further members.
+
+        Raises ValueError for kernels without decode, and where that has no states of a layer."""
+        if "decode" not in kernels:
+            raise ValueError(f"kernels: expected decode, got {', '.join(kernels) or 'none'}")
+        decode = {param.name: param for param in kernels["decode"].params}
+        for name in ("state_pool", "conv_pool", "conv_weight"):
+            if name not in decode:
+                raise ValueError(
+                    f"kernels: expected a decode of layers, with {name}, got one without"
+                )
+        *_, value_dim, key_dim = decode["state_pool"].dims
+        state = decode["state_pool"].dtype
+        if "state_scales" in decode:
+            state = "i8x2" if "state_low" in decode else "i8"
+        verify = kernels.get("verify")
+        verifies = verify is not None and verify_tokens > 0
+        keeps = verifies and any(param.name == "pending_keys" for param in verify.params)
+        defers = "pending_counts" in decode
+        pending = int(decode["pending_keys"].dims[2]) if defers else verify_tokens * keeps
+        found = {
+            "key_dim": int(key_dim),
+            "value_dim": int(value_dim),
+            "conv_width": int(decode["conv_weight"].dims[1]),
+            "conv_extra": verify_tokens * keeps if defers else 0,
+            "state_dtype": state,
+            "conv_dtype": decode["conv_pool"].dtype,
+            "pending_tokens": pending,
+            "decay_per_channel": len(decode["dt_bias"].dims) == 2,
+            "deferred_writes": defers,
+        }
+        heads = {"num_key_heads": num_key_heads, "num_value_heads": num_value_heads}
+        return cls(num_layers=num_layers, num_requests=num_requests, **heads, **found | others)
 
     @property
     def state_planes(self) -> int:

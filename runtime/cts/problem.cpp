@@ -262,11 +262,12 @@ void Problem::takePools(const Problem &other) {
       continue;
     HostArray &array = arrays_.at(pool);
     const HostArray &from = other[pool];
-    const int64_t to = array.sizes()[2], columns = from.sizes()[2];
-    if (pool != "conv_pool" || to == columns) {
+    // Only windows may differ; counts of pending tokens have two dimensions.
+    if (pool != "conv_pool" || array.sizes() == from.sizes()) {
       array.copyFrom(from, 0);
       continue;
     }
+    const int64_t to = array.sizes()[2], columns = from.sizes()[2];
     for (int64_t row = 0; row < array.count() / to; ++row)
       for (int64_t column = 0; column < std::min(to, columns); ++column)
         array.copyElement(row * to + column, from, row * columns + column);

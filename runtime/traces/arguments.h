@@ -5,14 +5,17 @@
 #ifndef GDNRT_TRACES_ARGUMENTS_H
 #define GDNRT_TRACES_ARGUMENTS_H
 
-#include "engine.h"
+#include "device_array.h"
 
+#include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace gdnrt::traces {
 
 /// The arguments of a launch with the sizes that they point at.
-class Engine::Arguments {
+class Arguments {
 public:
   template <typename T>
   void add(const char *name, DeviceArray &array, int32_t dtype,

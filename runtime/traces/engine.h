@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is under test: a pool and the kernels of an image on a device, behind
+// What is under test: pools and the kernels of an image on a device, behind
 // functions that take rows. All layers share the entries and have weights of
 // their own.
 
@@ -9,8 +9,9 @@
 
 #include "device_array.h"
 #include "gdn-c/serving.h"
-#include "gdn-c/state_pool.h"
+#include "kernels.h"
 #include "model.h"
+#include "pools.h"
 #include "trace.h"
 
 #include <map>
@@ -21,80 +22,9 @@
 namespace gdnrt::traces {
 
 struct StepArrays;
+class Arguments;
 class LayerGraphs;
 class PlannedSteps;
-
-/// Layers of every pool; two, so that mixing them up is seen.
-constexpr int64_t kNumLayers = 2;
-
-/// How an image's verify entry keeps states to go back to.
-enum class VerifyKind {
-  none,
-  /// The state after each token in a slot of its own.
-  slots,
-  /// The same, and tokens have parents.
-  tree,
-  /// Tokens stay pending in the slot until it is known how many were right.
-  lazy,
-  /// States after tokens go to a buffer, from where the right one is copied.
-  buffer,
-};
-
-/// An image on a device: what all traces share.
-class Kernels {
-public:
-  /// `debugChecks` false is for graphs, which launches with checks refuse.
-  Kernels(const std::string &image, const std::string &device,
-          bool debugChecks);
-  ~Kernels();
-  Kernels(const Kernels &) = delete;
-  Kernels &operator=(const Kernels &) = delete;
-
-  gdnrt_device *device() const { return device_; }
-  bool isHost() const { return isHost_; }
-  /// Whether launches may be captured.
-  bool haveGraphs() const { return !isHost_ && !debugChecks_; }
-  /// How far numbers may be from float64, in parts of the largest: by default
-  /// far above what f32 rounds off in a few hundred tokens, far below what a
-  /// wrong state does.
-  double tolerance = 1e-4;
-  VerifyKind verifyKind() const { return verifyKind_; }
-  /// How many tokens a slot may count that its state lacks, over several steps;
-  /// 0 where a state lacks no more than what is to be committed.
-  int64_t pendingRoom() const { return pendingRoom_; }
-  /// Whether slots of the pool have memory for tokens that their states lack.
-  bool keepPending() const {
-    return verifyKind_ == VerifyKind::lazy || pendingRoom_ > 0;
-  }
-  /// Whether a row may write another slot than it reads.
-  bool moveStates() const { return moveStates_; }
-  /// Whether prefill and verify take the same arrays, each its own rows.
-  bool isMixed() const { return isMixed_; }
-  /// Whether accepted tokens have to be put into the states of rows.
-  bool hasCommits() const {
-    return verifyKind_ == VerifyKind::lazy || verifyKind_ == VerifyKind::buffer;
-  }
-  /// Sizes of a head and of the convolution; one key head, one value head.
-  const LayerSizes &sizes() const { return sizes_; }
-  /// Any but decode may be missing; only a GPU has no prefill.
-  gdnrt_kernel *prefill = nullptr, *decode = nullptr, *verify = nullptr,
-               *commit = nullptr;
-  /// Those that move slots, for the pool; both or none.
-  gdnrt_kernel *copySlots = nullptr, *zeroSlots = nullptr;
-  /// Makes metadata on the device; of some images with mixed batches.
-  gdnrt_kernel *plan = nullptr;
-
-private:
-  void readSizes();
-  gdnrt_kernel *find(const char *name);
-  gdnrt_image *image_ = nullptr;
-  gdnrt_device *device_ = nullptr;
-  bool isHost_ = false, debugChecks_ = true;
-  VerifyKind verifyKind_ = VerifyKind::none;
-  bool isMixed_ = false, moveStates_ = false;
-  int64_t pendingRoom_ = 0;
-  LayerSizes sizes_;
-};
 
 /// A row of a batch. Which members count depends on the entry.
 struct Row {
@@ -133,7 +63,9 @@ public:
   const LayerWeights &weights(int64_t layer) const {
     return weights_[static_cast<size_t>(layer)];
   }
-  gdnrt_state_pool *pool() const { return pool_; }
+  const Pools &pools() const { return pools_; }
+  Pools &pools() { return pools_; }
+  gdnrt_state_pool *pool() const { return pools_.states(); }
 
   /// Runs rows through all layers; `padding` tokens follow the last row. The
   /// outputs of each layer, those of padding included. Where there is no kernel
@@ -157,19 +89,9 @@ public:
   size_t numReplayed() const;
   size_t numPlanned() const;
 
-  /// State and window of a slot as the model has them, with all tokens that the
-  /// slot counts.
-  LayerState read(int64_t layer, int32_t slot) const;
-  /// Whether the slot counts tokens; never without deferred writes.
-  bool hasPending(int32_t slot) const;
-  /// Fills the null slot with a pattern, and says whether it is still there.
-  void paintNullSlot();
-  bool nullSlotIsIntact() const;
-
 private:
   friend class LayerGraphs;
   friend class PlannedSteps;
-  class Arguments;
   void makeLayers();
   /// The arrays of tokens, with `prefix` before their names in `array`.
   void addTokens(Arguments &args, const std::vector<uint64_t> &tokens,
@@ -178,12 +100,6 @@ private:
   void nameTokens(Arguments &args, int64_t numTokens,
                   const std::string &prefix);
   void addWeights(Arguments &args, int64_t layer);
-  /// The pools of a layer; `withTokens` those of tokens that may be refused,
-  /// and `withPending` those of tokens that states lack.
-  void addPools(Arguments &args, int64_t layer, bool withTokens,
-                bool withPending, bool withWindows = true) const;
-  /// Puts tokens that the slot counts into its state.
-  void foldPending(int64_t layer, int32_t slot, LayerState &state) const;
   std::vector<Outputs> prefillByDecode(const std::vector<Row> &rows,
                                        int64_t padding);
   std::vector<Outputs> serveBuilt(const StepArrays &step, bool isBeyond);
@@ -196,20 +112,12 @@ private:
   DeviceArray &array(const std::string &name);
   std::vector<Outputs> run(gdnrt_kernel *kernel, const std::vector<Row> &rows,
                            int64_t padding);
-  gdnrt_arg view(int32_t buffer, int64_t layer) const;
-  /// The buffers of the pool that kernels write.
-  std::vector<int32_t> buffers() const;
-  gdnrt_state_pool *makePool(const Trace &trace, int64_t requests,
-                             bool pending) const;
 
   const Kernels &kernels_;
   LayerSizes sizes_;
   int64_t verifyTokens_;
   std::vector<LayerWeights> weights_;
-  gdnrt_state_pool *pool_ = nullptr;
-  /// Slots for states after tokens, with VerifyKind::buffer: those of slot s of
-  /// a sequence begin at 1 + (s - 1) * verifyTokens.
-  gdnrt_state_pool *tokenPool_ = nullptr;
+  Pools pools_;
   /// Made when they are first needed.
   gdnrt_metadata_builder *builder_ = nullptr;
   std::vector<gdnrt_gdn_layer *> layers_;

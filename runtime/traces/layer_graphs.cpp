@@ -55,7 +55,7 @@ std::vector<Outputs> LayerGraphs::writeTokens(std::vector<uint64_t> tokens) {
     tokens.push_back(mix(96, tokens.size()));
   std::vector<Outputs> cores(kNumLayers);
   for (int64_t layer = 0; layer < kNumLayers; ++layer) {
-    Engine::Arguments args;
+    Arguments args;
     engine_.addTokens(args, tokens, layer, cores[static_cast<size_t>(layer)],
                       prefix(layer));
   }
@@ -66,7 +66,7 @@ void LayerGraphs::recordLayers(const gdnrt_gdn_metadata &metadata,
                                const void *arena, void *stream) {
   gdnrt_error error;
   for (int64_t layer = 0; layer < kNumLayers; ++layer) {
-    Engine::Arguments args;
+    Arguments args;
     engine_.nameTokens(args, kGraphTokens, prefix(layer));
     check(gdnrt_gdn_layer_forward(engine_.layers_[static_cast<size_t>(layer)],
                                   &metadata, arena, args.named().data(),

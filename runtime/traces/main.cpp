@@ -4,15 +4,17 @@
 // float64 model.
 //
 //   gdnrt_traces --image=FILE [--device=cpu|cuda] [--traces=200] [--seed=1]
-//                [--plant=BUG] [--tolerance=1e-4] [--verbose]
+//                [--plant=BUG] [--tolerance=X] [--verbose]
 //                [--expect-replays] [--expect-plans]
 //
 // Plays traces number seed, seed + 1, ... and stops at the first that fails,
 // which it shrinks and prints. --traces=1 --seed=N plays one again. --plant
 // makes the scheduler err: keeps-state, leaks, shares-slots, uses-freed or
-// wrong-rollback. Exits with 0, with 1 after a failure, with 77 if there is no
-// such device. --expect-replays and --expect-plans make it a failure if no step
-// was replayed from a graph, or planned on the device.
+// wrong-rollback. --tolerance is the error of a value, in parts of the largest;
+// without it that of the format of states. Exits with 0, with 1 after a
+// failure, with 77 if there is no such device. --expect-replays and
+// --expect-plans make it a failure if no step was replayed from a graph, or
+// planned on the device.
 //
 // Traces with graphs run on a device without debug checks, the others on one
 // with them.
@@ -35,7 +37,7 @@ namespace {
 struct Options {
   std::string image, device = "cpu";
   uint64_t traces = 200, seed = 1;
-  double tolerance = 1e-4;
+  std::optional<double> tolerance;
   Bug bug = Bug::none;
   bool isVerbose = false, expectsReplays = false, expectsPlans = false;
 };
@@ -46,11 +48,11 @@ class Devices {
 public:
   explicit Devices(const Options &options)
       : checked_(options.image, options.device, /*debugChecks=*/true) {
-    checked_.tolerance = options.tolerance;
+    checked_.tolerance = options.tolerance.value_or(checked_.tolerance);
     if (checked_.isHost())
       return;
     unchecked_.emplace(options.image, options.device, /*debugChecks=*/false);
-    unchecked_->tolerance = options.tolerance;
+    unchecked_->tolerance = checked_.tolerance;
   }
   const Kernels &of(const Trace &trace) const {
     return unchecked_ && trace.usesGraphs ? *unchecked_ : checked_;

@@ -16,7 +16,7 @@ Scheduler::Scheduler(const Kernels &kernels, const Trace &trace, Bug bug,
                      std::ostream *log)
     : State(kernels, trace, bug, log) {
   const auto guesses = static_cast<size_t>(trace.verifyTokens);
-  engine.paintNullSlot();
+  engine.pools().paintNullSlot();
   if (kernels.verifyKind() == VerifyKind::slots)
     groupSize = guesses;
   if (kernels.verifyKind() != VerifyKind::tree)
@@ -50,7 +50,7 @@ std::optional<Failure> Scheduler::play() {
     freeSlots(buffer);
     buffer.clear();
     audit(*this);
-    if (!engine.nullSlotIsIntact())
+    if (!engine.pools().nullSlotIsIntact())
       throw Failed("the null slot was written");
   } catch (const Failed &failed) {
     return Failure{index, failed.what()};

@@ -46,14 +46,14 @@ void Engine::makeLayers() {
     addWeights(args, layer);
     layers_.push_back(nullptr);
     // One layer finds its pools by itself.
-    if (layer == 0 && !tokenPool_) {
+    if (layer == 0 && !pools_.haveTokens()) {
       check(gdnrt_gdn_layer_create_in_pool(&kernels, args.named().data(),
-                                           args.named().size(), pool_, layer,
+                                           args.named().size(), pool(), layer,
                                            &layers_.back(), &error),
             error);
       continue;
     }
-    addPools(args, layer, /*withTokens=*/true, kernels_.keepPending());
+    pools_.addTo(args, layer, /*withTokens=*/true, kernels_.keepPending());
     check(gdnrt_gdn_layer_create(&kernels, args.named().data(),
                                  args.named().size(), &layers_.back(), &error),
           error);

@@ -125,9 +125,10 @@ size_t advanceGuesses(State &state, Sequence &sequence, const Row &row,
 void serve(State &state, const Step &step);
 
 // audit.cpp: what is compared.
+/// `after` is the state behind the token.
 void expectOutput(const State &state, const std::string &who,
-                  const std::vector<double> &expected, const Outputs &outputs,
-                  size_t token);
+                  const std::vector<double> &expected, const LayerState &after,
+                  const Outputs &outputs, size_t token);
 void expectZeros(const State &state, const std::vector<Outputs> &outputs,
                  size_t token);
 /// Who owns what, and what it holds.

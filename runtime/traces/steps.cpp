@@ -62,7 +62,7 @@ void gdnrt::traces::advanceRow(State &state, Sequence &sequence,
                    nameOf(sequence.name) + ", token " +
                        std::to_string(known.done) + ", layer " +
                        std::to_string(layer),
-                   expected, outputs[index], token);
+                   expected, known.layers[index], outputs[index], token);
     }
     ++known.done;
     ++token;
@@ -229,7 +229,7 @@ void gdnrt::traces::commit(State &state,
   rows.push_back({{}, -1, 0, true, {}, {}, 1});
   state.engine.commit(rows);
   for (const Row &row : rows)
-    if (row.slot > 0 && state.engine.hasPending(row.slot))
+    if (row.slot > 0 && state.engine.pools().hasPending(row.slot))
       throw Failed("tokens are pending in slot " + std::to_string(row.slot) +
                    " behind a commit");
 }
@@ -328,7 +328,7 @@ size_t gdnrt::traces::advanceGuesses(State &state, Sequence &sequence,
       expectOutput(state,
                    nameOf(sequence.name) + ", guess " + std::to_string(t) +
                        ", layer " + std::to_string(layer),
-                   expected, outputs[index], firstToken + t);
+                   expected, after[t][index], outputs[index], firstToken + t);
     }
   }
   // Where tokens wait for a commit, it may be that none was right.

@@ -43,6 +43,22 @@ def test_serve(run):
 
 
 @pytest.mark.parametrize(
+    "options",
+    [
+        ("--defer-writes=8",),
+        ("--defer-writes=16", "--state=i8x2"),
+        ("--drafts=0", "--defer-writes=16", "--state=i8x2"),
+    ],
+    ids=" ".join,
+)
+def test_serve_with_deferred_writes(run, options):
+    """The tokens are those of states of f32 that are written at each token."""
+    done = run(EXAMPLES / "serve.py", *SERVE, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {row[2] for row in rows(done.stdout)} >= {"0", "128"}
+
+
+@pytest.mark.parametrize(
     "fault",
     [
         "def start(self, request):\n"

@@ -209,6 +209,44 @@ def test_deferred_writes(runtime, tool, tmp_path):
         layer.bind_state_pool(StatePool(device, replace(shape, pending_tokens=4)), 1)
 
 
+@pytest.mark.parametrize("state, planes", [("i8x2", 2), ("i8", 1)])
+def test_states_in_planes(runtime, tool, tmp_path, state, planes):
+    """Arrays of the types and shapes that the layer names serve it as those of a pool do."""
+    options = ["--layout=split", "--outputs=norm", "--has-initial", f"--state={state}"]
+    room = {}
+    if planes == 1:
+        options.append("--defer-writes=3")
+        room = {"pending_tokens": 3, "deferred_writes": True}
+    device = runtime.device()
+    kernels = layer_kernels(device, runtime.image(compile_image(tool, tmp_path, *options)))
+    layer = GatedDeltaNetAttention(
+        CONFIG, kernels, make_weights("separate"), order="flat", model_dtype="float32"
+    )
+    shape = StatePoolShape(
+        1, SLOTS - 1, HK, HV, D, D, state_dtype=state, conv_dtype="float32", **room
+    )
+    pool = StatePool(device, shape)
+    arrays = pool.conv(0).swapaxes(1, 2), pool.state(0), *pool.planes(0)
+    assert layer.get_state_dtype() == tuple(str(array.dtype) for array in arrays)
+    assert layer.get_state_shape() == tuple(array.shape[1:] for array in arrays)
+    layer.bind_state_pool(pool, 0)
+    expected = run(runtime, layer, deferred_writes=planes == 1)
+    assert worst_error(expected) < {2: 1e-3, 1: 5e-2}[planes]
+    with pytest.raises(ValueError, match=r"state_scales: expected slots of \[\d, \d+\], got none"):
+        layer.bind_kv_cache(*arrays[:2])
+    if planes == 1:
+        return
+    own = [
+        np.zeros((SLOTS, *shape), dtype)
+        for shape, dtype in zip(layer.get_state_shape(), layer.get_state_dtype(), strict=True)
+    ]
+    with pytest.raises(ValueError, match=r"state_low: expected slots of .*, got \["):
+        layer.bind_kv_cache(*own[:2], state_scales=own[2], state_low=own[3][:, :, :-1])
+    layer.bind_kv_cache(*own[:2], state_scales=own[2], state_low=own[3])
+    for got, want in zip(run(runtime, layer), expected, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("tp", [1, 2])
 def test_ranks_add_up(runtime, kernels_of, tp):
     kernels = kernels_of("interleaved", "norm")

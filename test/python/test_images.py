@@ -151,6 +151,27 @@ def test_types(folder):
     assert (item.io, item.state, item.facts["layout"]) == ("f16", "f32", "interleaved")
 
 
+@pytest.mark.parametrize("state, writes", catalogue.DEFERRED.items())
+@pytest.mark.parametrize("engine", ["vllm", "c", "pymllm"])
+def test_deferred_writes(state, writes, engine, folder):
+    """Of exactly so many tokens, for pools have memory for them; also where nothing is verified."""
+    options = {"engine": engine, "state": state, "folder": folder}
+    for verify in (None, "none", "lazy"):
+        path = images.find("qwen3.5-4b", "sm_90a", deferred_writes=writes, verify=verify, **options)
+        item, _ = item_of(path)
+        assert item.form.name == ("deferred-pymllm" if engine == "pymllm" else "deferred")
+        assert item.state == state and f"--defer-writes={writes}" in item.options
+    error = miss("qwen3.5-4b", "sm_90a", deferred_writes=9, **options)
+    assert error.missing == {"deferred_writes": 9}
+    assert "--defer-writes=9 " in error.command
+    assert "options=['--defer-writes=9']" in error.call
+
+
+def test_states_in_planes_that_are_written_at_each_token(folder):
+    error = miss("qwen3.5-4b", "sm_90a", state="i8x2", folder=folder)
+    assert error.missing == {"state": "i8x2"}
+
+
 def test_no_name_decides(folder, tmp_path):
     """A model that has another name, in another file, and the same facts."""
     config = model_configs.PRESETS["qwen3.8-flash-next"] | {"output_gate_type": "silu"}
@@ -174,7 +195,7 @@ def test_a_fact_that_no_image_has(folder):
         "qwen3-next-80b-a3b", "sm_90", engine="vllm", folder=folder
     ), error
     assert str(error) == (
-        "images: expected one for sm_90a, engine vllm, found none of 132\n"
+        "images: expected one for sm_90a, engine vllm, found none of 156\n"
         "  no image has norm_eps 0.001 with the rest\n"
         f"  nearest: {error.nearest.name}, with norm_eps 1e-06 where 0.001 is wanted\n"
         "  to make one: gdn-compile --config config.json --for=vllm --io=bf16 --state=f32"
@@ -209,18 +230,22 @@ def test_a_preset_that_the_index_does_not_know(folder):
     assert "gdn-compile --preset qwen9 --for=c --target=sm_90a" in str(error)
 
 
-@pytest.mark.parametrize("io, package", [(None, "gdn-images"), ("f16", "gdn-images-f16")])
-def test_without_the_package(io, package):
-    error = miss("qwen3.5-4b", "sm_90a", io=io)
+@pytest.mark.parametrize(
+    "io, writes, package",
+    [(None, 0, "gdn-images"), ("f16", 0, "gdn-images-f16"), (None, 16, "gdn-images-deferred")],
+)
+def test_without_the_package(io, writes, package):
+    error = miss("qwen3.5-4b", "sm_90a", io=io, deferred_writes=writes)
     assert f"expected the package {package} (pip install {package}), found none" in str(error)
     assert "gdn-compile --preset qwen3.5-4b" in str(error)
 
 
 def test_an_installed_package(folder, tmp_path, monkeypatch):
-    package = tmp_path / images.PACKAGES["bf16"]
+    package = tmp_path / images.package_of("bf16", 0)
     package.mkdir()
     (package / "__init__.py").write_text("")
-    write_folder(package, [ITEMS[name] for name in ITEMS if name.endswith("bf16-f32")])
+    plain = [item for item in ITEMS.values() if not item.form.deferred]
+    write_folder(package, [item for item in plain if (item.io, item.state) == ("bf16", "f32")])
     monkeypatch.syspath_prepend(tmp_path)
     found = images.find(model_configs.PRESETS["qwen3.5-4b"], "sm_90a")
     assert found.parent == package
@@ -234,6 +259,18 @@ def test_arguments_that_no_image_can_have(folder):
         ({"engine": "tgi"}, "engine: expected one of vllm, sglang, pymllm, c, got 'tgi'"),
         ({"io": "bfloat16"}, "io: expected one of bf16, f16, f32, got 'bfloat16'"),
         ({"verify": "yes"}, "verify: expected one of none, slots, tree, buffer, lazy, got 'yes'"),
+        ({"state": "i4"}, "state: expected one of bf16, f16, f32, i8x2, i8, got 'i4'"),
+        ({"deferred_writes": 1}, "deferred_writes: expected 0 or 2 to 32 tokens, got 1"),
+        ({"deferred_writes": 33}, "deferred_writes: expected 0 or 2 to 32 tokens, got 33"),
+        ({"state": "i8"}, "deferred_writes: expected 2 to 32 tokens with states of i8, got 0"),
+        (
+            {"deferred_writes": 16, "verify": "slots"},
+            "verify: expected none or lazy with deferred writes, got 'slots'",
+        ),
+        (
+            {"state": "i8x2", "verify": "tree"},
+            "verify: expected none or lazy with states in planes, got 'tree'",
+        ),
         ({"layout": "ready"}, "outputs: the layout ready expects core, got norm"),
         ({"l2norm": True}, "l2norm: expected the layout gated or ready, got flat"),
     ):
@@ -242,6 +279,11 @@ def test_arguments_that_no_image_can_have(folder):
     for target in ("sm_9", "x86-64-v2", (9,), 90, None):
         with pytest.raises(ValueError, match="target: expected"):
             images.find("qwen3.5-4b", target, folder=folder)
+    kimi = {"engine": "c", "deferred_writes": 16, "folder": folder}
+    with pytest.raises(
+        ValueError, match="deferred_writes: expected 0 tokens with a decay per channel"
+    ):
+        images.find("kimi-linear-48b-a3b", "sm_90a", **kimi)
     with pytest.raises(ConfigError, match="hidden_size: expects a positive integer"):
         images.find(model_configs.SMALL | {"hidden_size": 0}, "sm_90a", folder=folder)
     with pytest.raises(FileNotFoundError):
@@ -254,10 +296,10 @@ def test_arguments_that_no_image_can_have(folder):
         (None, "expected the index of a folder of images, found none"),
         ("{", "expected JSON"),
         ("[]", "expected presets and images"),
-        ('{"format": 9}', "expected format 1, found 9; gdn and the package of images"),
-        ('{"format": 1, "presets": {}}', "expected presets and images"),
-        ('{"format": 1, "presets": {}, "images": [{"facts": {}}]}', "expected presets and images"),
-        ('{"format": 1, "presets": {"x": 3}, "images": []}', "expected presets and images"),
+        ('{"format": 9}', "expected format 2, found 9; gdn and the package of images"),
+        ('{"format": 2, "presets": {}}', "expected presets and images"),
+        ('{"format": 2, "presets": {}, "images": [{"facts": {}}]}', "expected presets and images"),
+        ('{"format": 2, "presets": {"x": 3}, "images": []}', "expected presets and images"),
     ],
 )
 def test_a_damaged_index(content, message, tmp_path):
@@ -290,7 +332,8 @@ OPTIONS = st.fixed_dictionaries(
     optional={
         "engine": st.sampled_from(list(image_facts.ENGINES)),
         "io": st.sampled_from(["bf16", "f16", "f32"]),
-        "state": st.sampled_from(["bf16", "f16", "f32"]),
+        "state": st.sampled_from(image_facts.STATES),
+        "deferred_writes": st.sampled_from([0, 0, 8, 16]),
         "verify": st.sampled_from(image_facts.VERIFY),
         "layout": st.sampled_from(image_facts.LAYOUTS),
         "outputs": st.sampled_from(image_facts.OUTPUTS),
@@ -313,14 +356,9 @@ OPTIONS = st.fixed_dictionaries(
 )
 def test_what_is_found_serves_and_what_serves_is_found(names, preset, target, options, tmp_path):
     write_folder(tmp_path, [ITEMS[name] for name in sorted(names)])
-    asked = {name: value for name, value in options.items() if name not in ("engine", "l2norm")}
+    asked = {name: value for name, value in options.items() if name != "engine"}
     try:
-        request = image_facts.request(
-            PRESETS[preset],
-            options.get("engine", "c"),
-            l2norm=options.get("l2norm", False),
-            **asked,
-        )
+        request = image_facts.request(PRESETS[preset], options.get("engine", "c"), **asked)
     except ValueError:
         with pytest.raises(ValueError, match=r"expected|expects"):
             images.find(preset, target, folder=tmp_path, **options)
@@ -335,49 +373,6 @@ def test_what_is_found_serves_and_what_serves_is_found(names, preset, target, op
         return
     item, found = item_of(images.find(preset, target, folder=tmp_path, **options))
     assert item.name in there and found in runs
-
-
-# The tables of Python are those of the compiler.
-
-
-@pytest.mark.parametrize("engine", image_facts.ENGINES)
-def test_engines_are_those_of_the_compiler(engine, tool):
-    done = tool("gdn-compile", "--preset=qwen3.5-4b", f"--for={engine}", "--emit=gdn")
-    assert done.returncode == 0, done.stderr
-    entries = dict(re.findall(r"func\.func @(\w+)(\(.*)", done.stdout))
-    known = image_facts.ENGINES[engine]
-    has = {
-        "has-initial": '"has_initial"' in entries["prefill"],
-        "decode-initial": '"has_initial"' in entries["decode"],
-        "write-slots": '"write_slots"' in entries["decode"],
-        "checkpoints": '"cu_checkpoints"' in entries["prefill"],
-    }
-    assert tuple(name for name, there in has.items() if there) == known.parameters
-    verify = entries.get("verify", "")
-    kind = "buffer" if "token_state_pool" in verify else "slots" if verify else "none"
-    assert kind == known.verify
-    facts = re.search(r"gdn\.facts = {(.*?)}", entries["prefill"])[1]
-    assert f'layout = "{known.layout or "flat"}"' in facts
-    assert f'outputs = "{known.outputs}"' in facts
-
-
-def test_targets_are_those_of_the_compiler(tool, build_dir):
-    text = " ".join(tool("gdn-compile", "--help").stdout.split())
-    (gpus,) = re.findall(r"or a GPU: ([\w, ]*?)(?: -|$| --)", text)
-    assert tuple(gpus.split(", ")) == targets.GPUS
-    assert set(catalogue.TARGETS) == {*targets.CPUS, *targets.GPUS} - {"sm_89"}
-    device = Runtime(build_dir / "lib/libgdnrt.so").device()
-    assert targets.run_by(device) == targets.run_by("native")
-
-
-def test_the_target_of_a_gpu():
-    class Gpu:
-        kind, name = "cuda", "NVIDIA H200, sm_90, 132 multiprocessors"
-
-    assert targets.run_by(Gpu()) == ("sm_90a",)
-    Gpu.name = "a name without its chip"
-    with pytest.raises(ValueError, match="expected a CPU or a CUDA GPU"):
-        targets.run_by(Gpu())
 
 
 @pytest.mark.parametrize("name", ["config", "preset"])
@@ -470,6 +465,19 @@ def test_the_index_says_what_the_image_says(builder, small):
     found = image_facts.facts_of(image)
     assert found == {name: row[name] for name in found}
     assert found["verify_tokens"] == 8
+
+
+@pytest.mark.parametrize("state", ["f32", "i8"])
+def test_an_image_with_deferred_writes(state, builder, monkeypatch):
+    """It says of itself what the catalogue says of it."""
+    monkeypatch.chdir(builder.folder)
+    model = images.ModelConfig.from_config(SMALL).facts()
+    (form,) = (form for form in catalogue.FORMS if form.name == "deferred")
+    item = SmallItem(**vars(catalogue.item_of(form, model, "f32", state)))
+    assert "bytes" in builder.make(item, "x86-64-v3")
+    found = builder.facts(item, "x86-64-v3")
+    assert found["facts"]["deferred_writes"] == 16 and found["verify"] == "lazy"
+    assert found["entries"] == ["prefill", "decode", "verify", "commit", "copy_slots", "zero_slots"]
 
 
 def test_an_image_that_is_not_what_was_asked_for(builder, small):

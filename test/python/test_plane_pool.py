@@ -3,6 +3,8 @@
 beside a float64 model, states that are copied, slots that nobody has; and what a pool, a shape or a
 kernel that does not fit is told."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from gdn_layer_model import compile_image, make_weights
@@ -236,6 +238,36 @@ def test_a_pool_for_other_kernels(device, kernels, name, pool, message):
     with pytest.raises(GdnError) as error:
         GDNLayer(prefill, pool=made, **weights)
     assert str(error.value).endswith(message.replace("decode", "prefill"))
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_the_shape_of_a_pool_for_kernels(device, kernels, name):
+    """Is what the tests of this file write down by hand."""
+    counts = {"num_layers": 2, "num_requests": 5, "num_key_heads": HK, "num_value_heads": HV}
+    verify_tokens = S + 1 if "verify" in name else 0
+    shape = StatePoolShape.for_kernels(
+        kernels(name), verify_tokens=verify_tokens, num_track=1, **counts
+    )
+    by_hand = {**vars(make_shape(**shape_of(name))), **counts, "num_track": 1}
+    by_hand |= {"conv_layout": shape.conv_layout}
+    assert vars(shape) == by_hand
+    weights = make_weights(np.random, HK, HV)
+    GDNLayer(kernels(name), pool=StatePool(device, shape), **weights)
+    # Of kernels whose verify nobody calls.
+    if "verify" in name:
+        without = StatePoolShape.for_kernels(kernels(name), **counts)
+        assert without.conv_extra == 0
+        assert without.pending_tokens == (ROOM if "deferred" in name else 0)
+
+
+def test_the_shape_of_a_pool_for_other_kernels(kernels):
+    """Of the rule alone there is no pool of layers."""
+    params = [p for p in kernels("f32")["decode"].params if p.name != "conv_pool"]
+    counts = {"num_layers": 1, "num_requests": 1, "num_key_heads": 1, "num_value_heads": 1}
+    with pytest.raises(ValueError, match="kernels: expected decode, got prefill"):
+        StatePoolShape.for_kernels({"prefill": kernels("f32")["prefill"]}, **counts)
+    with pytest.raises(ValueError, match="kernels: expected a decode of layers, with conv_pool"):
+        StatePoolShape.for_kernels({"decode": SimpleNamespace(params=params)}, **counts)
 
 
 def test_shapes(device):

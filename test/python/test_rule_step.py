@@ -201,6 +201,10 @@ def test_no_sequences(runtime):
         ({"A_log": np.zeros(3)}, r"A_log: expected the shape \[4\], got \[3\]"),
         ({"slots": np.zeros(3, int)}, r"slots: expected the shape \[2\], got \[3\]"),
         ({"states": np.zeros((9, HV, DV, 12))}, r"states: expected the shape \[9, 4, 24, 16\], go"),
+        (
+            {"states": np.zeros((9, HV, DV, DK), np.uint8)},
+            "states: expected float32 .*, got uint8; states in planes are for layers on a gdn.Sta",
+        ),
         ({"out": np.zeros((2, HV, DV))}, "out: expected float32, got float64"),
         ({"write_slots": np.zeros(1, int)}, r"write_slots: expected the shape \[2\], got \[1\]"),
         ({"slots": np.zeros(2)}, "slots: expected integers, got float64"),

@@ -347,6 +347,11 @@ REFUSED = {
     "window": ({"conv_state": "bfloat16"}, "conv_state: expected float32, found bfloat16"),
     "replays": ({"replays": True}, "use_replayssm: expected False, found True"),
     "rounding": ({"rounds_at_random": True}, "enable_stochastic_rounding: expected False"),
+    "deferred writes": (
+        {"pool_options": (("gdn_deferred_writes", 16),)},
+        "additional_config: gdn_deferred_writes: expected none, for vLLM makes the pool of states,"
+        " which has no memory for pending tokens or planes, found 16",
+    ),
     "weight": ({"norm_weight": "float16"}, "norm.weight: expected float32, found float16"),
     "state": ({"state": "float8_e4m3fn"}, "mamba_ssm_cache_dtype: expected float32, bfloat16"),
     "heads": ({"value_dim": 20}, "head_v_dim: expected a multiple of 16, found 20"),

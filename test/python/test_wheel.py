@@ -150,11 +150,10 @@ def test_facts_of_the_compiler():
     assert facts["ran"]
 
 
-@pytest.mark.parametrize("io", images.PACKAGES)
-def test_a_wheel_of_images(io, build_dir, tmp_path, sanitized):
-    """The files of the index and no others, all for one type of inputs; the first image of each
-    form says of itself what the index says."""
-    package = images.PACKAGES[io]
+@pytest.mark.parametrize("package", images.PACKAGES)
+def test_a_wheel_of_images(package, build_dir, tmp_path, sanitized):
+    """The files of the index and no others, all of that package; the first image of each form
+    says of itself what the index says."""
     found = sorted(wheels.OUT.glob(f"{package}-{VERSION}-py3-none-any.whl"))
     if not found:
         pytest.skip("no such wheel is built: tools/packaging/images_wheel.py --wheel")
@@ -162,7 +161,7 @@ def test_a_wheel_of_images(io, build_dir, tmp_path, sanitized):
     with zipfile.ZipFile(found[0]) as archive:
         archive.extractall(tmp_path)
     index = json.loads((tmp_path / package / images.INDEX).read_text())
-    assert {row["facts"]["io"] for row in index["images"]} == {io}
+    assert images_wheel.rows_of(index, package) == index["images"]
     files = {made["file"] for row in index["images"] for made in row["targets"].values()}
     there = {path.name for path in (tmp_path / package).iterdir()}
     assert there == files | {"__init__.py", images.INDEX}
@@ -185,10 +184,11 @@ def test_the_table_has_wheels_of_images():
         "states": ["bf16", "f32"],
         "targets": ["sm_90a"],
     }
-    assert wheel_table.table({"images": facts})[-1] == (
-        "| `gdn-images` | `any` | 51.0 MB | any | 3.10 or later |"
-        " 2 images: bf16, states of bf16 and f32, for `sm_90a` | never run |"
-    )
+    for more, deferred in (({}, ""), ({"deferred": True}, ", writes deferred")):
+        assert wheel_table.table({"images": facts | more})[-1] == (
+            "| `gdn-images` | `any` | 51.0 MB | any | 3.10 or later |"
+            f" 2 images: bf16, states of bf16 and f32{deferred}, for `sm_90a` | never run |"
+        )
 
 
 def test_facts_are_of_the_wheels(wheel):

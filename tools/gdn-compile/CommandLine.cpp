@@ -366,7 +366,12 @@ CommandLine Options::collect() {
   };
   if (engine.getNumOccurrences()) {
     line.engine = engine;
-    line.entries = getEntryOptions(engine);
+    const bool inPlanes = llvm::any_of(state, [](StateFormat format) {
+      return format == StateFormat::i8x2 || format == StateFormat::i8;
+    });
+    line.entries = inPlanes || deferWrites != 0
+                       ? getPendingEntryOptions(engine, deferWrites != 0)
+                       : getEntryOptions(engine);
   }
   line.entries.stateLayout = stateLayout;
   given(convState, line.entries.convState);

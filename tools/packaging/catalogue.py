@@ -20,6 +20,8 @@ from gdn import image_facts
 TARGETS = ("x86-64-v3", "x86-64-v4", "sm_80", "sm_86", "sm_90a", "sm_100a", "sm_103a", "sm_120a")
 # Types of states by the type of inputs and outputs.
 STATES = {"bf16": ("f32", "bf16"), "f16": ("f32", "f16")}
+# The tokens that deferred writes keep pending, by the type of states; inputs are of bf16.
+DEFERRED = {"f32": 16, "bf16": 8, "i8x2": 16, "i8": 16}
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,11 @@ class Form:
     name: str
     engine: str
     options: tuple[str, ...] = ()
-    # A decay per channel comes in the layouts separate, gated and ready alone.
+    # A decay per channel comes in the layouts separate, gated and ready alone, and its writes
+    # are not deferred.
     per_channel: bool = True
+    # For pools with deferred writes.
+    deferred: bool = False
 
 
 _RULE = ("--layout=ready", "--outputs=core")
@@ -49,6 +54,15 @@ FORMS = (
     Form("rule-l2norm", "vllm", (*_RULE, "--l2norm")),
     # With its gates, as engines' functions of a step of decode take them.
     Form("gated-l2norm", "vllm", ("--layout=gated", "--outputs=core", "--l2norm")),
+    # What slots, lazy and pymllm are, for pools with deferred writes.
+    Form("deferred", "vllm", per_channel=False, deferred=True),
+    Form(
+        "deferred-pymllm",
+        "pymllm",
+        ("--has-initial", "--verify=lazy"),
+        per_channel=False,
+        deferred=True,
+    ),
 )
 FORM_NAMES = tuple(form.name for form in FORMS)
 
@@ -77,6 +91,8 @@ class Item:
         form = [f"--for={self.form.engine}", *self.form.options]
         form += ["--norm-constants"] * (self.facts["norm_eps"] == image_facts.ARGUMENT)
         types = [f"--io={self.io}", f"--state={self.state}"]
+        if writes := self.facts["deferred_writes"]:
+            types.append(f"--defer-writes={writes}")
         return [*form, *types, *["--verify-tokens=0"] * self.is_unbounded]
 
     @property
@@ -113,8 +129,10 @@ def facts_of_program(program: str) -> dict[str, object]:
 def item_of(form: Form, model: Mapping[str, object], io: str, state: str) -> Item:
     """The image of a model in a form, with what it has to say of itself."""
     said = dict(option.removeprefix("--").partition("=")[::2] for option in form.options)
-    engine = image_facts.ENGINES[form.engine]
+    writes = DEFERRED[state] if form.deferred else 0
+    engine = image_facts.engine_of(form.engine, state, writes)
     facts = dict(model) | {"io": io, "state": state, "l2norm": "l2norm" in said}
+    facts["deferred_writes"] = writes
     facts["layout"] = said.get("layout") or engine.layout or model["layout"]
     facts["outputs"] = said.get("outputs") or engine.outputs
     facts = image_facts.relevant(facts)
@@ -147,14 +165,16 @@ def _name(form: Form, facts: Mapping[str, object]) -> str:
 def items(presets: Mapping[str, Mapping[str, object]]) -> list[Item]:
     """The catalogue for presets with these facts."""
     found: dict[str, Item] = {}
-    for io, states in STATES.items():
-        for state, form in itertools.product(states, FORMS):
-            for preset, model in presets.items():
-                if model["decay"] == "channel" and not form.per_channel:
-                    continue
-                new = item_of(form, model, io, state)
-                item = found.setdefault(new.name, new)
-                if item.facts != new.facts:
-                    raise ValueError(f"{new.name}: expected one program, got another of {preset}")
-                item.presets.append(preset)
+    plain = [form for form in FORMS if not form.deferred]
+    deferred = [form for form in FORMS if form.deferred]
+    forms = [(io, *pair) for io in STATES for pair in itertools.product(STATES[io], plain)]
+    forms += [("bf16", *pair) for pair in itertools.product(DEFERRED, deferred)]
+    for (io, state, form), (preset, model) in itertools.product(forms, presets.items()):
+        if model["decay"] == "channel" and not form.per_channel:
+            continue
+        new = item_of(form, model, io, state)
+        item = found.setdefault(new.name, new)
+        if item.facts != new.facts:
+            raise ValueError(f"{new.name}: expected one program, got another of {preset}")
+        item.presets.append(preset)
     return list(found.values())

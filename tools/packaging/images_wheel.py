@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiles the catalogue of prebuilt images (catalogue.py) and builds the wheels gdn-images and
-gdn-images-f16 of them, into build/wheels.
+"""Compiles the catalogue of prebuilt images (catalogue.py) and builds the wheels gdn-images,
+gdn-images-f16 and gdn-images-deferred of them, into build/wheels.
 
 An image that is there, made by this compiler, is not compiled again, so a run goes on where
 another was stopped, here or on another machine; what gdn-compile refuses is remembered with the
@@ -222,10 +222,17 @@ def write_index(folder: Path, index: Mapping[str, object]) -> None:
     (folder / images.INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False) + "\n")
 
 
-def stage(folder: Path, index: dict[str, object], io: str) -> Path:
-    """The sources of the package of a type of inputs, with its images and its part of the
-    index."""
-    package = images.PACKAGES[io]
+def rows_of(index: Mapping[str, object], package: str) -> list[dict]:
+    """The images of a package."""
+    return [
+        row
+        for row in index["images"]
+        if images.package_of(row["facts"]["io"], row["facts"]["deferred_writes"]) == package
+    ]
+
+
+def stage(folder: Path, index: dict[str, object], package: str) -> Path:
+    """The sources of a package, with its images and its part of the index."""
     staged = inputs.FOLDER / f"staged-{package}"
     shutil.rmtree(staged, ignore_errors=True)
     (staged / package).mkdir(parents=True)
@@ -237,7 +244,7 @@ def stage(folder: Path, index: dict[str, object], io: str) -> Path:
     (staged / "licenses").mkdir()
     shutil.copyfile(ROOT / "LICENSE", staged / "licenses/gdn.txt")
     shutil.copyfile(SOURCE / "gdn_images/__init__.py", staged / package / "__init__.py")
-    rows = [row for row in index["images"] if row["facts"]["io"] == io]
+    rows = rows_of(index, package)
     for row in rows:
         for made in row["targets"].values():
             shutil.copyfile(folder / made["file"], staged / package / made["file"])
@@ -259,24 +266,25 @@ def build_wheel(staged: Path, out: Path) -> Path:
     return Path(shutil.move(wheel, out / wheel.name))
 
 
-def facts_of(wheel: Path, index: Mapping[str, object], io: str) -> dict[str, object]:
+def facts_of(wheel: Path, index: Mapping[str, object], package: str) -> dict[str, object]:
     """For docs/generated/wheels.json."""
-    rows = [row for row in index["images"] if row["facts"]["io"] == io]
+    rows = rows_of(index, package)
     targets = {target for row in rows for target in row["targets"]}
     return {
         "wheel": wheel.name,
         "bytes": wheel.stat().st_size,
         "python": ">=3.10",
         "count": sum(len(row["targets"]) for row in rows),
-        "io": io,
+        "io": rows[0]["facts"]["io"],
         "states": sorted({row["facts"]["state"] for row in rows}),
+        "deferred": package == images.package_of(None, True),
         "targets": [target for target in catalogue.TARGETS if target in targets],
     }
 
 
-def record(facts: dict[str, object]) -> None:
+def record(package: str, facts: dict[str, object]) -> None:
     recorded = json.loads(wheels.FACTS.read_text())
-    name = images.PACKAGES[facts["io"]].removeprefix("gdn_").replace("_", "-")
+    name = package.removeprefix("gdn_").replace("_", "-")
     ran = recorded.get(name, {}).get("ran")
     recorded[name] = facts | ({"ran": ran} if ran else {})
     wheels.FACTS.write_text(json.dumps(recorded, indent=2) + "\n")
@@ -347,17 +355,17 @@ def main() -> int:
         print(f"images_wheel: {item.file(target)}: {results[item.name, target]['failed']}")
     if failed:
         return 1
-    for io in images.PACKAGES if options.wheel else ():
-        if not any(row["facts"]["io"] == io for row in index["images"]):
+    for package in images.PACKAGES if options.wheel else ():
+        if not rows_of(index, package):
             continue
-        wheel = build_wheel(stage(options.folder, index, io), options.out)
+        wheel = build_wheel(stage(options.folder, index, package), options.out)
         size = wheel.stat().st_size
         print(f"{wheel.name}: {size / 1e6:.1f} MB")
         if size > MOST_BYTES:
             print(f"images_wheel: expected at most {MOST_BYTES / 1e6:.0f} MB")
             return 1
         if options.record:
-            record(facts_of(wheel, index, io))
+            record(package, facts_of(wheel, index, package))
     return 0
 
 

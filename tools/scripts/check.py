@@ -326,10 +326,8 @@ def main() -> int:
         record_parts([result for result in results if not result.name.startswith("build")])
         return summary(results)
     if options.traces:
-        kinds = ("slots", "tree", "lazy", "buffer", "deferred")
-        images = ["gdnrt_traces_deferred_decode"]
-        images += [f"gdnrt_traces_{mixed}{kind}" for mixed in ("", "mixed_") for kind in kinds]
-        results = [build("release", "gdnrt_traces", *images), *tests("-L", "^traces$")]
+        programs = ["gdnrt_traces", "runtime/traces/all"]
+        results = [build("release", *programs), *tests("-L", "^traces$")]
         record_parts(results[-1:])
         return summary(results)
     return check(options.full, options.setup_seconds)

@@ -29,6 +29,9 @@ RENAMED = {
     r"unit: integration\.cpu\.(behaviour|chunks|configurations)": r"integration: .*",
     r"kernels\.lock: kernels\.lock": r"kernels\.lock: lock\..*",
     r"demo: demo": r"pytest: .*test_demo\.test_on_the_cpu",
+    r"pytest: .*test_(engines|targets|the_target)_.*": r"pytest: .*test_image_facts\..*",
+    r"pytest: .*test_without_the_package.*": r"pytest: .*test_without_the_package.*-0-.*",
+    r"pytest: .*test_wheel\.test_a_wheel_of_images.*": r"pytest: .*test_a_wheel_of_images\[gdn_.*",
     r"pytest: .*test_the_lock_of_this_tree_is_fresh": r"kernels\.lock: lock\..*",
 }
 

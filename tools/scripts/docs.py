@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Makes docs/generated, and the tables of README.md, from the .td files and the files of
-recorded measurements; --check fails if something is stale.
+"""Makes docs/generated, and the tables of README.md and of the guide on pools, from the .td files
+and the files of recorded measurements; --check fails if something is stale.
 
 What CMake turns into C++ has a page: each dialect that a CMakeLists.txt below include/gdn
 generates, and each Passes.td. Pages of passes are not kept in the repository: build_site.py
@@ -24,6 +24,7 @@ import image_table
 import measured_pages
 import peer_table
 import presets
+import state_errors_table
 import wheel_table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,6 +108,7 @@ def index(has_passes: bool) -> str:
         lines.append("- [suites of other libraries](peer-suites.md), from `peer-suites.json`")
     if edges_table.RECORD.exists():
         lines.append("- [edges taken out of kernels](edges.md), from `edges.json`")
+    lines.append("- [errors of formats of states](state-formats.md), from `state-formats.json`")
     for path in numerics():
         lines.append(f"- [errors of prefill]({path.stem}.md), from `{path.name}`")
     for path in sanitizers():
@@ -131,6 +133,10 @@ def pages() -> dict[Path, str]:
     if edges_table.RECORD.exists():
         edges = json.loads(edges_table.RECORD.read_text())
         made[OUT / "edges.md"] = edges_table.markdown(edges)
+    errors = json.loads(state_errors_table.RECORD.read_text())
+    made[OUT / "state-formats.md"] = state_errors_table.markdown(errors)
+    pools = state_errors_table.GUIDE
+    made[pools] = state_errors_table.guide(pools.read_text(), errors)
     readme = presets.readme((ROOT / "README.md").read_text(), rows)
     wheels = json.loads(wheel_table.RECORD.read_text())
     made[ROOT / "README.md"] = wheel_table.readme(readme, wheels)

@@ -26,7 +26,8 @@ def inside(facts: dict) -> str:
     if "count" in facts:
         targets = ", ".join(f"`{target}`" for target in facts["targets"])
         types = f"{facts['io']}, states of {' and '.join(facts['states'])}"
-        return f"{facts['count']} images: {types}, for {targets}"
+        deferred = ", writes deferred" if facts.get("deferred") else ""
+        return f"{facts['count']} images: {types}{deferred}, for {targets}"
     names = list(facts.get("tools", facts.get("images", [])))
     return ", ".join(f"`{name}`" for name in names) or "no images"
 

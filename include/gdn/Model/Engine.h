@@ -19,6 +19,12 @@ enum class Engine {
 /// kind of verify. The rest is as it is by default.
 EntryOptions getEntryOptions(Engine engine);
 
+/// The same for pools in which no states after tokens are written, those in
+/// planes and those with deferred writes: drafts stay pending. With deferred
+/// writes a row also writes the slot that it reads, and has a state to begin
+/// from unless it is a prefill.
+EntryOptions getPendingEntryOptions(Engine engine, bool defersWrites);
+
 } // namespace gdn
 
 #endif // GDN_MODEL_ENGINE_H

@@ -40,10 +40,10 @@ static bool isRow(Value tile) {
 
 VectorType FragmentEmitter::tileType(Value tile) const {
   auto type = cast<VectorType>(tile.getType());
-  if (!isPerToken(tile))
+  if (!isInGroup(tile))
     return type;
   SmallVector<int64_t> shape(type.getShape());
-  shape[0] = tokens->count;
+  shape[0] = group->count;
   return VectorType::get(shape, type.getElementType());
 }
 
@@ -63,7 +63,7 @@ gpu::FragmentType FragmentEmitter::typeOf(Value tile) const {
   // One value per row of the matrices that it is used with; of several tokens
   // that no matrix is used with, a lane has one each.
   gpu::RowsAttr layout = rows ? rows : getWarpRows(context, 1);
-  if (!rows && isPerToken(tile) && tokens->count > 1)
+  if (!rows && isInGroup(tile) && group->count > 1)
     layout =
         gpu::RowsAttr::get(context, /*warps=*/1, /*lanes=*/1, /*vector=*/1);
   for (Operation *user : tile.getUsers())
@@ -201,8 +201,8 @@ void FragmentEmitter::emit(Operation *op) {
       .Case([&](tile::LoadOp load) {
         Value view = scalar(load.getView());
         Value rowCount = load.getRows() ? scalar(load.getRows()) : Value();
-        if (isPerToken(load.getTile()))
-          rowCount = tokens->valid;
+        if (isInGroup(load.getTile()))
+          rowCount = group->valid;
         fragments[load.getTile()] = gpu::LoadOp::create(
             b, loc, typeOf(load.getTile()), view, mapped(load.getIndices()),
             load.getDims(), rowCount, begun.lookup(load.getTile()),
@@ -221,8 +221,8 @@ void FragmentEmitter::emit(Operation *op) {
             fragments.lookup(conv.getInput()),
             fragments.lookup(conv.getWindow()),
             fragments.lookup(conv.getWeight()), bias,
-            isPerToken(conv.getInput()) ? tokens->valid
-                                        : scalar(conv.getValid()));
+            isInGroup(conv.getInput()) ? group->valid
+                                       : scalar(conv.getValid()));
         fragments[conv.getResult()] = result.getResult();
         fragments[conv.getNewWindow()] = result.getNewWindow();
       });
@@ -301,11 +301,11 @@ void FragmentEmitter::emitStores(Operation *op, ArrayRef<Operation *> loads) {
   if (auto store = dyn_cast<tile::StoreOp>(op)) {
     Value view = scalar(store.getView());
     Value rowCount = store.getRows() ? scalar(store.getRows()) : Value();
-    if (isPerToken(store.getTile()))
+    if (isInGroup(store.getTile()))
       rowCount = rowCount ? arith::MinUIOp::create(b, op->getLoc(), rowCount,
-                                                   tokens->valid)
+                                                   group->valid)
                                 .getResult()
-                          : tokens->valid;
+                          : group->valid;
     gpu::StoreOp::create(b, op->getLoc(), fragments.lookup(store.getTile()),
                          view, mapped(store.getIndices()), store.getDims(),
                          rowCount, getAlignment(view));

@@ -13,10 +13,10 @@ namespace gdn {
 /// lane as make a power of two.
 gpu::RowsAttr getWarpRows(mlir::MLIRContext *context, int64_t columns);
 
-/// Tokens of a recurrence that ops are emitted for at once: of the tiles named
-/// here, which have a row or an element per token, `count` rows, of which the
-/// first `valid` are read and written.
-struct TokenGroup {
+/// Rows that ops are emitted for at once, such as tokens of a recurrence or
+/// rows of a state: of the tiles named here, which have more of them, `count`
+/// rows or elements, of which the first `valid` are read and written.
+struct RowGroup {
   llvm::DenseSet<mlir::Value> tiles;
   int64_t count = 1;
   mlir::Value valid;
@@ -36,8 +36,8 @@ public:
                   gpu::RowsAttr rows)
       : b(b), scalars(scalars), rows(rows) {}
 
-  /// From here on ops are those of a group of tokens; null ends it.
-  void setTokens(const TokenGroup *group) { tokens = group; }
+  /// From here on ops are those of a group of rows; null ends it.
+  void setRowGroup(const RowGroup *rows) { group = rows; }
 
   /// Emits an op whose result is a tile; see makesTile.
   void emit(mlir::Operation *op);
@@ -89,10 +89,10 @@ private:
   llvm::SmallVector<mlir::Value>
   getReads(mlir::Operation *branch, mlir::ArrayRef<mlir::Operation *> loads);
   void emitMap(tile::MapRowsOp map);
-  bool isPerToken(mlir::Value tile) const {
-    return tokens && tokens->tiles.contains(tile);
+  bool isInGroup(mlir::Value tile) const {
+    return group && group->tiles.contains(tile);
   }
-  /// The tile's type, with as many rows as there are tokens.
+  /// The tile's type, with as many rows as the group has.
   mlir::VectorType tileType(mlir::Value tile) const;
   mlir::Value inlineRow(mlir::Value tile,
                         llvm::DenseMap<mlir::Value, mlir::Value> &rowOf);
@@ -101,7 +101,7 @@ private:
   mlir::OpBuilder &b;
   mlir::IRMapping scalars;
   gpu::RowsAttr rows; // null for one warp
-  const TokenGroup *tokens = nullptr;
+  const RowGroup *group = nullptr;
   llvm::DenseMap<mlir::Value, mlir::Value> fragments;
   llvm::DenseMap<mlir::Value, mlir::Value> begun; // tiles' buffers
   llvm::DenseMap<mlir::Operation *, mlir::Value> tickets;

@@ -81,7 +81,7 @@ public:
     for (tile::StoreOp store : move.stores)
       rowsOfPass.tiles.insert(store.getTile());
     rowsOfPass.tiles.insert(move.fold.getState());
-    emitter.setTokens(&rowsOfPass);
+    emitter.setRowGroup(&rowsOfPass);
   }
   void emit();
 
@@ -102,7 +102,7 @@ private:
 
   OpBuilder &b;
   FoldMove move;
-  TokenGroup rowsOfPass; // rows of the state, which are no tokens
+  RowGroup rowsOfPass;
   FragmentEmitter emitter;
   gpu::RowsAttr layout;
   int64_t numRows;

@@ -103,9 +103,9 @@ void PendingTokens::emitKept(Value first, Value count) {
   Value at = p.enterTurns(count);
   {
     IRMapping values = readers.withAnswers();
-    TokenGroup group = {p.tokenTiles, 1, p.index(1)};
+    RowGroup group = {p.tokenTiles, 1, p.index(1)};
     FragmentEmitter emitter(b, p.atToken(p.add(first, at), values));
-    emitter.setTokens(&group);
+    emitter.setRowGroup(&group);
     for (tile::Conv1dOp conv : convs)
       loadInputs(p, emitter, conv, at);
     SmallVector<Value> kept = {scan.getKey(), scan.getDeltas()};
@@ -124,9 +124,9 @@ void PendingTokens::emitKept(Value first, Value count) {
 
   if (!perChannel) {
     gpu::EachWarpOp each = p.enterEachWarp({p.numWarps - 2, 1});
-    TokenGroup group = {p.tokenTiles, p.blockTokens, count};
+    RowGroup group = {p.tokenTiles, p.blockTokens, count};
     FragmentEmitter emitter(b, p.atToken(first));
-    emitter.setTokens(&group);
+    emitter.setRowGroup(&group);
     p.loadTile(emitter, scan.getLogDecay(), Value());
     for (Operation *op : p.roles[ScanRole::gates].stores)
       emitStoresOf(emitter, op);

@@ -296,8 +296,8 @@ void TokenBlocks::emitOutput(Value first, Value count) {
   const RoleWork &work = p.roles[ScanRole::output];
   Value at = p.enterTurns(count);
   FragmentEmitter emitter(b, p.atToken(p.add(first, at)));
-  TokenGroup group = {p.tokenTiles, 1, p.index(1)};
-  emitter.setTokens(&group);
+  RowGroup group = {p.tokenTiles, 1, p.index(1)};
+  emitter.setRowGroup(&group);
   emitLoads(emitter, work.before);
   SmallVector<tile::LoadOp> there = p.getOutputLoads();
   for (tile::LoadOp load : getLoads(work.tiles))

@@ -72,7 +72,7 @@ public:
         inputOps(p.getInputOps(conv)),
         inputGroup{p.tokenTiles, steps, p.index(steps)}, start(p.b, p.scalars),
         inputs(p.b, p.atToken(p.sub(token, p.index(steps)))) {
-    inputs.setTokens(&inputGroup);
+    inputs.setRowGroup(&inputGroup);
     emitLoadsIf(p, start, getLoads(startOps), isStart, true);
     emitLoadsIf(p, inputs, getLoads(inputOps), isStart, false);
   }
@@ -85,7 +85,7 @@ private:
   int64_t steps;
   Value isStart, initial;
   SmallVector<Operation *> startOps, inputOps;
-  TokenGroup inputGroup;
+  RowGroup inputGroup;
   FragmentEmitter start, inputs;
 };
 } // namespace
@@ -127,9 +127,9 @@ static void emitRole(TokenProgram &p, ScanRole role, Value first, Value count) {
     at = groups.getInductionVar();
   }
   Value token = p.add(first, at);
-  TokenGroup group = p.group(tokens, count, at);
+  RowGroup group = p.group(tokens, count, at);
   FragmentEmitter emitter(b, p.atToken(token));
-  emitter.setTokens(&group);
+  emitter.setRowGroup(&group);
   emitLoads(emitter, work.tiles);
   // What the finish reads of the tokens: nothing of it waits for the scans.
   SmallVector<tile::LoadOp> outputLoads;
@@ -182,9 +182,9 @@ static SmallVector<Value> emitHistory(TokenProgram &p, ScanRole role,
     types.push_back(FragmentEmitter(b, p.scalars).typeOf(load.getTile()));
   gpu::EachWarpOp each = p.enterEachWarp(getPreparing(role, p.numWarps), types);
   Value at = p.mul(each.getBody().getArgument(0), maxGroupTokens);
-  TokenGroup group = p.group(maxGroupTokens, count, at);
+  RowGroup group = p.group(maxGroupTokens, count, at);
   FragmentEmitter emitter(b, p.atToken(p.add(first, at)));
-  emitter.setTokens(&group);
+  emitter.setRowGroup(&group);
   // All that comes from memory is asked for before anything waits.
   SmallVector<Operation *> inputs = p.getInputOps(conv);
   emitLoads(emitter, inputs);
@@ -220,9 +220,9 @@ static void emitFromHistory(TokenProgram &p, ScanRole role, ValueRange weights,
       scf::ForOp::create(b, p.loc, start, count, p.index(warps.count));
   b.setInsertionPointToStart(groups.getBody());
   Value at = groups.getInductionVar();
-  TokenGroup group = p.group(1, count, at);
+  RowGroup group = p.group(1, count, at);
   FragmentEmitter emitter(b, p.atToken(p.add(first, at)));
-  emitter.setTokens(&group);
+  emitter.setRowGroup(&group);
   for (auto [load, fragment] : llvm::zip_equal(getLoads(weightOps), weights))
     emitter.set(tile::LoadOp(load).getTile(), fragment);
   emitOthers(emitter, weightOps);

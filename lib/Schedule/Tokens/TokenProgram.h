@@ -68,7 +68,7 @@ struct TokenProgram : TokenPlan {
   mlir::IRMapping atToken(mlir::Value token, mlir::IRMapping values);
   mlir::IRMapping atToken(mlir::Value token) { return atToken(token, scalars); }
   /// `tokens` tokens from number `at` on, of which there are `count`.
-  TokenGroup group(int64_t tokens, mlir::Value count, mlir::Value at) {
+  RowGroup group(int64_t tokens, mlir::Value count, mlir::Value at) {
     return {tokenTiles, tokens, clamp(sub(count, at), tokens)};
   }
 

@@ -91,3 +91,21 @@ func.func @zero(
   }
   return
 }
+
+// Scales of a state in planes are moved as they lie: a row of a head.
+// CHECK-LABEL: func.func @scales(
+//       CHECK:   scf.if
+//       CHECK:     gdn_tile.load {{.*}} dims [1, 2] : {{.*}}vector<1x128xf32>
+//  CHECK-NEXT:     gdn_tile.store {{.*}} dims [1, 2]
+func.func @scales(
+    %from: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
+    %to: tensor<?xi32> {gdn.name = "write_slots", gdn.dims = ["N"]},
+    %scales: !gdn.pool<?x?x128xf32> {gdn.name = "scales", gdn.dims = ["P", "Hv", "128"]})
+    attributes {gdn.entry} {
+  gdn.kernel "copy" {
+    gdn.pool_copy %scales[%from] to %scales[%to]
+        : !gdn.pool<?x?x128xf32>, tensor<?xi32> to !gdn.pool<?x?x128xf32>, tensor<?xi32>
+    gdn.yield
+  }
+  return
+}

@@ -9,7 +9,8 @@
 //     for each piece of the block:  load (or zeros), store
 //
 // Channels come as (K-1) x channels, as the recurrence has them: either order
-// in memory is then a matter of strides.
+// in memory is then a matter of strides. Scales of a state's rows come as they
+// lie, some heads x rows.
 #include "Recurrence/SlotMoves.h"
 #include "Program/CheckOperands.h"
 #include "Program/Slots.h"
@@ -39,8 +40,8 @@ namespace {
 struct Pieces {
   VectorType tile;
   SmallVector<int64_t> dims; // of the pool, those of the tile
-  int64_t step;              // rows of a head, or channels, per piece
-  int64_t perHead;           // pieces of a head; 1 for channels
+  int64_t step;              // rows of a head, or channels or heads, per piece
+  int64_t perHead;           // pieces of a head; 1 for channels and heads
 };
 
 class SlotMoves {
@@ -129,9 +130,13 @@ FailureOr<Pieces> SlotMoves::choosePieces(Operation *op, PoolType pool,
   if (rank == 3) {
     cut.step = largestDivisor(divisorOf(form), maxPieceChannels);
     cut.perHead = 1;
-    cut.dims = {2, 1};
-    cut.tile =
-        VectorType::get({pool.getDimSize(2), cut.step}, pool.getElementType());
+    const int64_t inner = pool.getDimSize(2);
+    const bool isWindow = inner <= cut.step;
+    cut.dims =
+        isWindow ? SmallVector<int64_t>{2, 1} : SmallVector<int64_t>{1, 2};
+    cut.tile = isWindow
+                   ? VectorType::get({inner, cut.step}, pool.getElementType())
+                   : VectorType::get({cut.step, inner}, pool.getElementType());
     return cut;
   }
   // The columns of a tile lie side by side in the target.

@@ -16,7 +16,7 @@ from vllm.platforms import current_platform
 from ...devices import device_of
 from ...find_or_compile import find_or_compile
 from .layer_core import LayerCore, LayerKernels
-from .layer_kind import LayerKind
+from .layer_kind import POOL_OPTIONS, LayerKind
 from .warm_up import warm_up_runs
 
 logger = init_logger(__name__)
@@ -152,6 +152,11 @@ def kind_of(layer: QwenGatedDeltaNetAttention, vllm_config) -> LayerKind:
         cache_mode=cache.mamba_cache_mode,
         replays=cache.use_replayssm,
         rounds_at_random=vllm_config.mamba_config.enable_stochastic_rounding,
+        pool_options=tuple(
+            (name, vllm_config.additional_config[name])
+            for name in POOL_OPTIONS
+            if name in vllm_config.additional_config
+        ),
     )
 
 

@@ -12,6 +12,8 @@ from ...rule_kernels import unit_of
 
 #: The most tokens of a sequence with drafts.
 MOST_VERIFIED = 8
+#: What `--additional-config` would say about a pool that gdn makes.
+POOL_OPTIONS = ("gdn_deferred_writes", "gdn_state")
 
 
 class LayerKind(NamedTuple):
@@ -35,6 +37,8 @@ class LayerKind(NamedTuple):
     replays: bool = False
     """ReplaySSM, which keeps inputs in place of states"""
     rounds_at_random: bool = False
+    pool_options: tuple[tuple[str, object], ...] = ()
+    """Of POOL_OPTIONS, those that the user has set"""
 
     @property
     def has_norm(self) -> bool:
@@ -48,6 +52,11 @@ class LayerKind(NamedTuple):
     def find_refusal(self) -> str | None:
         """Why there is no kernel for the layer, or None."""
         drafts = self.num_speculative_tokens
+        for name, value in self.pool_options:
+            return (
+                f"additional_config: {name}: expected none, for vLLM makes the pool of states,"
+                f" which has no memory for pending tokens or planes, found {value!r}"
+            )
         checks = [
             ("platform", "cuda", self.platform),
             ("activation", "silu", self.activation),

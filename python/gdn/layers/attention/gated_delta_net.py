@@ -255,17 +255,24 @@ class GatedDeltaNetAttention:
 
     # States.
 
-    def get_state_dtype(self) -> tuple[str, str]:
-        return gated_delta_net_state_dtype(
+    def get_state_dtype(self) -> tuple[str, ...]:
+        """Types of the arrays of get_state_shape(), by NumPy's names. Kernels with states in planes
+        say themselves what these are: "uint8" for a plane, whatever the type of the caches, and
+        "float32" for scales."""
+        conv, state = gated_delta_net_state_dtype(
             self._runtime, self.model_dtype, self.mamba_cache_dtype, self.mamba_ssm_cache_dtype
         )
+        planes = {"state_scales": "float32", "state_low": "uint8"}
+        more = tuple(planes[name] for name in self._plane_names())
+        return (conv, "uint8", *more) if more else (conv, state)
 
-    def get_state_shape(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Of one slot on one rank. Where verify leaves tokens pending, the token that is not
-        guessed has a position too."""
+    def get_state_shape(self) -> tuple[tuple[int, ...], ...]:
+        """Of one slot on one rank: of conv_state and ssm_state, and of kernels with states in
+        planes those of state_scales and, with two planes, state_low. Where verify leaves tokens
+        pending, the token that is not guessed has a position too."""
         verify = self.kernels.get("verify")
         pending = verify is not None and any(p.name == "pending_keys" for p in verify.params)
-        return gated_delta_net_state_shape(
+        conv, state = gated_delta_net_state_shape(
             self._runtime,
             self.tp_size,
             self.num_k_heads,
@@ -276,6 +283,13 @@ class GatedDeltaNetAttention:
             self.num_spec + pending,
             self.conv_state_layout,
         )
+        planes = {"state_scales": state[:-1], "state_low": state}
+        return (conv, state, *(planes[name] for name in self._plane_names()))
+
+    def _plane_names(self) -> tuple[str, ...]:
+        """What kernels keep beside ssm_state, which then is the upper plane; none for states that
+        are numbers."""
+        return tuple(name for name in ("state_scales", "state_low") if name in self._taken)
 
     def bind_kv_cache(self, conv_state, ssm_state, null_slot: int = 0, **states) -> None:
         """The layer's states, slots in front of get_state_shape(). They stay the caller's.
@@ -283,10 +297,12 @@ class GatedDeltaNetAttention:
         pending_decays, with deferred writes pending_counts, too, or token_conv_pool and
         token_state_pool; of states in planes state_scales and state_low."""
         self._check_loaded()
-        shapes = self.get_state_shape()
-        for name, array, shape in zip(
-            ("conv_state", "ssm_state"), (conv_state, ssm_state), shapes, strict=True
-        ):
+        given = {"conv_state": conv_state, "ssm_state": ssm_state, **states}
+        names = ("conv_state", "ssm_state", *self._plane_names())
+        for name, shape in zip(names, self.get_state_shape(), strict=True):
+            array = given.get(name)
+            if array is None:
+                raise ValueError(f"{name}: expected slots of {list(shape)}, got none")
             if tuple(array.shape[1:]) != shape:
                 raise ValueError(
                     f"{name}: expected slots of {list(shape)}, got {list(array.shape[1:])}"

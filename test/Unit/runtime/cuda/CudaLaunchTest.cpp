@@ -126,15 +126,8 @@ TEST_F(CudaLaunch, AlignmentIsChecked) {
 }
 
 TEST_F(CudaLaunch, DebugChecksReadSlotsFromTheDevice) {
-  ImageBuilder builder;
-  EntryBuilder entry = builder.entry("scale");
-  entry.tensor("slots", fb::Access::read, fb::DType::i32, {"N"})
-      .pool("state_pool", fb::DType::f32, {"P"});
-  builder.blob({1});
-  addGpuCode(entry, *builder.image.entries[0], "scale_kernel", "sm_90a",
-             fb::CodeFormat::cubin, 0);
-  fakeCuda().parameterBytes = 11 * sizeof(int64_t);
-  bytes = builder.build();
+  fakeCuda().parameterBytes = kSlotsWords * sizeof(int64_t);
+  bytes = slotsImage("scale").build();
   device = makeHandle(/*debugChecks=*/true);
   ASSERT_EQ(gdnrt_image_load_memory(bytes.data(), bytes.size(), &image, &error),
             GDNRT_OK);

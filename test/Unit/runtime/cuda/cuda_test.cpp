@@ -31,6 +31,17 @@ gdnrt::test::scaleImage(const std::function<void(fb::CodeT &)> &change) {
   return builder;
 }
 
+ImageBuilder gdnrt::test::slotsImage(const std::string &name) {
+  ImageBuilder builder;
+  EntryBuilder entry = builder.entry(name);
+  entry.tensor("slots", fb::Access::read, fb::DType::i32, {"N"})
+      .pool("state_pool", fb::DType::f32, {"P"});
+  builder.blob({1});
+  addGpuCode(entry, *builder.image.entries[0], name + "_kernel", "sm_90a",
+             fb::CodeFormat::cubin, 0);
+  return builder;
+}
+
 void CudaTest::SetUp() {
   resetFakeCuda();
   setFakeCurrentContext(nullptr);

@@ -25,6 +25,13 @@ constexpr size_t kScaleWords = 9;
 ImageBuilder scaleImage(const std::function<void(fb::CodeT &)> &change =
                             [](fb::CodeT &) {});
 
+/// Words of an entry with slots: slots (ptr, N, sN), state_pool (ptr, P, sP,
+/// null slot), N, P, then the workspace and the units.
+constexpr size_t kSlotsWords = 11;
+
+/// An entry `name` (slots [N] i32, state_pool [P] f32, written).
+ImageBuilder slotsImage(const std::string &name);
+
 /// Adds to an entry GPU code that exports `symbol`.
 fb::CodeT &addGpuCode(EntryBuilder &entry, fb::EntryT &table,
                       const std::string &symbol, const std::string &target,

@@ -69,6 +69,7 @@ void gdnrt::test::resetFakeCuda() {
   fake.userObjects.clear();
   fake.assemblerLog.clear();
   fake.run = nullptr;
+  fake.finish = nullptr;
   fake.failures.clear();
   fake.calls.clear();
   fake.launches.clear();
@@ -268,8 +269,10 @@ EXPORT gdnrt::cuda::Result cuThreadExchangeStreamCaptureMode(int *mode) {
   std::swap(current, *mode);
   return kSuccess;
 }
-EXPORT gdnrt::cuda::Result cuStreamSynchronize(Stream) {
+EXPORT gdnrt::cuda::Result cuStreamSynchronize(Stream stream) {
   NOTE("cuStreamSynchronize");
+  if (fake().finish)
+    fake().finish(stream);
   return kSuccess;
 }
 EXPORT gdnrt::cuda::Result cuMemAlloc_v2(Address *address, size_t bytes) {

@@ -56,6 +56,9 @@ struct FakeCuda {
   std::vector<std::pair<void (*)(void *), void *>> userObjects;
   /// Runs instead of a kernel.
   std::function<void(const FakeLaunch &)> run;
+  /// Runs when somebody waits for a stream, as work of that stream would that
+  /// has not ended before.
+  std::function<void(cuda::Stream)> finish;
 
   /// Results of calls by name, for as long as they stand here.
   std::map<std::string, cuda::Result> failures;
