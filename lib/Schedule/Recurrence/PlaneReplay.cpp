@@ -140,14 +140,14 @@ void PlaneReplay::emitFoldRows(Value part, int64_t numRows, Value keyColumns) {
   Location loc = scan.getLoc();
   auto layout =
       gpu::RowsAttr::get(b.getContext(), numWarps, byteLanes, byteColumns);
-  TokenGroup rowsOfPart;
+  RowGroup rowsOfPart;
   rowsOfPart.count = numRows;
   rowsOfPart.tiles.insert_range(widen.getInputs());
   rowsOfPart.tiles.insert(scan.getState());
   for (tile::StoreOp store : stores)
     rowsOfPart.tiles.insert(store.getTile());
   FragmentEmitter rows(b, scalars, layout);
-  rows.setTokens(&rowsOfPart);
+  rows.setRowGroup(&rowsOfPart);
   Value first = arith::MulIOp::create(
       b, loc, part, arith::ConstantIndexOp::create(b, loc, numRows));
   auto at = [&](ValueRange indices, int64_t dim) {
