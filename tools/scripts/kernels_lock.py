@@ -99,6 +99,14 @@ KERNEL_SETS["d128-planes"] = [
     "--verify=lazy",
     "--only=decode,verify,commit,prefill",
 ]
+# The same pools, of whose states decode reads one plane.
+KERNEL_SETS["d128-upper"] = [
+    "--preset=qwen3-next-80b-a3b",
+    "--io=bf16",
+    "--state=i8x2_upper",
+    "--defer-writes=16",
+    "--only=decode",
+]
 # A decay per channel.
 KERNEL_SETS["d128-kda"] = [
     "--preset=kimi-linear-48b-a3b",
