@@ -201,7 +201,15 @@ Array gdn::data::randomParameter(llvm::StringRef name, DType dtype,
   const RandomStream stream(options.seed, name);
   const int64_t count = *elementCount(shape);
   std::vector<double> values;
-  if (name == "A_log" || name == "dt_bias") {
+  if (dtype == DType::u8) {
+    values.resize(count);
+    for (int64_t i = 0; i < count; ++i)
+      values[i] = stream.below(i, 256);
+  } else if (name == "state_scales") {
+    values.resize(count);
+    for (int64_t i = 0; i < count; ++i)
+      values[i] = 0.002 * stream.uniform(i);
+  } else if (name == "A_log" || name == "dt_bias") {
     const int64_t heads = shape.empty() ? 1 : shape[0];
     GateWeights gates = gateWeights(options.gates, heads,
                                     heads ? count / heads : 0, options.seed);

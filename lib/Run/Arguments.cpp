@@ -316,17 +316,19 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
       for (int64_t i = 0; i < sequences; ++i)
         flags[i] = i % 2;
       array = data::Array::fromDoubles(parameter.dtype, *shape, flags);
-    } else if (data::isFloat(parameter.dtype)) {
+    } else if (data::isFloat(parameter.dtype) ||
+               parameter.dtype == data::DType::u8) {
       array = data::randomParameter(parameter.name, parameter.dtype, *shape,
                                     inputs);
       const bool isOfTokens =
           llvm::StringRef(parameter.name).starts_with("token_");
-      if (parameter.isPool)
+      if (parameter.isPool && data::isFloat(parameter.dtype))
         poisonUnused(array, isOfTokens ? tokenSlots.read : used);
       if (!pendingCounts.empty() &&
           llvm::StringRef(parameter.name).starts_with("pending_"))
         poisonBehind(array, tokensThere);
-      else if (isLazy && parameter.isPool && parameter.name != "state_pool" &&
+      else if (isLazy && parameter.isPool &&
+               !llvm::StringRef(parameter.name).starts_with("state_") &&
                tokenSlots.accepted.size() == used.size() &&
                (pendingCounts.empty() || kernel.find("num_accepted")))
         poisonPending(

@@ -9,6 +9,8 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <map>
 
 using namespace gdn;
 using namespace gdn::run;
@@ -98,12 +100,97 @@ static void comparePool(const Parameter &parameter, const data::Array &got,
   comparisons.push_back(others);
 }
 
+/// Pools of states in planes (docs/spec/slots.md): the reference does not round
+/// to them.
+static bool isPlane(llvm::StringRef name) {
+  return name == "state_pool" || name == "state_scales" || name == "state_low";
+}
+
+/// What the planes of a slot stand for.
+static void appendStates(llvm::function_ref<double(llvm::StringRef, size_t)> at,
+                         size_t size, size_t columns, bool hasLow,
+                         std::vector<double> &states) {
+  for (size_t i = 0; i < size; ++i) {
+    double number = at("state_pool", i) - 128;
+    if (hasLow)
+      number += (at("state_low", i) - 128) / 256;
+    states.push_back(at("state_scales", i / columns) * number);
+  }
+}
+
+/// Compares states in planes: those of changed slots by what they stand for,
+/// all pools of the others by their bytes.
+static void comparePlanes(const Arrays &got, const Arrays &before,
+                          const Outcome &want,
+                          std::vector<Comparison> &comparisons) {
+  const bool hasLow = want.pools.count("state_low");
+  std::map<llvm::StringRef, std::vector<double>> gotPools, oldPools;
+  for (const auto &[name, pool] : want.pools)
+    if (isPlane(name)) {
+      gotPools[name] = got.at(name).toDoubles();
+      oldPools[name] = before.at(name).toDoubles();
+    }
+  const std::vector<int64_t> &shape = got.at("state_pool").shape;
+  const size_t slots = shape[0], columns = shape.back();
+  const size_t size = slots ? gotPools["state_pool"].size() / slots : 0;
+  auto sizeOf = [&](llvm::StringRef name) {
+    return name == "state_scales" ? size / columns : size;
+  };
+  std::vector<double> gotStates, wantStates;
+  bool othersKept = true;
+  for (size_t slot = 0; slot < slots; ++slot) {
+    auto isSame = [&](auto get) {
+      return llvm::all_of(oldPools, [&](const auto &pool) {
+        const size_t count = sizeOf(pool.first);
+        llvm::ArrayRef<double> old(pool.second);
+        return data::bitEqual(get(pool.first).slice(slot * count, count),
+                              old.slice(slot * count, count));
+      });
+    };
+    auto wanted = [&](llvm::StringRef name) {
+      return llvm::ArrayRef<double>(want.pools.at(name.str()).data.data);
+    };
+    auto made = [&](llvm::StringRef name) {
+      return llvm::ArrayRef<double>(gotPools[name]);
+    };
+    if (isSame(wanted)) {
+      othersKept &= isSame(made);
+      continue;
+    }
+    for (auto [from, to] : {std::pair{std::function(made), &gotStates},
+                            std::pair{std::function(wanted), &wantStates}})
+      appendStates(
+          [&, slot](llvm::StringRef name, size_t i) {
+            return from(name)[slot * sizeOf(name) + i];
+          },
+          size, columns, hasLow, *to);
+  }
+  const data::Difference difference = data::compare(gotStates, wantStates);
+  Comparison states;
+  states.tensor = "states in planes";
+  states.limit = hasLow ? 1e-4 : 2e-2;
+  states.relativeRMSE = difference.relativeRMSE;
+  states.maxAbs = difference.maxAbs;
+  states.ok = states.relativeRMSE <= states.limit;
+  comparisons.push_back(states);
+  Comparison others;
+  others.tensor = "states in planes, other slots";
+  others.ok = othersKept;
+  if (!othersKept)
+    others.relativeRMSE = others.maxAbs =
+        std::numeric_limits<double>::infinity();
+  comparisons.push_back(others);
+}
+
 std::vector<Comparison> run::compareRun(const Kernel &kernel, const Arrays &got,
                                         const Arrays &before,
                                         const Outcome &want) {
   std::vector<Comparison> comparisons;
+  const Parameter *scales = kernel.find("state_scales");
+  if (scales && scales->isWritten)
+    comparePlanes(got, before, want, comparisons);
   for (const Parameter &parameter : kernel.getParameters()) {
-    if (!parameter.isWritten)
+    if (!parameter.isWritten || (scales && isPlane(parameter.name)))
       continue;
     const data::Array &array = got.at(parameter.name);
     if (parameter.isPool)

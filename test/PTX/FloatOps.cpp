@@ -93,6 +93,12 @@ template <bool keepsNaN> struct Max {
                                               : a;
   }
 };
+/// Of three operands.
+template <typename Op> struct Twice {
+  template <typename T> T operator()(T a, T b, T c) {
+    return Op()(Op()(a, b), c);
+  }
+};
 struct Exp2 {
   template <typename T> T operator()(T a) { return std::exp2(a); }
 };
@@ -177,6 +183,17 @@ static Execute fmaOf(const Parts &parts) {
   return nullptr;
 }
 
+/// The smallest or largest of two operands, or of three of f32.
+template <typename Op>
+static Execute extremeOf(const Parts &parts, const Instruction &instruction) {
+  if (instruction.groups.size() == 3)
+    return binaryOf<Op>(parts);
+  if (parts.back() != "f32" || instruction.groups.size() != 4)
+    return nullptr;
+  return has(parts, "ftz") ? ternary<float, Flushing<Twice<Op>>>
+                           : ternary<float, Twice<Op>>;
+}
+
 /// Operands of T, but for the last one, which is f32 as the result is.
 template <typename T, typename Op>
 static Step mixed(Warp &warp, const Instruction &i, Mask mask) {
@@ -200,7 +217,7 @@ template <typename T> static Execute mixedOf(const std::string &op) {
                        : nullptr;
 }
 
-Execute ptx::findFloatOp(const Parts &parts, Instruction &) {
+Execute ptx::findFloatOp(const Parts &parts, Instruction &instruction) {
   const std::string &op = parts[0], &type = parts.back();
   if (type.find('f') == std::string::npos || op == "setp" || op == "selp" ||
       op == "cvt")
@@ -220,11 +237,11 @@ Execute ptx::findFloatOp(const Parts &parts, Instruction &) {
   if (op == "div")
     return binaryOf<Div>(parts);
   if (op == "min")
-    return has(parts, "NaN") ? binaryOf<Min<true>>(parts)
-                             : binaryOf<Min<false>>(parts);
+    return has(parts, "NaN") ? extremeOf<Min<true>>(parts, instruction)
+                             : extremeOf<Min<false>>(parts, instruction);
   if (op == "max")
-    return has(parts, "NaN") ? binaryOf<Max<true>>(parts)
-                             : binaryOf<Max<false>>(parts);
+    return has(parts, "NaN") ? extremeOf<Max<true>>(parts, instruction)
+                             : extremeOf<Max<false>>(parts, instruction);
   if (op == "neg")
     return unaryOf<Neg>(parts);
   if (op == "abs")

@@ -148,6 +148,22 @@ TEST_F(Machine, WarpsOfABlockMeetAtABarrier) {
   EXPECT_EQ(words[63], 31u);
 }
 
+TEST_F(Machine, LargestOfThree) {
+  auto words = run(R"(
+  cvt.rn.f32.u32 %r1, %r0;
+  max.NaN.f32 %r2, %r1, 0f40000000, 0f41800000;
+  min.f32 %r3, %r1, 0f40000000, 0f41800000;
+  cvt.rzi.s32.f32 %r2, %r2;
+  cvt.rzi.s32.f32 %r3, %r3;
+  st.global.u32 [%rd1], %r2;
+  st.global.u32 [%rd1+128], %r3;
+)");
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    EXPECT_EQ(words[lane], std::max(lane, 16u)) << lane;
+    EXPECT_EQ(words[32 + lane], std::min(lane, 2u)) << lane;
+  }
+}
+
 TEST_F(Machine, WholeFloats) {
   // Lane l has l / 2 - 8: ties go to even numbers.
   auto words = run(R"(

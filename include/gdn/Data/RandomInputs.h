@@ -94,10 +94,11 @@ struct InputOptions {
   double scale = 1;
 };
 
-/// Contents for a floating-point parameter of a generated entry, by its name:
-/// the projections (normal; `a` and `b` alike), `conv_weight`, `A_log`,
+/// Contents for a parameter of floats or bytes of a generated entry, by its
+/// name: the projections (normal; `a` and `b` alike), `conv_weight`, `A_log`,
 /// `dt_bias`, `norm_weight`, `norm_constants` (either gate), `log_decay`,
-/// `beta` (uniform below 1), the pools. An unknown name gets normal values. The
+/// `beta` (uniform below 1), the pools, `state_scales` (uniform below 0.002).
+/// Bytes are any. An unknown name gets normal values. The
 /// size must be known: no dimension negative.
 Array randomParameter(llvm::StringRef name, DType dtype,
                       llvm::ArrayRef<int64_t> shape,

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Ops of GPUMatrixOps.td that multiply bytes and parts of numbers; (Cn) are the
+// constraints listed there.
+#include "gdn/Dialect/GPU/IR/GPU.h"
+
+#include "mlir/IR/OpImplementation.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace gdn::gpu;
+
+/// Rows of bytes, or of what they become, as mma takes them: eight at once, of
+/// which four lanes have 16 neighbouring columns each.
+static LogicalResult verifyByteRows(Operation *op, StringRef name,
+                                    FragmentType type) {
+  RowsAttr rows = type.getRows();
+  if (rows.getLanes() != 4 || rows.getVector() != 16 || rows.getTall())
+    return op->emitOpError("expects '")
+           << name
+           << "' in a layout with lanes = 4 and a vector of 16, not tall, but "
+              "got "
+           << type;
+  int64_t multiple = 8 * rows.getWarps();
+  if (type.getShape()[0] % multiple == 0 && type.getShape()[1] % 64 == 0)
+    return success();
+  return op->emitOpError("expects a multiple of ")
+         << multiple << " rows and of 64 columns, but got " << type;
+}
+
+/// `%upper, .. low(%low, ..) scales(%scales, ..), %first scaled(%scale)
+/// to(%at),
+/// ..`: fragments of bytes have one type, those of scales another.
+ParseResult ShareByteProductsOp::parse(OpAsmParser &parser,
+                                       OperationState &result) {
+  using Operand = OpAsmParser::UnresolvedOperand;
+  SmallVector<Operand> upper, low, scales;
+  Operand to, rows[2], scale[2], place[2];
+  Type fragment, scalesType, rowType, toType;
+  if (parser.parseOperandList(upper) || parser.parseKeyword("low") ||
+      parser.parseOperandList(low, OpAsmParser::Delimiter::Paren) ||
+      parser.parseKeyword("scales") ||
+      parser.parseOperandList(scales, OpAsmParser::Delimiter::Paren))
+    return failure();
+  for (int i : {0, 1})
+    if (parser.parseComma() || parser.parseOperand(rows[i]) ||
+        parser.parseKeyword("scaled") || parser.parseLParen() ||
+        parser.parseOperand(scale[i]) || parser.parseRParen() ||
+        parser.parseKeyword("to") || parser.parseLParen() ||
+        parser.parseOperand(place[i]) || parser.parseRParen())
+      return failure();
+  if (parser.parseComma() || parser.parseOperand(to) ||
+      parser.parseOptionalAttrDict(result.attributes) || parser.parseColon() ||
+      parser.parseType(fragment) || parser.parseComma() ||
+      parser.parseType(scalesType) || parser.parseComma() ||
+      parser.parseType(rowType) || parser.parseComma() ||
+      parser.parseType(toType))
+    return failure();
+  Type index = parser.getBuilder().getIndexType();
+  Type f32 = parser.getBuilder().getF32Type();
+  SmallVectorImpl<Value> &operands = result.operands;
+  if (parser.resolveOperands(upper, fragment, operands) ||
+      parser.resolveOperands(low, fragment, operands) ||
+      parser.resolveOperands(scales, scalesType, operands))
+    return failure();
+  for (int i : {0, 1})
+    if (parser.resolveOperand(rows[i], rowType, operands) ||
+        parser.resolveOperand(scale[i], f32, operands) ||
+        parser.resolveOperand(place[i], index, operands))
+      return failure();
+  if (parser.resolveOperand(to, toType, operands))
+    return failure();
+  auto &sizes = result.getOrAddProperties<Properties>().operandSegmentSizes;
+  llvm::copy(ArrayRef<int32_t>({int32_t(upper.size()), int32_t(low.size()),
+                                int32_t(scales.size()), 1, 1, 1, 1, 1, 1, 1}),
+             sizes.begin());
+  return success();
+}
+
+void ShareByteProductsOp::print(OpAsmPrinter &printer) {
+  printer << " " << getUpper() << " low(" << getLow() << ") scales("
+          << getScales() << ")";
+  auto row = [&](Value tile, Value scale, Value place) {
+    printer << ", " << tile << " scaled(" << scale << ") to(" << place << ")";
+  };
+  row(getFirst(), getFirstScale(), getFirstAt());
+  row(getSecond(), getSecondScale(), getSecondAt());
+  printer << ", " << getTo();
+  printer.printOptionalAttrDict((*this)->getAttrs(), {"operandSegmentSizes"});
+  printer << " : " << getBytesType() << ", " << getScales().front().getType()
+          << ", " << getFirst().getType() << ", " << getTo().getType();
+}
+
+LogicalResult ShareByteProductsOp::verify() {
+  // share_byte_products_c1
+  if (getUpper().empty() || getUpper().size() > 2 ||
+      (!getLow().empty() && getLow().size() != getUpper().size()) ||
+      getScales().size() != getUpper().size())
+    return emitOpError("expects one or two fragments of 'upper', of 'low' none "
+                       "or as many, and of 'scales' as many, but got ")
+           << getUpper().size() << ", " << getLow().size() << " and "
+           << getScales().size();
+  FragmentType upper = getBytesType();
+  if (upper.getRank() != 2 || !upper.getElementType().isInteger(8))
+    return emitOpError("expects 'upper' to be a tile of rank 2 of i8, but got ")
+           << upper;
+  if (failed(verifyByteRows(*this, "upper", upper)))
+    return failure();
+  int64_t numRows = upper.getShape()[0], columns = upper.getShape()[1];
+  for (Value fragment : llvm::concat<Value>(getUpper(), getLow()))
+    if (fragment.getType() != upper)
+      return emitOpError("expects fragments of one type, ")
+             << upper << ", but got " << fragment.getType();
+  // share_byte_products_c2
+  SharedType first = getFirst().getType();
+  if (first.getRank() != 2 || !first.getElementType().isF16() ||
+      first.getSwizzled() || first.getShape()[0] != 2 ||
+      first.getShape()[1] != columns)
+    return emitOpError("expects 'first' and 'second' to be of 2 rows of ")
+           << columns << " f16, but got " << first;
+  auto perRow = FragmentType::get(
+      VectorType::get({numRows}, Float32Type::get(getContext())),
+      PerRowAttr::get(getContext(), upper.getRows()));
+  for (Value fragment : getScales())
+    if (fragment.getType() != perRow)
+      return emitOpError("expects 'scales' to be ")
+             << perRow << ", but got " << fragment.getType();
+  SharedType to = getTo().getType();
+  if (to.getRank() == 2 && to.getElementType().isF32() && !to.getSwizzled() &&
+      to.getShape()[1] == numRows)
+    return success();
+  return emitOpError("expects 'to' to have rows of ")
+         << numRows << " f32, but got " << to;
+}
+
+static bool isTile(SharedType buffer, ArrayRef<int64_t> shape, Type element) {
+  return buffer.getShape() == shape && buffer.getElementType() == element &&
+         !buffer.getSwizzled();
+}
+
+/// Numbers of bf16 that two parts of each of `count` rows take.
+static int64_t countParts(int64_t count) {
+  return 2 * llvm::alignTo<16>(count);
+}
+
+LogicalResult ShareColumnPartsOp::verify() {
+  // share_column_parts_c1
+  SharedType from = getFrom().getType(), to = getTo().getType();
+  Builder b(getContext());
+  if (from.getRank() != 2 || !from.getElementType().isF32() ||
+      from.getSwizzled())
+    return emitOpError("expects 'from' to be a tile of rank 2 of f32, but got ")
+           << from;
+  SmallVector<int64_t> shape = {from.getShape()[1],
+                                countParts(from.getShape()[0])};
+  if (isTile(to, shape, b.getBF16Type()))
+    return success();
+  return emitOpError("expects 'to' to be ")
+         << shape[0] << " x " << shape[1] << " of bf16, but got " << to;
+}
+
+LogicalResult AddPartProductsOp::verify() {
+  // add_part_products_c1
+  FragmentType sum = getSum().getType();
+  Builder b(getContext());
+  if (sum.getRank() != 2 || !sum.getElementType().isF32())
+    return emitOpError("expects 'sum' to be a tile of rank 2 of f32, but got ")
+           << sum;
+  if (failed(verifyByteRows(*this, "sum", sum)))
+    return failure();
+  // add_part_products_c2
+  SharedType weights = getWeights().getType(), deltas = getDeltas().getType(),
+             parts = getParts().getType();
+  int64_t count = weights.getShape().back();
+  if (!isTile(weights, {count}, b.getF32Type()) || count % 4 != 0)
+    return emitOpError("expects 'weights' to be a multiple of 4 of f32, but "
+                       "got ")
+           << weights;
+  if (deltas.getRank() != 2 || deltas.getShape()[0] % count != 0 ||
+      !isTile(deltas, {deltas.getShape()[0], sum.getShape()[0]},
+              b.getF32Type()))
+    return emitOpError("expects 'deltas' to be a multiple of ")
+           << count << " rows of " << sum.getShape()[0] << " f32, but got "
+           << deltas;
+  SmallVector<int64_t> shape = {sum.getShape()[1], countParts(count)};
+  if (!isTile(parts, shape, b.getBF16Type()))
+    return emitOpError("expects 'parts' to be ")
+           << shape[0] << " x " << shape[1] << " of bf16, but got " << parts;
+  return success();
+}
