@@ -42,7 +42,7 @@ static constexpr Row fused[] = {
      prefillH200},
     // One wave, two or more, of which the last has to be full enough; and two
     // turns of two chunks for each block, in the mean.
-    {"fused: fused=2;"
+    {"fused: fused=2; norm=with-rule;"
      "when=256*sequences <= tokens &"
      "  (51*workers <= 100*sequences*heads & sequences*heads <= workers |"
      "   150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
@@ -58,7 +58,7 @@ static constexpr Row fused[] = {
      "when=8*heads <= workers & sequences <= 2 & 1920 <= tokens &"
      "  workers <= 16*heads",
      prefillH200},
-    {"fused-segments-4: fused=2; segments=4; where=keys <= 128;"
+    {"fused-segments-4: fused=2; norm=with-rule; segments=4; where=keys <= 128;"
      "when=5*heads <= workers & sequences <= 2 & 3072 <= tokens &"
      "  workers <= 8*heads",
      prefillH200},

@@ -66,9 +66,13 @@ void KernelLowering::lower(Operation &op) {
       })
       .Case([&](gdn::gpu::StoreOp store) {
         auto type = store.getTile().getType();
-        storeFragment(b, loc, threads, type, get(store.getTile()),
-                      tileIn(store, type, store.getAligned()),
-                      getIf(store.getRows()));
+        Value local = get(store.getTile()), rows = getIf(store.getRows());
+        // Where registers are dealt out, work does not move under the condition
+        // of a row, one row behind the other.
+        if (threads.isRole && rows)
+          local = pinHere(b, loc, local);
+        storeFragment(b, loc, threads, type, local,
+                      tileIn(store, type, store.getAligned()), rows);
       })
       .Case<gdn::gpu::PrefetchOp, gdn::gpu::BeginLoadOp>([&](auto ask) {
         auto type = cast<gdn::gpu::FragmentType>(ask.getTile());

@@ -43,6 +43,33 @@ static bool isRowWork(Operation *op, function_ref<bool(Value)> isKnown) {
   });
 }
 
+/// Finds the work on rows of what the recurrence gives, transposed, that is
+/// stored and nothing else. A role has no other way to a whole row.
+static void findRowsOfOutputs(const DenseSet<Operation *> &recurrence,
+                              Block &body, RolePlan &plan) {
+  for (auto map : body.getOps<tile::MapRowsOp>()) {
+    bool isStored = llvm::all_of(map->getUsers(), llvm::IsaPred<tile::StoreOp>);
+    auto isOutput = [&](Value input) {
+      return isMatrix(input) && isNarrow(vectorType(input)) &&
+             input.getDefiningOp<tile::TransposeOp>() &&
+             recurrence.contains(input.getDefiningOp());
+    };
+    if (!isStored || !map.getBody().getArgument(0).use_empty() ||
+        llvm::none_of(map.getInputs(), isOutput))
+      continue;
+    plan.behind.insert(map);
+    plan.behind.insert_range(map->getUsers());
+    for (Value input : map.getInputs())
+      if (isOutput(input) && !llvm::is_contained(plan.outputs, input))
+        plan.outputs.push_back(input);
+  }
+  for (auto load : body.getOps<tile::LoadOp>())
+    if (!load->use_empty() && llvm::all_of(load->getUsers(), [&](Operation *user) {
+          return plan.behind.contains(user);
+        }))
+      plan.fetched.push_back(load.getTile());
+}
+
 std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
   SmallVector<scf::ForOp> loops;
   program.walk([&](scf::ForOp loop) {
@@ -66,6 +93,7 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
   for (tile::LoadOp load : plan.perWarpgroup)
     carried.push_back(load.getTile());
   const DenseSet<Operation *> recurrence = getFollowers(carried, body);
+  findRowsOfOutputs(recurrence, *body, plan);
   SmallVector<Value> products;
   for (auto matmul : body->getOps<tile::MatmulOp>())
     if (!recurrence.contains(matmul))
@@ -84,7 +112,8 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
         isa<tile::TransposeOp>(op))
       continue;
     auto load = dyn_cast<tile::LoadOp>(op);
-    if (load && llvm::is_contained(plan.perWarpgroup, load))
+    if (load && (llvm::is_contained(plan.perWarpgroup, load) ||
+                 llvm::is_contained(plan.fetched, load.getTile())))
       continue;
     if (load && isMatrix(load.getTile()))
       plan.copied.push_back(load.getTile());

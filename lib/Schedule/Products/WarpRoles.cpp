@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A loop over chunks as the work of five roles at the same time:
+// A loop over chunks as the work of five roles or more at the same time:
 //
 //     load                  producer: 4 warps     consumers: rows of S
 //     acquire, copy K, Q    receive K, Q, gates   receive K, Q
@@ -13,6 +13,9 @@
 //     scale
 //     receive K, gates
 //     K'; commit; release
+//
+// Where nothing is scaled but work on rows of outputs takes tiles from memory,
+// its warps fetch these.
 //
 // Of two blocks that have the same chunks, those that gate, scale and produce
 // take every second chunk, one at a time, and hand it to both.
@@ -185,12 +188,19 @@ FailureOr<func::FuncOp> gdn::emitInRoles(func::FuncOp source,
   const bool isPaired = canPair(source, plan);
   const RoleSizes sizes = getSizes(numWarps, isPaired);
   const int64_t scaling = plan.scales.empty() ? 0 : sizes.scaling;
-  const int64_t loading = sizes.loading + sizes.scaling - scaling;
+  const int64_t fetching =
+      plan.fetched.empty() || scaling != 0 ? 0 : sizes.scaling;
+  if (!plan.fetched.empty() && fetching == 0)
+    return source.emitError("expects no rows of keys to be scaled beside work "
+                            "on rows of outputs: no warps are left for it");
+  const int64_t loading = sizes.loading + sizes.scaling - scaling - fetching;
   const int64_t allWarps =
-      numWarps + groupWarps + loading + sizes.gating + scaling;
+      numWarps + groupWarps + loading + sizes.gating + scaling + fetching;
   gpu::KernelFields fields(kernel);
   fields.setThreads(allWarps * gpu::warpThreads);
   fields.setMinBlocks(1);
+  // Other calls take another variant.
+  fields.setPromised(!plan.behind.empty());
   if (numWarps > groupWarps)
     fields.setKeepLoops();
   kernel->setAttr(
@@ -206,6 +216,7 @@ FailureOr<func::FuncOp> gdn::emitInRoles(func::FuncOp source,
   channels.open(plan.vectors, gatesDepth, isPaired);
   channels.open(plan.products, productDepth, isPaired);
   channels.open(plan.scaled, sizes.scaledDepth, isPaired);
+  channels.open(plan.fetched, sizes.scaledDepth, /*paired=*/false);
 
   b.setInsertionPointToEnd(entry);
   SharedByRoles shared = {b, entry, plan, channels, isPaired, scalars};
@@ -236,7 +247,9 @@ FailureOr<func::FuncOp> gdn::emitInRoles(func::FuncOp source,
       failed(emitRole(GateRole(shared, sizes.gating, &plan.gates), sizes.others,
                       isPaired)) ||
       (scaling != 0 && failed(emitRole(ScaleRole(shared, scaling, &plan.scales),
-                                       sizes.others, isPaired))))
+                                       sizes.others, isPaired))) ||
+      (fetching != 0 && failed(emitRole(FetchRole(shared, fetching),
+                                        sizes.others, /*alternate=*/false))))
     return failure();
   b.setInsertionPointToEnd(entry);
   // Who comes next waits for both: for all blocks of this stage, of which the

@@ -272,13 +272,16 @@ SmallVector<Value> TokenBlock::emitInputs(Value firstToken, Value numValid,
 }
 
 void TokenBlock::emitRuleResults(Value firstToken, Value numValid, Value output,
-                                 const NormOperands *stage,
+                                 const NormOperands *stage, Type handedOn,
                                  bool fullUntilLast) {
   t = firstToken;
   valid = numValid;
   tiles.clear();
   llvm::DenseSet<Value> before = p.parts.ruleInputs();
   RuleOpInterface rule = p.parts.rule;
+  if (handedOn)
+    output =
+        castTile(b, loc, castTile(b, loc, output, handedOn), b.getF32Type());
   tiles[rule.getOutput()] = output;
   roundToShown(rule.getOutput());
   before.insert(rule.getOutput());
