@@ -7,6 +7,33 @@
 //
 // RUN: gdn-opt %s -gdn-fuse=norm-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused:fused=2;norm=with-rule,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s
 
+// By halves of a row, two blocks exchange what they know of its sum.
+// RUN: gdn-opt %s -gdn-fuse=norm-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-v-split-2:fused=2;v-split=2;norm=with-rule,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s --check-prefix=HALVES
+// Without a cluster there is nobody to exchange it with.
+// RUN: gdn-opt %s -gdn-fuse=norm-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-v-split-2:fused=2;v-split=2;norm=with-rule,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse > %t.mlir
+// RUN: sed '/@prefill__inter_chunk_fused_v_split_2/,/^  }/s/gdn_tile.block_id 1$/gdn_tile.block_id 2/' %t.mlir | not gdn-opt -gdn-schedule-tile-products="warps=12" 2>&1 | FileCheck %s --check-prefix=APART
+// APART: error: 'gdn_tile.sum_of_pair' op is for two blocks that prepare chunks for each other, which these cannot
+
+// HALVES-LABEL: func.func @prefill__inter_chunk_fused_v_split_2(
+//  HALVES-SAME:   cluster = 2 : i64
+//       HALVES:   %[[SUMS:.+]] = gdn_gpu.channel exchanged : <2x64xf32, depth = 2>
+//       HALVES:   gdn_gpu.channel : <64x64xbf16, depth = 2, swizzled>
+//       HALVES:   gdn_gpu.warps 0 for 4 registers 240 {
+//       HALVES:       %[[S:.+]] = gdn_gpu.start_matmul {{.+}} acc({{.+}} -> <64x128xf32
+//       HALVES:       %[[PART:.+]] = gdn_gpu.map_rows %{{.+}} -> !gdn_gpu.fragment<64xf32
+//       HALVES:       %[[OWN:.+]] = gdn_gpu.acquire %[[SUMS]]
+//       HALVES:       gdn_gpu.store_shared %[[PART]], %[[OWN]] row(%{{[0-9]+}})
+//       HALVES:       gdn_gpu.commit %[[SUMS]]
+// The gate, in the time that the other block takes.
+//       HALVES:       %[[GATE:.+]] = gdn_gpu.map_rows %{{.+}} -> !gdn_gpu.fragment<64x64xf32
+//       HALVES:       %[[BOTH:.+]] = gdn_gpu.receive %[[SUMS]]
+//       HALVES:       %[[X:.+]] = gdn_gpu.load_shared %[[BOTH]] row(%c0)
+//       HALVES:       %[[Y:.+]] = gdn_gpu.load_shared %[[BOTH]] row(%c1)
+//       HALVES:       %[[SUM:.+]] = gdn_gpu.map_rows %[[X]], %[[Y]]
+//       HALVES:       gdn_gpu.map_rows %{{.+}}, %[[GATE]], %[[SUM]]
+//       HALVES:       gdn_gpu.await_matmul %[[S]]
+//       HALVES:       gdn_gpu.release %[[SUMS]]
+
 // CHECK-DAG: #[[$WIDE:.+]] = #gdn_gpu.rows<warps = 8, lanes = 16, vector = 8>
 
 // CHECK-LABEL: func.func @prefill__inter_chunk_fused(

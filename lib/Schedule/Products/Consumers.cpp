@@ -2,8 +2,8 @@
 //
 // The consumers, the role that all others work for. A group of four warps waits
 // for channels and for itself, never for another group: of values and outputs
-// it has the columns that are its rows of the state. Only for work on whole rows
-// of outputs (OutputRows.cpp) all groups meet.
+// it has the columns that are its rows of the state. Only for work on whole
+// rows of outputs (OutputRows.cpp) all groups meet.
 #include "Kernel/KernelFunction.h"
 #include "Kernel/OperandRoles.h"
 #include "Products/OutputRows.h"
@@ -227,7 +227,7 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   if (failed(emitter.emitInOrder(last)))
     return failure();
   if (!plan.behind.empty())
-    emitOutputRows(emitter.tiles, plan, shared.entry);
+    emitOutputRows(emitter.tiles, plan, channels, shared.entry, received);
   releaseAll();
   storeBehind(b, copy, begun, shared.isPaired);
   return success();

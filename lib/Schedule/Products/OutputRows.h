@@ -5,14 +5,16 @@
 #define GDN_LIB_SCHEDULE_PRODUCTS_OUTPUTROWS_H
 
 #include "Products/RolePlan.h"
-#include "Products/SharedTiles.h"
+#include "Products/TileChannels.h"
 
 namespace gdn {
 
 /// Emits the work of `plan` on rows of the outputs that `tiles`, of the
-/// consumers, have shared, and of what was fetched for it.
+/// consumers, have shared, and of what was fetched for it. Adds channels that
+/// are to be released to `received`.
 void emitOutputRows(SharedTiles &tiles, const RolePlan &plan,
-                    mlir::Block *entry);
+                    TileChannels &channels, mlir::Block *entry,
+                    llvm::SmallVectorImpl<mlir::Value> &received);
 
 } // namespace gdn
 

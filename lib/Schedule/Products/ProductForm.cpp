@@ -112,20 +112,20 @@ static void roundInputsBeforeTransposing(func::FuncOp func) {
       auto from = cast<VectorType>(source.getType());
       Type element = getElementTypeOrSelf(row);
       auto narrow = tile::MapRowsOp::create(
-          b, map.getLoc(),
-          TypeRange{VectorType::get(from.getShape(), element)}, source);
+          b, map.getLoc(), TypeRange{VectorType::get(from.getShape(), element)},
+          source);
       auto ofRow = [&](Type type) {
         return VectorType::get({from.getDimSize(1)}, type);
       };
-      Block *body = b.createBlock(
-          &narrow.getBody(), {},
-          {b.getIndexType(), ofRow(from.getElementType())},
-          {map.getLoc(), map.getLoc()});
-      tile::YieldOp::create(
-          b, map.getLoc(),
-          arith::TruncFOp::create(b, map.getLoc(), ofRow(element),
-                                  body->getArgument(1))
-              .getResult());
+      Block *body =
+          b.createBlock(&narrow.getBody(), {},
+                        {b.getIndexType(), ofRow(from.getElementType())},
+                        {map.getLoc(), map.getLoc()});
+      tile::YieldOp::create(b, map.getLoc(),
+                            arith::TruncFOp::create(b, map.getLoc(),
+                                                    ofRow(element),
+                                                    body->getArgument(1))
+                                .getResult());
       b.setInsertionPoint(map);
       auto shape = cast<VectorType>(input.get().getType()).getShape();
       input.set(tile::TransposeOp::create(b, map.getLoc(),

@@ -47,26 +47,31 @@ static bool isRowWork(Operation *op, function_ref<bool(Value)> isKnown) {
 /// stored and nothing else. A role has no other way to a whole row.
 static void findRowsOfOutputs(const DenseSet<Operation *> &recurrence,
                               Block &body, RolePlan &plan) {
-  for (auto map : body.getOps<tile::MapRowsOp>()) {
-    bool isStored = llvm::all_of(map->getUsers(), llvm::IsaPred<tile::StoreOp>);
-    auto isOutput = [&](Value input) {
-      return isMatrix(input) && isNarrow(vectorType(input)) &&
-             input.getDefiningOp<tile::TransposeOp>() &&
-             recurrence.contains(input.getDefiningOp());
-    };
-    if (!isStored || !map.getBody().getArgument(0).use_empty() ||
-        llvm::none_of(map.getInputs(), isOutput))
-      continue;
-    plan.behind.insert(map);
-    plan.behind.insert_range(map->getUsers());
-    for (Value input : map.getInputs())
-      if (isOutput(input) && !llvm::is_contained(plan.outputs, input))
-        plan.outputs.push_back(input);
+  auto isBehind = [&](Operation *op) { return plan.behind.contains(op); };
+  for (Operation &op : llvm::reverse(body)) {
+    auto map = dyn_cast<tile::MapRowsOp>(op);
+    // A gate needs no output, but nothing else needs it.
+    bool isWork =
+        map ? map.getBody().getArgument(0).use_empty() && !map->use_empty()
+            : recurrence.contains(&op) &&
+                  isa<tile::StoreOp, tile::SumOfPairOp>(op);
+    if (isWork && llvm::all_of(op.getUsers(), isBehind))
+      plan.behind.insert(&op);
+  }
+  for (Operation *op : plan.behind)
+    if (auto map = dyn_cast<tile::MapRowsOp>(op))
+      for (Value input : map.getInputs())
+        if (isMatrix(input) && isNarrow(vectorType(input)) &&
+            input.getDefiningOp<tile::TransposeOp>() &&
+            recurrence.contains(input.getDefiningOp()) &&
+            !llvm::is_contained(plan.outputs, input))
+          plan.outputs.push_back(input);
+  if (plan.outputs.empty()) { // outputs are stored as they are
+    plan.behind.clear();
+    return;
   }
   for (auto load : body.getOps<tile::LoadOp>())
-    if (!load->use_empty() && llvm::all_of(load->getUsers(), [&](Operation *user) {
-          return plan.behind.contains(user);
-        }))
+    if (!load->use_empty() && llvm::all_of(load->getUsers(), isBehind))
       plan.fetched.push_back(load.getTile());
 }
 
@@ -112,8 +117,9 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
         isa<tile::TransposeOp>(op))
       continue;
     auto load = dyn_cast<tile::LoadOp>(op);
-    if (load && (llvm::is_contained(plan.perWarpgroup, load) ||
-                 llvm::is_contained(plan.fetched, load.getTile())))
+    if (plan.behind.contains(&op) ||
+        (load && (llvm::is_contained(plan.perWarpgroup, load) ||
+                  llvm::is_contained(plan.fetched, load.getTile()))))
       continue;
     if (load && isMatrix(load.getTile()))
       plan.copied.push_back(load.getTile());

@@ -25,8 +25,8 @@ struct RolePlan {
   llvm::SmallVector<tile::LoadOp>
       perWarpgroup; // copied by the consumers, transposed
   // Work on whole rows of outputs, of which each group of the consumers has a
-  // part: maps and stores. It takes outputs, and tiles of memory that another
-  // role fetches.
+  // part: maps, sums over two blocks, and stores. It takes outputs, and tiles
+  // of memory that another role fetches.
   llvm::SetVector<mlir::Operation *> behind;
   llvm::SmallVector<mlir::Value> outputs, fetched;
   // What one role makes for others:

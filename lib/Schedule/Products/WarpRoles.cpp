@@ -217,6 +217,13 @@ FailureOr<func::FuncOp> gdn::emitInRoles(func::FuncOp source,
   channels.open(plan.products, productDepth, isPaired);
   channels.open(plan.scaled, sizes.scaledDepth, isPaired);
   channels.open(plan.fetched, sizes.scaledDepth, /*paired=*/false);
+  for (Operation *op : plan.behind)
+    if (auto sum = dyn_cast<tile::SumOfPairOp>(op)) {
+      if (!isPaired)
+        return sum.emitOpError("is for two blocks that prepare chunks for each "
+                               "other, which these cannot");
+      channels.openExchanged(sum);
+    }
 
   b.setInsertionPointToEnd(entry);
   SharedByRoles shared = {b, entry, plan, channels, isPaired, scalars};

@@ -20,7 +20,7 @@
 //       CHECK:     gdn_tile.matmul %[[FADED]], %[[KEY]] acc(
 //       CHECK:     %[[TOKENS:.+]] = gdn_tile.transpose %[[O]]
 //       CHECK:     %[[Z:.+]] = gdn_tile.load
-//       CHECK:     %[[Y:.+]] = gdn_tile.map_rows %[[Z]], %[[TOKENS]] {{.+}} -> vector<64x128xbf16>
+//       CHECK:     %[[Y:.+]] = gdn_tile.map_rows %[[TOKENS]], %[[Z]] {{.+}} -> vector<64x128xbf16>
 //       CHECK:       arith.truncf
 //       CHECK:       vector.reduction
 //       CHECK:     gdn_tile.store %[[Y]]
@@ -34,6 +34,21 @@
 //  APART-SAME:   variant = ["fused", "staged"]
 
 //   ALONE-NOT: @prefill__norm
+
+// Of two blocks that share a head each has half of a row, and both add up what they know of it.
+// RUN: gdn-opt %s -gdn-fuse=norm-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-v-split-2:fused=2;v-split=2;norm=with-rule value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefix=HALVES
+// HALVES-LABEL: func.func @prefill__inter_chunk_fused_v_split_2(
+//  HALVES-SAME:   bits = "fused-norm"
+//       HALVES:   %[[FIRST:.+]] = arith.muli %{{.+}}, %c64
+//       HALVES:   scf.for
+//       HALVES:     gdn_tile.matmul {{.+}} acc(
+//       HALVES:     %[[Z:.+]] = gdn_tile.load %{{.+}}, %[[FIRST]]] dims [0, 3] {{.+}} vector<64x64xbf16>
+//       HALVES:     gdn_tile.load %{{.+}}[%[[FIRST]]] dims [0] : {{.+}}, vector<64xbf16>
+// The gate is not merged with what waits for the other block.
+//       HALVES:     %[[PART:.+]] = gdn_tile.map_rows %{{.+}} : vector<64x64xbf16> -> vector<64xf32>
+//       HALVES:     %[[GATE:.+]] = gdn_tile.map_rows %[[Z]] : vector<64x64xbf16> -> vector<64x64xf32>
+//       HALVES:     %[[SUM:.+]] = gdn_tile.sum_of_pair %[[PART]]
+//       HALVES:     gdn_tile.map_rows %{{.+}}, %[[GATE]], %[[SUM]] : {{.+}} -> vector<64x64xbf16>
 func.func @prefill(
     %q: tensor<?x?x128xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "128"]},
     %k: tensor<?x?x128xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "128"]},

@@ -72,6 +72,7 @@ private:
   mlir::Value scalar(mlir::Value tensor, mlir::Value at);
   mlir::Value weightTile(Conv1dOp op, unsigned section);
   void emitGates(GatesOp gates);
+  void emitNormOfOutputs(GatedRMSNormOp norm, mlir::ValueRange constants);
   void storeResult(unsigned number, mlir::Value tile,
                    bool fullUntilLast = false);
   void storeResults();

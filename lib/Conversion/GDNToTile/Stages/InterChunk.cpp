@@ -34,7 +34,7 @@ public:
       return;
     }
     handedOn = getElementTypeOrSelf(found->norm.getResult());
-    fastExponentials = true; // what comes of it is rounded to 16 bits
+    normsOutputs = true;
   }
 
 protected:

@@ -165,7 +165,8 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
                       vSplit,
                       spec.segments,
                       spec.fused});
-    chosen.back().normWithRule = spec.normWithRule &&
+    // A row is shared by two blocks at most.
+    chosen.back().normWithRule = spec.normWithRule && vSplit <= 2 &&
                                  KernelOp(parts.kernel).getNormWithRule() &&
                                  NormOperands::find(parts);
     return chosen.back();

@@ -43,8 +43,9 @@ LogicalResult KernelOp::verifyRegions() {
   }
   // kernel_c3
   if (getNormWithRule() && !findNormOfRule(body))
-    return emitOpError("expects one rule, and one gdn.gated_rms_norm that alone "
-                       "uses its output, with 'norm_with_rule'");
+    return emitOpError(
+        "expects one rule, and one gdn.gated_rms_norm that alone "
+        "uses its output, with 'norm_with_rule'");
   // kernel_c1
   Operation *yield = body.getTerminator();
   if (yield->getNumOperands() != getNumResults())
@@ -87,9 +88,9 @@ struct SimplifyKernelResults final : OpRewritePattern<KernelOp> {
     KernelOp slim;
     if (!isEmpty) {
       rewriter.modifyOpInPlace(yield, [&] { yield->setOperands(kept); });
-      slim = KernelOp::create(rewriter, op.getLoc(),
-                              TypeRange(ValueRange(kept)), op.getNameAttr(),
-                              op.getNormWithRuleAttr());
+      slim =
+          KernelOp::create(rewriter, op.getLoc(), TypeRange(ValueRange(kept)),
+                           op.getNameAttr(), op.getNormWithRuleAttr());
       slim->setDiscardableAttrs(op->getDiscardableAttrDictionary());
       rewriter.inlineRegionBefore(op.getBody(), slim.getBody(),
                                   slim.getBody().begin());

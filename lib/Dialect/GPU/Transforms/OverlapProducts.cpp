@@ -107,10 +107,9 @@ static void overlap(gdn::gpu::MatmulOp matmul) {
   Operation *next = matmul->getNextNode();
   auto buffers = start.getBuffers();
   while (!uses(next, matmul.getResult()) &&
-         llvm::none_of(buffers,
-                       [&](Value buffer) {
-                         return hasToWait(next, buffer, bool(matmul.getAcc()));
-                       }))
+         llvm::none_of(buffers, [&](Value buffer) {
+           return hasToWait(next, buffer, bool(matmul.getAcc()));
+         }))
     next = next->getNextNode();
   b.setInsertionPoint(next);
   Value result = gdn::gpu::AwaitMatmulOp::create(
