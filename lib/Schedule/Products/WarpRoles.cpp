@@ -69,6 +69,21 @@ constexpr StringLiteral manySpills =
     "chunks, six words of them in it; a recurrence with 516 bytes of loads "
     "took as long as with 44, 280 us and 281";
 
+/// With work on rows of outputs, of the entries with the most parameters
+/// (packed projections in parts, a state to begin with): 692 bytes.
+constexpr StringLiteral rowSpills =
+    "spills up to 720 bytes: scalars of all roles ahead of the loop over "
+    "chunks, where work on rows of outputs has some of its own; in the loop "
+    "one "
+    "of a hundred instructions loads one at most; not measured";
+
+/// What a kernel of these roles may spill.
+static StringRef getAllowedSpills(const RolePlan &plan, int64_t consumerWarps) {
+  if (!plan.behind.empty())
+    return rowSpills;
+  return consumerWarps > groupWarps ? manySpills : fewSpills;
+}
+
 /// Whether two neighbouring blocks, which have the same chunks, can prepare
 /// every second one for both: where the program says that there are two, and
 /// what is prepared does not ask which of them a block is.
@@ -203,9 +218,8 @@ FailureOr<func::FuncOp> gdn::emitInRoles(func::FuncOp source,
   fields.setPromised(!plan.behind.empty());
   if (numWarps > groupWarps)
     fields.setKeepLoops();
-  kernel->setAttr(
-      "gdn_gpu.allow",
-      b.getStringAttr(numWarps > groupWarps ? manySpills : fewSpills));
+  kernel->setAttr("gdn_gpu.allow",
+                  b.getStringAttr(getAllowedSpills(plan, numWarps)));
   if (isPaired)
     fields.setCluster(2);
   tile::StageFields stage(source);
