@@ -42,7 +42,7 @@
 //  CHECK-SAME:   promised
 //       CHECK:   %[[WEIGHT:.+]] = gdn_gpu.alloc : <128xf32>
 //       CHECK:   %[[FETCHED:.+]] = gdn_gpu.channel : <64x128xbf16, depth = 1, swizzled>
-//       CHECK:   %[[KEYS:.+]] = gdn_gpu.channel : <64x128xbf16, depth = 4, swizzled>
+//       CHECK:   %[[KEYS:.+]] = gdn_gpu.channel : <64x128xf16, depth = 4, swizzled>
 //       CHECK:   gdn_gpu.warps 0 for 8 registers 192 {
 //       CHECK:     scf.for
 //       CHECK:       %[[Z:.+]] = gdn_gpu.receive %[[FETCHED]]
@@ -71,9 +71,9 @@
 //  CHECK-NEXT:       gdn_gpu.await_copies
 //  CHECK-NEXT:       gdn_gpu.commit %[[FETCHED]]
 func.func @prefill(
-    %q: tensor<?x?x128xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "128"]},
-    %k: tensor<?x?x128xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "128"]},
-    %v: tensor<?x?x128xbf16> {gdn.name = "v", gdn.dims = ["T", "Hv", "128"]},
+    %q: tensor<?x?x128xf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "128"]},
+    %k: tensor<?x?x128xf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "128"]},
+    %v: tensor<?x?x128xf16> {gdn.name = "v", gdn.dims = ["T", "Hv", "128"]},
     %g: tensor<?x?xf32> {gdn.name = "log_decay", gdn.dims = ["T", "Hv"]},
     %beta: tensor<?x?xf32> {gdn.name = "beta", gdn.dims = ["T", "Hv"]},
     %z: tensor<?x?x128xbf16> {gdn.name = "z", gdn.dims = ["T", "Hv", "128"]},
@@ -84,7 +84,7 @@ func.func @prefill(
     -> (tensor<?x?x128xbf16> {gdn.name = "out", gdn.dims = ["T", "Hv", "128"]})
     attributes {gdn.entry} {
   %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
-      : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>,
+      : tensor<?x?x128xf16>, tensor<?x?x128xf16>, tensor<?x?x128xf16>, tensor<?x?xf32>,
         tensor<?x?xf32>, !gdn.pool<?x?x128x128xf32>, tensor<?xi32>, tensor<?xi32>
         -> tensor<?x?x128xf32>
   %y = gdn.gated_rms_norm %o, %z, %w silu

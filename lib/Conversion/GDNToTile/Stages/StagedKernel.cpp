@@ -123,6 +123,16 @@ static bool canFuse(const KernelOperands &parts, const Algorithm &algorithm) {
          getHeadSize(rule.getKey()) % panelElements == 0;
 }
 
+/// Whether a recurrence of a variant can have the gated norm. Two blocks at
+/// most share a row. The state takes errors as keys are rounded, and bf16 would
+/// leave 6e-3 of it in doubt.
+static bool canHaveNorm(const KernelOperands &parts, const Algorithm &algorithm,
+                        int64_t vSplit) {
+  ChunkTypes types = ChunkTypes::choose(parts, algorithm.precision);
+  return KernelOp(parts.kernel).getNormWithRule() && vSplit <= 2 &&
+         types.key.isF16() && NormOperands::find(parts);
+}
+
 namespace {
 /// A kernel of variants that differ in their conditions alone, or in passes
 /// over memory, and what its stages but the first are called.
@@ -165,10 +175,8 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
                       vSplit,
                       spec.segments,
                       spec.fused});
-    // A row is shared by two blocks at most.
-    chosen.back().normWithRule = spec.normWithRule && vSplit <= 2 &&
-                                 KernelOp(parts.kernel).getNormWithRule() &&
-                                 NormOperands::find(parts);
+    chosen.back().normWithRule =
+        spec.normWithRule && canHaveNorm(parts, algorithm, vSplit);
     return chosen.back();
   };
   std::string segments;
