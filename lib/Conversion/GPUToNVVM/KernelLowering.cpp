@@ -53,10 +53,10 @@ void KernelLowering::placeSharedTiles() {
       placeTiles(16);
     return sharedBytes;
   };
-  // The order in which less is lost to alignment.
-  if (int64_t bytes = place(/*channelsLast=*/false);
-      place(/*channelsLast=*/true) > bytes)
-    place(/*channelsLast=*/false);
+  // With large multiples, the order in which less is lost to alignment.
+  if (int64_t bytes = place(/*channelsLast=*/true);
+      hasGroups && place(/*channelsLast=*/false) >= bytes)
+    place(/*channelsLast=*/true);
   if (sharedBytes == 0)
     return;
   Location loc = source.getLoc();

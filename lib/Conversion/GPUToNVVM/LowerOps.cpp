@@ -67,9 +67,12 @@ void KernelLowering::lower(Operation &op) {
       .Case([&](gdn::gpu::StoreOp store) {
         auto type = store.getTile().getType();
         Value local = get(store.getTile()), rows = getIf(store.getRows());
-        // Where registers are dealt out, work does not move under the condition
-        // of a row, one row behind the other.
-        if (threads.isRole && rows)
+        // Where registers are dealt out, work on rows does not move under their
+        // conditions, one row behind the other.
+        gdn::gpu::WarpsOp role = gdn::gpu::getRole(store);
+        if (rows && role && role.getRegisters() &&
+            !gdn::gpu::isInSomeWarps(store) &&
+            store.getTile().getDefiningOp<gdn::gpu::MapRowsOp>())
           local = pinHere(b, loc, local);
         storeFragment(b, loc, threads, type, local,
                       tileIn(store, type, store.getAligned()), rows);
