@@ -24,7 +24,10 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
                                 const TargetModel &target,
                                 const GpuPipelineOptions &options) {
   passes.addPass(createCanonicalizerPass());
-  passes.addPass(createGDNFuse());
+  // Blocks in roles have a way from the rule to the norm.
+  GDNFuseOptions kernels;
+  kernels.normWithRule = target.hasWgmma();
+  passes.addPass(createGDNFuse(kernels));
   ConvertGDNToTileOptions algorithm;
   algorithm.valueHeads = true;
   // What tensor cores take: prefill in chunks, keys and states as they lie in

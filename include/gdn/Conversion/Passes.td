@@ -96,6 +96,12 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       work. `cost` is the time of a chunk of a whole head in hundredths of the
       time of a chunk of a V-split of two, on a device with `workers`
       multiprocessors.
+    - `norm=with-rule`, with `fused`: of kernels with `norm_with_rule` whose keys
+      are rounded to f16, the recurrence has the gated norm, so this variant
+      needs no `__norm`. The outputs of the rule are rounded as they would be on
+      their way to it. What a token's key is multiplied by on its way into the
+      state is multiplied by the token's error instead, so that nothing is kept
+      of scaled keys.
     - `pieces=<t>`: for few tokens. This variant shares everything with the
       variant that has the same `v-split` and neither `fused` nor `segments`,
       except that its prologue and norm (`@<entry>__prologue_short`,
@@ -149,7 +155,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     `checkpoints.mlir`; `token-slots.mlir`; `parents.mlir`; `pending.mlir`
     (pending tokens); `commit.mlir`; `slot-moves.mlir`; and with
     `chunk-stages=staged` `staged.mlir`, `staged-segments.mlir`, `fused.mlir`
-    and `staged-short.mlir` (short pieces).
+    `fused-norm.mlir` (a norm in the recurrence) and `staged-short.mlir` (short
+    pieces).
   }];
   let options = [
     Option<"tokens", "tokens", "int64_t", /*default=*/"16",

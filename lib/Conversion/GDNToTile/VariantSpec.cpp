@@ -64,9 +64,16 @@ static llvm::Error readField(StringRef field, VariantSpec &spec) {
       return error;
     return readNumber(key, workers, 2, spec.workers);
   }
+  if (key == "norm") {
+    spec.normWithRule = true;
+    return value == "with-rule"
+               ? llvm::Error::success()
+               : llvm::createStringError(
+                     "expected 'norm' to be with-rule, got '" + value + "'");
+  }
   return llvm::createStringError(
-      "expected fused, v-split, segments, pieces, by-lengths, where or when, "
-      "got '" +
+      "expected fused, v-split, segments, pieces, by-lengths, norm, where or "
+      "when, got '" +
       key + "'");
 }
 
@@ -89,6 +96,8 @@ Expected<VariantSpec> VariantSpec::parse(StringRef given) {
   if (spec.pieces != 0 && (spec.fused != 0 || spec.segments != 0))
     return llvm::createStringError(
         "expected 'pieces' without 'fused' and 'segments'");
+  if (spec.normWithRule && spec.fused == 0)
+    return llvm::createStringError("expected 'norm' with 'fused'");
   if (spec.wholeCost != 0 && spec.fused == 0)
     return llvm::createStringError("expected 'by-lengths' with 'fused'");
   if (spec.wholeCost != 0 && (spec.segments != 0 || spec.vSplit != 1))

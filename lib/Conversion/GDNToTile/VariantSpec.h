@@ -26,6 +26,9 @@ struct VariantSpec {
   /// one of whole heads takes, and the multiprocessors of the device; 0: no
   /// such choice.
   int64_t wholeCost = 0, workers = 0;
+  /// Whether a kernel that asks for it has its gated norm where the outputs of
+  /// the rule are made.
+  bool normWithRule = false;
   /// Over `keys` and `values`, the sizes of heads: whether there is the
   /// variant.
   Conditions where;
@@ -35,7 +38,8 @@ struct VariantSpec {
 
   /// Reads "NAME: fused=2; v-split=2; segments=5; where=..; when=..", in which
   /// all but the name may be left out; blanks are free. "NAME: pieces=8; .." is
-  /// for few tokens, "NAME: by-lengths=165/132; fused=2; .." a choice.
+  /// for few tokens, "NAME: by-lengths=165/132; fused=2; .." a choice,
+  /// "NAME: fused=2; norm=with-rule" has the norm with the rule.
   static llvm::Expected<VariantSpec> parse(llvm::StringRef text);
 };
 

@@ -32,7 +32,7 @@ void KernelLowering::placeSharedTiles() {
   auto alignmentOf = [&](gdn::gpu::AllocOp alloc) -> int64_t {
     return hasGroups && alloc.getTile().getType().getSwizzled() ? 1024 : 16;
   };
-  for (int64_t alignment : {1024, 16})
+  auto placeTiles = [&](int64_t alignment) {
     source.walk([&](gdn::gpu::AllocOp alloc) {
       if (alignmentOf(alloc) != alignment)
         return;
@@ -41,7 +41,22 @@ void KernelLowering::placeSharedTiles() {
       sharedBytes =
           llvm::alignTo(sharedBytes + alloc.getTile().getType().getBytes(), 16);
     });
-  sharedBytes = channels.assign(sharedBytes);
+  };
+  auto place = [&](bool channelsLast) {
+    tiles.clear();
+    sharedBytes = 0;
+    placeTiles(1024);
+    if (channelsLast)
+      placeTiles(16);
+    sharedBytes = channels.assign(sharedBytes);
+    if (!channelsLast)
+      placeTiles(16);
+    return sharedBytes;
+  };
+  // With large multiples, the order in which less is lost to alignment.
+  if (int64_t bytes = place(/*channelsLast=*/true);
+      hasGroups && place(/*channelsLast=*/false) >= bytes)
+    place(/*channelsLast=*/true);
   if (sharedBytes == 0)
     return;
   Location loc = source.getLoc();

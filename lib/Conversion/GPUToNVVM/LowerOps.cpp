@@ -68,9 +68,16 @@ void KernelLowering::lower(Operation &op) {
       })
       .Case([&](gdn::gpu::StoreOp store) {
         auto type = store.getTile().getType();
-        storeFragment(b, loc, threads, type, get(store.getTile()),
-                      tileIn(store, type, store.getAligned()),
-                      getIf(store.getRows()));
+        Value local = get(store.getTile()), rows = getIf(store.getRows());
+        // Where registers are dealt out, work on rows does not move under their
+        // conditions, one row behind the other.
+        gdn::gpu::WarpsOp role = gdn::gpu::getRole(store);
+        if (rows && role && role.getRegisters() &&
+            !gdn::gpu::isInSomeWarps(store) &&
+            store.getTile().getDefiningOp<gdn::gpu::MapRowsOp>())
+          local = pinHere(b, loc, local);
+        storeFragment(b, loc, threads, type, local,
+                      tileIn(store, type, store.getAligned()), rows);
       })
       .Case<gdn::gpu::PrefetchOp, gdn::gpu::BeginLoadOp>([&](auto ask) {
         auto type = cast<gdn::gpu::FragmentType>(ask.getTile());

@@ -98,7 +98,7 @@ LogicalResult gdn::checkTileProgram(func::FuncOp function) {
   if (failed(checkSignature(function)))
     return failure();
   WalkResult walk = function.walk<WalkOrder::PreOrder>([](Operation *op) {
-    if (isa<tile::LastInGroupOp>(op)) {
+    if (isa<tile::LastInGroupOp, tile::SumOfPairOp>(op)) {
       op->emitOpError("expects blocks that share something, but on a CPU a "
                       "block serves a whole key head");
       return WalkResult::interrupt();

@@ -2,9 +2,11 @@
 //
 // The consumers, the role that all others work for. A group of four warps waits
 // for channels and for itself, never for another group: of values and outputs
-// it has the columns that are its rows of the state.
+// it has the columns that are its rows of the state. Only for work on whole
+// rows of outputs (OutputRows.cpp) all groups meet.
 #include "Kernel/KernelFunction.h"
 #include "Kernel/OperandRoles.h"
+#include "Products/OutputRows.h"
 #include "Products/RoleProgram.h"
 
 using namespace mlir;
@@ -134,7 +136,9 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
 
-  auto isInRecurrence = [&](Operation *op) { return !plan.isAhead(op); };
+  auto isInRecurrence = [&](Operation *op) {
+    return !plan.isAhead(op) && !plan.behind.contains(op);
+  };
   // What waits for gates and values, and what for more than that.
   SmallVector<Value> early(plan.vectors), late(plan.products);
   for (tile::LoadOp load : plan.perWarpgroup)
@@ -213,8 +217,17 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   if (failed(emitter.emitInOrder(rest)))
     return failure();
   read(plan.scaled);
+  receive(plan.fetched);
+  // Outputs are shared as soon as they are made.
+  for (Value output : plan.outputs) {
+    Value buffer = emitter.tiles.allocate(
+        gpu::SharedType::get(vectorType(output), /*swizzled=*/true), &body);
+    emitter.tiles.setDestination(output, [buffer] { return buffer; });
+  }
   if (failed(emitter.emitInOrder(last)))
     return failure();
+  if (!plan.behind.empty())
+    emitOutputRows(emitter.tiles, plan, channels, shared.entry, received);
   releaseAll();
   storeBehind(b, copy, begun, shared.isPaired);
   return success();

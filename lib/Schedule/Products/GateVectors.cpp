@@ -25,7 +25,7 @@ bool gdn::isVectorWork(Operation *op) {
   return isa<tile::TileDialect>(op->getDialect()) &&
          llvm::all_of(op->getOperands(), isVectorOrScalar) &&
          llvm::all_of(op->getResults(), isVectorOrScalar) &&
-         !isa<tile::BlockIdOp>(op);
+         !isa<tile::BlockIdOp, tile::SumOfPairOp>(op);
 }
 
 gpu::FragmentType GateVectors::typeOf(Value tile) const {

@@ -35,9 +35,7 @@ bool gdn::isCopied(tile::LoadOp load) {
   });
 }
 
-/// What the caller promises about an argument: 16 bytes divide its address and
-/// strides.
-static void promiseAlignment(Value view) {
+void gdn::promiseAlignment(Value view) {
   while (Operation *op = view.getDefiningOp()) {
     if (!isa<ViewLikeOpInterface, memref::ReinterpretCastOp, memref::CastOp>(
             op))

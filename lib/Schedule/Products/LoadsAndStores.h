@@ -13,6 +13,10 @@ namespace gdn {
 /// and of rows that no other op on tiles of rank 1 uses.
 bool isCopied(tile::LoadOp load);
 
+/// Has the caller promise that 16 bytes divide the address and the strides of
+/// `view`.
+void promiseAlignment(mlir::Value view);
+
 /// Begins to copy what `load` reads, at the values that `at` gives it, `rows`
 /// of it if given. With `isPinned`, its buffer serves nothing else: another
 /// copy to it comes before the program asks for the tile again. With

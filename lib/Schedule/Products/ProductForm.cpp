@@ -85,6 +85,63 @@ static void roundBeforeTransposing(func::FuncOp func) {
   }
 }
 
+/// Does the same where a map rounds what it takes of a row before all else.
+static void roundInputsBeforeTransposing(func::FuncOp func) {
+  auto roundsTo = [](BlockArgument arg) -> Type {
+    Type type;
+    for (Operation *user : arg.getUsers()) {
+      if (!isa<arith::TruncFOp>(user) ||
+          (type && type != user->getResult(0).getType()))
+        return {};
+      type = user->getResult(0).getType();
+    }
+    return type && getElementTypeOrSelf(type).getIntOrFloatBitWidth() == 16
+               ? type
+               : Type();
+  };
+  func.walk([&](tile::MapRowsOp map) {
+    for (OpOperand &input : map->getOpOperands()) {
+      auto transpose = input.get().getDefiningOp<tile::TransposeOp>();
+      BlockArgument arg =
+          map.getBody().getArgument(input.getOperandNumber() + 1);
+      Type row = roundsTo(arg);
+      if (!transpose || !row || isMadeTransposed(transpose.getTile()))
+        continue;
+      OpBuilder b(map);
+      Value source = transpose.getTile();
+      auto from = cast<VectorType>(source.getType());
+      Type element = getElementTypeOrSelf(row);
+      auto narrow = tile::MapRowsOp::create(
+          b, map.getLoc(), TypeRange{VectorType::get(from.getShape(), element)},
+          source);
+      auto ofRow = [&](Type type) {
+        return VectorType::get({from.getDimSize(1)}, type);
+      };
+      Block *body =
+          b.createBlock(&narrow.getBody(), {},
+                        {b.getIndexType(), ofRow(from.getElementType())},
+                        {map.getLoc(), map.getLoc()});
+      tile::YieldOp::create(b, map.getLoc(),
+                            arith::TruncFOp::create(b, map.getLoc(),
+                                                    ofRow(element),
+                                                    body->getArgument(1))
+                                .getResult());
+      b.setInsertionPoint(map);
+      auto shape = cast<VectorType>(input.get().getType()).getShape();
+      input.set(tile::TransposeOp::create(b, map.getLoc(),
+                                          VectorType::get(shape, element),
+                                          narrow.getResult(0)));
+      for (Operation *user : llvm::make_early_inc_range(arg.getUsers())) {
+        user->getResult(0).replaceAllUsesWith(arg);
+        user->erase();
+      }
+      arg.setType(row);
+      if (transpose->use_empty())
+        transpose.erase();
+    }
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Buffers of loads
 //===----------------------------------------------------------------------===//
@@ -156,6 +213,7 @@ static void sinkLowTiles(func::FuncOp func) {
 
 void gdn::bringIntoForm(func::FuncOp func) {
   roundBeforeTransposing(func);
+  roundInputsBeforeTransposing(func);
   hoistLoads(func);
   sinkLowTiles(func);
 }

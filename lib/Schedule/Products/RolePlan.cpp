@@ -43,6 +43,38 @@ static bool isRowWork(Operation *op, function_ref<bool(Value)> isKnown) {
   });
 }
 
+/// Finds the work on rows of what the recurrence gives, transposed, that is
+/// stored and nothing else. A role has no other way to a whole row.
+static void findRowsOfOutputs(const DenseSet<Operation *> &recurrence,
+                              Block &body, RolePlan &plan) {
+  auto isBehind = [&](Operation *op) { return plan.behind.contains(op); };
+  for (Operation &op : llvm::reverse(body)) {
+    auto map = dyn_cast<tile::MapRowsOp>(op);
+    // A gate needs no output, but nothing else needs it.
+    bool isWork =
+        map ? map.getBody().getArgument(0).use_empty() && !map->use_empty()
+            : recurrence.contains(&op) &&
+                  isa<tile::StoreOp, tile::SumOfPairOp>(op);
+    if (isWork && llvm::all_of(op.getUsers(), isBehind))
+      plan.behind.insert(&op);
+  }
+  for (Operation *op : plan.behind)
+    if (auto map = dyn_cast<tile::MapRowsOp>(op))
+      for (Value input : map.getInputs())
+        if (isMatrix(input) && isNarrow(vectorType(input)) &&
+            input.getDefiningOp<tile::TransposeOp>() &&
+            recurrence.contains(input.getDefiningOp()) &&
+            !llvm::is_contained(plan.outputs, input))
+          plan.outputs.push_back(input);
+  if (plan.outputs.empty()) { // outputs are stored as they are
+    plan.behind.clear();
+    return;
+  }
+  for (auto load : body.getOps<tile::LoadOp>())
+    if (!load->use_empty() && llvm::all_of(load->getUsers(), isBehind))
+      plan.fetched.push_back(load.getTile());
+}
+
 std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
   SmallVector<scf::ForOp> loops;
   program.walk([&](scf::ForOp loop) {
@@ -66,6 +98,7 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
   for (tile::LoadOp load : plan.perWarpgroup)
     carried.push_back(load.getTile());
   const DenseSet<Operation *> recurrence = getFollowers(carried, body);
+  findRowsOfOutputs(recurrence, *body, plan);
   SmallVector<Value> products;
   for (auto matmul : body->getOps<tile::MatmulOp>())
     if (!recurrence.contains(matmul))
@@ -84,7 +117,9 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
         isa<tile::TransposeOp>(op))
       continue;
     auto load = dyn_cast<tile::LoadOp>(op);
-    if (load && llvm::is_contained(plan.perWarpgroup, load))
+    if (plan.behind.contains(&op) ||
+        (load && (llvm::is_contained(plan.perWarpgroup, load) ||
+                  llvm::is_contained(plan.fetched, load.getTile()))))
       continue;
     if (load && isMatrix(load.getTile()))
       plan.copied.push_back(load.getTile());

@@ -24,6 +24,11 @@ struct RolePlan {
   tile::TriInverseOp inverse;                // among them
   llvm::SmallVector<tile::LoadOp>
       perWarpgroup; // copied by the consumers, transposed
+  // Work on whole rows of outputs, of which each group of the consumers has a
+  // part: maps, sums over two blocks, and stores. It takes outputs, and tiles
+  // of memory that another role fetches.
+  llvm::SetVector<mlir::Operation *> behind;
+  llvm::SmallVector<mlir::Value> outputs, fetched;
   // What one role makes for others:
   llvm::SmallVector<mlir::Value> copied;   // copied by the loading one
   llvm::SmallVector<mlir::Value> vectors;  // made by it: gates

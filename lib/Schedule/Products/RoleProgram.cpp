@@ -2,7 +2,7 @@
 //
 // A role has the control flow around the loop over chunks and all that is no
 // tile, like the others, and of tiles what is its own. Here are those that make
-// no products: load, gate, scale.
+// no products: load, fetch, gate, scale.
 #include "Products/RoleProgram.h"
 
 #include "Kernel/KernelFunction.h"
@@ -74,6 +74,24 @@ LogicalResult LoadRole::emitChunks() {
   // Each warp says for itself when its copies are there.
   gpu::AwaitCopiesOp::create(b, loop.getLoc());
   channels.commit(plan.copied);
+  return success();
+}
+
+LogicalResult FetchRole::emitChunks() {
+  scf::ForOp loop = plan.loop;
+  Location loc = loop.getLoc();
+  Value end = scalars.lookupOrDefault(loop.getUpperBound());
+  scf::ForOp copy = createLoop(/*alternates=*/false, /*inPairs=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  (void)enterBody(copy);
+  channels.acquire(emitter.tiles, plan.fetched);
+  auto loads = llvm::map_to_vector(plan.fetched, [](Value tile) {
+    return tile.getDefiningOp<tile::LoadOp>();
+  });
+  readAhead(loads, copy.getInductionVar(), end);
+  gpu::AwaitCopiesOp::create(b, loc);
+  channels.commit(plan.fetched);
   return success();
 }
 

@@ -71,6 +71,12 @@ struct LoadRole final : RoleProgram {
   mlir::LogicalResult emitChunks() override;
 };
 
+/// Copies what work on rows of outputs takes, chunk after chunk.
+struct FetchRole final : RoleProgram {
+  using RoleProgram::RoleProgram;
+  mlir::LogicalResult emitChunks() override;
+};
+
 /// Makes what needs no matrix, for the same chunks.
 struct GateRole final : RoleProgram {
   using RoleProgram::RoleProgram;

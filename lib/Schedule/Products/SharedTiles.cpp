@@ -22,7 +22,8 @@ gpu::RowsAttr SharedTiles::wideRowsOf(VectorType tile) const {
 }
 
 gpu::RowsAttr SharedTiles::rowsOf(VectorType tile) const {
-  return slice.rows == 0 && tile.getDimSize(0) % (8 * numWarps) == 0
+  return slice.rows == 0 && !dealsWide &&
+                 tile.getDimSize(0) % (8 * numWarps) == 0
              ? matrixRows
              : wideRowsOf(tile);
 }

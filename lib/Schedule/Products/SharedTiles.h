@@ -48,6 +48,8 @@ public:
   /// elements have 16 bits: for memory, and for tiles with too few rows for
   /// matrix instructions.
   gpu::RowsAttr wideRowsOf(mlir::VectorType tile) const;
+  /// From here on all rows are dealt that way.
+  void dealWide() { dealsWide = true; }
   gpu::FragmentType typeOf(mlir::VectorType tile) const {
     return gpu::FragmentType::get(tile, rowsOf(tile));
   }
@@ -122,6 +124,7 @@ private:
   llvm::DenseSet<mlir::Operation *> emitted;
   llvm::DenseSet<mlir::Value> pinned; // buffers
   llvm::DenseMap<mlir::Value, std::function<mlir::Value()>> destinations;
+  bool dealsWide = false;
   struct {
     int64_t rows = 0, number = 0;
   } slice;

@@ -29,6 +29,35 @@ void TileChannels::open(ArrayRef<Value> group, int64_t depth, bool paired) {
   }
 }
 
+/// One is filled while the other block may still read the one before.
+static constexpr int64_t exchangedDepth = 2;
+
+void TileChannels::openExchanged(tile::SumOfPairOp sum) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(entry);
+  VectorType type = vectorType(sum.getResult());
+  auto channel = gpu::ChannelType::get(b.getContext(), {2, type.getDimSize(0)},
+                                       type.getElementType(), exchangedDepth,
+                                       /*parts=*/1, /*swizzled=*/false);
+  channels[sum.getResult()] =
+      gpu::ChannelOp::create(b, sum.getLoc(), channel, /*leader=*/Value(),
+                             /*paired=*/false, /*exchanged=*/true);
+}
+
+void TileChannels::give(tile::SumOfPairOp sum, Value own, Value number) {
+  Value buffer = acquire(sum.getResult());
+  gpu::StoreSharedOp::create(b, sum.getLoc(), own, buffer, number);
+  commit(sum.getResult());
+}
+
+Value TileChannels::take(tile::SumOfPairOp sum,
+                         SmallVectorImpl<Value> &received) {
+  Value channel = channels.lookup(sum.getResult());
+  received.push_back(channel);
+  return gpu::ReceiveOp::create(b, sum.getLoc(), getTileType(channel), channel,
+                                /*ahead=*/false);
+}
+
 Value TileChannels::acquire(Value tile) {
   Value channel = channels.lookup(tile);
   return gpu::AcquireOp::create(b, tile.getLoc(), getTileType(channel),

@@ -18,6 +18,14 @@ public:
   /// Creates the channels of `group`.
   void open(mlir::ArrayRef<mlir::Value> group, int64_t depth, bool paired);
 
+  /// Creates the channel through which both blocks of a pair add up `sum`.
+  void openExchanged(tile::SumOfPairOp sum);
+  /// Gives the other block what this one, with that number, has for `sum`.
+  void give(tile::SumOfPairOp sum, mlir::Value own, mlir::Value number);
+  /// Waits for what both have, a row each, and adds the channel to `received`.
+  mlir::Value take(tile::SumOfPairOp sum,
+                   llvm::SmallVectorImpl<mlir::Value> &received);
+
   /// Takes the next buffers for the tiles of `group`.
   void acquire(SharedTiles &tiles, mlir::ArrayRef<mlir::Value> group);
   /// The tiles of `group` go to their channels, whose buffers are taken when

@@ -107,7 +107,7 @@ static bool isKnown(Operation *op) {
          isa<tile::BlockIdOp, tile::LoadOp, tile::StoreOp, tile::FillOp,
              tile::MapRowsOp, tile::YieldOp, tile::MatmulOp, tile::TransposeOp,
              tile::TriInverseOp, tile::DecayMatrixOp, tile::PrefixSumOp,
-             tile::SuffixSumOp>(op);
+             tile::SuffixSumOp, tile::SumOfPairOp>(op);
 }
 
 /// Warps for the products of `func`: 16 rows of each for a warp. None if there

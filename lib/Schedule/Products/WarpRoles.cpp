@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A loop over chunks as the work of five roles at the same time:
+// A loop over chunks as the work of five roles or more at the same time:
 //
 //     load                  producer: 4 warps     consumers: rows of S
 //     acquire, copy K, Q    receive K, Q, gates   receive K, Q
@@ -13,6 +13,9 @@
 //     scale
 //     receive K, gates
 //     K'; commit; release
+//
+// Where nothing is scaled but work on rows of outputs takes tiles from memory,
+// its warps fetch these.
 //
 // Of two blocks that have the same chunks, those that gate, scale and produce
 // take every second chunk, one at a time, and hand it to both.
@@ -65,6 +68,21 @@ constexpr StringLiteral manySpills =
     "spills up to 520 bytes: scalars of all roles ahead of the loop over "
     "chunks, six words of them in it; a recurrence with 516 bytes of loads "
     "took as long as with 44, 280 us and 281";
+
+/// With work on rows of outputs, of the entries with the most parameters
+/// (packed projections in parts, a state to begin with): 692 bytes.
+constexpr StringLiteral rowSpills =
+    "spills up to 720 bytes: scalars of all roles ahead of the loop over "
+    "chunks, where work on rows of outputs has some of its own; in the loop "
+    "one "
+    "of a hundred instructions loads one at most; not measured";
+
+/// What a kernel of these roles may spill.
+static StringRef getAllowedSpills(const RolePlan &plan, int64_t consumerWarps) {
+  if (!plan.behind.empty())
+    return rowSpills;
+  return consumerWarps > groupWarps ? manySpills : fewSpills;
+}
 
 /// Whether two neighbouring blocks, which have the same chunks, can prepare
 /// every second one for both: where the program says that there are two, and
@@ -185,17 +203,23 @@ FailureOr<func::FuncOp> gdn::emitInRoles(func::FuncOp source,
   const bool isPaired = canPair(source, plan);
   const RoleSizes sizes = getSizes(numWarps, isPaired);
   const int64_t scaling = plan.scales.empty() ? 0 : sizes.scaling;
-  const int64_t loading = sizes.loading + sizes.scaling - scaling;
+  const int64_t fetching =
+      plan.fetched.empty() || scaling != 0 ? 0 : sizes.scaling;
+  if (!plan.fetched.empty() && fetching == 0)
+    return source.emitError("expects no rows of keys to be scaled beside work "
+                            "on rows of outputs: no warps are left for it");
+  const int64_t loading = sizes.loading + sizes.scaling - scaling - fetching;
   const int64_t allWarps =
-      numWarps + groupWarps + loading + sizes.gating + scaling;
+      numWarps + groupWarps + loading + sizes.gating + scaling + fetching;
   gpu::KernelFields fields(kernel);
   fields.setThreads(allWarps * gpu::warpThreads);
   fields.setMinBlocks(1);
+  // Other calls take another variant.
+  fields.setPromised(!plan.behind.empty());
   if (numWarps > groupWarps)
     fields.setKeepLoops();
-  kernel->setAttr(
-      "gdn_gpu.allow",
-      b.getStringAttr(numWarps > groupWarps ? manySpills : fewSpills));
+  kernel->setAttr("gdn_gpu.allow",
+                  b.getStringAttr(getAllowedSpills(plan, numWarps)));
   if (isPaired)
     fields.setCluster(2);
   tile::StageFields stage(source);
@@ -206,6 +230,14 @@ FailureOr<func::FuncOp> gdn::emitInRoles(func::FuncOp source,
   channels.open(plan.vectors, gatesDepth, isPaired);
   channels.open(plan.products, productDepth, isPaired);
   channels.open(plan.scaled, sizes.scaledDepth, isPaired);
+  channels.open(plan.fetched, sizes.scaledDepth, /*paired=*/false);
+  for (Operation *op : plan.behind)
+    if (auto sum = dyn_cast<tile::SumOfPairOp>(op)) {
+      if (!isPaired)
+        return sum.emitOpError("is for two blocks that prepare chunks for each "
+                               "other, which these cannot");
+      channels.openExchanged(sum);
+    }
 
   b.setInsertionPointToEnd(entry);
   SharedByRoles shared = {b, entry, plan, channels, isPaired, scalars};
@@ -236,7 +268,9 @@ FailureOr<func::FuncOp> gdn::emitInRoles(func::FuncOp source,
       failed(emitRole(GateRole(shared, sizes.gating, &plan.gates), sizes.others,
                       isPaired)) ||
       (scaling != 0 && failed(emitRole(ScaleRole(shared, scaling, &plan.scales),
-                                       sizes.others, isPaired))))
+                                       sizes.others, isPaired))) ||
+      (fetching != 0 && failed(emitRole(FetchRole(shared, fetching),
+                                        sizes.others, /*alternate=*/false))))
     return failure();
   b.setInsertionPointToEnd(entry);
   // Who comes next waits for both: for all blocks of this stage, of which the

@@ -19,13 +19,17 @@
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=:fused=2 2>&1 | FileCheck %s --check-prefix=NAME
 //    NAME: but of ':fused=2': expected a name, got ':fused=2'
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:wide=2 2>&1 | FileCheck %s --check-prefix=FIELD
-//   FIELD: expected fused, v-split, segments, pieces, by-lengths, where or when, got 'wide'
+//   FIELD: expected fused, v-split, segments, pieces, by-lengths, norm, where or when, got 'wide'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:where=sequences<=2' 2>&1 | FileCheck %s --check-prefix=WHERE
 //   WHERE: expected 'where' to be about keys, values, got 'sequences'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:when=sequences' 2>&1 | FileCheck %s --check-prefix=WHEN
 //    WHEN: expected 'product <= product', got 'sequences'
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:by-lengths=165/132 2>&1 | FileCheck %s --check-prefix=LENGTHS
 // LENGTHS: expected 'by-lengths' with 'fused'
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;norm=apart' 2>&1 | FileCheck %s --check-prefix=NORM
+//    NORM: expected 'norm' to be with-rule, got 'apart'
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:norm=with-rule' 2>&1 | FileCheck %s --check-prefix=STAGED
+//  STAGED: expected 'norm' with 'fused'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;by-lengths=165/132;v-split=2' 2>&1 | FileCheck %s --check-prefix=HALVES
 //  HALVES: expected 'by-lengths' without 'segments' and 'v-split'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:pieces=8;segments=2' 2>&1 | FileCheck %s --check-prefix=PIECES

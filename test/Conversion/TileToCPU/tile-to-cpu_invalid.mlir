@@ -168,3 +168,15 @@ func.func @narrow_operands(%n: index, %x: memref<8x8xbf16>)
   %c = gdn_tile.matmul %a, %a : vector<8x8xbf16>, vector<8x8xbf16> -> vector<8x8xf32>
   return
 }
+
+// -----
+
+func.func @blocks_of_a_pair(%n: index, %x: memref<64xf32>)
+    attributes {gdn_tile.stage = {grid = ["N", "2"], symbols = ["N"], same_chunks = 2 : i64}} {
+  %c0 = arith.constant 0 : index
+  %own = gdn_tile.load %x[%c0] dims [0] : memref<64xf32>, vector<64xf32>
+  // expected-error@+1 {{'gdn_tile.sum_of_pair' op expects blocks that share something, but on a CPU a block serves a whole key head}}
+  %all = gdn_tile.sum_of_pair %own : vector<64xf32>
+  gdn_tile.store %all, %x[%c0] dims [0] : vector<64xf32>, memref<64xf32>
+  return
+}

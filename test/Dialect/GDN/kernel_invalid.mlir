@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn.kernel: one case per constraint that the verifier owns (C1, C2).
+// gdn.kernel: one case per constraint that the verifier owns (C1 to C3).
 //
 // RUN: gdn-opt %s -split-input-file -verify-diagnostics
 
@@ -40,5 +40,34 @@ func.func @c2_nested() {
     gdn.kernel "inner" {
     }
   }
+  return
+}
+
+// -----
+
+// Of what the rule gives, the norm has to be all that is used.
+func.func @c3_no_norm(%x: tensor<?x?x8xf32>) {
+  // expected-error @+1 {{'gdn.kernel' op expects one rule, and one gdn.gated_rms_norm that alone uses its output, with 'norm_with_rule'}}
+  %0 = gdn.kernel "k" norm_with_rule {
+    %y = gdn.l2norm %x : tensor<?x?x8xf32> -> tensor<?x?x8xf32>
+    gdn.yield %y : tensor<?x?x8xf32>
+  } : tensor<?x?x8xf32>
+  return
+}
+
+// -----
+
+func.func @c3_used_twice(
+    %q: tensor<?x?x8xf32>, %z: tensor<?x?x8xbf16>, %w: tensor<8xbf16>, %g: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x8x8xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.kernel' op expects one rule, and one gdn.gated_rms_norm that alone uses its output, with 'norm_with_rule'}}
+  %0:2 = gdn.kernel "k" norm_with_rule {
+    %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu)
+        : tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+          !gdn.pool<?x?x8x8xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x8xf32>
+    %y = gdn.gated_rms_norm %o, %z, %w silu
+        : tensor<?x?x8xf32>, tensor<?x?x8xbf16>, tensor<8xbf16> -> tensor<?x?x8xbf16>
+    gdn.yield %o, %y : tensor<?x?x8xf32>, tensor<?x?x8xbf16>
+  } : tensor<?x?x8xf32>, tensor<?x?x8xbf16>
   return
 }

@@ -527,3 +527,38 @@ func.func @receive_c3_alternate()
   }
   return
 }
+
+// -----
+
+func.func @channel_c7_rows()
+    attributes {gdn_gpu.kernel = {cluster = 2 : i64, threads = 64 : i64}} {
+  // expected-error@+1 {{'gdn_gpu.channel' op expects two rows of a multiple of 16 bytes, a depth of at least 2, and neither leader, parts, swizzle nor alternate roles where it is exchanged, but got '!gdn_gpu.channel<3x64xf32, depth = 2>'}}
+  %ring = gdn_gpu.channel exchanged : !gdn_gpu.channel<3x64xf32, depth = 2>
+  return
+}
+
+// -----
+
+func.func @channel_c7_depth()
+    attributes {gdn_gpu.kernel = {cluster = 2 : i64, threads = 64 : i64}} {
+  // expected-error@+1 {{but got '!gdn_gpu.channel<2x64xf32, depth = 1>'}}
+  %ring = gdn_gpu.channel exchanged : !gdn_gpu.channel<2x64xf32, depth = 1>
+  return
+}
+
+// -----
+
+!chan = !gdn_gpu.channel<2x64xf32, depth = 2>
+!tile = !gdn_gpu.shared<2x64xf32>
+
+func.func @channel_c7_alternate() attributes {gdn_gpu.kernel = {cluster = 2 : i64, threads = 64 : i64}} {
+  // expected-error@+1 {{nor alternate roles where it is exchanged, but got}}
+  %ring = gdn_gpu.channel exchanged : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 alternate {
+      %t = gdn_gpu.acquire %ring : !chan -> !tile
+      gdn_gpu.commit %ring : !chan
+    }
+  }
+  return
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops on log decays: parse, print, and print again, in both forms.
+// Ops on log decays, and sums over blocks: parse, print, and print again, in both forms.
 //
 // RUN: gdn-tile-opt %s | gdn-tile-opt | FileCheck %s
 // RUN: gdn-tile-opt -mlir-print-op-generic %s | gdn-tile-opt | FileCheck %s
@@ -37,4 +37,12 @@ func.func @scores(%q: vector<16x8xf32>, %k: vector<16x8xf32>, %g: vector<16x8xf3
 func.func @matrix(%g: vector<16xf32>) -> vector<16x16xf32> {
   %e = gdn_tile.decay_matrix %g : vector<16xf32> -> vector<16x16xf32>
   return %e : vector<16x16xf32>
+}
+
+// CHECK-LABEL: func.func @halves
+//       CHECK:   gdn_tile.sum_of_pair %{{.+}} : vector<64xf32>
+func.func @halves(%own: vector<64xf32>) -> vector<64xf32>
+    attributes {gdn_tile.stage = {grid = ["2"], same_chunks = 2 : i64}} {
+  %all = gdn_tile.sum_of_pair %own : vector<64xf32>
+  return %all : vector<64xf32>
 }

@@ -33,3 +33,12 @@ func.func @decay_matrix_c1(%g: vector<16xf32>) {
   %e = gdn_tile.decay_matrix %g : vector<16xf32> -> vector<8x16xf32>
   return
 }
+
+// -----
+
+func.func @sum_of_pair_c1(%own: vector<64xf32>) -> vector<64xf32>
+    attributes {gdn_tile.stage = {grid = ["3"], same_chunks = 3 : i64}} {
+  // expected-error@+1 {{'gdn_tile.sum_of_pair' op expects a function with 'same_chunks' of 'gdn_tile.stage' of 2}}
+  %all = gdn_tile.sum_of_pair %own : vector<64xf32>
+  return %all : vector<64xf32>
+}

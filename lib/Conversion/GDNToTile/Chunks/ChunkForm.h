@@ -75,8 +75,9 @@ struct StoredChunk {
   mlir::Value query, key; // Q and K, C x dk, in the type of keys
   mlir::Value value;      // V, C x dv, in any type
   mlir::Value solve;      // T^T, C x C, if the others are without
-  mlir::Value toState;    // Y or K', C x dk
+  mlir::Value toState;    // Y or K', C x dk; or K, if `fading` is apart
   mlir::Value toOutput;   // Z or P'^T, C x C
+  mlir::Value fading;     // what K' has beside K, C; null: nothing
   mlir::Value decay;      // e^G, C
   mlir::Value strength;   // beta e^-H, C
   mlir::Value end;        // e^(G_last), C times; null: it follows from `decay`

@@ -10,7 +10,8 @@
 //   M <- e^(G_last) M + W Y
 //
 // Without Q and Z there is no output. Where T is apart, X = W T^T is in the
-// place of W in the last two, P' in that of Z and K' in that of Y.
+// place of W in the last two, P' in that of Z and K' in that of Y. What K' has
+// beside K may be with X instead: one tile less for each chunk.
 //
 // So every left operand is the result of a step before it, or the state: on a
 // tensor core it stays in registers, and only what is loaded lies in shared
@@ -67,8 +68,18 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
                                  })[0],
                          types.inner);
 
-  if (chunk.solve)
-    error = castTile(b, loc, multiply(b, loc, error, chunk.solve), types.inner);
+  Value faded = error; // as the state takes it
+  if (chunk.solve) {
+    Value solved = multiply(b, loc, error, chunk.solve);
+    faded = error = castTile(b, loc, solved, types.inner);
+    if (chunk.fading)
+      faded = castTile(b, loc,
+                       mapRows(b, loc, solved, {solved.getType()},
+                               [&](OpBuilder &, ValueRange in) -> Rows {
+                                 return {mul(in[0], chunk.fading)};
+                               })[0],
+                       types.key);
+  }
 
   auto next = [&] {
     Value decayed =
@@ -83,7 +94,7 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
                   return {chunk.end ? mul(in[0], all)
                                     : mul(in[0], times(all, types.valueScale))};
                 })[0];
-    return multiply(b, loc, error, chunk.toState, decayed);
+    return multiply(b, loc, faded, chunk.toState, decayed);
   };
   if (!chunk.query)
     return {next(), Value()};

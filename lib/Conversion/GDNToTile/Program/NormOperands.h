@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The norm behind the rule as a stage of its own: it needs whole rows of the
-// output, which a block of a V-split has not, and registers that
-// the recurrence has a better use for.
+// output, which a block of a V-split has not, and registers that recurrences
+// without roles have a better use for. With roles, two blocks may add up what
+// they know of rows, and the norm takes outputs where they are made.
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_PROGRAM_NORMOPERANDS_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_PROGRAM_NORMOPERANDS_H
 

@@ -30,6 +30,8 @@ struct TileProgram {
   ChunkTypes chunkTypes; // of the chunk form
   /// Whether exponentials of token-wise work may be as good as 16 bits ask.
   bool fastExponentials = false;
+  /// Whether gated norms take outputs of the rule where they are made.
+  bool normsOutputs = false;
   mlir::Location loc;
   mlir::OpBuilder b;
 

@@ -220,39 +220,102 @@ Value gdn::betaTile(OpBuilder &builder, Location loc, Value b0, bool doubled) {
                  })[0];
 }
 
+namespace {
+/// The parts of gdn.gated_rms_norm.
+struct GatedNorm {
+  /// Ahead of what the norm does to rows.
+  GatedNorm(OpBuilder &b, Location loc, ValueRange constants, GatedRMSNormOp op)
+      : constants(constants), op(op) {
+    if (constants.empty())
+      return;
+    Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
+    isSilu = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,
+                                   constants[1], zero);
+  }
+
+  /// act(gate)
+  Value activate(Row &row, Value gate) {
+    if (!isSilu)
+      return row.activate(gate, *op.getActivation());
+    Value sigmoid = row.sigmoid(gate);
+    return arith::SelectOp::create(row.b, row.loc, isSilu,
+                                   row.mul(gate, sigmoid), sigmoid);
+  }
+  /// What a row with that sum of squares is multiplied by.
+  Value getScale(Row &row, Value sum, int64_t width) {
+    Value mean = row.div(sum, row.constant(width, sum.getType()));
+    Value eps =
+        isSilu ? constants[0]
+               : row.constant(op.getEps().convertToFloat(), mean.getType());
+    return row.rsqrt(row.add(mean, eps));
+  }
+
+  ValueRange constants;
+  GatedRMSNormOp op;
+  Value isSilu; // null where the op says it
+};
+} // namespace
+
 Value gdn::gatedNormTile(OpBuilder &builder, Location loc, Value tile,
                          Value gate, Value weight, ValueRange constants,
                          GatedRMSNormOp op, bool fast) {
-  Value isSilu;
-  if (!constants.empty()) {
-    Value zero =
-        arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
-    isSilu = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNE,
-                                   constants[1], zero);
-  }
+  GatedNorm norm(builder, loc, constants, op);
   int64_t width = cast<VectorType>(tile.getType()).getDimSize(1);
+  return mapRows(builder, loc, {tile, gate}, {tile.getType()},
+                 [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                   Row row{b, loc, fast};
+                   Value x = in[0];
+                   Value act = norm.activate(row, in[1]);
+                   if (op.getNormAfterGate())
+                     x = row.mul(x, act);
+                   Value scale = norm.getScale(row, row.sumOfSquares(x), width);
+                   Value y = row.mul(row.mul(x, row.splat(scale, x.getType())),
+                                     weight);
+                   return {op.getNormAfterGate() ? y : row.mul(y, act)};
+                 })[0];
+}
+
+Value gdn::normOfOutputs(OpBuilder &builder, Location loc, Value tile,
+                         Value gate, Value weight, ValueRange constants,
+                         GatedRMSNormOp op, int64_t width) {
+  using Rows = SmallVector<Value>;
+  GatedNorm norm(builder, loc, constants, op);
+  VectorType wide = withElement(tile, builder.getF32Type());
+  auto sums = VectorType::get({wide.getDimSize(0)}, wide.getElementType());
+  auto extend = [&](Row &row, Value x) -> Value {
+    auto type = VectorType::get({wide.getDimSize(1)}, wide.getElementType());
+    return x.getType() == type
+               ? x
+               : arith::ExtFOp::create(row.b, loc, type, x).getResult();
+  };
+  // With a half, the gate is work for the time that the other half takes.
+  SmallVector<Value> summed = {tile};
+  if (op.getNormAfterGate())
+    summed.push_back(gate);
+  auto activate = [&](Row &row, Value x) {
+    return norm.activate(row, extend(row, x));
+  };
+  Value sum = mapRows(builder, loc, summed, {sums},
+                      [&](OpBuilder &b, ValueRange in) -> Rows {
+                        Row row{b, loc, /*fast=*/true};
+                        Value x = extend(row, in[0]);
+                        if (in.size() > 1)
+                          x = row.mul(x, activate(row, in[1]));
+                        return {row.sumOfSquares(x)};
+                      })[0];
+  Value factor = mapRows(builder, loc, gate, {wide},
+                         [&](OpBuilder &b, ValueRange in) -> Rows {
+                           Row row{b, loc, /*fast=*/true};
+                           return {row.mul(activate(row, in[0]), weight)};
+                         })[0];
+  if (wide.getDimSize(1) != width)
+    sum = tile::SumOfPairOp::create(builder, loc, sum);
   return mapRows(
-      builder, loc, {tile, gate}, {tile.getType()},
-      [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
-        Row row{b, loc, fast};
-        Value x = in[0];
-        Value act;
-        if (isSilu) {
-          Value sigmoid = row.sigmoid(in[1]);
-          act = arith::SelectOp::create(b, loc, isSilu, row.mul(in[1], sigmoid),
-                                        sigmoid);
-        } else {
-          act = row.activate(in[1], *op.getActivation());
-        }
-        if (op.getNormAfterGate())
-          x = row.mul(x, act);
-        Value sum = row.sumOfSquares(x);
-        Value mean = row.div(sum, row.constant(width, sum.getType()));
-        Value eps =
-            isSilu ? constants[0]
-                   : row.constant(op.getEps().convertToFloat(), mean.getType());
-        Value norm = row.rsqrt(row.add(mean, eps));
-        Value y = row.mul(row.mul(x, row.splat(norm, x.getType())), weight);
-        return {op.getNormAfterGate() ? y : row.mul(y, act)};
+      builder, loc, {tile, factor, sum}, {wide},
+      [&](OpBuilder &b, ValueRange in) -> Rows {
+        Row row{b, loc, /*fast=*/true};
+        Value x = extend(row, in[0]);
+        Value scale = norm.getScale(row, in[2], width);
+        return {row.mul(row.mul(x, row.splat(scale, x.getType())), in[1])};
       })[0];
 }

@@ -69,6 +69,14 @@ mlir::Value gatedNormTile(mlir::OpBuilder &builder, mlir::Location loc,
                           mlir::Value weight, mlir::ValueRange constants,
                           GatedRMSNormOp op, bool fast = false);
 
+/// The same of outputs of the rule where they are made: of `tile` and `gate` as
+/// they are in memory, and in f32. Of `width` values a row has those of `tile`,
+/// all or half; the sum is over both halves then.
+mlir::Value normOfOutputs(mlir::OpBuilder &builder, mlir::Location loc,
+                          mlir::Value tile, mlir::Value gate,
+                          mlir::Value weight, mlir::ValueRange constants,
+                          GatedRMSNormOp op, int64_t width);
+
 } // namespace gdn
 
 #endif // GDN_LIB_CONVERSION_GDNTOTILE_PROGRAM_TOKENOPS_H

@@ -61,8 +61,10 @@ Value TokenBlock::tileOf(Value value) {
   SmallVector<int64_t> dims = {0}, shape = {p.blockTokens};
   if (tensor.getRank() == 3) {
     dims.push_back(at.size());
-    at.push_back(p.index(0));
-    shape.push_back(tensor.getDimSize(2));
+    const bool isKey = p.parts.isKey(value);
+    at.push_back(isKey ? p.index(0) : p.valueStart());
+    shape.push_back(isKey ? tensor.getDimSize(2)
+                          : p.valueCount(tensor.getDimSize(2)));
   }
   Value tile = tile::LoadOp::create(
       b, loc, VectorType::get(shape, tensor.getElementType()),
@@ -113,6 +115,23 @@ void TokenBlock::storeResult(unsigned number, Value tile, bool fullUntilLast) {
   }
   tile::StoreOp::create(b, loc, castTile(b, loc, tile, element), view, at, dims,
                         valid, fullUntilLast);
+}
+
+/// As where it is not where the outputs are made, of what they would have been
+/// rounded to on the way, which is the result's type.
+void TokenBlock::emitNormOfOutputs(GatedRMSNormOp norm, ValueRange constants) {
+  auto type = cast<RankedTensorType>(norm.getResult().getType());
+  const int64_t width = type.getDimSize(2);
+  Value gate = tileOf(norm.getGate());
+  Value weight = p.views.tensors.lookup(norm.getWeight());
+  Type element = cast<MemRefType>(weight.getType()).getElementType();
+  Value ofColumns = tile::LoadOp::create(
+      b, loc, VectorType::get({p.valueCount(width)}, element), weight,
+      ValueRange{p.valueStart()}, ArrayRef<int64_t>{0}, Value());
+  tiles[norm.getResult()] = normOfOutputs(
+      b, loc, roundTile(b, loc, tileOf(norm.getInput()), type.getElementType()),
+      roundTile(b, loc, gate, getElementTypeOrSelf(norm.getGate().getType())),
+      castTile(b, loc, ofColumns, b.getF32Type()), constants, norm, width);
 }
 
 void TokenBlock::storeResults() {
@@ -272,13 +291,16 @@ SmallVector<Value> TokenBlock::emitInputs(Value firstToken, Value numValid,
 }
 
 void TokenBlock::emitRuleResults(Value firstToken, Value numValid, Value output,
-                                 const NormOperands *stage,
+                                 const NormOperands *stage, Type handedOn,
                                  bool fullUntilLast) {
   t = firstToken;
   valid = numValid;
   tiles.clear();
   llvm::DenseSet<Value> before = p.parts.ruleInputs();
   RuleOpInterface rule = p.parts.rule;
+  if (handedOn)
+    output =
+        castTile(b, loc, castTile(b, loc, output, handedOn), b.getF32Type());
   tiles[rule.getOutput()] = output;
   roundToShown(rule.getOutput());
   before.insert(rule.getOutput());
@@ -365,6 +387,8 @@ void TokenBlock::emitOps(SmallVectorImpl<Value> &carried,
           SmallVector<Value> constants;
           if (Value given = norm.getConstants())
             constants = {scalar(given, p.index(0)), scalar(given, p.index(1))};
+          if (p.normsOutputs)
+            return emitNormOfOutputs(norm, constants);
           tiles[norm.getResult()] = gatedNormTile(
               b, loc, tileOf(norm.getInput()), tileOf(norm.getGate()),
               rowTile(norm.getWeight(), {p.index(0)}), constants, norm,

@@ -40,12 +40,13 @@ public:
              llvm::SmallVectorImpl<mlir::Value> &carried);
 
   /// Emits what follows the rule, whose output is the f32 tile `output`, and
-  /// stores the results; of what has a stage of its own, its input. With
-  /// `fullUntilLast` the builder stands in a loop over blocks of tokens, of
-  /// which the last one alone has fewer.
+  /// stores the results; of what has a stage of its own, its input. Without
+  /// `stage`, `output` is rounded to `handedOn` first, if given: to what it has
+  /// on the way to such a stage. With `fullUntilLast` the builder stands in a
+  /// loop over blocks of tokens, of which the last one alone has fewer.
   void emitRuleResults(mlir::Value t, mlir::Value valid, mlir::Value output,
-                       const NormOperands *stage = nullptr,
-                       bool fullUntilLast = false);
+                       const NormOperands *stage, mlir::Type handedOn,
+                       bool fullUntilLast);
 
   /// Emits that stage, whose input is held, and stores its results.
   void emitNormResults(mlir::Value t, mlir::Value valid,
@@ -71,6 +72,7 @@ private:
   mlir::Value scalar(mlir::Value tensor, mlir::Value at);
   mlir::Value weightTile(Conv1dOp op, unsigned section);
   void emitGates(GatesOp gates);
+  void emitNormOfOutputs(GatedRMSNormOp norm, mlir::ValueRange constants);
   void storeResult(unsigned number, mlir::Value tile,
                    bool fullUntilLast = false);
   void storeResults();

@@ -27,7 +27,14 @@ class InterChunkStage final : public KernelStage {
 public:
   /// Of first segments alone, or without them, where they are apart.
   InterChunkStage(const StageInputs &inputs, bool isFirst)
-      : KernelStage(inputs), norm(NormOperands::find(parts)), isFirst(isFirst) {
+      : KernelStage(inputs), isFirst(isFirst) {
+    std::optional<NormOperands> found = NormOperands::find(parts);
+    if (!found || !algorithm.normWithRule) {
+      norm = found;
+      return;
+    }
+    handedOn = getElementTypeOrSelf(found->norm.getResult());
+    normsOutputs = true;
   }
 
 protected:
@@ -61,6 +68,7 @@ private:
   void emitSegmentBlock(Value slot);
 
   std::optional<NormOperands> norm; // the stage behind this one
+  Type handedOn; // of outputs, where the norm is in this stage; else null
   bool isFirst;
   Value writesShared; // whether the block writes what blocks share
 };
@@ -128,7 +136,7 @@ Value InterChunkStage::emitChunks(TokenBlock &block, Value state, Value from,
   ChunkResult result =
       emitStateRowsChunk(b, loc, loop.getRegionIterArg(0), chunk, chunkTypes);
   block.emitRuleResults(t, valid, result.output, norm ? &*norm : nullptr,
-                        /*fullUntilLast=*/true);
+                        handedOn, /*fullUntilLast=*/true);
   scf::YieldOp::create(b, loc, result.state);
   return loop.getResult(0);
 }

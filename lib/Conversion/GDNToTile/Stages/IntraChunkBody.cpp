@@ -85,14 +85,20 @@ StoredChunk gdn::emitIntraChunk(SequenceProgram &p, Chunk chunk, Value t,
                           exp(arith::AddFOp::create(b, loc, in[1], last))};
                 });
     stored.decay = both[0];
+    stored.fading = both[1];
+  }
+  // Where outputs go to the norm at once, what that reads of memory has the
+  // place of K'.
+  if (stored.fading && !p.algorithm.normWithRule) {
     Value faded = mapRows(
-        b, loc, {chunk.key, both[1]}, {chunk.key.getType()},
+        b, loc, {chunk.key, stored.fading}, {chunk.key.getType()},
         [&](OpBuilder &, ValueRange in) -> Rows {
           return {arith::MulFOp::create(
               b, loc, in[0],
               vector::BroadcastOp::create(b, loc, in[0].getType(), in[1]))};
         })[0];
     stored.toState = castTile(b, loc, faded, p.chunkTypes.inner);
+    stored.fading = Value();
   }
   stored.strength =
       mapRows(b, loc, {chunk.beta, made.outside}, {type},
@@ -132,7 +138,8 @@ void gdn::addIntraChunk(SequenceProgram &p, StoredChunk &chunk, Value t,
   known.beta = loadGates(rule.getBeta());
   StoredChunk made = emitIntraChunk(p, known, t, valid);
   chunk.solve = made.solve;
-  chunk.toState = made.toState;
+  chunk.toState = made.fading ? chunk.key : made.toState;
+  chunk.fading = made.fading;
   if (chunk.query)
     chunk.toOutput = made.toOutput;
   chunk.decay = made.decay;

@@ -124,9 +124,12 @@ void KernelStage::describe() {
     names.push_back(b.getStringAttr(variant.name));
   stage.setVariants(names);
   // V-splits do the same work on each value, and so do variants that only
-  // differ in their conditions; where a sequence is cut depends on the batch.
+  // differ in their conditions; where a sequence is cut depends on the batch,
+  // and sums of a norm in the recurrence have an order of their own.
   if (algorithm.fusedChunks != 0)
-    stage.setBits(numSegments != 0 ? names.front().getValue() : "fused");
+    stage.setBits(numSegments != 0         ? names.front().getValue()
+                  : algorithm.normWithRule ? "fused-norm"
+                                           : "fused");
   else if (names.size() == 1 || algorithm.shortPieces != 0)
     stage.setBits(numSegments != 0 ? names.front().getValue() : "staged");
   // For targets that have these variants alone.

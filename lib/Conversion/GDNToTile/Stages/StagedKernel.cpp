@@ -18,7 +18,7 @@
 //   from
 //                state to state, chunk after chunk; outputs, pools, zeros
 //   norm         a block per group of tokens and value head: where there is one
-//                behind the rule
+//                behind the rule that is not in the recurrence
 //
 // Where lengths of sequences decide how a head is shared, there is a recurrence
 // for each way, and blocks of one of them do nothing (SequenceOrder.cpp).
@@ -123,6 +123,16 @@ static bool canFuse(const KernelOperands &parts, const Algorithm &algorithm) {
          getHeadSize(rule.getKey()) % panelElements == 0;
 }
 
+/// Whether a recurrence of a variant can have the gated norm. Two blocks at
+/// most share a row. The state takes errors as keys are rounded, and bf16 would
+/// leave 6e-3 of it in doubt.
+static bool canHaveNorm(const KernelOperands &parts, const Algorithm &algorithm,
+                        int64_t vSplit) {
+  ChunkTypes types = ChunkTypes::choose(parts, algorithm.precision);
+  return KernelOp(parts.kernel).getNormWithRule() && vSplit <= 2 &&
+         types.key.isF16() && NormOperands::find(parts);
+}
+
 namespace {
 /// A kernel of variants that differ in their conditions alone, or in passes
 /// over memory, and what its stages but the first are called.
@@ -134,6 +144,7 @@ struct StagedVariant {
                       // own
   int64_t wholeCost = 0,
           workers = 0; // one of two recurrences, as lengths of sequences say
+  bool normWithRule = false;
 };
 } // namespace
 
@@ -164,6 +175,8 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
                       vSplit,
                       spec.segments,
                       spec.fused});
+    chosen.back().normWithRule =
+        spec.normWithRule && canHaveNorm(parts, algorithm, vSplit);
     return chosen.back();
   };
   std::string segments;
@@ -273,9 +286,10 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
                                  "their own, but got '")
                << one.name << "' twice";
   }
-  // Those that have a pass over memory of their own, and others. What many have
-  // in common does not say when each is taken.
-  SmallVector<StageVariant, 0> brief, others, prepared;
+  // Those that have a pass over memory of their own, and others; of these,
+  // those with a norm behind the recurrence. What many have in common does not
+  // say when each is taken.
+  SmallVector<StageVariant, 0> brief, others, normed, prepared;
   Algorithm shortPieces = perKeyHead;
   for (const StagedVariant &variant : chosen) {
     ArrayRef<StageVariant> all = variant.variants;
@@ -288,20 +302,23 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       for (const StageVariant &one : some)
         list.push_back({one.name, {}, /*saysWhen=*/false});
     };
-    if (others.empty() || others.back().name != all.back().name)
+    if (others.empty() || others.back().name != all.back().name) {
       append(others, all.drop_front(variant.pieces != 0));
+      if (!variant.normWithRule)
+        append(normed, all.drop_front(variant.pieces != 0));
+    }
     if (variant.fusedChunks == 0)
       append(prepared, all);
   }
-  auto emitPass = [&](EmitStage &emitStage,
-                      const Twine &name) -> LogicalResult {
+  auto emitPass = [&](EmitStage &emitStage, const Twine &name,
+                      ArrayRef<StageVariant> those) -> LogicalResult {
     if (!brief.empty() &&
         failed(emit(emitStage, name + "_short", shortPieces, brief)))
       return failure();
-    return emit(emitStage, name, perKeyHead, others);
+    return those.empty() ? success() : emit(emitStage, name, perKeyHead, those);
   };
   if (hasPrologue(*parts, perKeyHead) &&
-      failed(emitPass(emitPrologueStage, "__prologue")))
+      failed(emitPass(emitPrologueStage, "__prologue", others)))
     return failure();
   for (const StagedVariant &variant : chosen) {
     Algorithm own = perKeyHead;
@@ -311,6 +328,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     own.wholeCost = variant.wholeCost;
     own.workers = variant.workers;
     own.shortPieces = variant.pieces;
+    own.normWithRule = variant.normWithRule;
     // What they have in common stands before the first that has it.
     if (!prepared.empty() &&
         variant.variants.front().name == prepared.front().name &&
@@ -323,6 +341,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     Algorithm ofMaps = own;
     if (variant.fusedChunks != 0)
       ofMaps.vSplit = 1;
+    ofMaps.normWithRule = false; // they have no outputs
     if (variant.segments != 0 &&
         failed(emit(emitMapsStage, "__maps" + variant.suffix, ofMaps,
                     variant.variants)))
@@ -339,7 +358,8 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
                     variant.variants)))
       return failure();
   }
-  if (NormOperands::find(*parts) && failed(emitPass(emitNormStage, "__norm")))
+  if (NormOperands::find(*parts) &&
+      failed(emitPass(emitNormStage, "__norm", normed)))
     return failure();
   return success();
 }

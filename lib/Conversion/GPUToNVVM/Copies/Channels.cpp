@@ -10,15 +10,7 @@
 // What a warp has read from a tile that copies fill is ordered before the next
 // copy by the barrier; such a copy reads nothing that threads write.
 //
-// Of a paired ring each block of the cluster has all tiles and fills every
-// second one, from its number on. The filling role copies the tile, which its
-// threads have written before they met, to the same place of the other block,
-// whose barrier counts the bytes; those who empty it tell the block that fills
-// the stage, which so knows too that the copy is over. No access has the scope
-// of the cluster: threads read what the other block wrote only where copies
-// brought it, whose bytes the barrier orders. With that scope each wait would
-// clear the first cache and each arrival wait for all writes (a recurrence by
-// V-splits: 315 us, not 215).
+// Rings of two blocks are in PairedChannels.cpp.
 #include "Copies/Channels.h"
 
 #include "Fragments/SharedMatrix.h"
@@ -42,6 +34,7 @@ Channels::Channels(func::FuncOp program, bool everyThreadArrives)
     ring.type = channel.getChannel().getType();
     ring.leader = channel.getLeader();
     ring.isPaired = channel.getPaired();
+    ring.isExchanged = channel.getExchanged();
     llvm::SetVector<Operation *> readers;
     for (Operation *user : channel->getUsers()) {
       gpu::WarpsOp role = gpu::getRole(user);
@@ -99,8 +92,9 @@ void Channels::begin(OpBuilder &b, Location loc, Value sharedBase) {
   base = sharedBase;
   address = LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), base);
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
-  if (hasAlternate ||
-      llvm::any_of(rings, [](auto &entry) { return entry.second.isPaired; }))
+  if (hasAlternate || llvm::any_of(rings, [](auto &entry) {
+        return entry.second.isPaired || entry.second.isExchanged;
+      }))
     rank = emitAssembly(b, loc, b.getI32Type(), {},
                         "mov.u32 $0, %cluster_ctarank;", "=r",
                         /*hasSideEffects=*/false);
@@ -121,6 +115,8 @@ void Channels::countArrivals(OpBuilder &b, Location loc, const Ring &ring,
   Arithmetic a{b, loc};
   filling = a.i32(ring.filling);
   emptying = a.i32(ring.emptying);
+  if (ring.isExchanged) // and the other block, with the bytes that are to come
+    filling = a.i32(ring.filling + 1);
   if (!ring.isPaired && ring.alternate == 0)
     return;
   Value turn = arith::AndIOp::create(
@@ -178,7 +174,8 @@ void Channels::enterRole(OpBuilder &b, gpu::WarpsOp role) {
       if (gpu::getRole(user) != role)
         continue;
       Arithmetic a{b, role.getLoc()};
-      bool fills = isa<gpu::AcquireOp, gpu::CommitOp>(user);
+      bool fills = isa<gpu::AcquireOp, gpu::CommitOp>(user) &&
+                   !ring.isExchanged; // which is waited for when it is full
       LLVM::StoreOp::create(b, a.loc, alternates ? rank : a.i32(0), ring.stage);
       LLVM::StoreOp::create(b, a.loc, a.i32(fills ? 1 : 0), ring.parity);
       break;
@@ -280,13 +277,6 @@ static void wait(OpBuilder &b, Location loc, ValueRange phases) {
                /*hasSideEffects=*/true);
 }
 
-/// The address, an i32, that `shared` has in block `block` of the cluster.
-static Value getRemote(OpBuilder &b, Location loc, Value shared, Value block) {
-  return emitAssembly(b, loc, b.getI32Type(), {shared, block},
-                      "mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r",
-                      /*hasSideEffects=*/false);
-}
-
 /// A warp for itself, when all of its threads have come so far.
 /// At a barrier that may be of the other block if `isOther`.
 void Channels::arrive(OpBuilder &b, Location loc, const BlockThreads &threads,
@@ -305,45 +295,6 @@ void Channels::arrive(OpBuilder &b, Location loc, const BlockThreads &threads,
                "r,~{memory}", /*hasSideEffects=*/true);
 }
 
-/// What was committed with `leader` to the same stages of the other block.
-void Channels::send(OpBuilder &b, const BlockThreads &threads, gpu::CommitOp op,
-                    const Ring &leader, const Position &at) {
-  Location loc = op.getLoc();
-  Arithmetic a{b, loc};
-  emitBarrier(b, op, threads);
-  OpBuilder::InsertionGuard guard(b);
-  auto first = scf::IfOp::create(b, loc,
-                                 a.both(a.isEqual(threads.warp, a.i32(0)),
-                                        a.isEqual(threads.lane, a.i32(0))),
-                                 /*withElseRegion=*/false);
-  b.setInsertionPointToStart(first.thenBlock());
-  Value other = arith::XOrIOp::create(b, loc, rank, a.i32(1));
-  Value full = getRemote(
-      b, loc, getBarrier(b, loc, leader, at, leader.full, Value()), other);
-  SmallVector<const Ring *> together;
-  int64_t bytes = 0;
-  for (auto &[channel, ring] : rings)
-    if (&ring == &leader || (ring.leader && &getRing(ring.leader) == &leader)) {
-      together.push_back(&ring);
-      bytes += llvm::alignTo(ring.type.getTileBytes(), 16);
-    }
-  emitAssembly(b, loc, Type(), {full, a.i32(bytes)},
-               "mbarrier.arrive.expect_tx.shared::cluster.b64 "
-               "_, [$0], $1;",
-               "r,r,~{memory}", /*hasSideEffects=*/true);
-  for (const Ring *ring : together) {
-    Value from = LLVM::PtrToIntOp::create(b, loc, b.getI32Type(),
-                                          getTile(b, loc, *ring, at));
-    emitAssembly(
-        b, loc, Type(),
-        {getRemote(b, loc, from, other), from,
-         a.i32(llvm::alignTo(ring->type.getTileBytes(), 16)), full},
-        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::"
-        "bytes [$0], [$1], $2, [$3];",
-        "r,r,r,r,~{memory}", /*hasSideEffects=*/true);
-  }
-}
-
 Value Channels::acquire(OpBuilder &b, const BlockThreads &threads,
                         gpu::AcquireOp op) {
   Location loc = op.getLoc();
@@ -352,7 +303,7 @@ Value Channels::acquire(OpBuilder &b, const BlockThreads &threads,
   OpBuilder::InsertionGuard guard(b);
   Position at = getPosition(b, loc, ring);
   Value tile = getTile(b, loc, ring, at);
-  if (ring.leader)
+  if (ring.leader || ring.isExchanged)
     return tile;
   Value part;
   if (ring.isCopied) {
@@ -400,14 +351,15 @@ Value Channels::commit(OpBuilder &b, const BlockThreads &threads,
   if (ring.leader)
     return tile;
   if (!ring.isCopied) { // else the copy has arrived
-    if (emitsFence(op) || ring.isPaired)
+    if (emitsFence(op) || ring.isPaired || ring.isExchanged)
       emitAssembly(b, loc, Type(), {}, "fence.proxy.async.shared::cta;",
                    "~{memory}", /*hasSideEffects=*/true);
-    if (ring.isPaired)
+    if (ring.isPaired || ring.isExchanged)
       send(b, threads, op, ring, at);
     arrive(b, loc, threads, getBarrier(b, loc, ring, at, ring.full, Value()));
   }
-  advance(b, loc, ring);
+  if (!ring.isExchanged) // else it is received first
+    advance(b, loc, ring);
   return tile;
 }
 
@@ -417,6 +369,8 @@ void Channels::release(OpBuilder &b, const BlockThreads &threads,
   const Ring &ring = getRing(op.getChannel());
   if (ring.leader)
     return;
+  if (ring.isExchanged)
+    return advance(b, loc, ring);
   Value part = getPart(b, loc, ring, threads);
   Position at = getPosition(b, loc, ring);
   Value barrier = getBarrier(b, loc, ring, at, ring.empty, part);

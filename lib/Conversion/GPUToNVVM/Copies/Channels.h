@@ -50,12 +50,13 @@ private:
   /// that the emptying roles arrive at.
   struct Ring {
     gpu::ChannelType type;
-    mlir::Value leader;    // channel with the barriers, or null
-    bool isCopied = false; // bytes arrive
-    int64_t filling = 0;   // arrivals that make a tile full
-    int64_t emptying = 0;  // arrivals that make its stage free
-    bool isPaired = false; // of two blocks
-    int64_t alternate = 0; // of `emptying`, by roles that alternate
+    mlir::Value leader;       // channel with the barriers, or null
+    bool isCopied = false;    // bytes arrive
+    int64_t filling = 0;      // arrivals that make a tile full
+    int64_t emptying = 0;     // arrivals that make its stage free
+    bool isPaired = false;    // of two blocks
+    bool isExchanged = false; // of one role of two blocks, a row for each
+    int64_t alternate = 0;    // of `emptying`, by roles that alternate
     int64_t tiles = 0, full = 0, empty = 0; // bytes from the base
     mlir::Value stage, parity;              // of this thread: memory of an i32
   };
@@ -92,6 +93,10 @@ private:
   llvm::DenseSet<mlir::Operation *> awaited; // receives, by one before them
   mlir::Value base, address;                 // pointer, i32
 };
+
+/// The address, an i32, that `shared` has in block `block` of the cluster.
+mlir::Value getRemote(mlir::OpBuilder &b, mlir::Location loc,
+                      mlir::Value shared, mlir::Value block);
 
 } // namespace gdn
 

@@ -20,20 +20,31 @@ Type gdn::getCarriedType(Type local) {
                          IntegerType::get(local.getContext(), 32));
 }
 
-Value gdn::toCarried(OpBuilder &b, Location loc, Value local) {
+/// `local` as words of which LLVM does not see where they come from; with
+/// `isPinned`, nor may it compute them elsewhere.
+static Value hideWords(OpBuilder &b, Location loc, Value local, bool isPinned) {
   Type type = getCarriedType(local.getType());
   if (type == local.getType())
     return local;
-  // LLVM would carry the elements if it saw where the words come from.
   auto vector = cast<VectorType>(type);
   Value words = vector::BitCastOp::create(b, loc, vector, local);
   SmallVector<Value> hidden;
   for (int64_t i = 0; i < vector.getNumElements(); ++i) {
     Value word = vector::ExtractOp::create(b, loc, words, i);
-    hidden.push_back(emitAssembly(b, loc, word.getType(), word, "", "=r,0",
-                                  /*hasSideEffects=*/false));
+    hidden.push_back(
+        emitAssembly(b, loc, word.getType(), word, "", "=r,0", isPinned));
   }
   return vector::FromElementsOp::create(b, loc, vector, hidden);
+}
+
+// LLVM would carry the elements if it saw where the words come from.
+Value gdn::toCarried(OpBuilder &b, Location loc, Value local) {
+  return hideWords(b, loc, local, /*isPinned=*/false);
+}
+
+Value gdn::pinHere(OpBuilder &b, Location loc, Value local) {
+  return fromCarried(b, loc, hideWords(b, loc, local, /*isPinned=*/true),
+                     local.getType());
 }
 
 Value gdn::fromCarried(OpBuilder &b, Location loc, Value carried, Type local) {

@@ -41,6 +41,9 @@ mlir::VectorType getLocalType(gpu::FragmentType fragment);
 mlir::Type getCarriedType(mlir::Type local);
 mlir::Value toCarried(mlir::OpBuilder &b, mlir::Location loc,
                       mlir::Value local);
+/// `local`, computed where it stands: LLVM would move what few elements of 16
+/// bits are made of to the block of their use.
+mlir::Value pinHere(mlir::OpBuilder &b, mlir::Location loc, mlir::Value local);
 mlir::Value fromCarried(mlir::OpBuilder &b, mlir::Location loc,
                         mlir::Value carried, mlir::Type local);
 

@@ -49,18 +49,36 @@ static gdn::gpu::AcquireOp getCommitted(gdn::gpu::StoreSharedOp store) {
              : gdn::gpu::AcquireOp();
 }
 
+static bool isOneOf(Value buffer, const SetVector<Value> &operands) {
+  SetVector<Value> tiles;
+  addTiles(buffer, tiles);
+  return llvm::any_of(tiles,
+                      [&](Value tile) { return operands.contains(tile); });
+}
+
+/// Whether copies that `await` waits for may have written one of `operands`.
+static bool copiesOperand(gdn::gpu::AwaitCopiesOp await,
+                          const SetVector<Value> &operands) {
+  Operation *around = gdn::gpu::getRole(await);
+  if (!around)
+    return true;
+  return around
+      ->walk([&](gdn::gpu::BeginCopyOp copy) {
+        return isOneOf(copy.getBuffer(), operands) ? WalkResult::interrupt()
+                                                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// Whether `op` writes one of `operands`, or has copied one.
 static bool writesOperand(Operation *op, const SetVector<Value> &operands) {
   return op
       ->walk([&](Operation *inner) {
-        bool writes = isa<gdn::gpu::AwaitCopiesOp>(inner);
+        auto await = dyn_cast<gdn::gpu::AwaitCopiesOp>(inner);
+        bool writes = await && copiesOperand(await, operands);
         if (auto store = dyn_cast<gdn::gpu::StoreSharedOp>(inner);
-            store && !getCommitted(store)) {
-          SetVector<Value> tiles;
-          addTiles(store.getBuffer(), tiles);
-          writes = llvm::any_of(
-              tiles, [&](Value tile) { return operands.contains(tile); });
-        }
+            store && !getCommitted(store))
+          writes = isOneOf(store.getBuffer(), operands);
         return writes ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();

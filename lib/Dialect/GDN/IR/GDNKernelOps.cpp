@@ -8,6 +8,28 @@
 using namespace mlir;
 using namespace gdn;
 
+GatedRMSNormOp KernelOp::findNormOfRule(Block &body) {
+  RuleOpInterface rule;
+  GatedRMSNormOp norm;
+  for (Operation &op : body) {
+    auto isSecond = [&](auto &known, auto found) {
+      bool hasBoth = known && found;
+      known = found ? found : known;
+      return hasBoth;
+    };
+    if (isSecond(rule, dyn_cast<RuleOpInterface>(op)) ||
+        isSecond(norm, dyn_cast<GatedRMSNormOp>(op)))
+      return {};
+  }
+  if (!rule || !norm)
+    return {};
+  Value value = rule.getOutput();
+  while (value.hasOneUse() && isa<CastOp>(*value.user_begin()))
+    value = cast<CastOp>(*value.user_begin()).getResult();
+  return value.hasOneUse() && norm.getInput() == value ? norm
+                                                       : GatedRMSNormOp();
+}
+
 LogicalResult KernelOp::verifyRegions() {
   Block &body = getBody().front();
   // kernel_c2
@@ -19,6 +41,11 @@ LogicalResult KernelOp::verifyRegions() {
       return emitOpError("expects no other kernel in its body, but got ")
              << cast<KernelOp>(op).getNameAttr();
   }
+  // kernel_c3
+  if (getNormWithRule() && !findNormOfRule(body))
+    return emitOpError(
+        "expects one rule, and one gdn.gated_rms_norm that alone "
+        "uses its output, with 'norm_with_rule'");
   // kernel_c1
   Operation *yield = body.getTerminator();
   if (yield->getNumOperands() != getNumResults())
@@ -61,8 +88,9 @@ struct SimplifyKernelResults final : OpRewritePattern<KernelOp> {
     KernelOp slim;
     if (!isEmpty) {
       rewriter.modifyOpInPlace(yield, [&] { yield->setOperands(kept); });
-      slim = KernelOp::create(rewriter, op.getLoc(),
-                              TypeRange(ValueRange(kept)), op.getNameAttr());
+      slim =
+          KernelOp::create(rewriter, op.getLoc(), TypeRange(ValueRange(kept)),
+                           op.getNameAttr(), op.getNormWithRuleAttr());
       slim->setDiscardableAttrs(op->getDiscardableAttrDictionary());
       rewriter.inlineRegionBefore(op.getBody(), slim.getBody(),
                                   slim.getBody().begin());

@@ -217,8 +217,8 @@ static void mergeGroups(Block &block, OpGroups &groups) {
 }
 
 /// Moves `ops` to the end of the block, before its terminator, in a kernel.
-static void makeKernel(Block &block, ArrayRef<Operation *> ops,
-                       StringRef name) {
+static KernelOp makeKernel(Block &block, ArrayRef<Operation *> ops,
+                           StringRef name) {
   llvm::SmallPtrSet<Operation *, 16> members(ops.begin(), ops.end());
   SmallVector<Value> results;
   for (Operation *op : ops)
@@ -242,10 +242,21 @@ static void makeKernel(Block &block, ArrayRef<Operation *> ops,
     op->moveBefore(&body, body.end());
   builder.setInsertionPointToEnd(&body);
   YieldOp::create(builder, loc, results);
+  return kernel;
+}
+
+/// True if outputs of the rule in `kernel` can go to the norm behind it with
+/// what they are rounded to on the way through memory, the norm's own type.
+static bool takesNormWithRule(KernelOp kernel) {
+  GatedRMSNormOp norm = KernelOp::findNormOfRule(kernel.getBody().front());
+  return norm &&
+         getElementTypeOrSelf(norm.getResult()).getIntOrFloatBitWidth() == 16;
 }
 
 namespace {
 struct GDNFuse final : gdn::impl::GDNFuseBase<GDNFuse> {
+  using GDNFuseBase::GDNFuseBase;
+
   void runOnOperation() override {
     llvm::StringSet<> used;
     getOperation().walk(
@@ -300,7 +311,8 @@ struct GDNFuse final : gdn::impl::GDNFuseBase<GDNFuse> {
           name = (func.getName() + "_" + Twine(number++)).str();
         while (!used.insert(name).second);
       }
-      makeKernel(block, ops, name);
+      KernelOp kernel = makeKernel(block, ops, name);
+      kernel.setNormWithRule(normWithRule && takesNormWithRule(kernel));
       ++numKernels;
       if (ops.size() > 1)
         numFusedOps += ops.size();

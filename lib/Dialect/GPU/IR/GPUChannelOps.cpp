@@ -105,6 +105,22 @@ LogicalResult ChannelOp::verify() {
   // channel_c1
   if (failed(verifyDirectlyInFunction(*this)))
     return failure();
+  // channel_c7
+  ChannelType own = getChannel().getType();
+  if (getExchanged()) {
+    bool isAlternate = llvm::any_of((*this)->getUsers(), [](Operation *user) {
+      WarpsOp role = getRole(user);
+      return role && role.getAlternate();
+    });
+    if (own.getDepth() < 2 || own.getParts() != 1 || own.getSwizzled() ||
+        own.getShape().size() != 2 || own.getShape()[0] != 2 ||
+        own.getTileBytes() % 32 != 0 || getLeader() || getPaired() ||
+        isAlternate)
+      return emitOpError("expects two rows of a multiple of 16 bytes, a depth "
+                         "of at least 2, and neither leader, parts, swizzle "
+                         "nor alternate roles where it is exchanged, but got ")
+             << own;
+  }
   // channel_c6
   bool isShared = getPaired(), isReceived = false, isReceivedByAll = false;
   for (Operation *user : (*this)->getUsers()) {

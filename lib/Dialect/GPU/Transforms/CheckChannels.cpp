@@ -27,6 +27,7 @@ private:
   LogicalResult checkEnd(Operation *end);
   LogicalResult checkUse(Operation *begin, Operation *end, OpOperand &use);
   LogicalResult checkPart(Operation *use);
+  LogicalResult checkExchange(Operation *receive);
   LogicalResult checkCopies();
   LogicalResult checkReads(Value tile, Operation *end);
   enum class Turn { acquire, commit, unknown };
@@ -74,11 +75,28 @@ LogicalResult ChannelCheck::collect() {
   if (!filler || (!isEmptied && !channel.getLeader()))
     return channel.emitOpError("expects a role that fills the channel and one "
                                "that empties it");
+  const bool isExchanged = channel.getExchanged();
   for (Operation *op : begins)
-    if (!fills(op) && gdn::gpu::getRole(op) == filler)
-      return op->emitOpError("expects another role to empty the channel than "
-                             "the one that fills it");
+    if (!fills(op) && (gdn::gpu::getRole(op) == filler) != isExchanged)
+      return op->emitOpError("expects ")
+             << (isExchanged ? "the" : "another")
+             << " role to empty the channel "
+             << (isExchanged ? "that" : "than the one that") << " fills it";
   return success();
+}
+
+/// Of an exchanged channel, a tile is given and taken in one go.
+LogicalResult ChannelCheck::checkExchange(Operation *receive) {
+  Operation *before = receive;
+  do
+    before = before->getPrevNode();
+  while (before &&
+         !llvm::is_contained(before->getOperands(), channel.getChannel()));
+  return isa_and_nonnull<gdn::gpu::CommitOp>(before)
+             ? success()
+             : receive->emitOpError("expects to stand right behind the "
+                                    "gdn_gpu.commit of the channel, which is "
+                                    "exchanged");
 }
 
 /// The next or last op in the block that is of the same side of the channel.
@@ -217,6 +235,9 @@ LogicalResult ChannelCheck::checkPair(Operation *begin) {
   for (OpOperand &use : begin->getResult(0).getUses())
     if (failed(checkUse(begin, end, use)))
       return failure();
+  if (isa<gdn::gpu::ReceiveOp>(begin) && channel.getExchanged() &&
+      failed(checkExchange(begin)))
+    return failure();
   if (isa<gdn::gpu::ReceiveOp>(begin)) {
     gdn::gpu::ChannelType type = channel.getChannel().getType();
     gdn::gpu::WarpsOp role = gdn::gpu::getRole(begin);

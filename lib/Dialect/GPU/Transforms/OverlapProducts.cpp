@@ -21,22 +21,26 @@ using namespace gdn;
 /// each other.
 static constexpr int64_t roomyRegisters = 216;
 
-/// Whether a product that reads `tile` has to be over before `op`.
-static bool hasToWait(Operation *op, Value tile) {
+/// Whether a product that reads `tile` has to be over before `op`. It `adds`
+/// to another matrix, or does not.
+static bool hasToWait(Operation *op, Value tile, bool adds) {
   // Behind a wait for another role, what products hold is needed for new work.
   if (isa<gdn::gpu::ReceiveOp>(op)) {
     gdn::gpu::WarpsOp role = gdn::gpu::getRole(op);
     return !role || role.getRegisters().value_or(0) < roomyRegisters;
   }
-  if (isa<gdn::gpu::BarrierOp, gdn::gpu::ReleaseOp>(op) ||
-      op->hasTrait<OpTrait::IsTerminator>())
+  // What another role filled stays until it is released; a sum is large, and
+  // the meeting is for what is done beside it.
+  if (isa<gdn::gpu::BarrierOp>(op))
+    return !adds || !tile.getDefiningOp<gdn::gpu::ReceiveOp>();
+  if (isa<gdn::gpu::ReleaseOp>(op) || op->hasTrait<OpTrait::IsTerminator>())
     return true;
   if (isa<gdn::gpu::CommitOp>(op))
     return !tile.getDefiningOp<gdn::gpu::ReceiveOp>();
   if (auto warps = dyn_cast<gdn::gpu::WarpsOp>(op))
     return warps.getBody()
         .walk([&](Operation *inner) {
-          return hasToWait(inner, tile) && !isa<gdn::gpu::YieldOp>(inner)
+          return hasToWait(inner, tile, adds) && !isa<gdn::gpu::YieldOp>(inner)
                      ? WalkResult::interrupt()
                      : WalkResult::advance();
         })
@@ -103,8 +107,9 @@ static void overlap(gdn::gpu::MatmulOp matmul) {
   Operation *next = matmul->getNextNode();
   auto buffers = start.getBuffers();
   while (!uses(next, matmul.getResult()) &&
-         llvm::none_of(buffers,
-                       [&](Value buffer) { return hasToWait(next, buffer); }))
+         llvm::none_of(buffers, [&](Value buffer) {
+           return hasToWait(next, buffer, bool(matmul.getAcc()));
+         }))
     next = next->getNextNode();
   b.setInsertionPoint(next);
   Value result = gdn::gpu::AwaitMatmulOp::create(

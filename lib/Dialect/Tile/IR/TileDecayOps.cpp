@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Verifiers of the ops in TileDecayOps.td; (Cn) are that file's constraints.
+#include "gdn/Dialect/Tile/IR/StageFields.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
 using namespace gdn::tile;
+
+LogicalResult SumOfPairOp::verify() {
+  // sum_of_pair_c1
+  auto function = (*this)->getParentOfType<FunctionOpInterface>();
+  if (function && StageFields(function).getSameChunks() == 2)
+    return success();
+  return emitOpError("expects a function with 'same_chunks' of "
+                     "'gdn_tile.stage' of 2");
+}
 
 LogicalResult ExtractRowOp::verify() {
   VectorType type = getTile().getType();

@@ -84,11 +84,20 @@ struct MergeIntoConsumer final : OpRewritePattern<tile::MapRowsOp> {
     return success();
   }
 
+  /// True if another block is waited for between the two: work for that time.
+  static bool waitsBetween(tile::MapRowsOp producer, tile::MapRowsOp consumer) {
+    for (Operation *op = producer->getNextNode(); op && op != consumer;
+         op = op->getNextNode())
+      if (isa<tile::SumOfPairOp>(op))
+        return true;
+    return false;
+  }
+
   /// True if every use of `producer` is an input of `consumer`, in the same
   /// block (work is never moved into a loop), and it may run that late.
   static bool onlyUser(tile::MapRowsOp producer, tile::MapRowsOp consumer) {
     if (producer->getBlock() != consumer->getBlock() || producer == consumer ||
-        !isMemoryEffectFree(producer))
+        !isMemoryEffectFree(producer) || waitsBetween(producer, consumer))
       return false;
     return llvm::all_of(producer->getUsers(),
                         [&](Operation *user) { return user == consumer; });

@@ -543,3 +543,45 @@ func.func @ahead_given_up(%f: !four) attributes {gdn_gpu.kernel = {threads = 256
   }
   return
 }
+
+// -----
+
+!chan = !gdn_gpu.channel<2x64xf32, depth = 2>
+!tile = !gdn_gpu.shared<2x64xf32>
+
+func.func @exchanged_by_another_role()
+    attributes {gdn_gpu.kernel = {cluster = 2 : i64, threads = 64 : i64}} {
+  %c = gdn_gpu.channel exchanged : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %t = gdn_gpu.acquire %c : !chan -> !tile
+      gdn_gpu.commit %c : !chan
+    }
+    gdn_gpu.warps 1 for 1 {
+      // expected-error@+1 {{'gdn_gpu.receive' op expects the role to empty the channel that fills it}}
+      %t = gdn_gpu.receive %c : !chan -> !tile
+      gdn_gpu.release %c : !chan
+    }
+  }
+  return
+}
+
+// -----
+
+!chan = !gdn_gpu.channel<2x64xf32, depth = 2>
+!tile = !gdn_gpu.shared<2x64xf32>
+
+func.func @exchanged_before_it_is_given()
+    attributes {gdn_gpu.kernel = {cluster = 2 : i64, threads = 32 : i64}} {
+  %c = gdn_gpu.channel exchanged : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      // expected-error@+1 {{'gdn_gpu.receive' op expects to stand right behind the gdn_gpu.commit of the channel, which is exchanged}}
+      %r = gdn_gpu.receive %c : !chan -> !tile
+      gdn_gpu.release %c : !chan
+      %t = gdn_gpu.acquire %c : !chan -> !tile
+      gdn_gpu.commit %c : !chan
+    }
+  }
+  return
+}

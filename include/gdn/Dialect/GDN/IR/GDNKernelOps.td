@@ -17,10 +17,16 @@ def GDN_KernelOp : GDN_Op<"kernel", [
     The results are the operands of `gdn.yield`. The op means the same as its
     body without the op around it.
 
+    With `norm_with_rule`, the outputs of the rule go to the gated norm behind it
+    without a way through memory, where the kernel has a form that can do so.
+
     **Preconditions**
 
     - (C1) the operands of `gdn.yield` have the types of the results.
     - (C2) the body holds gdn ops only, and no other `gdn.kernel`.
+    - (C3) with `norm_with_rule`, the body has one rule, and one
+      `gdn.gated_rms_norm`, which alone uses the rule's output, by way of
+      `gdn.cast` at most.
 
     **Example**
 
@@ -34,10 +40,17 @@ def GDN_KernelOp : GDN_Op<"kernel", [
     }
     ```
   }];
-  let arguments = (ins StrAttr:$name);
+  let arguments = (ins StrAttr:$name, UnitAttr:$norm_with_rule);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$name $body attr-dict (`:` type($results)^)?";
+  let assemblyFormat = [{
+    $name (`norm_with_rule` $norm_with_rule^)? $body attr-dict (`:` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    /// The norm that alone uses the output of the rule in `body`; null if there
+    /// is none, or more than one of either.
+    static ::gdn::GatedRMSNormOp findNormOfRule(::mlir::Block &body);
+  }];
   let hasRegionVerifier = 1;
   let hasCanonicalizer = 1;
 }

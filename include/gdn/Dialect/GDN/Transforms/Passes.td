@@ -33,6 +33,12 @@ def GDNFuse : Pass<"gdn-fuse", "::mlir::ModuleOp"> {
     sequences of one kernel run in any order, so no sequence may read what
     another one wrote.
 
+    With `norm-with-rule`, a kernel gets the attribute `norm_with_rule` if the
+    outputs of its rule are used by one gated norm alone, with or without casts
+    between the two, and the norm's result has 16 bits: what the outputs would be
+    rounded to on their way through memory. A norm behind a rule whose output is
+    a result too stays apart from the rule.
+
     The kernel has the name of its entry. If an entry needs several kernels,
     they are numbered in program order. Names are unique in the module. Ops
     outside of entries, and kernels that exist already, are left alone, so a
@@ -52,8 +58,14 @@ def GDNFuse : Pass<"gdn-fuse", "::mlir::ModuleOp"> {
     **Fails** with an error on an entry that has several basic blocks, and on a
     gdn op inside the region of another op.
 
-    Before and after: `test/Dialect/GDN/Transforms/fuse.mlir`.
+    Before and after: `test/Dialect/GDN/Transforms/fuse.mlir`, and
+    `fuse-norm.mlir` with `norm-with-rule`.
   }];
+  let options = [
+    Option<"normWithRule", "norm-with-rule", "bool", /*default=*/"false",
+           "Gated norms take the outputs of rules without a way through memory, "
+           "where kernels have a form that can do so">
+  ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels made">,
     Statistic<"numFusedOps", "num-fused-ops",

@@ -144,11 +144,16 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
     `alternate` roles of both in turn, and what one of them commits goes to the
     place of both.
 
+    An *exchanged* channel is of two blocks, too, and of one role of them: each
+    fills the row of its tiles that has the block's number in the cluster, and
+    receives both rows.
+
     **Preconditions**
 
     - (C1) it is directly in the function.
     - (C2) one role has all its `gdn_gpu.acquire`; other roles have its
-      `gdn_gpu.receive`, at least one; checked on the function.
+      `gdn_gpu.receive`, at least one, but those of an exchanged channel are of
+      the same role, each right behind a commit; checked on the function.
     - (C3) a channel in parts is filled by `gdn_gpu.copy`, and emptied by roles of
       as many warps as it has parts, in fragments of which each warp holds its
       part; checked on the function.
@@ -160,6 +165,9 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
       number of buffers and no parts; the role that fills it is `alternate` if and
       only if it is paired, and then by threads, not by copies. Where `alternate`
       roles receive from a leader, so does one that is not, which takes all tiles.
+    - (C7) an exchanged channel has a depth of at least 2 and tiles of two rows,
+      each a multiple of 16 bytes; it has neither leader nor parts, is not
+      swizzled nor paired, and its role is not `alternate`.
 
     **Example**
 
@@ -170,10 +178,11 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
     }
     ```
   }];
-  let arguments = (ins Optional<GPU_ChannelType>:$leader, UnitAttr:$paired);
+  let arguments = (ins Optional<GPU_ChannelType>:$leader, UnitAttr:$paired,
+                       UnitAttr:$exchanged);
   let results = (outs GPU_ChannelType:$channel);
   let assemblyFormat = [{
-    (`paired` $paired^)? attr-dict `:` type($channel) (`with` $leader^ `:` type($leader))?
+    (`paired` $paired^)? (`exchanged` $exchanged^)? attr-dict `:` type($channel) (`with` $leader^ `:` type($leader))?
   }];
   let hasVerifier = 1;
 }

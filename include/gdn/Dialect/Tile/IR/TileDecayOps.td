@@ -64,6 +64,35 @@ def Tile_SuffixSumOp : Tile_Op<"suffix_sum", [Pure, SameOperandsAndResultType]> 
   let assemblyFormat = "$values attr-dict `:` type($values)";
 }
 
+def Tile_SumOfPairOp : Tile_Op<"sum_of_pair", [SameOperandsAndResultType]> {
+  let summary = "Sums over both blocks that share rows";
+  let description = [{
+    `result[i] = values[i]` of the block with the number 0 on the last axis of the
+    grid, plus that of the block with the number 1: what two blocks of a V-split
+    know of whole rows when each has half of their columns. Both blocks come here
+    equally often.
+
+    **Preconditions**
+
+    - (C1) the function has a `gdn_tile.stage` with `same_chunks` of 2.
+    - (C2) both blocks run the op equally often. Not checked.
+
+    **Example**
+
+    ```mlir
+    func.func @squares(%own: vector<64xf32>) -> vector<64xf32>
+        attributes {gdn_tile.stage = {grid = ["2"], same_chunks = 2 : i64}} {
+      %all = gdn_tile.sum_of_pair %own : vector<64xf32>
+      return %all : vector<64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Tile_F32Tile:$values);
+  let results = (outs Tile_F32Tile:$result);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+  let hasVerifier = 1;
+}
+
 def Tile_ExtractRowOp : Tile_Op<"extract_row", [Pure]> {
   let summary = "One row of a tile";
   let description = [{
