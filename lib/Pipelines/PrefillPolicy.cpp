@@ -51,11 +51,11 @@ static constexpr Row fused[] = {
     // Segments: all blocks of a stage in one wave, and enough tokens. Four are
     // for heads that are too many for five of halves and too few for three. The
     // scan takes maps of up to 128 keys without spilling.
-    {"fused-segments-9: fused=2; norm=with-rule; v-split=2; segments=9; "
+    {"fused-segments-9: fused=2; v-split=2; segments=9; "
      "where=keys <= 128;"
      "when=16*heads <= workers & sequences <= 2 & 4608 <= tokens",
      prefillH200},
-    {"fused-segments-5: fused=2; norm=with-rule; v-split=2; segments=5; "
+    {"fused-segments-5: fused=2; v-split=2; segments=5; "
      "where=keys <= 128;"
      "when=8*heads <= workers & sequences <= 2 & 1920 <= tokens &"
      "  workers <= 16*heads",
@@ -64,7 +64,7 @@ static constexpr Row fused[] = {
      "when=5*heads <= workers & sequences <= 2 & 3072 <= tokens &"
      "  workers <= 8*heads",
      prefillH200},
-    {"fused-segments-3: fused=2; norm=with-rule; v-split=2; segments=3; "
+    {"fused-segments-3: fused=2; v-split=2; segments=3; "
      "where=keys <= 128;"
      "when=4*heads <= workers & sequences <= 1 & 3072 <= tokens &"
      "  workers <= 8*heads",
@@ -74,7 +74,7 @@ static constexpr Row fused[] = {
     // tokens, many blocks and many sequences are not. And three waves where two
     // of whole heads would be half empty: a chunk of a half takes 1 / 1.65 of
     // the time.
-    {"fused-v-split-2: fused=2; norm=with-rule; v-split=2; where=keys <= 128;"
+    {"fused-v-split-2: fused=2; v-split=2; where=keys <= 128;"
      "when=256*sequences <= tokens &"
      "  (12*workers <= 100*sequences*heads & 2*sequences*heads <= workers &"
      "     workers*workers*tokens"
@@ -85,7 +85,7 @@ static constexpr Row fused[] = {
      "     3 <= sequences |"
      "   100*workers <= 100*sequences*heads & 2*sequences*heads <= 3*workers)",
      prefillH200},
-    {"fused-v-split-2: fused=2; norm=with-rule; v-split=2; where=129 <= keys;"
+    {"fused-v-split-2: fused=2; v-split=2; where=129 <= keys;"
      "when=256*sequences <= tokens &"
      "  (12*workers <= 100*sequences*heads & 2*sequences*heads <= workers |"
      "   100*workers <= 100*sequences*heads & 2*sequences*heads <= 3*workers)",

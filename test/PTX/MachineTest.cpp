@@ -148,39 +148,22 @@ TEST_F(Machine, WarpsOfABlockMeetAtABarrier) {
   EXPECT_EQ(words[63], 31u);
 }
 
-TEST_F(Machine, LargestOfThree) {
-  auto words = run(R"(
-  cvt.rn.f32.u32 %r1, %r0;
-  max.NaN.f32 %r2, %r1, 0f40000000, 0f41800000;
-  min.f32 %r3, %r1, 0f40000000, 0f41800000;
-  cvt.rzi.s32.f32 %r2, %r2;
-  cvt.rzi.s32.f32 %r3, %r3;
-  st.global.u32 [%rd1], %r2;
-  st.global.u32 [%rd1+128], %r3;
-)");
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    EXPECT_EQ(words[lane], std::max(lane, 16u)) << lane;
-    EXPECT_EQ(words[32 + lane], std::min(lane, 2u)) << lane;
-  }
-}
-
-TEST_F(Machine, WholeFloats) {
+TEST_F(Machine, WholeFloatsAndTheLargestOfThree) {
   // Lane l has l / 2 - 8: ties go to even numbers.
   auto words = run(R"(
   cvt.rn.f32.u32 %r1, %r0;
-  mul.f32 %r1, %r1, 0f3F000000;
-  sub.f32 %r1, %r1, 0f41000000;
+  fma.rn.f32 %r1, %r1, 0f3F000000, 0fC1000000;
   cvt.rni.f32.f32 %r2, %r1;
   cvt.rzi.s32.f32 %r2, %r2;
-  cvt.rmi.f32.f32 %r3, %r1;
+  max.NaN.f32 %r3, %r1, 0f40000000, 0f40E00000;
+  cvt.rmi.f32.f32 %r3, %r3;
   cvt.rzi.s32.f32 %r3, %r3;
   st.global.u32 [%rd1], %r2;
   st.global.u32 [%rd1+128], %r3;
 )");
   for (int lane = 0; lane < 32; ++lane) {
-    double value = lane / 2.0 - 8;
-    EXPECT_EQ(int(words[lane]), int(std::nearbyint(value))) << lane;
-    EXPECT_EQ(int(words[32 + lane]), int(std::floor(value))) << lane;
+    EXPECT_EQ(int(words[lane]), int(std::nearbyint(lane / 2.0 - 8))) << lane;
+    EXPECT_EQ(int(words[32 + lane]), std::max(lane / 2 - 8, 7)) << lane;
   }
 }
 
