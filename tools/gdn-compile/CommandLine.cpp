@@ -367,7 +367,7 @@ CommandLine Options::collect() {
   if (engine.getNumOccurrences()) {
     line.engine = engine;
     const bool inPlanes = llvm::any_of(state, [](StateFormat format) {
-      return format == StateFormat::i8x2 || format == StateFormat::i8;
+      return withState({}, format).statePlanes != 0;
     });
     line.entries = inPlanes || deferWrites != 0
                        ? getPendingEntryOptions(engine, deferWrites != 0)

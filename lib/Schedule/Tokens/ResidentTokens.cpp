@@ -52,8 +52,8 @@ constexpr llvm::StringLiteral allowedTreeSpills =
 /// Planes are made of the state behind its last token.
 constexpr llvm::StringLiteral allowedPlaneSpills =
     "spills up to 144 bytes: of states in planes whose sequences have any "
-    "number of tokens, on sm_100a and sm_103a, elsewhere two words; chunks "
-    "would be faster; not measured there";
+    "number of tokens, on sm_120a up to 34 words, elsewhere 25; in chunks "
+    "they would take less time; not measured";
 
 /// Here, too, eight warps of 255 registers spill nothing; but a schedule knows
 /// no chip, and all others would get them.

@@ -97,16 +97,17 @@ struct RowMaths {
 Value gdn::loadState(OpBuilder &b, Location loc, const StateMemory &memory,
                      VectorType stored, ValueRange at, Value rows) {
   auto load = [&](Value view, VectorType type, ValueRange indices,
-                  ArrayRef<int64_t> dims) -> Value {
-    return tile::LoadOp::create(b, loc, type, view, indices, dims, rows);
+                  ArrayRef<int64_t> dims, Value limit = {}) -> Value {
+    return tile::LoadOp::create(b, loc, type, view, indices, dims, limit);
   };
-  Value states = load(memory.states, stored, at, {2, 3});
   if (!memory.scales)
-    return states;
+    return load(memory.states, stored, at, {2, 3}, rows);
+  // A row with a scale of 0 is zero whatever its bytes are. Loads of bytes that
+  // depend on a number of rows leave too few registers on GPUs.
   SmallVector<Value> tiles = {
-      states,
+      load(memory.states, stored, at, {2, 3}),
       load(memory.scales, VectorType::get(stored.getDimSize(0), b.getF32Type()),
-           at.drop_back(), {2})};
+           at.drop_back(), {2}, rows)};
   if (memory.low)
     tiles.push_back(load(memory.low, stored, at, {2, 3}));
   auto type = cast<VectorType>(stored.clone(b.getF32Type()));

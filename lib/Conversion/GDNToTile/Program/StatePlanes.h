@@ -16,8 +16,8 @@ struct StateMemory {
 };
 
 /// Loads the state at `at` (slot, head, row, column), in f32 if it is in
-/// planes; `stored` is its type in memory. `rows` of it are read and others are
-/// zero, all where that is null.
+/// planes; `stored` is its type in memory. Rows from number `rows` on are zero,
+/// none where that is null; of planes their bytes are read nevertheless.
 mlir::Value loadState(mlir::OpBuilder &b, mlir::Location loc,
                       const StateMemory &memory, mlir::VectorType stored,
                       mlir::ValueRange at, mlir::Value rows);
