@@ -96,12 +96,13 @@ typedef struct gdnrt_state_pool_options {
    *  pending. */
   int32_t deferred_writes;
   /** 0: states are numbers of state_dtype. 2 or 1: states are in so many planes
-   *  of bytes, for kernels of gdn-compile --state=i8x2 or --state=i8. 1 needs
-   *  deferred_writes. GDNRT_POOL_STATE is then the upper plane, and there are
-   *  GDNRT_POOL_STATE_SCALES and, with 2, GDNRT_POOL_STATE_LOW. An element is
-   *  scale * ((upper - 128) + (low - 128) / 256), without the second term for
-   *  1; a row whose scale is 0 is zero whatever its bytes are. The strides of
-   *  states are those of both planes, and scales are dense. */
+   *  of bytes, for kernels of gdn-compile --state=i8x2 or i8x2_upper, or of
+   *  --state=i8. 1 needs deferred_writes. GDNRT_POOL_STATE is then the upper
+   *  plane, and there are GDNRT_POOL_STATE_SCALES and, with 2,
+   *  GDNRT_POOL_STATE_LOW. An element is scale * ((upper - 128) + (low - 128) /
+   *  256), without the second term for 1; a row whose scale is 0 is zero
+   *  whatever its bytes are. The strides of states are those of both planes;
+   *  scales are dense. */
   int32_t state_planes;
   int32_t reserved;
 } gdnrt_state_pool_options;

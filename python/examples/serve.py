@@ -257,7 +257,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kept", type=int, default=8, help="states of beginnings that are kept")
     parser.add_argument("--budget", type=int, default=256, help="tokens of a step")
     parser.add_argument("--defer-writes", type=int, default=0, help="steps to a write of a state")
-    parser.add_argument("--state", default="f32", help="f32, bf16, f16, i8x2 or i8")
+    parser.add_argument("--state", default="f32", help="f32, bf16, f16, i8x2, i8x2_upper, i8")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--check", action="store_true", help="compare with each request alone")

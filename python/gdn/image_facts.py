@@ -36,8 +36,11 @@ FACTS = (
 PARAMETERS = ("has-initial", "decode-initial", "write-slots", "checkpoints")
 VERIFY = ("none", "slots", "tree", "buffer", "lazy")
 TYPES = ("bf16", "f16", "f32")
-#: Those of states: numbers, or integers of eight bits in planes with scales.
-STATES = (*TYPES, "i8x2", "i8")
+#: Those of states: numbers, or integers of eight bits in planes with scales. Pools of "i8x2_upper"
+#: are those of "i8x2": decode reads the upper plane alone.
+STATES = (*TYPES, "i8x2", "i8x2_upper", "i8")
+#: Those that decode cannot write at each token.
+_ONLY_DEFERRED = ("i8x2_upper", "i8")
 #: The fewest and the most tokens that deferred writes keep pending in a slot.
 LEAST_DEFERRED, MOST_DEFERRED = 2, 32
 LAYOUTS = ("interleaved", "flat", "split", "separate", "gated", "ready")
@@ -131,8 +134,8 @@ def check_deferred(deferred_writes: int, state: str, verify: str | None) -> None
     tokens = f"{LEAST_DEFERRED} to {MOST_DEFERRED} tokens"
     if deferred_writes and not LEAST_DEFERRED <= deferred_writes <= MOST_DEFERRED:
         raise ValueError(f"deferred_writes: expected 0 or {tokens}, got {deferred_writes}")
-    if state == "i8" and not deferred_writes:
-        raise ValueError(f"deferred_writes: expected {tokens} with states of i8, got 0")
+    if state in _ONLY_DEFERRED and not deferred_writes:
+        raise ValueError(f"deferred_writes: expected {tokens} with states of {state}, got 0")
     if verify in (None, "none", "lazy"):
         return
     if deferred_writes or state not in TYPES:

@@ -34,7 +34,8 @@ _PLANES = {"i8": 1, "i8x2": 2}
 class StatePoolShape:
     """What a pool has room for; heads are those of one rank, strides count elements and
     are dense where they are 0. `state_dtype` is a type of elements, or "i8x2" or "i8" for
-    states in two planes of bytes or one; "i8" needs deferred_writes."""
+    states in two planes of bytes or one; "i8" needs deferred_writes. Kernels of --state=i8x2_upper
+    take pools of "i8x2"."""
 
     num_layers: int
     num_requests: int

@@ -47,6 +47,7 @@ def test_serve(run):
     [
         ("--defer-writes=8",),
         ("--defer-writes=16", "--state=i8x2"),
+        ("--defer-writes=16", "--state=i8x2_upper"),
         ("--drafts=0", "--defer-writes=16", "--state=i8x2"),
     ],
     ids=" ".join,

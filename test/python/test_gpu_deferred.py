@@ -200,13 +200,14 @@ def test_device_check(tool, build_dir, ptx_driver, tmp_path):
     ("states", "entries"),
     [
         ("i8x2", "decode,verify,commit,zero_slots"),
+        ("i8x2_upper", "decode"),
         pytest.param("i8x2,i8", "prefill,decode,verify,commit,copy_slots", marks=pytest.mark.long),
     ],
 )
 def test_states_in_planes(tool, build_dir, ptx_driver, tmp_path, states, entries):
     image, report = tmp_path / "planes.gdnk", tmp_path / "report.json"
     options = ["--preset=qwen3-next-80b-a3b", "--io=bf16", f"--state={states}", "--defer-writes=8"]
-    options += ["--verify=lazy", f"--only={entries}"]
+    options += ["--verify=lazy", "--has-initial", f"--only={entries}"]
     done = tool("gdn-compile", *options, "--target=sm_90a", "--ptxas=none", "-o", image)
     assert done.returncode == 0, done.stderr
     command = [sys.executable, "-m", "gdn.device_check", image, "--quick", "--no-times"]

@@ -11,7 +11,9 @@ import catalogue
 from gdn import Runtime, image_facts, targets
 
 
-@pytest.mark.parametrize("state, writes", [("f32", 0), ("i8x2", 0), ("bf16", 8), ("i8", 16)])
+@pytest.mark.parametrize(
+    "state, writes", [("f32", 0), ("i8x2", 0), ("bf16", 8), ("i8x2_upper", 16), ("i8", 16)]
+)
 @pytest.mark.parametrize("engine", image_facts.ENGINES)
 def test_engines_are_those_of_the_compiler(engine, state, writes, tool):
     options = [f"--state={state}", *[f"--defer-writes={writes}"] * (writes > 0)]
@@ -57,7 +59,9 @@ def test_the_target_of_a_gpu():
 def test_deferral_is_that_of_the_compiler(tool):
     """What one refuses the other does."""
     for state, writes, verify in itertools.product(
-        ("f32", "i8x2", "i8"), (0, 1, 2, 8, 32, 33), (None, "none", "lazy", "slots", "tree")
+        ("f32", "i8x2", "i8x2_upper", "i8"),
+        (0, 1, 2, 8, 32, 33),
+        (None, "none", "lazy", "slots", "tree"),
     ):
         options = [f"--state={state}", f"--defer-writes={writes}"]
         options += [f"--verify={verify}"] * (verify is not None)

@@ -195,7 +195,7 @@ def test_a_fact_that_no_image_has(folder):
         "qwen3-next-80b-a3b", "sm_90", engine="vllm", folder=folder
     ), error
     assert str(error) == (
-        "images: expected one for sm_90a, engine vllm, found none of 156\n"
+        "images: expected one for sm_90a, engine vllm, found none of 162\n"
         "  no image has norm_eps 0.001 with the rest\n"
         f"  nearest: {error.nearest.name}, with norm_eps 1e-06 where 0.001 is wanted\n"
         "  to make one: gdn-compile --config config.json --for=vllm --io=bf16 --state=f32"
@@ -259,10 +259,14 @@ def test_arguments_that_no_image_can_have(folder):
         ({"engine": "tgi"}, "engine: expected one of vllm, sglang, pymllm, c, got 'tgi'"),
         ({"io": "bfloat16"}, "io: expected one of bf16, f16, f32, got 'bfloat16'"),
         ({"verify": "yes"}, "verify: expected one of none, slots, tree, buffer, lazy, got 'yes'"),
-        ({"state": "i4"}, "state: expected one of bf16, f16, f32, i8x2, i8, got 'i4'"),
+        ({"state": "i4"}, "state: expected one of bf16, f16, f32, i8x2, i8x2_upper, i8, got 'i4'"),
         ({"deferred_writes": 1}, "deferred_writes: expected 0 or 2 to 32 tokens, got 1"),
         ({"deferred_writes": 33}, "deferred_writes: expected 0 or 2 to 32 tokens, got 33"),
         ({"state": "i8"}, "deferred_writes: expected 2 to 32 tokens with states of i8, got 0"),
+        (
+            {"state": "i8x2_upper"},
+            "deferred_writes: expected 2 to 32 tokens with states of i8x2_upper, got 0",
+        ),
         (
             {"deferred_writes": 16, "verify": "slots"},
             "verify: expected none or lazy with deferred writes, got 'slots'",

@@ -21,7 +21,7 @@ TARGETS = ("x86-64-v3", "x86-64-v4", "sm_80", "sm_86", "sm_90a", "sm_100a", "sm_
 # Types of states by the type of inputs and outputs.
 STATES = {"bf16": ("f32", "bf16"), "f16": ("f32", "f16")}
 # The tokens that deferred writes keep pending, by the type of states; inputs are of bf16.
-DEFERRED = {"f32": 16, "bf16": 8, "i8x2": 16, "i8": 16}
+DEFERRED = {"f32": 16, "bf16": 8, "i8x2": 16, "i8x2_upper": 16, "i8": 16}
 
 
 @dataclass(frozen=True)

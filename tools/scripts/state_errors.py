@@ -38,7 +38,7 @@ HEADS, DIM = 4, 128
 #: The type of states and the tokens that deferred writes keep pending, 0: none.
 FORMS = (
     *((state, 0) for state in ("f32", "f16", "bf16", "i8x2")),
-    *((state, 16) for state in ("f32", "f16", "bf16", "i8x2", "i8")),
+    *((state, 16) for state in ("f32", "f16", "bf16", "i8x2", "i8x2_upper", "i8")),
 )
 _SLOWEST = 0.9999
 
@@ -81,6 +81,12 @@ def repeated_key(rng, tokens: int, first: int) -> Stream:
     return drawn
 
 
+def repeated_value(rng, tokens: int, first: int) -> Stream:
+    drawn = repeated_key(rng, tokens, first)
+    drawn.v[first:] = drawn.v[first]
+    return drawn
+
+
 def large_values(rng, tokens: int, first: int) -> Stream:
     drawn = _draw(rng, tokens, _SLOWEST)
     drawn.v[...] = rng.uniform(-1e4, 1e4, drawn.v.shape)
@@ -99,6 +105,7 @@ STREAMS: dict[str, Callable[..., Stream]] = {
     "a key that repeats": repeated_key,
     "values up to 1e4": large_values,
     "pure decay": pure_decay,
+    "key and value that repeat": repeated_value,
 }
 
 

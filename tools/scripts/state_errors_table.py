@@ -24,9 +24,11 @@ writes; do not edit. Decode on a CPU beside float64, {tokens:,} tokens of {heads
 - *a key that repeats*: 512 random tokens, then one key for all tokens, whose value is written
   whole;
 - *values up to 1e4*: random values of that size;
-- *pure decay*: 512 random tokens, then nothing is written.
+- *pure decay*: 512 random tokens, then nothing is written;
+- *key and value that repeat*: 512 random tokens, then one key and one value for all tokens. What
+  is written is then nearly zero at each token, and roundings are not.
 
-Heads of the last three lose 0.0001 at each token. Inputs are random, not those of a trained model.
+Heads of the last four lose 0.0001 at each token. Inputs are random, not those of a trained model.
 In pure decay floats of 16 bits that are written at each token stop to change, and bf16 does so if
 it is written every 16 tokens, too: what a state loses until then rounds to nothing.
 """
@@ -36,6 +38,7 @@ _FORMATS = {
     "f16": ("float16", 16, 0),
     "bf16": ("bfloat16", 16, 0),
     "i8x2": ("i8x2", 16, 32),
+    "i8x2_upper": ("i8x2", 16, 32),
     "i8": ("i8", 8, 32),
 }
 

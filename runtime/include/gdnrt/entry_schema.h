@@ -197,8 +197,8 @@ struct EntrySchema {
   /// Of an entry with deferred writes (gdn-compile --defer-writes): how many
   /// tokens may be pending in a slot. Nothing for another entry.
   std::optional<int64_t> pendingRoom() const;
-  /// Of an entry whose states are in planes (gdn-compile --state=i8x2 or i8):
-  /// how many there are. 0 for another entry.
+  /// Of an entry whose states are in planes (gdn-compile --state=i8x2,
+  /// i8x2_upper or i8): how many there are. 0 for another entry.
   int64_t statePlanes() const;
 
   std::optional<size_t> findParam(std::string_view paramName) const;

@@ -66,8 +66,9 @@ struct StatePoolShape {
   bool deferredWrites = false;
   /// 1 or 2: states are in so many planes of bytes, with an f32 scale for each
   /// row of dk elements, for kernels of --state=i8 (with deferred writes only)
-  /// or --state=i8x2. stateDType is f32 then. The strides of states are those
-  /// of both planes; scales are dense. 0: states are of stateDType.
+  /// or --state=i8x2 or i8x2_upper. stateDType is f32 then. The strides of
+  /// states are those of both planes; scales are dense. 0: states are of
+  /// stateDType.
   int64_t statePlanes = 0;
   DType stateDType = DType::f32;
   DType convDType = DType::bf16;
