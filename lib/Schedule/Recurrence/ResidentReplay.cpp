@@ -111,7 +111,10 @@ Value ResidentReplay::emitFolded(FragmentEmitter &all) {
   auto delta = [&](Value at) -> Value {
     return gpu::LoadSharedOp::create(b, loc, perRow, pending.deltas, at);
   };
-  return emitReplayFold(b, loc, all[scan.getState()], pending, delta,
+  // Also where the token's products are those of the state without them.
+  ReplayPending received = pending;
+  received.commits = lookup(replay.getCommit());
+  return emitReplayFold(b, loc, all[scan.getState()], received, delta,
                         [&](Value state) {
                           all.set(scan.getNewState(), state);
                           for (Operation *op : (*roles)[ScanRole::state].stores)
