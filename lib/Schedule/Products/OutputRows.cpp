@@ -34,8 +34,8 @@ static int32_t getPairAxis(Operation *op) {
   return int32_t(stage.getGrid().size()) - 1;
 }
 
-/// What both blocks of a pair have of `sum`, added up in their order, of
-/// vectors like `own`.
+/// What both blocks of a pair have of `sum`, added up in their order: a vector
+/// of the type that this block's part, own, has.
 static Value addUp(OpBuilder &b, tile::SumOfPairOp sum, Value own,
                    Value parts) {
   Location loc = sum.getLoc();
