@@ -34,6 +34,17 @@ struct DecayScoresBuffers {
 void expandDecayScores(mlir::OpBuilder &builder, mlir::Location loc,
                        const DecayScoresBuffers &buffers, int64_t lanes);
 
+/// Buffers of a gdn_tile.decay_operands; scratch of f32: `decay`, `leftQuery`,
+/// `leftKey` and `right` of the shape of `logDecay`, `between` with a row for
+/// each pair of blocks.
+struct DecayOperandsBuffers {
+  mlir::Value query, key, logDecay, queryScores, keyScores, fromQuery, fromKey,
+      toEnd, end;
+  mlir::Value decay, leftQuery, leftKey, right, between;
+};
+void expandDecayOperands(mlir::OpBuilder &builder, mlir::Location loc,
+                         const DecayOperandsBuffers &buffers, int64_t lanes);
+
 } // namespace gdn
 
 #endif // GDN_LIB_CONVERSION_TILETOCPU_EXPANDDECAYOPS_H

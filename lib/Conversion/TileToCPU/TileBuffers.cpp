@@ -335,7 +335,7 @@ TileBuffers TileBuffers::assign(func::FuncOp function) {
             buffers.addScratch(matmul.getResult().getType());
     } else if (isa<tile::TransposeOp, tile::TriInverseOp, tile::PrefixSumOp,
                    tile::SuffixSumOp, tile::ExtractRowOp, tile::DecayMatrixOp,
-                   tile::DecayScoresOp>(op)) {
+                   tile::DecayScoresOp, tile::DecayOperandsOp>(op)) {
       for (Value result : op->getResults())
         if (!buffers.moveToCarried(result))
           buffers.of[result] =

@@ -379,6 +379,25 @@ void FunctionLowering::lower(Operation *op) {
                                  memory(b, loc, scores.getKeyScores())};
         expandDecayScores(b, loc, at, lanes);
       })
+      .Case([&](tile::DecayOperandsOp operands) {
+        auto at = [&](Value tile) { return memory(b, loc, tile); };
+        VectorType type = operands.getLogDecay().getType();
+        auto scratchOf = [&](VectorType of) {
+          return memory(b, loc, buffers.addScratch(of));
+        };
+        int64_t blocks = type.getDimSize(0) / tile::DecayOperandsOp::block;
+        auto between = VectorType::get({blocks * blocks, type.getDimSize(1)},
+                                       type.getElementType());
+        expandDecayOperands(
+            b, loc,
+            {at(operands.getQuery()), at(operands.getKey()),
+             at(operands.getLogDecay()), at(operands.getQueryScores()),
+             at(operands.getKeyScores()), at(operands.getFromQuery()),
+             at(operands.getFromKey()), at(operands.getToEnd()),
+             at(operands.getEnd()), scratchOf(type), scratchOf(type),
+             scratchOf(type), scratchOf(type), scratchOf(between)},
+            lanes);
+      })
       .Case([&](tile::TriInverseOp inverse) {
         VectorType type = inverse.getMatrix().getType();
         if (!type.getElementType().isF32()) {

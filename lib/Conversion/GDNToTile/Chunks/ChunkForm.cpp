@@ -132,6 +132,8 @@ ChunkResult gdn::emitChunkOfRule(OpBuilder &builder, Location loc, Value state,
   if (!chunk.beta)
     return emitLinearChunk(builder, loc, state, chunk);
   if (cast<VectorType>(chunk.logDecay.getType()).getRank() == 2)
-    return emitChannelChunk(builder, loc, state, chunk);
+    return types.isExact()
+               ? emitChannelChunk(builder, loc, state, chunk)
+               : emitRoundedChannelChunk(builder, loc, state, chunk, types);
   return emitChunk(builder, loc, state, chunk, types);
 }

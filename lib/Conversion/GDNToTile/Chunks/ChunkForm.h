@@ -55,6 +55,18 @@ IntraChunkTiles emitRoundedIntraChunk(mlir::OpBuilder &builder,
                                       mlir::Location loc, const Chunk &chunk,
                                       const ChunkTypes &types, bool apart);
 
+/// The same with a decay per channel: tiles of ChunkFormRoundedChannels.cpp.
+struct ChannelChunkTiles {
+  mlir::Value query, key; // Qf and Kf, C x dk, in the type of keys
+  mlir::Value toState;    // Y, C x dk
+  mlir::Value toOutput;   // Z, C x C, zero above its diagonal
+  mlir::Value end;        // e^(G_last), dk
+};
+ChannelChunkTiles emitRoundedChannelIntraChunk(mlir::OpBuilder &builder,
+                                               mlir::Location loc,
+                                               const Chunk &chunk,
+                                               const ChunkTypes &types);
+
 /// Emits the chunk form with operands rounded to `types`. `state` is the
 /// transpose of the state, `dk x dv`, so that no product needs a packed
 /// operand, times `types.valueScale`; so is the state of the result. The output
@@ -69,6 +81,12 @@ ChunkResult emitRoundedChunk(mlir::OpBuilder &builder, mlir::Location loc,
                              mlir::Value state, const Chunk &chunk,
                              const ChunkTypes &types);
 
+/// The same with a decay per channel.
+ChunkResult emitRoundedChannelChunk(mlir::OpBuilder &builder,
+                                    mlir::Location loc, mlir::Value state,
+                                    const Chunk &chunk,
+                                    const ChunkTypes &types);
+
 /// A chunk as a stage before left it, and as it lies in memory: tiles with
 /// zeros in the rows of tokens past the valid ones.
 struct StoredChunk {
@@ -78,9 +96,10 @@ struct StoredChunk {
   mlir::Value toState;    // Y or K', C x dk; or K, if `fading` is apart
   mlir::Value toOutput;   // Z or P'^T, C x C
   mlir::Value fading;     // what K' has beside K, C; null: nothing
-  mlir::Value decay;      // e^G, C
+  mlir::Value decay;      // e^G, C; null: keys and queries have it
   mlir::Value strength;   // beta e^-H, C
-  mlir::Value end;        // e^(G_last), C times; null: it follows from `decay`
+  mlir::Value end;        // e^(G_last), C times, or dk with a decay per channel;
+                          // null: it follows from `decay`
   double scale;           // of the queries
 };
 

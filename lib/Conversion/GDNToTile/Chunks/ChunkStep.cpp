@@ -13,6 +13,9 @@
 // place of W in the last two, P' in that of Z and K' in that of Y. What K' has
 // beside K may be with X instead: one tile less for each chunk.
 //
+// With a decay per channel, K and Q have the decay from the start of the chunk,
+// there is no e^G, and e^(G_last) is a row of M's columns.
+//
 // So every left operand is the result of a step before it, or the state: on a
 // tensor core it stays in registers, and only what is loaded lies in shared
 // memory. Numbers and roundings are those of the other orientation.
@@ -50,7 +53,13 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
     auto splat = DenseElementsAttr::get(type, b.getF32FloatAttr(factor));
     return mul(row, arith::ConstantOp::create(b, loc, splat));
   };
-  const int64_t size = cast<VectorType>(chunk.decay.getType()).getDimSize(0);
+  // What the state gives for a row of tokens, times `factor`: without what
+  // values are multiplied by.
+  auto fromState = [&](Value row, double factor) -> Value {
+    if (!chunk.decay)
+      return times(row, factor / types.valueScale);
+    return mul(row, factor == 1 ? chunk.decay : times(chunk.decay, factor));
+  };
   Value held = castTile(b, loc, state, types.key);
   Value known = multiply(b, loc, held, transposeTile(b, loc, chunk.key));
   // What waits for nothing else comes first.
@@ -63,7 +72,7 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
                          mapRows(b, loc, {value, known}, {known.getType()},
                                  [&](OpBuilder &, ValueRange in) -> Rows {
                                    Value left = arith::SubFOp::create(
-                                       b, loc, in[0], mul(in[1], chunk.decay));
+                                       b, loc, in[0], fromState(in[1], 1));
                                    return {mul(left, chunk.strength)};
                                  })[0],
                          types.inner);
@@ -85,7 +94,11 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
     Value decayed =
         mapRows(b, loc, state, {state.getType()},
                 [&](OpBuilder &, ValueRange in) -> Rows {
+                  if (!chunk.decay)
+                    return {mul(in[0], chunk.end)};
                   // Decays are divided by the scale of values.
+                  const int64_t size =
+                      cast<VectorType>(chunk.decay.getType()).getDimSize(0);
                   Value end = vector::ExtractOp::create(
                       b, loc, chunk.end ? chunk.end : chunk.decay,
                       chunk.end ? 0 : size - 1);
@@ -99,13 +112,13 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
   if (!chunk.query)
     return {next(), Value()};
 
-  Value fromState =
+  Value answered =
       mapRows(b, loc, answers, {answers.getType()},
               [&](OpBuilder &, ValueRange in) -> Rows {
-                return {mul(in[0], times(chunk.decay, chunk.scale))};
+                return {fromState(in[0], chunk.scale)};
               })[0];
   Value toOutput =
       chunk.solve ? chunk.toOutput : transposeTile(b, loc, chunk.toOutput);
-  Value output = multiply(b, loc, error, toOutput, fromState);
+  Value output = multiply(b, loc, error, toOutput, answered);
   return {next(), transposeTile(b, loc, output)};
 }

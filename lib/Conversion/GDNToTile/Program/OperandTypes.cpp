@@ -35,12 +35,14 @@ ChunkTypes ChunkTypes::choose(const KernelOperands &parts,
   RuleOpInterface rule = parts.rule;
   Builder b(rule.getContext());
   Type input = inputTypeOf(rule.getKey());
-  if (precision == Precision::f32 || input.isF32() || rule.isPerChannel() ||
-      !rule.getBeta() || hasDoubledBeta(rule))
+  if (precision == Precision::f32 || input.isF32() || !rule.getBeta() ||
+      hasDoubledBeta(rule))
     return {b.getF32Type(), b.getF32Type()};
-  // Keys that the kernel computes are nowhere in memory, and f16 is closer.
+  // Keys that the kernel computes are nowhere in memory, and f16 is closer. So
+  // are keys with a decay for each of their channels.
   FloatType key = b.getF16Type();
-  if (precision == Precision::mixedIo && isInMemory(rule.getKey()))
+  if (precision == Precision::mixedIo && isInMemory(rule.getKey()) &&
+      !rule.isPerChannel())
     key = cast<FloatType>(input);
   // Values of 1e4 write at most 1e4 (1 + sqrt(dk)), below 2e5; an f16 ends at
   // 65504. Values of 1e-3 still keep ten bits.

@@ -46,11 +46,17 @@ void IntraChunkStage::emitChunkSlot(Value chunkSlot, Value, Value valid) {
   storeRegion(chunk.toState, toState, chunkSlot, own);
   storeRegion(chunk.toOutput, toOutput, chunkSlot, own);
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
-  storeGate(chunk.decay, decayRow, chunkSlot);
+  if (chunk.decay)
+    storeGate(chunk.decay, decayRow, chunkSlot);
   storeGate(chunk.strength, strengthRow, chunkSlot);
-  storeGate(tile::FillOp::create(b, loc, chunk.decay.getType(), zero), freeRow,
-            chunkSlot);
+  if (chunk.decay)
+    storeGate(tile::FillOp::create(b, loc, chunk.decay.getType(), zero),
+              freeRow, chunkSlot);
   storeGate(chunk.end, endRow, chunkSlot);
+  if (!fromKeys)
+    return;
+  storeRegion(chunk.query, fromQueries, chunkSlot, own);
+  storeRegion(chunk.key, fromKeys, chunkSlot, own);
 }
 
 LogicalResult gdn::emitIntraChunkStage(const StageInputs &inputs) {

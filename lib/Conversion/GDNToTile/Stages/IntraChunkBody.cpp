@@ -43,6 +43,20 @@ StoredChunk gdn::emitIntraChunk(SequenceProgram &p, Chunk chunk, Value t,
       *tile = tileOf.lookup(input);
   chunk.valid = valid;
   chunk.scale = rule.getScaleOrDefault();
+  if (rule.isPerChannel()) {
+    ChannelChunkTiles made =
+        emitRoundedChannelIntraChunk(b, loc, chunk, p.chunkTypes);
+    StoredChunk stored;
+    stored.query = made.query;
+    stored.key = made.key;
+    stored.toState = made.toState;
+    stored.toOutput = made.toOutput;
+    stored.end = made.end;
+    stored.scale = chunk.scale;
+    stored.strength =
+        scaleTile(b, loc, chunk.beta, p.chunkTypes.valueScale);
+    return stored;
+  }
   // Beside a recurrence in the same block, what is ahead of the state is what
   // others wait for.
   IntraChunkTiles made =

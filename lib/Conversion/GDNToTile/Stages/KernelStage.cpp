@@ -27,11 +27,17 @@ static bool isReady(Value input, Type element) {
          (!element || getElementTypeOrSelf(input.getType()) == element);
 }
 
+/// The type in which keys and queries of `rule` have to lie in memory, or null:
+/// in any. With a decay per channel no product takes them as they are.
+static Type getReadyKeyType(RuleOpInterface rule, const ChunkTypes &types) {
+  return rule.isPerChannel() ? Type() : Type(types.key);
+}
+
 bool gdn::hasPrologue(const KernelOperands &parts, const Algorithm &algorithm) {
   RuleOpInterface rule = parts.rule;
-  ChunkTypes types = ChunkTypes::choose(parts, algorithm.precision);
-  return !isReady(rule.getQuery(), types.key) ||
-         !isReady(rule.getKey(), types.key) ||
+  Type key =
+      getReadyKeyType(rule, ChunkTypes::choose(parts, algorithm.precision));
+  return !isReady(rule.getQuery(), key) || !isReady(rule.getKey(), key) ||
          !isReady(rule.getValue(), Type());
 }
 
@@ -81,16 +87,23 @@ void KernelStage::describe() {
         {any, any, rows, columns}, element, regions);
   };
   // What the variants' first stages leave comes first.
-  if (!isReady(rule.getQuery(), chunkTypes.key))
+  Type readyKey = getReadyKeyType(rule, chunkTypes);
+  if (!isReady(rule.getQuery(), readyKey))
     queries = region(headForm, C, dk, chunkTypes.key);
-  if (!isReady(rule.getKey(), chunkTypes.key))
+  if (!isReady(rule.getKey(), readyKey))
     keys = region(headForm, C, dk, chunkTypes.key);
   if (!isReady(rule.getValue(), Type()))
     values = region(valueForm, C, dv, chunkTypes.inner);
   if (readsIntraChunk()) {
     toState = region(valueForm, C, dk, chunkTypes.inner);
     toOutput = region(valueForm, C, C, chunkTypes.inner);
-    gates = region(valueForm, gateRows, C, b.getF32Type());
+    const bool perChannel = rule.isPerChannel();
+    gates = region(valueForm, gateRows, perChannel ? std::max(C, dk) : C,
+                   b.getF32Type());
+    if (perChannel) {
+      fromQueries = region(valueForm, C, dk, chunkTypes.key);
+      fromKeys = region(valueForm, C, dk, chunkTypes.key);
+    }
     if (algorithm.ordersSequences)
       order = addRegion({sequenceForm, "1"}, {any, 1}, b.getF32Type(), regions);
   }
@@ -162,8 +175,8 @@ void KernelStage::storeRegion(Value tile, Value region, Value chunkSlot,
                         ArrayRef<int64_t>{2, 3}, Value());
 }
 
-Value KernelStage::loadGate(Gate row, Value chunkSlot) {
-  auto tile = VectorType::get({algorithm.chunk}, b.getF32Type());
+Value KernelStage::loadGate(Gate row, Value chunkSlot, int64_t count) {
+  auto tile = VectorType::get({count}, b.getF32Type());
   return tile::LoadOp::create(
       b, loc, tile, gates,
       ValueRange{chunkSlot, headIndex(head), index(row), index(0)},
@@ -223,9 +236,12 @@ StoredChunk KernelStage::loadChunk(Value chunkSlot, Value t, Value valid,
                   : loadInput(input, t, valid, algorithm.chunk, false);
   };
   StoredChunk chunk;
-  chunk.key = key(keys, rule.getKey());
+  const bool perChannel = rule.isPerChannel();
+  chunk.key = perChannel ? loadRegion(fromKeys, chunkSlot, own)
+                         : key(keys, rule.getKey());
   if (wantsOutput)
-    chunk.query = key(queries, rule.getQuery());
+    chunk.query = perChannel ? loadRegion(fromQueries, chunkSlot, own)
+                             : key(queries, rule.getQuery());
   // Values in the workspace are zero past the valid ones.
   Value some = valid == valuesValid ? Value() : valuesValid;
   chunk.value = values ? loadRegion(values, chunkSlot, own, some)
@@ -234,9 +250,13 @@ StoredChunk KernelStage::loadChunk(Value chunkSlot, Value t, Value valid,
   chunk.toState = loadRegion(toState, chunkSlot, own);
   if (wantsOutput)
     chunk.toOutput = loadRegion(toOutput, chunkSlot, own);
-  chunk.decay = loadGate(decayRow, chunkSlot);
-  chunk.strength = loadGate(strengthRow, chunkSlot);
-  chunk.end = loadGate(endRow, chunkSlot);
+  const int64_t C = algorithm.chunk;
+  if (!perChannel)
+    chunk.decay = loadGate(decayRow, chunkSlot, C);
+  chunk.strength = loadGate(strengthRow, chunkSlot, C);
+  chunk.end = loadGate(
+      endRow, chunkSlot,
+      perChannel ? cast<VectorType>(chunk.key.getType()).getDimSize(1) : C);
   chunk.scale = rule.getScaleOrDefault();
   return chunk;
 }

@@ -71,12 +71,13 @@ protected:
                          mlir::Value head, mlir::Value rows = {});
   void storeRegion(mlir::Value tile, mlir::Value region, mlir::Value chunkSlot,
                    mlir::Value head);
-  /// A row of the gates of the block's value head.
-  mlir::Value loadGate(Gate row, mlir::Value chunkSlot);
+  /// A row of the gates of the block's value head, `count` elements of it.
+  mlir::Value loadGate(Gate row, mlir::Value chunkSlot, int64_t count);
   void storeGate(mlir::Value tile, Gate row, mlir::Value chunkSlot);
 
-  // The workspace, by chunk slot and value head: Y, Z and the gates.
-  mlir::Value toState, toOutput, gates;
+  // The workspace, by chunk slot and value head: Y, Z and the gates; with a
+  // decay per channel also Qf and Kf.
+  mlir::Value toState, toOutput, gates, fromQueries, fromKeys;
   // By rank in the order of the recurrence: the sequence.
   mlir::Value order;
   // By segment slot and value head, where sequences are cut: what precedes a

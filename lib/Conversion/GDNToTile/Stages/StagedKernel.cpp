@@ -117,7 +117,7 @@ static constexpr int64_t groupRows = 64, panelElements = 64;
 /// or twice as many.
 static bool canFuse(const KernelOperands &parts, const Algorithm &algorithm) {
   RuleOpInterface rule = parts.rule;
-  return goesByValue(parts) && !parts.checkpoints &&
+  return goesByValue(parts) && !parts.checkpoints && !rule.isPerChannel() &&
          algorithm.chunk == groupRows &&
          getHeadSize(rule.getValue()) == 2 * groupRows &&
          getHeadSize(rule.getKey()) % panelElements == 0;

@@ -57,3 +57,24 @@ LogicalResult DecayScoresOp::verify() {
            << getKeyScores().getType();
   return success();
 }
+
+LogicalResult DecayOperandsOp::verify() {
+  // decay_operands_c1
+  VectorType type = getQuery().getType();
+  if (type.getDimSize(0) % block != 0 || type.getDimSize(1) % block != 0)
+    return emitOpError("expects 'query' to have a multiple of ")
+           << block << " rows and columns, but got " << type;
+  // decay_operands_c2
+  Type f32 = getLogDecay().getType().getElementType();
+  const int64_t tokens = type.getDimSize(0);
+  auto square = VectorType::get({tokens, tokens}, f32);
+  if (getKeyScores().getType() != square)
+    return emitOpError("expects the scores to be ")
+           << square << ", set by the rows of 'query', but got "
+           << getKeyScores().getType();
+  auto row = VectorType::get({type.getDimSize(1)}, f32);
+  if (getEnd().getType() != row)
+    return emitOpError("expects 'end' to be ")
+           << row << ", one row of 'log_decay', but got " << getEnd().getType();
+  return success();
+}

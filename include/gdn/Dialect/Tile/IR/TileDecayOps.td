@@ -207,4 +207,83 @@ def Tile_DecayScoresOp : Tile_Op<"decay_scores", [
   let hasVerifier = 1;
 }
 
+def Tile_DecayOperandsOp : Tile_Op<"decay_operands", [
+    Pure, AllTypesMatch<["query", "key", "from_query", "from_key", "to_end"]>,
+    AllTypesMatch<["query_scores", "key_scores"]>,
+    TypesMatchWith<"'log_decay' is f32 and has the shape of 'query'",
+                   "query", "log_decay",
+                   "::llvm::cast<::mlir::VectorType>($_self).clone("
+                   "::mlir::Float32Type::get($_self.getContext()))">]> {
+  let summary = "What products of a chunk take, with a decay per channel";
+  let description = [{
+    With `x` the `query` or the `key` of `C` tokens, `g` the `log_decay`, and for
+    tokens `j <= i`
+
+        e[i, j, d]      = exp(g[j+1, d] + ... + g[i, d])
+        scores[i, j]    = sum_d x[i, d] * key[j, d] * e[i, j, d]
+        from[i, d]      = x[i, d] * exp(g[0, d] + ... + g[i, d])
+        to_end[j, d]    = key[j, d] * e[C-1, j, d]
+        end[d]          = exp(g[0, d] + ... + g[C-1, d])
+
+    and 0 for scores with `j > i`. Operands have 16 bits; scores and `end` are f32.
+    All results come from one op because they share decays, which cost more than
+    products: each is a product of at most a few of the decays within 16 tokens and
+    of those of 16 tokens.
+
+    Scores are products of matrices between blocks of tokens. No factor of them is
+    above 1, for any decay: the reference is a token between `j` and `i`. These
+    roundings, to the type of `query`, are fixed, because they determine the error:
+
+    - tokens of one block of 16: `r` is the multiple of the largest power of two with
+      `j < r <= i`; the factors are `x[i] * exp(g[r] + ... + g[i])` and
+      `key[j] * exp(g[j+1] + ... + g[r-1])`, each rounded;
+    - tokens of two blocks of 16: with `s` the first token of the block of `i` and `e`
+      the last of the block of `j`, `x[i] * exp(g[s] + ... + g[i])` and
+      `key[j] * exp(g[j+1] + ... + g[e])`, each rounded, the latter times
+      `exp(g[e+1] + ... + g[s-1])`, rounded, and the product rounded;
+    - `j = i`: the operands as they are;
+    - `from` and `to_end` are rounded once.
+
+    Decays are products of `exp(g[t])`, or exponentials of sums of `g` that begin where
+    the decay begins; never of a difference of running sums, which is inexact.
+
+    **Preconditions**
+
+    - (C1) `log_decay` is f32 and has the shape of `query`, with a multiple of 16 rows
+      and a multiple of 16 columns.
+    - (C2) the scores are `C x C`, and `end` has an element for each column.
+    - (C3) no element of `log_decay` is positive. Not checked.
+
+    **Example**
+
+    ```mlir
+    func.func @operands(%q: vector<64x128xf16>, %k: vector<64x128xf16>,
+                        %g: vector<64x128xf32>)
+        -> (vector<64x64xf32>, vector<64x64xf32>, vector<128xf32>) {
+      %p, %l, %fq, %fk, %te, %end = gdn_tile.decay_operands %q, %k decay(%g)
+          : vector<64x128xf16> -> vector<64x64xf32>, vector<128xf32>
+      return %p, %l, %end
+          : vector<64x64xf32>, vector<64x64xf32>, vector<128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins VectorOfRankAndType<[2], [F16, BF16]>:$query,
+                       VectorOfRankAndType<[2], [F16, BF16]>:$key,
+                       Tile_F32Matrix:$log_decay);
+  let results = (outs Tile_F32Matrix:$query_scores, Tile_F32Matrix:$key_scores,
+                      VectorOfRankAndType<[2], [F16, BF16]>:$from_query,
+                      VectorOfRankAndType<[2], [F16, BF16]>:$from_key,
+                      VectorOfRankAndType<[2], [F16, BF16]>:$to_end,
+                      Tile_F32Row:$end);
+  let assemblyFormat = [{
+    $query `,` $key `decay` `(` $log_decay `)` attr-dict
+    `:` type($query) `->` type($query_scores) `,` type($end)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Tokens whose scores with each other are products by halves.
+    static constexpr int64_t block = 16;
+  }];
+}
+
 #endif // GDN_DIALECT_TILE_IR_TILEDECAYOPS_TD

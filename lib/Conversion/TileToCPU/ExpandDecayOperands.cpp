@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn_tile.decay_operands on the CPU, with the roundings that the op fixes. A
+// walk over tokens multiplies decays on its way and writes rows times what it
+// has; scores are sums over rows that two walks wrote. Written to be exact, not
+// fast.
+#include "ExpandDecayOps.h"
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+class DecayOperands {
+public:
+  DecayOperands(OpBuilder &b, Location loc, const DecayOperandsBuffers &buffers,
+                int64_t lanes)
+      : b(b), loc(loc), at(buffers), lanes(lanes) {
+    auto type = cast<MemRefType>(at.key.getType());
+    tokens = type.getDimSize(0);
+    channels = type.getDimSize(1);
+    while (channels % this->lanes != 0)
+      this->lanes /= 2;
+    wide = VectorType::get({this->lanes}, b.getF32Type());
+    narrow = cast<VectorType>(wide.clone(type.getElementType()));
+  }
+  void emit();
+
+private:
+  static constexpr int64_t block = tile::DecayOperandsOp::block;
+  /// What a walk writes: rows of `from` times its decays to `to`.
+  struct Rows {
+    Value from, to;
+  };
+
+  Value index(int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  }
+  Value add(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
+  Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
+  Value ones() {
+    return arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(wide, b.getF32FloatAttr(1)));
+  }
+  /// Runs `body` with the variable of a loop.
+  void forEach(Value from, Value to, int64_t step,
+               function_ref<void(Value)> body) {
+    auto loop = scf::ForOp::create(b, loc, from, to, index(step));
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    body(loop.getInductionVar());
+  }
+  Value read(Value buffer, Value row, Value column) {
+    Type element = cast<MemRefType>(buffer.getType()).getElementType();
+    auto type = cast<VectorType>(wide.clone(element));
+    Value value = vector::LoadOp::create(b, loc, type, buffer,
+                                         ValueRange{row, column});
+    return element.isF32() ? value
+                           : arith::ExtFOp::create(b, loc, wide, value);
+  }
+  Value round(Value value) {
+    Value rounded = arith::TruncFOp::create(b, loc, narrow, value);
+    return arith::ExtFOp::create(b, loc, wide, rounded);
+  }
+  void write(Value value, Value buffer, Value row, Value column) {
+    if (!cast<MemRefType>(buffer.getType()).getElementType().isF32())
+      value = arith::TruncFOp::create(b, loc, narrow, value);
+    vector::StoreOp::create(b, loc, value, buffer, ValueRange{row, column});
+  }
+  /// Walks the `count` tokens from `first` on, forwards or backwards, and
+  /// writes rows times the decays so far: forwards with the token's own.
+  /// Returns all decays of these tokens.
+  Value walk(Value first, int64_t count, bool backwards, Value column,
+             ArrayRef<Rows> rows);
+  void score(Value i, Value j, Value scale);
+  void emitHalves(int64_t size);
+  void emitBlocks();
+
+  OpBuilder &b;
+  Location loc;
+  const DecayOperandsBuffers &at;
+  int64_t lanes, tokens, channels;
+  VectorType wide, narrow;
+};
+
+} // namespace
+
+Value DecayOperands::walk(Value first, int64_t count, bool backwards,
+                          Value column, ArrayRef<Rows> rows) {
+  auto loop =
+      scf::ForOp::create(b, loc, index(0), index(count), index(1), ones());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value step = loop.getInductionVar(), factor = loop.getRegionIterArg(0);
+  if (backwards)
+    step = arith::SubIOp::create(b, loc, index(count - 1), step);
+  Value token = add(first, step);
+  Value next = mul(factor, read(at.decay, token, column));
+  for (const Rows &each : rows) {
+    Value row = mul(read(each.from, token, column), backwards ? factor : next);
+    write(round(row), each.to, token, column);
+  }
+  scf::YieldOp::create(b, loc, next);
+  return loop.getResult(0);
+}
+
+/// Both scores of token `i` with token `j`, whose key is multiplied by
+/// `scale`, a row of a buffer, if that is given.
+void DecayOperands::score(Value i, Value j, Value scale) {
+  for (auto [left, scores] : {std::pair{at.leftQuery, at.queryScores},
+                              std::pair{at.leftKey, at.keyScores}}) {
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(wide));
+    auto loop = scf::ForOp::create(b, loc, index(0), index(channels),
+                                   index(lanes), zero);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      Value column = loop.getInductionVar();
+      Value key = read(at.right, j, column);
+      if (scale)
+        key = round(mul(key, read(at.between, scale, column)));
+      Value sum = vector::FMAOp::create(b, loc, read(left, i, column), key,
+                                        loop.getRegionIterArg(0));
+      scf::YieldOp::create(b, loc, sum);
+    }
+    Value total = vector::ReductionOp::create(
+        b, loc, vector::CombiningKind::ADD, loop.getResult(0),
+        arith::FastMathFlags::reassoc);
+    memref::StoreOp::create(b, loc, total, scores, ValueRange{i, j});
+  }
+}
+
+/// Scores between the halves of blocks of `2 size` tokens.
+void DecayOperands::emitHalves(int64_t size) {
+  forEach(index(0), index(tokens), 2 * size, [&](Value first) {
+    Value middle = add(first, index(size)), end = add(first, index(2 * size));
+    forEach(index(0), index(channels), lanes, [&](Value column) {
+      walk(first, size, /*backwards=*/true, column, {{at.key, at.right}});
+      walk(middle, size, /*backwards=*/false, column,
+           {{at.query, at.leftQuery}, {at.key, at.leftKey}});
+    });
+    forEach(middle, end, 1, [&](Value i) {
+      forEach(first, middle, 1, [&](Value j) { score(i, j, {}); });
+    });
+  });
+}
+
+/// Scores between blocks. `between` has a row for each pair of them: what lies
+/// between.
+void DecayOperands::emitBlocks() {
+  const int64_t count = tokens / block;
+  forEach(index(0), index(channels), lanes, [&](Value column) {
+    SmallVector<Value> totals;
+    for (int64_t i = 0; i < count; ++i) {
+      walk(index(i * block), block, /*backwards=*/true, column,
+           {{at.key, at.right}});
+      totals.push_back(
+          walk(index(i * block), block, /*backwards=*/false, column,
+               {{at.query, at.leftQuery}, {at.key, at.leftKey}}));
+    }
+    for (int64_t j = 0; j < count; ++j) {
+      Value product = ones();
+      for (int64_t i = j + 1; i < count; ++i) {
+        write(round(product), at.between, index(i * count + j), column);
+        product = mul(product, totals[i]);
+      }
+    }
+  });
+  for (int64_t i = 1; i < count; ++i)
+    for (int64_t j = 0; j < i; ++j)
+      forEach(index(i * block), index((i + 1) * block), 1, [&](Value own) {
+        forEach(index(j * block), index((j + 1) * block), 1, [&](Value other) {
+          score(own, other, index(i * count + j));
+        });
+      });
+}
+
+void DecayOperands::emit() {
+  forEach(index(0), index(tokens), 1, [&](Value t) {
+    forEach(index(0), index(channels), lanes, [&](Value column) {
+      Value decay = math::ExpOp::create(b, loc, read(at.logDecay, t, column));
+      write(decay, at.decay, t, column);
+      write(read(at.query, t, column), at.leftQuery, t, column);
+      write(read(at.key, t, column), at.leftKey, t, column);
+      write(read(at.key, t, column), at.right, t, column);
+    });
+    Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
+    forEach(index(0), index(tokens), 1, [&](Value j) {
+      for (Value scores : {at.queryScores, at.keyScores})
+        memref::StoreOp::create(b, loc, zero, scores, ValueRange{t, j});
+    });
+    score(t, t, {});
+  });
+  for (int64_t size = 1; size < block; size *= 2)
+    emitHalves(size);
+  emitBlocks();
+  forEach(index(0), index(channels), lanes, [&](Value column) {
+    walk(index(0), tokens, /*backwards=*/true, column, {{at.key, at.toEnd}});
+    Value end = walk(index(0), tokens, /*backwards=*/false, column,
+                     {{at.query, at.fromQuery}, {at.key, at.fromKey}});
+    vector::StoreOp::create(b, loc, end, at.end, column);
+  });
+}
+
+void gdn::expandDecayOperands(OpBuilder &b, Location loc,
+                              const DecayOperandsBuffers &buffers,
+                              int64_t lanes) {
+  DecayOperands(b, loc, buffers, lanes).emit();
+}
