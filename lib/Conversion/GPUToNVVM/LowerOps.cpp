@@ -239,6 +239,11 @@ void KernelLowering::lower(Operation &op) {
                    emitTriInverse(b, threads, inverse, matrices,
                                   values.lookup(inverse.getScratch())));
       })
+      .Case([&](gdn::gpu::DecayOperandsOp operands) {
+        values.map(operands.getResults(),
+                   emitDecayOperands(b, threads, operands, values,
+                                     get(operands.getLogDecay())));
+      })
       .Case([&](gdn::gpu::RunningSumOp sum) {
         values.map(sum.getResult(),
                    emitRunningSum(b, threads, sum, get(sum.getValues())));

@@ -61,10 +61,9 @@ private:
   Value read(Value buffer, Value row, Value column) {
     Type element = cast<MemRefType>(buffer.getType()).getElementType();
     auto type = cast<VectorType>(wide.clone(element));
-    Value value = vector::LoadOp::create(b, loc, type, buffer,
-                                         ValueRange{row, column});
-    return element.isF32() ? value
-                           : arith::ExtFOp::create(b, loc, wide, value);
+    Value value =
+        vector::LoadOp::create(b, loc, type, buffer, ValueRange{row, column});
+    return element.isF32() ? value : arith::ExtFOp::create(b, loc, wide, value);
   }
   Value round(Value value) {
     Value rounded = arith::TruncFOp::create(b, loc, narrow, value);
@@ -153,8 +152,8 @@ void DecayOperands::emitHalves(int64_t size) {
   });
 }
 
-/// Scores between blocks. `between` has a row for each pair of them: what lies
-/// between.
+/// Scores between blocks, and what the state gives and takes. `between` has a
+/// row for each pair of blocks: what lies between.
 void DecayOperands::emitBlocks() {
   const int64_t count = tokens / block;
   forEach(index(0), index(channels), lanes, [&](Value column) {
@@ -162,9 +161,9 @@ void DecayOperands::emitBlocks() {
     for (int64_t i = 0; i < count; ++i) {
       walk(index(i * block), block, /*backwards=*/true, column,
            {{at.key, at.right}});
-      totals.push_back(
-          walk(index(i * block), block, /*backwards=*/false, column,
-               {{at.query, at.leftQuery}, {at.key, at.leftKey}}));
+      totals.push_back(walk(index(i * block), block, /*backwards=*/false,
+                            column,
+                            {{at.query, at.leftQuery}, {at.key, at.leftKey}}));
     }
     for (int64_t j = 0; j < count; ++j) {
       Value product = ones();
@@ -173,13 +172,29 @@ void DecayOperands::emitBlocks() {
         product = mul(product, totals[i]);
       }
     }
+    SmallVector<Value> before = {ones()}, behind = {ones()};
+    for (int64_t i = 0; i < count; ++i) {
+      before.push_back(mul(before.back(), totals[i]));
+      behind.push_back(mul(behind.back(), totals[count - 1 - i]));
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      auto scale = [&](Value factor, ArrayRef<Rows> rows) {
+        forEach(index(i * block), index((i + 1) * block), 1, [&](Value t) {
+          for (const Rows &each : rows)
+            write(mul(read(each.from, t, column), factor), each.to, t, column);
+        });
+      };
+      scale(round(before[i]),
+            {{at.leftQuery, at.fromQuery}, {at.leftKey, at.fromKey}});
+      scale(round(behind[count - 1 - i]), {{at.right, at.toEnd}});
+    }
+    vector::StoreOp::create(b, loc, before.back(), at.end, column);
   });
   for (int64_t i = 1; i < count; ++i)
     for (int64_t j = 0; j < i; ++j)
       forEach(index(i * block), index((i + 1) * block), 1, [&](Value own) {
-        forEach(index(j * block), index((j + 1) * block), 1, [&](Value other) {
-          score(own, other, index(i * count + j));
-        });
+        forEach(index(j * block), index((j + 1) * block), 1,
+                [&](Value other) { score(own, other, index(i * count + j)); });
       });
 }
 
@@ -198,16 +213,11 @@ void DecayOperands::emit() {
         memref::StoreOp::create(b, loc, zero, scores, ValueRange{t, j});
     });
     score(t, t, {});
+    memref::StoreOp::create(b, loc, zero, at.keyScores, ValueRange{t, t});
   });
   for (int64_t size = 1; size < block; size *= 2)
     emitHalves(size);
   emitBlocks();
-  forEach(index(0), index(channels), lanes, [&](Value column) {
-    walk(index(0), tokens, /*backwards=*/true, column, {{at.key, at.toEnd}});
-    Value end = walk(index(0), tokens, /*backwards=*/false, column,
-                     {{at.query, at.fromQuery}, {at.key, at.fromKey}});
-    vector::StoreOp::create(b, loc, end, at.end, column);
-  });
 }
 
 void gdn::expandDecayOperands(OpBuilder &b, Location loc,

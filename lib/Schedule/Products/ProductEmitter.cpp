@@ -140,6 +140,44 @@ void gdn::emitInverse(tile::TriInverseOp inverse,
   first.setBuffer(inverse.getMatrix(), scratch);
 }
 
+/// What holds queries and keys holds them with their decay from there on.
+static void emitDecayOperands(SharedTiles &tiles,
+                              tile::DecayOperandsOp operands) {
+  OpBuilder &b = tiles.b;
+  Location loc = operands.getLoc();
+  auto decay = cast<TypedValue<gpu::FragmentType>>(
+      tiles.fragmentOf(operands.getLogDecay()));
+  gpu::FragmentType type = decay.getType();
+  auto allocate = [&](gpu::SharedType shared) {
+    return tiles.allocate(shared, operands->getBlock());
+  };
+  gpu::SharedType tile = gpu::DecayOperandsOp::getTileType(type);
+  // A buffer of its own for what others use as it is.
+  auto take = [&](Value from) {
+    if (from.hasOneUse())
+      return tiles.bufferOf(from);
+    Value buffer = allocate(tile);
+    gpu::StoreSharedOp::create(b, loc, tiles.fragmentOf(from), buffer, Value(),
+                               /*transpose=*/false);
+    return buffer;
+  };
+  Value query = take(operands.getQuery());
+  tiles.pinBuffer(operands.getFromQuery(), query);
+  Value key = take(operands.getKey());
+  tiles.pinBuffer(operands.getFromKey(), key);
+  Value toEnd = allocate(tile);
+  tiles.setBuffer(operands.getToEnd(), toEnd);
+  Value end = allocate(
+      gpu::SharedType::get(vectorType(operands.getEnd()), /*swizzled=*/false));
+  tiles.setBuffer(operands.getEnd(), end);
+  Value sums = allocate(gpu::DecayOperandsOp::getSumsType(type));
+  gpu::FragmentType scores = gpu::DecayOperandsOp::getScoresType(type);
+  auto made = gpu::DecayOperandsOp::create(b, loc, scores, scores, decay, query,
+                                           key, toEnd, sums, end);
+  tiles.setFragment(operands.getQueryScores(), made.getQueryScores());
+  tiles.setFragment(operands.getKeyScores(), made.getKeyScores());
+}
+
 LogicalResult ProductEmitter::emit(Operation *op) {
   LogicalResult result = success();
   llvm::TypeSwitch<Operation *>(op)
@@ -161,6 +199,9 @@ LogicalResult ProductEmitter::emit(Operation *op) {
       .Case([](tile::TransposeOp) {}) // read that way where it is used
       .Case([&](tile::DecayMatrixOp decay) { emitDecayMatrix(tiles, decay); })
       .Case([&](tile::TriInverseOp inverse) { emitInverse(inverse, {&tiles}); })
+      .Case([&](tile::DecayOperandsOp operands) {
+        emitDecayOperands(tiles, operands);
+      })
       .Default([&](Operation *) {
         result = op->emitOpError("is not for a schedule of products");
       });
@@ -196,6 +237,21 @@ LogicalResult ProductEmitter::emitInOrder(ArrayRef<Operation *> ops) {
              !isa<tile::BlockIdOp>(op))
       (isVectorWork(op) ? vectorWork : matrices).push_back(op);
   }
+  // What works on vectors that come out of matrices comes last.
+  SmallVector<Operation *> lastVectorWork;
+  llvm::SmallPtrSet<Operation *, 4> late;
+  for (Operation *op : matrices)
+    if (isa<tile::DecayOperandsOp>(op))
+      late.insert(op);
+  llvm::erase_if(vectorWork, [&](Operation *op) {
+    if (llvm::none_of(op->getOperands(), [&](Value operand) {
+          return late.contains(operand.getDefiningOp());
+        }))
+      return false;
+    late.insert(op);
+    lastVectorWork.push_back(op);
+    return true;
+  });
   // The running sums of a decay matrix are work on rank 1 as well.
   for (Operation *op : matrices)
     if (isa<tile::DecayMatrixOp>(op) && !llvm::is_contained(receivedSums, op))
@@ -224,6 +280,7 @@ LogicalResult ProductEmitter::emitInOrder(ArrayRef<Operation *> ops) {
     if (failed(emit(op)))
       return failure();
   }
+  vectors.emit(lastVectorWork);
   emitLowTiles(low);
   return success();
 }

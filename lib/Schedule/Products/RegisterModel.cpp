@@ -30,6 +30,10 @@ static int64_t countElements(Value tile, int64_t numWarps) {
              : 0;
 }
 
+/// Of a program with decays by channel: those of three blocks of four warps.
+/// Logs of decays and scores of six kinds are there at once.
+static constexpr int64_t registersOfChannels = 168;
+
 int64_t gdn::countRegisters(func::FuncOp program, int64_t numWarps,
                             bool together) {
   int64_t carried = 0, largest = 0, tokens = 0;
@@ -49,6 +53,10 @@ int64_t gdn::countRegisters(func::FuncOp program, int64_t numWarps,
           std::max(tokens, std::min(matmul.getResult().getType().getDimSize(1),
                                     matmul.getLhs().getType().getDimSize(1)));
   });
+  bool hasChannels = false;
+  program.walk([&](tile::DecayOperandsOp) { hasChannels = true; });
+  if (hasChannels)
+    return registersOfChannels;
   if (carried == 0)
     return largest * 6 / 5 + 84;
   int64_t copies = carried * 12 / 5 + tokens * 11 / 10;

@@ -106,8 +106,8 @@ static bool isKnown(Operation *op) {
   return !isa<tile::TileDialect>(op->getDialect()) ||
          isa<tile::BlockIdOp, tile::LoadOp, tile::StoreOp, tile::FillOp,
              tile::MapRowsOp, tile::YieldOp, tile::MatmulOp, tile::TransposeOp,
-             tile::TriInverseOp, tile::DecayMatrixOp, tile::PrefixSumOp,
-             tile::SuffixSumOp, tile::SumOfPairOp>(op);
+             tile::TriInverseOp, tile::DecayMatrixOp, tile::DecayOperandsOp,
+             tile::PrefixSumOp, tile::SuffixSumOp, tile::SumOfPairOp>(op);
 }
 
 /// Warps for the products of `func`: 16 rows of each for a warp. None if there
@@ -132,6 +132,14 @@ static std::optional<int64_t> countWarps(func::FuncOp func) {
 /// Warps per multiprocessor at most, where each thread has all the registers
 /// that it can have.
 static constexpr int64_t fewestWarps = 8;
+
+/// Whether operands have a decay per channel, which warps make by mma.sync: the
+/// few products behind them are made likewise.
+static bool hasChannels(func::FuncOp func) {
+  bool found = false;
+  func.walk([&](tile::DecayOperandsOp) { found = true; });
+  return found;
+}
 
 /// Registers of a state beside which a thread has room for all else.
 static constexpr int64_t mostOfState = 64;
@@ -181,9 +189,9 @@ void ScheduleTileProducts::runOnOperation() {
       continue;
     }
     // Warps that have too few registers for a product together make their own.
-    bool together =
-        warpgroups && countRegisters(func, numWarps, /*together=*/true) <=
-                          getMostRegisters(numWarps, /*numBlocks=*/1);
+    bool together = warpgroups && !hasChannels(func) &&
+                    countRegisters(func, numWarps, /*together=*/true) <=
+                        getMostRegisters(numWarps, /*numBlocks=*/1);
     int64_t residentWarps = countCarried(func) != 0 || addsToLoaded(func)
                                 ? std::min<int64_t>(warps, fewestWarps)
                                 : warps;

@@ -8,6 +8,8 @@
 
 #include "Kernel/BlockThreads.h"
 
+#include "mlir/IR/IRMapping.h"
+
 namespace gdn {
 
 /// The blocks of 8 x 8 elements of a fragment that a warp has.
@@ -98,6 +100,13 @@ llvm::SmallVector<mlir::Value> emitTriInverse(mlir::OpBuilder &b,
                                               gpu::TriInverseOp inverse,
                                               mlir::ValueRange matrices,
                                               mlir::Value pointer);
+
+/// The thread's elements of the results, from `local`, those of the log decays;
+/// `values` has the pointers of the buffers.
+llvm::SmallVector<mlir::Value>
+emitDecayOperands(mlir::OpBuilder &b, const BlockThreads &threads,
+                  gpu::DecayOperandsOp op, const mlir::IRMapping &values,
+                  mlir::Value local);
 
 /// The thread's 16-bit elements, two in an i32, and back.
 llvm::SmallVector<mlir::Value> getWords(mlir::OpBuilder &b, mlir::Location loc,

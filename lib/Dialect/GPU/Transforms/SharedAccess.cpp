@@ -45,6 +45,13 @@ SmallVector<SharedAccess, 4> gdn::getSharedAccesses(Operation *op) {
     return {SharedAccess{copy.getBuffer(), true, false}};
   if (auto inverse = dyn_cast<gdn::gpu::TriInverseOp>(op)) // tri_inverse_c4
     return {SharedAccess{inverse.getScratch(), true, true}};
+  if (auto operands =
+          dyn_cast<gdn::gpu::DecayOperandsOp>(op)) { // decay_operands_c5
+    SmallVector<SharedAccess, 4> accesses;
+    for (Value buffer : operands->getOperands().drop_front())
+      accesses.push_back({buffer, true, true});
+    return accesses;
+  }
   if (auto sum = dyn_cast<gdn::gpu::ColumnSumOp>(op)) // column_sum_c4
     return {SharedAccess{sum.getScratch(), true, true}};
   if (isa<gdn::gpu::LoadSharedOp, gdn::gpu::LoadSharedElementOp,

@@ -7,6 +7,7 @@
 
 include "gdn/Dialect/GPU/IR/GPUChannelOps.td"
 include "gdn/Dialect/GPU/IR/GPUCopyOps.td"
+include "gdn/Dialect/GPU/IR/GPUDecayOps.td"
 include "gdn/Dialect/GPU/IR/GPUMatrixOps.td"
 include "gdn/Dialect/GPU/IR/GPUMemoryOps.td"
 include "gdn/Dialect/GPU/IR/GPUOrderOps.td"

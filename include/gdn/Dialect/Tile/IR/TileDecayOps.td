@@ -225,7 +225,8 @@ def Tile_DecayOperandsOp : Tile_Op<"decay_operands", [
         to_end[j, d]    = key[j, d] * e[C-1, j, d]
         end[d]          = exp(g[0, d] + ... + g[C-1, d])
 
-    and 0 for scores with `j > i`. Operands have 16 bits; scores and `end` are f32.
+    and 0 for scores with `j > i`, and for those of keys with `j = i`, which no
+    one asks for. Operands have 16 bits; scores and `end` are f32.
     All results come from one op because they share decays, which cost more than
     products: each is a product of at most a few of the decays within 16 tokens and
     of those of 16 tokens.
@@ -241,8 +242,10 @@ def Tile_DecayOperandsOp : Tile_Op<"decay_operands", [
       the last of the block of `j`, `x[i] * exp(g[s] + ... + g[i])` and
       `key[j] * exp(g[j+1] + ... + g[e])`, each rounded, the latter times
       `exp(g[e+1] + ... + g[s-1])`, rounded, and the product rounded;
-    - `j = i`: the operands as they are;
-    - `from` and `to_end` are rounded once.
+    - `j = i`: `query` and `key` as they are;
+    - `from` is that left factor times `exp(g[0] + ... + g[s-1])`, rounded, and the
+      product rounded, `to_end` that right factor times `exp(g[e+1] + ... + g[C-1])`,
+      likewise.
 
     Decays are products of `exp(g[t])`, or exponentials of sums of `g` that begin where
     the decay begins; never of a difference of running sums, which is inexact.

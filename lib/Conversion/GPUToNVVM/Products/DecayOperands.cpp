@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn_gpu.decay_operands. Warp w has the tokens 16 w to 16 w + 15, a lane of it
+// two of them and a quarter of the channels, as accumulators lie:
+//
+//   1  the decay of each block of 16 tokens, as a sum of logs, to all warps
+//   2  a thread per channel: decays before and behind each block, and between
+//      two of them
+//   3  16 channels at a time: decays from the first token of a block of 1, 2,
+//   4,
+//      8 and 16 tokens to each of its tokens, and from there to its last one,
+//      products that double with each step. With each size, the second half of
+//      a block is multiplied with its first half. What a lane has of a left
+//      operand's rows it also has of a right one's columns, so both come from
+//      the same registers
+//   4  behind a barrier: the warp's tokens with those of the warps before it
+//   5  behind another: decays of whole blocks
+//
+// A product has 16 rows and 8 columns, of which halves of blocks up to 8 tokens
+// need two corners of 8 x 8: tokens 0..7 with each other, and 8..15. Each is a
+// product with zeros in the rows of the other, so both have one accumulator.
+#include "Fragments/SharedMatrix.h"
+#include "Products/ProductFamily.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+constexpr int64_t block = gdn::gpu::DecayOperandsOp::block;
+/// Columns of a slice, the inner size of a product.
+constexpr int64_t sliceChannels = 16;
+
+class DecayOperands {
+public:
+  DecayOperands(OpBuilder &b, const BlockThreads &threads,
+                gdn::gpu::DecayOperandsOp op, const IRMapping &values)
+      : b(b), op(op), loc(op.getLoc()), a{b, loc}, threads(threads),
+        type(op.getLogDecay().getType()), warps(type.getRows().getWarps()),
+        channels(type.getDimSize(1)), query(matrix(op.getQuery(), values)),
+        key(matrix(op.getKey(), values)), toEnd(matrix(op.getToEnd(), values)),
+        sums(values.lookup(op.getSums())), end(values.lookup(op.getEnd())),
+        hasStore4(gdn::gpu::KernelFields(op->getParentOfType<func::FuncOp>())
+                      .getWarpgroups()),
+        f16(b.getF16Type()) {
+    warpRow = a.mul(threads.warp, a.i32(2));
+    ownRow = arith::DivUIOp::create(b, loc, threads.lane, a.i32(4));
+    ownColumn =
+        a.mul(arith::AndIOp::create(b, loc, threads.lane, a.i32(3)), a.i32(2));
+    zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
+    one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1));
+  }
+
+  SmallVector<Value> emit(Value local);
+
+private:
+  /// What a lane has of 16 tokens and 16 channels: two neighbouring channels
+  /// of a token in each of four words, in the order of a left operand.
+  using Words = SmallVector<Value, 4>;
+  using Numbers = SmallVector<Value, 8>;
+  using Sums = SmallVector<Value, 4>;
+  /// Scores with `query` and with `key` on the left.
+  struct Scores {
+    Sums ofQuery, ofKey;
+  };
+
+  SharedMatrix matrix(Value buffer, const IRMapping &values) {
+    return SharedMatrix(b, loc, threads.lane,
+                        cast<gdn::gpu::SharedType>(buffer.getType()),
+                        values.lookup(buffer));
+  }
+  Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
+  Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
+  Value select(Value condition, Value x, Value y) {
+    return arith::SelectOp::create(b, loc, condition, x, y);
+  }
+  Value exp2(Value x) {
+    return math::Exp2Op::create(b, loc, x, arith::FastMathFlags::afn);
+  }
+  Value ofOther(Value value, int64_t lanes) {
+    return NVVM::ShflOp::create(b, loc, b.getF32Type(), a.i32(-1), value,
+                                a.i32(lanes), a.i32(31), NVVM::ShflKind::bfly,
+                                UnitAttr());
+  }
+  /// Whether the bit `bit` of an i32 is set.
+  Value hasBit(Value value, int64_t bit) {
+    Value set = arith::AndIOp::create(b, loc, value, a.i32(bit));
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, set,
+                                 a.i32(0));
+  }
+  void syncWarp() { NVVM::SyncWarpOp::create(b, loc, a.i32(-1)); }
+  Sums zeros() { return Sums(4, zero); }
+
+  Value roundPair(Value x, Value y);
+  Words round(ArrayRef<Value> numbers);
+  Numbers widen(ArrayRef<Value> words);
+  Numbers multiply(ArrayRef<Value> x, ArrayRef<Value> y);
+  Sums product(ArrayRef<Value> left, ArrayRef<Value> rhs, Sums acc) {
+    return emitMma(b, loc, f16, left, rhs, acc);
+  }
+  /// acc += the corners of 8 x 8 on the diagonal.
+  Sums corners(ArrayRef<Value> left, ArrayRef<Value> rhs, Sums acc);
+  /// acc += the corner below the diagonal.
+  Sums cornerBelow(ArrayRef<Value> left, ArrayRef<Value> rhs, Sums acc);
+
+  SharedMatrix::Corner slice(int64_t number) {
+    SharedMatrix::Corner at;
+    at.column = 2 * number;
+    at.rowValue = warpRow;
+    return at;
+  }
+  void store(const SharedMatrix &to, int64_t number, ArrayRef<Value> words);
+  /// Bytes from row `row` of `sums` on.
+  Value sumAt(Value row, int64_t column, Value columnValue, int64_t bytes);
+  std::array<Value, 2> loadDecay(Value row, int64_t number);
+  Words fade(ArrayRef<Value> words, ArrayRef<Value> decay);
+
+  void shareSums(ArrayRef<Value> logs);
+  void shareDecays();
+  void emitSlice(int64_t number, ArrayRef<Value> logs);
+  void emitPairs();
+  void fadeBlocks();
+  Value assemble(ArrayRef<Sums> others, bool isQuery);
+
+  OpBuilder &b;
+  gdn::gpu::DecayOperandsOp op;
+  Location loc;
+  Arithmetic a;
+  const BlockThreads &threads;
+  gdn::gpu::FragmentType type;
+  int64_t warps, channels;
+  SharedMatrix query, key, toEnd;
+  Value sums, end;
+  bool hasStore4;
+  Type f16;
+  Value warpRow, ownRow, ownColumn, zero, one;
+
+  // Scores within the warp's tokens, by the size of half a block; `same` of
+  // tokens with themselves.
+  std::array<Scores, 4> halves;
+  Sums same;
+  // With the tokens of each warp before: columns 0..7 and 8..15 of it.
+  SmallVector<Sums> pairsOfQuery, pairsOfKey;
+};
+
+} // namespace
+
+Value DecayOperands::roundPair(Value x, Value y) {
+  Value pair = vector::FromElementsOp::create(
+      b, loc, VectorType::get({2}, b.getF32Type()), ValueRange{x, y});
+  pair = arith::TruncFOp::create(b, loc, VectorType::get({2}, f16), pair);
+  return getWords(b, loc, pair).front();
+}
+
+DecayOperands::Words DecayOperands::round(ArrayRef<Value> numbers) {
+  Words words;
+  for (size_t i = 0; i < numbers.size(); i += 2)
+    words.push_back(roundPair(numbers[i], numbers[i + 1]));
+  return words;
+}
+
+DecayOperands::Numbers DecayOperands::widen(ArrayRef<Value> words) {
+  Numbers numbers;
+  for (Value word : words) {
+    Value pair = fromWords(b, loc, word, f16);
+    pair = arith::ExtFOp::create(b, loc, VectorType::get({2}, b.getF32Type()),
+                                 pair);
+    for (int64_t e = 0; e < 2; ++e)
+      numbers.push_back(vector::ExtractOp::create(b, loc, pair, e));
+  }
+  return numbers;
+}
+
+DecayOperands::Numbers DecayOperands::multiply(ArrayRef<Value> x,
+                                               ArrayRef<Value> y) {
+  Numbers products;
+  for (auto [one, other] : llvm::zip_equal(x, y))
+    products.push_back(mul(one, other));
+  return products;
+}
+
+DecayOperands::Sums DecayOperands::corners(ArrayRef<Value> left,
+                                           ArrayRef<Value> rhs, Sums acc) {
+  Value none = a.i32(0);
+  acc = product({left[0], none, left[2], none}, {rhs[0], rhs[2]}, acc);
+  return product({none, left[1], none, left[3]}, {rhs[1], rhs[3]}, acc);
+}
+
+DecayOperands::Sums DecayOperands::cornerBelow(ArrayRef<Value> left,
+                                               ArrayRef<Value> rhs, Sums acc) {
+  Value none = a.i32(0);
+  return product({none, left[1], none, left[3]}, {rhs[0], rhs[2]}, acc);
+}
+
+void DecayOperands::store(const SharedMatrix &to, int64_t number,
+                          ArrayRef<Value> words) {
+  SharedMatrix::Corner at = slice(number);
+  if (hasStore4)
+    return to.store4(at, {1, 0}, {0, 1}, words, /*transpose=*/false);
+  for (int64_t q = 0; q < 4; ++q) {
+    SharedMatrix::Corner part = at;
+    part.row += q & 1;
+    part.column += q >> 1;
+    to.store(part, words[q], /*transpose=*/false);
+  }
+}
+
+Value DecayOperands::sumAt(Value row, int64_t column, Value columnValue,
+                           int64_t bytes) {
+  Value at = a.mul(row, a.i32(channels * 4));
+  at = a.add(at, a.mul(columnValue, a.i32(bytes)));
+  Value address = LLVM::GEPOp::create(b, loc, sums.getType(), b.getI8Type(),
+                                      sums, ArrayRef<LLVM::GEPArg>{at});
+  return LLVM::GEPOp::create(b, loc, sums.getType(), b.getI8Type(), address,
+                             ArrayRef<LLVM::GEPArg>{int32_t(column * bytes)});
+}
+
+/// The lane's channels of a slice in row `row` of `sums`, decays of 16 bits.
+std::array<Value, 2> DecayOperands::loadDecay(Value row, int64_t number) {
+  auto pair = VectorType::get({2}, f16);
+  std::array<Value, 2> decay;
+  for (int64_t half = 0; half < 2; ++half)
+    decay[half] = LLVM::LoadOp::create(
+        b, loc, pair,
+        sumAt(row, number * sliceChannels + 8 * half, ownColumn, 2),
+        /*alignment=*/4);
+  return decay;
+}
+
+/// Words times decays.
+DecayOperands::Words DecayOperands::fade(ArrayRef<Value> words,
+                                         ArrayRef<Value> decay) {
+  Words faded;
+  for (auto [word, factor] : llvm::zip_equal(words, decay))
+    faded.push_back(
+        getWords(b, loc, mul(fromWords(b, loc, word, f16), factor)).front());
+  return faded;
+}
+
+/// Step 1.
+void DecayOperands::shareSums(ArrayRef<Value> logs) {
+  const int64_t positions = channels / 4;
+  Numbers totals;
+  for (int64_t position = 0; position < positions; ++position) {
+    Value total = add(logs[position], logs[positions + position]);
+    for (int64_t lanes = 4; lanes < gdn::gpu::warpThreads; lanes *= 2)
+      total = add(total, ofOther(total, lanes));
+    totals.push_back(total);
+  }
+  auto writer =
+      scf::IfOp::create(b, loc, a.isLess(threads.lane, a.i32(4)), false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(writer.thenBlock());
+  auto pair = VectorType::get({2}, b.getF32Type());
+  for (int64_t piece = 0; piece < channels / 8; ++piece) {
+    Value both = vector::FromElementsOp::create(
+        b, loc, pair, ValueRange{totals[2 * piece], totals[2 * piece + 1]});
+    LLVM::StoreOp::create(b, loc, both,
+                          sumAt(threads.warp, 8 * piece, ownColumn, 4),
+                          /*alignment=*/8);
+  }
+}
+
+/// Step 2. Further rows of `sums`, of 16 bits: decays before each block, behind
+/// each, and between the block j and each one behind it.
+void DecayOperands::shareDecays() {
+  const int64_t count = warps * gdn::gpu::warpThreads;
+  Value thread =
+      a.add(a.mul(threads.warp, a.i32(gdn::gpu::warpThreads)), threads.lane);
+  for (int64_t first = 0; first < channels; first += count) {
+    OpBuilder::InsertionGuard guard(b);
+    if (first + count > channels) {
+      auto isOne = scf::IfOp::create(
+          b, loc, a.isLess(thread, a.i32(channels - first)), false);
+      b.setInsertionPointToStart(isOne.thenBlock());
+    }
+    auto at = [&](int64_t row, int64_t bytes) {
+      return sumAt(a.i32(row), first, thread, bytes);
+    };
+    auto write = [&](Value sum, int64_t row) {
+      Value narrow = arith::TruncFOp::create(b, loc, f16, exp2(sum));
+      LLVM::StoreOp::create(b, loc, narrow, at(row, 2), /*alignment=*/2);
+    };
+    Numbers logs;
+    for (int64_t w = 0; w < warps; ++w)
+      logs.push_back(LLVM::LoadOp::create(b, loc, b.getF32Type(), at(w, 4),
+                                          /*alignment=*/4));
+    Value before = zero;
+    for (int64_t w = 0; w < warps; ++w) {
+      write(before, warps + w);
+      before = add(before, logs[w]);
+    }
+    Value address = LLVM::GEPOp::create(
+        b, loc, end.getType(), b.getF32Type(), end,
+        ArrayRef<LLVM::GEPArg>{a.add(thread, a.i32(first))});
+    LLVM::StoreOp::create(b, loc, exp2(before), address, /*alignment=*/4);
+    Value behind = zero;
+    for (int64_t w = warps - 1; w >= 0; --w) {
+      write(behind, 2 * warps + w);
+      behind = add(behind, logs[w]);
+    }
+    int64_t row = 3 * warps;
+    for (int64_t j = 0; j + 1 < warps; ++j) {
+      Value between = zero;
+      for (int64_t i = j + 1; i < warps; ++i) {
+        write(between, row++);
+        between = add(between, logs[i]);
+      }
+    }
+  }
+}
+
+/// Step 3 for one slice. In arrays of eight numbers the words 0 and 2 are of
+/// token `ownRow` of the warp's, 1 and 3 of the one eight further on.
+void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
+  Words queryWords = query.load4(slice(number), {1, 0}, {0, 1}, false);
+  Words keyWords = key.load4(slice(number), {1, 0}, {0, 1}, false);
+  Numbers q = widen(queryWords), k = widen(keyWords);
+  same = corners(queryWords, keyWords, same);
+
+  const int64_t positions = channels / 4;
+  Numbers total;
+  for (int64_t word = 0; word < 4; ++word)
+    for (int64_t e = 0; e < 2; ++e)
+      total.push_back(exp2(
+          logs[(word & 1) * positions + (2 * number + (word >> 1)) * 2 + e]));
+  Numbers before = total, behind(8, one);
+  auto add = [&](Scores &scores, bool below, const Words &ofQuery,
+                 const Words &ofKey) {
+    auto both = [&](const Words &left, const Sums &acc) {
+      return below ? cornerBelow(left, ofKey, acc) : corners(left, ofKey, acc);
+    };
+    scores.ofQuery = both(ofQuery, scores.ofQuery);
+    scores.ofKey = both(ofKey, scores.ofKey);
+  };
+  for (int64_t level = 0; level < 3; ++level) {
+    const int64_t size = int64_t(1) << level;
+    Value isSecond = hasBit(ownRow, size);
+    Numbers factors;
+    for (auto [x, y] : llvm::zip(before, behind))
+      factors.push_back(select(isSecond, x, y));
+    add(halves[level], /*below=*/false, round(multiply(q, before)),
+        round(multiply(k, factors)));
+    for (size_t i = 0; i < total.size(); ++i) {
+      Value other = ofOther(total[i], 4 * size);
+      before[i] = mul(before[i], select(isSecond, other, one));
+      behind[i] = mul(behind[i], select(isSecond, one, other));
+      total[i] = mul(total[i], other);
+    }
+  }
+  auto isFirst = [](size_t i) { return ((i >> 1) & 1) == 0; };
+  Numbers factors;
+  for (size_t i = 0; i < total.size(); ++i)
+    factors.push_back(isFirst(i) ? behind[i] : before[i]);
+  add(halves[3], /*below=*/true, round(multiply(q, before)),
+      round(multiply(k, factors)));
+  // Blocks of 16: the other eight tokens are in the word beside.
+  for (size_t i = 0; i < total.size(); ++i) {
+    Numbers &longer = isFirst(i) ? behind : before;
+    longer[i] = mul(longer[i], total[i ^ 2]);
+  }
+  store(toEnd, number, round(multiply(k, behind)));
+  syncWarp(); // other lanes have loaded
+  store(query, number, round(multiply(q, before)));
+  store(key, number, round(multiply(k, before)));
+}
+
+/// Step 4.
+void DecayOperands::emitPairs() {
+  int64_t row = 3 * warps;
+  for (int64_t j = 0; j + 1 < warps; ++j) {
+    SmallVector<Type> types(16, b.getF32Type());
+    auto isBehind = scf::IfOp::create(
+        b, loc, types, a.isLess(a.i32(j), threads.warp), /*withElse=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(isBehind.elseBlock());
+    scf::YieldOp::create(b, loc, SmallVector<Value>(16, zero));
+    b.setInsertionPointToStart(isBehind.thenBlock());
+    // Of columns 0..7 and 8..15.
+    Scores scores[2] = {{zeros(), zeros()}, {zeros(), zeros()}};
+    Value between = a.add(threads.warp, a.i32(row - j - 1));
+    for (int64_t number = 0; number < channels / sliceChannels; ++number) {
+      Words ofQuery = query.load4(slice(number), {1, 0}, {0, 1}, false);
+      Words ofKey = key.load4(slice(number), {1, 0}, {0, 1}, false);
+      SharedMatrix::Corner at;
+      at.row = 2 * j;
+      at.column = 2 * number;
+      auto [low, high] = loadDecay(between, number);
+      Words keys = fade(toEnd.load4(at, {0, 1}, {1, 0}, /*transpose=*/false),
+                        {low, high, low, high});
+      for (int64_t half = 0; half < 2; ++half) {
+        ArrayRef<Value> rhs = ArrayRef(keys).slice(2 * half, 2);
+        scores[half].ofQuery = product(ofQuery, rhs, scores[half].ofQuery);
+        scores[half].ofKey = product(ofKey, rhs, scores[half].ofKey);
+      }
+    }
+    SmallVector<Value> yielded;
+    for (const Scores &each : scores) {
+      llvm::append_range(yielded, each.ofQuery);
+      llvm::append_range(yielded, each.ofKey);
+    }
+    scf::YieldOp::create(b, loc, yielded);
+    for (int64_t half = 0; half < 2; ++half) {
+      auto results = isBehind.getResults().slice(8 * half, 8);
+      pairsOfQuery.emplace_back(results.take_front(4));
+      pairsOfKey.emplace_back(results.drop_front(4));
+    }
+    row += warps - 1 - j;
+  }
+}
+
+/// Step 5.
+void DecayOperands::fadeBlocks() {
+  Value before = a.add(threads.warp, a.i32(warps)),
+        behind = a.add(threads.warp, a.i32(2 * warps));
+  for (int64_t number = 0; number < channels / sliceChannels; ++number) {
+    auto load = [&](const SharedMatrix &tile, std::array<Value, 2> decay) {
+      auto [low, high] = decay;
+      return fade(tile.load4(slice(number), {1, 0}, {0, 1}, false),
+                  {low, low, high, high});
+    };
+    std::array<Value, 2> decay = loadDecay(before, number);
+    Words ofQuery = load(query, decay), ofKey = load(key, decay);
+    Words ofEnd = load(toEnd, loadDecay(behind, number));
+    syncWarp();
+    store(query, number, ofQuery);
+    store(key, number, ofKey);
+    store(toEnd, number, ofEnd);
+  }
+}
+
+/// The lane's elements of one of the results.
+Value DecayOperands::assemble(ArrayRef<Sums> others, bool isQuery) {
+  auto of = [&](int64_t level) -> const Sums & {
+    return isQuery ? halves[level].ofQuery : halves[level].ofKey;
+  };
+  // In the corners on the diagonal the highest bit in which two tokens differ
+  // is the size of the halves that they are in.
+  auto inCorner = [&](int64_t at) {
+    Value column = a.add(ownColumn, a.i32(at & 1));
+    Value differs = arith::XOrIOp::create(b, loc, ownRow, column);
+    Value value = select(hasBit(differs, 2), of(1)[at], of(0)[at]);
+    value = select(hasBit(differs, 4), of(2)[at], value);
+    value = select(a.isLess(column, ownRow), value, zero);
+    return isQuery ? select(a.isEqual(column, ownRow), same[at], value) : value;
+  };
+  const int64_t pieces = block * warps / 8;
+  SmallVector<Value> elements;
+  for (int64_t i = 0; i < 2; ++i)
+    for (int64_t piece = 0; piece < pieces; ++piece)
+      for (int64_t e = 0; e < 2; ++e) {
+        const int64_t half = piece % 2, at = 2 * i + e;
+        Value own = i == half ? inCorner(at) : i == 1 ? of(3)[at] : zero;
+        Value other = piece / 2 + 1 < warps ? others[piece][at] : zero;
+        elements.push_back(
+            select(a.isEqual(threads.warp, a.i32(piece / 2)), own, other));
+      }
+  return vector::FromElementsOp::create(
+      b, loc, VectorType::get({int64_t(elements.size())}, b.getF32Type()),
+      elements);
+}
+
+SmallVector<Value> DecayOperands::emit(Value local) {
+  // In powers of two.
+  Value log2e = arith::ConstantOp::create(
+      b, loc, b.getF32FloatAttr(llvm::numbers::log2ef));
+  SmallVector<Value> logs;
+  for (int64_t i = 0; i < cast<VectorType>(local.getType()).getNumElements();
+       ++i)
+    logs.push_back(mul(vector::ExtractOp::create(b, loc, local, i), log2e));
+  shareSums(logs);
+  emitBarrier(b, op, threads);
+  shareDecays();
+  emitBarrier(b, op, threads);
+  same = zeros();
+  halves.fill({zeros(), zeros()});
+  for (int64_t number = 0; number < channels / sliceChannels; ++number)
+    emitSlice(number, logs);
+  emitBarrier(b, op, threads);
+  emitPairs();
+  emitBarrier(b, op, threads);
+  fadeBlocks();
+  return {assemble(pairsOfQuery, true), assemble(pairsOfKey, false)};
+}
+
+SmallVector<Value> gdn::emitDecayOperands(OpBuilder &b,
+                                          const BlockThreads &threads,
+                                          gdn::gpu::DecayOperandsOp op,
+                                          const IRMapping &values,
+                                          Value local) {
+  return DecayOperands(b, threads, op, values).emit(local);
+}
