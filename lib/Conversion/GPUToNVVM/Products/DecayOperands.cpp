@@ -320,6 +320,7 @@ void DecayOperands::shareDecays() {
 void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
   Words queryWords = query.load4(slice(number), {1, 0}, {0, 1}, false);
   Words keyWords = key.load4(slice(number), {1, 0}, {0, 1}, false);
+  syncWarp(); // all have loaded what is written below
   Numbers q = widen(queryWords), k = widen(keyWords);
   same = corners(queryWords, keyWords, same);
 
@@ -329,43 +330,61 @@ void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
     for (int64_t e = 0; e < 2; ++e)
       total.push_back(exp2(
           logs[(word & 1) * positions + (2 * number + (word >> 1)) * 2 + e]));
-  Numbers before = total, behind(8, one);
-  auto add = [&](Scores &scores, bool below, const Words &ofQuery,
-                 const Words &ofKey) {
+  auto add = [&](Scores &scores, bool below, ArrayRef<Value> factors) {
+    Words ofQuery = round(multiply(q, factors));
+    Words ofKey = round(multiply(k, factors));
     auto both = [&](const Words &left, const Sums &acc) {
       return below ? cornerBelow(left, ofKey, acc) : corners(left, ofKey, acc);
     };
     scores.ofQuery = both(ofQuery, scores.ofQuery);
     scores.ofKey = both(ofKey, scores.ofKey);
   };
+  // Of a token in the second half of a block, `factors` has the decay from the
+  // first token of its half on, with that of the token, and `others` that
+  // behind it; of one in the first half it is the other way round.
+  Value isSecond = hasBit(ownRow, 1);
+  Numbers factors, others;
+  for (Value decay : total) {
+    factors.push_back(select(isSecond, decay, one));
+    others.push_back(select(isSecond, one, decay));
+  }
   for (int64_t level = 0; level < 3; ++level) {
     const int64_t size = int64_t(1) << level;
-    Value isSecond = hasBit(ownRow, size);
-    Numbers factors;
-    for (auto [x, y] : llvm::zip(before, behind))
-      factors.push_back(select(isSecond, x, y));
-    add(halves[level], /*below=*/false, round(multiply(q, before)),
-        round(multiply(k, factors)));
+    add(halves[level], /*below=*/false, factors);
+    // The next block's second half; where that is another one, both change
+    // their places. Beyond eight tokens it has the lane's second token.
+    Value isNext = level < 2 ? hasBit(ownRow, 2 * size) : Value();
+    Value isSame = isNext
+                       ? arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                               isSecond, isNext)
+                             .getResult()
+                       : Value();
     for (size_t i = 0; i < total.size(); ++i) {
       Value other = ofOther(total[i], 4 * size);
-      before[i] = mul(before[i], select(isSecond, other, one));
-      behind[i] = mul(behind[i], select(isSecond, one, other));
+      Value longer = mul(factors[i], other), kept = others[i];
       total[i] = mul(total[i], other);
+      const bool isFirst = ((i >> 1) & 1) == 0;
+      Value stays = isSame ? isSame : isSecond;
+      if (!isSame && isFirst) {
+        factors[i] = select(stays, kept, longer);
+        others[i] = select(stays, longer, kept);
+      } else {
+        factors[i] = select(stays, longer, kept);
+        others[i] = select(stays, kept, longer);
+      }
     }
+    isSecond = isNext;
   }
-  auto isFirst = [](size_t i) { return ((i >> 1) & 1) == 0; };
-  Numbers factors;
-  for (size_t i = 0; i < total.size(); ++i)
-    factors.push_back(isFirst(i) ? behind[i] : before[i]);
-  add(halves[3], /*below=*/true, round(multiply(q, before)),
-      round(multiply(k, factors)));
+  add(halves[3], /*below=*/true, factors);
   // Blocks of 16: the other eight tokens are in the word beside.
+  Numbers before, behind;
   for (size_t i = 0; i < total.size(); ++i) {
-    Numbers &longer = isFirst(i) ? behind : before;
-    longer[i] = mul(longer[i], total[i ^ 2]);
+    Value longer = mul(factors[i], total[i ^ 2]);
+    const bool isFirst = ((i >> 1) & 1) == 0;
+    before.push_back(isFirst ? others[i] : longer);
+    behind.push_back(isFirst ? longer : others[i]);
   }
   store(toEnd, number, round(multiply(k, behind)));
-  syncWarp(); // other lanes have loaded
   store(query, number, round(multiply(q, before)));
   store(key, number, round(multiply(k, before)));
 }

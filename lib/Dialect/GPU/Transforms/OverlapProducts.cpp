@@ -128,32 +128,56 @@ static bool isHoisted(Operation *op) {
           load.getBuffer().getDefiningOp<gdn::gpu::ReceiveOp>());
 }
 
+/// What `op` uses, inside of its regions too.
+static SetVector<Value> getInputs(Operation *op) {
+  SetVector<Value> inputs(op->operand_begin(), op->operand_end());
+  for (Region &region : op->getRegions())
+    getUsedValuesDefinedAbove(region, inputs);
+  return inputs;
+}
+
+/// A row of shared memory for elementwise work that needs nothing else that
+/// `isKnown` does not say is there.
+static bool isRowOfHoisted(Operation *op, function_ref<bool(Value)> isKnown) {
+  auto load = dyn_cast<gdn::gpu::LoadSharedOp>(op);
+  if (!load || load.getTile().getType().getRank() != 1 || !load->hasOneUse())
+    return false;
+  auto map = dyn_cast<gdn::gpu::MapRowsOp>(*load->user_begin());
+  return map && map->getBlock() == op->getBlock() &&
+         llvm::all_of(getInputs(map), [&](Value value) {
+           return value == load.getTile() || isKnown(value);
+         });
+}
+
 /// Elementwise work that needs no product under way comes before the first of
 /// them: the assembler waits for all products where registers that one has
 /// written before are written again.
 static void hoistWork(Block &block) {
   Operation *first = nullptr; // of the products under way
+  bool hasMet = false;        // others since that product, or memory
   SmallVector<Operation *> ops =
       llvm::map_to_vector(block, [](Operation &op) { return &op; });
   SmallPtrSet<Operation *, 4> underWay;
+  auto isKnown = [&](Value value) {
+    Operation *source = value.getDefiningOp();
+    return !source || source->getBlock() != &block ||
+           source->isBeforeInBlock(first);
+  };
   for (Operation *op : ops) {
     if (isa<gdn::gpu::StartMatmulOp>(op)) {
+      hasMet &= first != nullptr;
       first = first ? first : op;
       underWay.insert(op);
     } else if (auto await = dyn_cast<gdn::gpu::AwaitMatmulOp>(op)) {
       underWay.erase(await.getProduct().getDefiningOp());
       if (underWay.empty())
         first = nullptr;
-    } else if (first && isHoisted(op)) {
-      SetVector<Value> inputs(op->operand_begin(), op->operand_end());
-      for (Region &region : op->getRegions())
-        getUsedValuesDefinedAbove(region, inputs);
-      if (llvm::all_of(inputs, [&](Value value) {
-            Operation *source = value.getDefiningOp();
-            return !source || source->getBlock() != &block ||
-                   source->isBeforeInBlock(first);
-          }))
+    } else if (first &&
+               (isHoisted(op) || (!hasMet && isRowOfHoisted(op, isKnown)))) {
+      if (llvm::all_of(getInputs(op), isKnown))
         op->moveBefore(first);
+    } else if (!isPure(op) && !isa<gdn::gpu::LoadSharedOp>(op)) {
+      hasMet = true;
     }
   }
 }
