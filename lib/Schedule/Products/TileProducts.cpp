@@ -55,6 +55,10 @@ constexpr StringLiteral allowedTurnSpills =
     "sequences, on sm_86, sm_100a and sm_103a; stored once and loaded between "
     "states, but for one word for each chunk on sm_86; not measured there";
 
+/// Three blocks on a multiprocessor.
+constexpr StringLiteral allowedChannelSpills =
+    "spills up to 64 bytes: to be measured";
+
 /// Elements of the largest matrix that `loop` carries, whose rows take
 /// registers of their own beside those of the products; 0 if it carries none.
 static int64_t countCarried(scf::ForOp loop) {
@@ -214,7 +218,9 @@ void ScheduleTileProducts::runOnOperation() {
       (*kernel)->setAttr("gdn_gpu.allow",
                          StringAttr::get(&getContext(), spills));
     };
-    if (warpgroups && countCarried(func) != 0)
+    if (hasChannels(func))
+      allow(allowedChannelSpills);
+    else if (warpgroups && countCarried(func) != 0)
       allow(allowedProductSpills);
     else if (hasStatesInside(func))
       allow(allowedTurnSpills);

@@ -174,6 +174,19 @@ def add_prefill_limits(rows: list[dict], ceilings: dict) -> None:
             row["limit_us"], row["limit_by"] = prefill_limit(row["config"], ceilings)
 
 
+def channel_bytes(config: dict) -> int:
+    """Bytes that a prefill with a decay per channel cannot avoid: log decays are f32."""
+    return prefill_bytes(config) + config["T"] * config["Hv"] * (config["dk"] - 1) * 4
+
+
+def add_channel_limits(rows: list[dict], ceilings: dict) -> None:
+    """Gives each row of such a prefill, whoever it is of, `limit_us` and `limit_by`."""
+    for row in rows:
+        if row["suite"] == "prefill-channels":
+            row["limit_us"] = channel_bytes(row["config"]) / ceilings["copy_TBps"] * 1e-6
+            row["limit_by"] = "the copy"
+
+
 def prologue_bytes(config: dict) -> int:
     """Bytes that the prologue of a prefill reads and writes: queries, keys and values of all
     tokens, as projected and as the products take them, 16 bits each."""

@@ -19,7 +19,7 @@ class Tokens:
     q: torch.Tensor  # [T, Hk, dk], of unit length
     k: torch.Tensor
     v: torch.Tensor  # [T, Hv, dv]
-    g: torch.Tensor  # [T, Hv], log decay, f32
+    g: torch.Tensor  # [T, Hv], or by channel [T, Hv, dk]: log decay, f32
     beta: torch.Tensor
     state: torch.Tensor  # [N, Hv, dv, dk], values by keys, as it was before
 
@@ -91,7 +91,8 @@ def exact(case: Case, x: Tokens) -> tuple[torch.Tensor, torch.Tensor]:
         for _ in range(done, end):
             key = k[at].repeat_interleave(each, 1)[..., None]
             query = q[at].repeat_interleave(each, 1)[..., None]
-            now = now * decay[at][:, :, None, None]
+            faded = decay[at][..., None]
+            now = now * (faded.transpose(2, 3) if faded.dim() == 4 else faded[..., None])
             wrong = v[at][..., None] - now @ key
             now = now + (beta[at][:, :, None, None] * wrong) @ key.transpose(2, 3)
             output[at] = (now @ query)[..., 0] * case.dims[0] ** -0.5

@@ -184,6 +184,93 @@ TEST_P(DecaysTest, ScoresAgreeWithDoubles) {
   }
 }
 
+// Scores within blocks of 16 tokens and between them, and the operands with the
+// decay of a chunk; f16 rounds each factor and each operand.
+TEST_P(DecaysTest, OperandsAgreeWithDoubles) {
+  auto [kind, lanes] = GetParam();
+  for (auto [c, dk] : {std::pair{16, 16}, {64, 128}, {32, 48}}) {
+    std::string narrow =
+        "vector<" + std::to_string(c) + "x" + std::to_string(dk) + "xf16>";
+    std::string row = "vector<" + std::to_string(dk) + "xf";
+    std::string ends = "memref<" + std::to_string(dk) + "xf32, strided<[?]>>";
+    auto cast = [&](const std::string &to, const std::string &from,
+                    bool narrows) {
+      std::string wide = row + "32>", small = row + "16>";
+      return "%" + to + " = gdn_tile.map_rows %" + from + " : " +
+             (narrows ? tile(c, dk) + " -> " + narrow
+                      : narrow + " -> " + tile(c, dk)) +
+             " {\n^bb0(%i: index, %x: " + (narrows ? wide : small) +
+             "):\n%y = arith." + (narrows ? "truncf" : "extf") + " %x : " +
+             (narrows ? wide + " to " + small : small + " to " + wide) +
+             "\ngdn_tile.yield %y : " + (narrows ? small : wide) + "\n}\n";
+    };
+    std::string m = view(c, dk), s = view(c, c);
+    Program program(
+        "%q: " + m + ", %k: " + m + ", %g: " + m + ", %a: " + s + ", %b: " + s +
+            ", %d: " + m + ", %e: " + m + ", %f: " + m + ", %h: " + ends,
+        load("q", c, dk) + load("k", c, dk) + load("g", c, dk) +
+            cast("qn", "qt", true) + cast("kn", "kt", true) +
+            "%p, %l, %fq, %fk, %te, %end = gdn_tile.decay_operands %qn, %kn "
+            "decay(%gt) : " +
+            narrow + " -> " + tile(c, c) + ", " + row + "32>\n" +
+            cast("fqw", "fq", false) + cast("fkw", "fk", false) +
+            cast("tew", "te", false) + store("p", "a", c, c) +
+            store("l", "b", c, c) + store("fqw", "d", c, dk) +
+            store("fkw", "e", c, dk) + store("tew", "f", c, dk) +
+            "gdn_tile.store %end, %h[%c0] dims [0] : " + row + "32>, " + ends,
+        lanes);
+    ASSERT_TRUE(program.compiled());
+    std::vector<float> q = randomValues(c * dk, 1, 1);
+    std::vector<float> k = randomValues(c * dk, 1, 2);
+    std::vector<float> g = logDecays(kind, c, dk);
+    std::vector<float> a(c * c, NAN), b(c * c, NAN), h(dk, NAN);
+    std::vector<float> d(c * dk, NAN), e(c * dk, NAN), f(c * dk, NAN);
+    program.run(1, {of(q, c, dk),
+                    of(k, c, dk),
+                    of(g, c, dk),
+                    of(a, c, c),
+                    of(b, c, c),
+                    of(d, c, dk),
+                    of(e, c, dk),
+                    of(f, c, dk),
+                    {h.data(), {dk}, {1}}});
+    auto decay = [&](int from, int to, int channel) {
+      double sum = 0;
+      for (int t = from; t < to; ++t)
+        sum += g[t * dk + channel];
+      return std::exp(sum);
+    };
+    // A product of f16, and what the smallest f16 leaves out.
+    auto expectNear = [&](double got, double want, double size) {
+      ASSERT_LT(std::fabs(got - want), 3e-3 * size + 4e-7) << c << " " << dk;
+    };
+    for (int i = 0; i < c; ++i) {
+      for (int j = 0; j < c; ++j) {
+        double want[2] = {0, 0}, size[2] = {0, 0};
+        for (int n = 0; n < dk && j <= i; ++n) {
+          double fades = k[j * dk + n] * decay(j + 1, i + 1, n);
+          for (int x : {0, 1}) {
+            double product = (x ? k : q)[i * dk + n] * fades;
+            want[x] += product;
+            size[x] += std::fabs(product);
+          }
+        }
+        expectNear(a[i * c + j], want[0], size[0]);
+        expectNear(b[i * c + j], j < i ? want[1] : 0, size[1]);
+      }
+      for (int n = 0; n < dk; ++n) {
+        int at = i * dk + n;
+        double before = decay(0, i + 1, n), behind = decay(i + 1, c, n);
+        expectNear(d[at], q[at] * before, std::fabs(q[at] * before));
+        expectNear(e[at], k[at] * before, std::fabs(k[at] * before));
+        expectNear(f[at], k[at] * behind, std::fabs(k[at] * behind));
+      }
+    }
+    for (int n = 0; n < dk; ++n)
+      ASSERT_NEAR(h[n], decay(0, c, n), 1e-5 * decay(0, c, n) + 1e-37);
+  }
+}
+
 std::string
 nameOf(const testing::TestParamInfo<std::tuple<Decays, int64_t>> &info) {
   return std::string(std::get<0>(info.param).name) +

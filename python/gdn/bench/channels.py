@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Prefill with a decay per channel (KDA) from ready inputs, ours and the peers', with three
+kinds of gates. `python -m gdn.bench.channels IMAGE` writes one report."""
+
+import argparse
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from ..runtime import Runtime
+from . import limits
+from .grid import Case
+from .measure import describe, parse
+from .peers.channels import PEERS
+from .prefill import Measurement, dims_of, kernels_of
+from .prefill_inputs import Problem, Tokens, exact, make_problem
+from .report import save
+
+# By heads; those of one layer on one to eight GPUs.
+SETS = {
+    12: ("1x2048",),
+    32: ("1x8192", "1024x8", "8192x4", "1x32768"),
+    64: ("1x8192", "1024x8", "8192x4", "1x32768"),
+}
+LOWER_BOUND = -5.0
+SLOW = -0.005  # the log decay of a channel that hardly forgets
+
+
+def bench_gates(tokens: int, heads: int, channels: int, device, generator) -> torch.Tensor:
+    """Log decays [T, H, dk] of a bounded gate as the peers' benchmarks make them."""
+
+    def uniform(*shape: int) -> torch.Tensor:
+        return torch.rand(shape, generator=generator, device=device)
+
+    a = torch.randn((tokens, heads, channels), generator=generator, device=device)
+    a = a.to(torch.bfloat16).float() + uniform(heads, channels)
+    return LOWER_BOUND * torch.sigmoid(uniform(heads, 1).exp() * a)
+
+
+def slow_channel(tokens: int, heads: int, channels: int, device, generator) -> torch.Tensor:
+    """The same, but for one channel of each head."""
+    g = bench_gates(tokens, heads, channels, device, generator)
+    which = torch.randint(channels, (heads,), generator=generator, device=device)
+    return g.scatter(2, which[None, :, None].expand(tokens, -1, 1), SLOW)
+
+
+def resets(tokens: int, heads: int, channels: int, device, generator) -> torch.Tensor:
+    """Eight tokens wipe one half of the channels, the next eight the other: content that keys
+    move between channels stays."""
+    number = torch.arange(tokens, device=device)[:, None] // 8 % 2
+    half = torch.arange(channels, device=device)[None] // (channels // 2)
+    g = torch.where(number == half, LOWER_BOUND, -1e-3)
+    return g[:, None].expand(-1, heads, -1).contiguous()
+
+
+GATES = {"bench": bench_gates, "slow channel": slow_channel, "resets": resets}
+
+
+def make_channel_problem(case: Case, io: str, state: str, gates: str) -> Problem:
+    """Inputs of prefill_inputs with log decays [T, H, dk] of a kind."""
+    problem = make_problem(case, io, state)
+    generator = torch.Generator("cuda").manual_seed(2)
+
+    def own(x: Tokens) -> Tokens:
+        tokens, heads = x.g.shape
+        return replace(x, g=GATES[gates](tokens, heads, case.dims[0], "cuda", generator))
+
+    return replace(problem, sets=[own(x) for x in problem.sets])
+
+
+class ChannelMeasurement(Measurement):
+    """Rows of one pair of heads after the other."""
+
+    def measure_gates(self, case: Case, gates: str, kernels, peers) -> None:
+        params = {param.name: param for param in kernels[0][1].params}
+        io, state = params["q"].dtype, params["state_pool"].dtype
+        problem = make_channel_problem(case, io, state, gates)
+        config = case.config(io, state) | {"gates": gates, "decay": "channel"}
+        want = exact(case, problem.sets[0]) if case.name in self.options.checked else None
+        for impl, kernel in kernels:
+            self.attempt(
+                case,
+                impl,
+                lambda impl=impl, kernel=kernel: self.measure_ours(
+                    impl, kernel, problem, config, want
+                ),
+            )
+        for impl, variant, _, prepare in peers:
+            self.attempt(
+                case,
+                impl,
+                lambda impl=impl, variant=variant, prepare=prepare: self.measure(
+                    problem, config, impl, variant, prepare(problem), want
+                ),
+            )
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser("gdn.bench.channels", description=__doc__)
+    parser.add_argument("image", type=Path)
+    parser.add_argument("--heads", nargs="+", type=int, default=list(SETS))
+    parser.add_argument("--sets", nargs="*", default=[], help="default: those of the heads")
+    parser.add_argument("--gates", nargs="+", choices=list(GATES), default=list(GATES))
+    parser.add_argument("--checked", nargs="*", default=["1x8192", "1024x8", "1x2048"])
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--peers", nargs="*", default=[])
+    parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--variants", action="store_true")
+    return parse(parser)
+
+
+def main() -> int:
+    options = parse_arguments()
+    if options.output is None:
+        raise SystemExit("--output: expected a file")
+    end = time.monotonic() + options.seconds
+    report = describe(options.commit) | {"rows": [], "not_measured": []}
+    library = Runtime(options.library)
+    kernels = kernels_of(library.cuda(), library.image(options.image))
+    if not kernels:
+        print(f"{options.image}: no prefill from ready inputs that this device takes")
+        return 1
+    measurement = ChannelMeasurement(options, end, "prefill-channels")
+    report["rows"], report["not_measured"] = measurement.rows, measurement.not_measured
+    peers = measurement.importable(PEERS)
+    for heads in options.heads:
+        for name in options.sets or SETS[heads]:
+            for gates in options.gates:
+                case = Case((heads, heads), name, dims_of(kernels[0][1]))
+                if time.monotonic() > end:
+                    measurement.leave_out("all", f"{heads} {name} {gates}", "no time was left")
+                    continue
+                measurement.measure_gates(case, gates, kernels, peers)
+                torch.cuda.empty_cache()
+                limits.add_channel_limits(report["rows"], report["ceilings"])
+                save(options.output, report)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

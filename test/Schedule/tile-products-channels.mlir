@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The intra-chunk work with a decay per channel: queries and keys are shared,
+// and their buffers hold them with their decay afterwards; what comes out as a
+// vector is stored last. The same tiles for two uses need a buffer of their own.
+//
+// RUN: gdn-opt %s -gdn-schedule-tile-products -gdn-gpu-place-barriers -gdn-gpu-check | FileCheck %s
+// Products of warpgroups are none of these.
+// RUN: gdn-opt %s -gdn-schedule-tile-products=warpgroups -gdn-gpu-use-warpgroups | FileCheck %s --check-prefix=SINGLE
+
+!view = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+!logs = memref<?x?x64xf32, strided<[?, ?, 1], offset: ?>>
+!tiles = memref<?x64x64xf16>
+!ends = memref<?x64xf32>
+
+// CHECK-DAG: #[[$ROWS:.+]] = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+
+// CHECK-LABEL: func.func @operands(
+//  CHECK-SAME:     threads = 128 : i64
+//       CHECK:   %[[G:.+]] = gdn_gpu.load {{.+}}<64x64xf32, #[[$ROWS]]>
+//       CHECK:   gdn_gpu.store_shared %{{.+}}, %[[Q:.+]] : {{.+}}<64x64xf16, swizzled>
+//       CHECK:   gdn_gpu.store_shared %{{.+}}, %[[K:.+]] : {{.+}}<64x64xf16, swizzled>
+//       CHECK:   gdn_gpu.barrier
+//  CHECK-NEXT:   gdn_gpu.decay_operands %[[G]], %[[Q]], %[[K]], %[[TE:.+]], %{{.+}}, %[[END:.+]] :
+//       CHECK:   gdn_gpu.barrier
+//       CHECK:   gdn_gpu.matmul %{{.+}}, %[[TE]]
+//   CHECK-DAG:   gdn_gpu.load_shared %[[Q]]
+//   CHECK-DAG:   gdn_gpu.load_shared %[[K]]
+//       CHECK:   gdn_gpu.warps 0 for 1 {
+//       CHECK:     %[[ROW:.+]] = gdn_gpu.load_shared %[[END]]
+//       CHECK:     gdn_gpu.store %[[ROW]]
+//  SINGLE-NOT:   gdn_gpu.matmul warpgroup
+//      SINGLE:   gdn_gpu.matmul %{{.+}}, %{{.+}} :
+func.func @operands(%T: index, %q: !view, %k: !view, %g: !logs, %fq: !tiles, %fk: !tiles,
+                    %te: !tiles, %ends: !ends)
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
+  %c0 = arith.constant 0 : index
+  %t = gdn_tile.block_id 0
+  %log = gdn_tile.load %g[%t, %c0, %c0] dims [0, 2] : !logs, vector<64x64xf32>
+  %qb = gdn_tile.load %q[%t, %c0, %c0] dims [0, 2] : !view, vector<64x64xbf16>
+  %kb = gdn_tile.load %k[%t, %c0, %c0] dims [0, 2] : !view, vector<64x64xbf16>
+  %qn = gdn_tile.map_rows %qb : vector<64x64xbf16> -> vector<64x64xf16> {
+  ^bb0(%i: index, %x: vector<64xbf16>):
+    %y = arith.extf %x : vector<64xbf16> to vector<64xf32>
+    %z = arith.truncf %y : vector<64xf32> to vector<64xf16>
+    gdn_tile.yield %z : vector<64xf16>
+  }
+  %kn = gdn_tile.map_rows %kb : vector<64x64xbf16> -> vector<64x64xf16> {
+  ^bb0(%i: index, %x: vector<64xbf16>):
+    %y = arith.extf %x : vector<64xbf16> to vector<64xf32>
+    %z = arith.truncf %y : vector<64xf32> to vector<64xf16>
+    gdn_tile.yield %z : vector<64xf16>
+  }
+  %p, %l, %ofq, %ofk, %toend, %end = gdn_tile.decay_operands %qn, %kn decay(%log)
+      : vector<64x64xf16> -> vector<64x64xf32>, vector<64xf32>
+  gdn_tile.store %end, %ends[%t, %c0] dims [1] : vector<64xf32>, !ends
+  %pn = gdn_tile.map_rows %p : vector<64x64xf32> -> vector<64x64xf16> {
+  ^bb0(%i: index, %x: vector<64xf32>):
+    %y = arith.truncf %x : vector<64xf32> to vector<64xf16>
+    gdn_tile.yield %y : vector<64xf16>
+  }
+  %w = gdn_tile.matmul %pn, %toend : vector<64x64xf16>, vector<64x64xf16> -> vector<64x64xf32>
+  %wn = gdn_tile.map_rows %w : vector<64x64xf32> -> vector<64x64xf16> {
+  ^bb0(%i: index, %x: vector<64xf32>):
+    %y = arith.truncf %x : vector<64xf32> to vector<64xf16>
+    gdn_tile.yield %y : vector<64xf16>
+  }
+  gdn_tile.store %wn, %te[%t, %c0, %c0] dims [1, 2] : vector<64x64xf16>, !tiles
+  gdn_tile.store %ofq, %fq[%t, %c0, %c0] dims [1, 2] : vector<64x64xf16>, !tiles
+  gdn_tile.store %ofk, %fk[%t, %c0, %c0] dims [1, 2] : vector<64x64xf16>, !tiles
+  return
+}
