@@ -17,15 +17,18 @@
 
 // CHECK-LABEL: func.func @operands(
 //  CHECK-SAME:     threads = 128 : i64
-//       CHECK:   %[[G:.+]] = gdn_gpu.load {{.+}}<64x64xf32, #[[$ROWS]]>
-//       CHECK:   gdn_gpu.store_shared %{{.+}}, %[[Q:.+]] : {{.+}}<64x64xf16, swizzled>
-//       CHECK:   gdn_gpu.store_shared %{{.+}}, %[[K:.+]] : {{.+}}<64x64xf16, swizzled>
+//   CHECK-DAG:   gdn_gpu.begin_copy %{{.+}}, %[[Q:.+]] : {{.+}}<64x64xbf16, swizzled>
+//   CHECK-DAG:   gdn_gpu.begin_copy %{{.+}}, %[[K:.+]] : {{.+}}<64x64xbf16, swizzled>
+//   CHECK-DAG:   %[[G:.+]] = gdn_gpu.load {{.+}}<64x64xf32, #[[$ROWS]]>
+//   CHECK-DAG:   %[[OF_Q:.+]] = gdn_gpu.reshape %[[Q]] :
+//   CHECK-DAG:   %[[OF_K:.+]] = gdn_gpu.reshape %[[K]] :
+//       CHECK:   gdn_gpu.await_copies
 //       CHECK:   gdn_gpu.barrier
 //  CHECK-NEXT:   gdn_gpu.decay_operands %[[G]], %[[Q]], %[[K]], %[[TE:.+]], %{{.+}}, %[[END:.+]] :
 //       CHECK:   gdn_gpu.barrier
 //       CHECK:   gdn_gpu.matmul %{{.+}}, %[[TE]]
-//   CHECK-DAG:   gdn_gpu.load_shared %[[Q]]
-//   CHECK-DAG:   gdn_gpu.load_shared %[[K]]
+//   CHECK-DAG:   gdn_gpu.load_shared %[[OF_Q]]
+//   CHECK-DAG:   gdn_gpu.load_shared %[[OF_K]]
 //       CHECK:   gdn_gpu.warps 0 for 1 {
 //       CHECK:     %[[ROW:.+]] = gdn_gpu.load_shared %[[END]]
 //       CHECK:     gdn_gpu.store %[[ROW]]
@@ -39,20 +42,8 @@ func.func @operands(%T: index, %q: !view, %k: !view, %g: !logs, %fq: !tiles, %fk
   %log = gdn_tile.load %g[%t, %c0, %c0] dims [0, 2] : !logs, vector<64x64xf32>
   %qb = gdn_tile.load %q[%t, %c0, %c0] dims [0, 2] : !view, vector<64x64xbf16>
   %kb = gdn_tile.load %k[%t, %c0, %c0] dims [0, 2] : !view, vector<64x64xbf16>
-  %qn = gdn_tile.map_rows %qb : vector<64x64xbf16> -> vector<64x64xf16> {
-  ^bb0(%i: index, %x: vector<64xbf16>):
-    %y = arith.extf %x : vector<64xbf16> to vector<64xf32>
-    %z = arith.truncf %y : vector<64xf32> to vector<64xf16>
-    gdn_tile.yield %z : vector<64xf16>
-  }
-  %kn = gdn_tile.map_rows %kb : vector<64x64xbf16> -> vector<64x64xf16> {
-  ^bb0(%i: index, %x: vector<64xbf16>):
-    %y = arith.extf %x : vector<64xbf16> to vector<64xf32>
-    %z = arith.truncf %y : vector<64xf32> to vector<64xf16>
-    gdn_tile.yield %z : vector<64xf16>
-  }
-  %p, %l, %ofq, %ofk, %toend, %end = gdn_tile.decay_operands %qn, %kn decay(%log)
-      : vector<64x64xf16> -> vector<64x64xf32>, vector<64xf32>
+  %p, %l, %ofq, %ofk, %toend, %end = gdn_tile.decay_operands %qb, %kb decay(%log)
+      : vector<64x64xbf16> -> vector<64x64xf32>, vector<64x64xf16>, vector<64xf32>
   gdn_tile.store %end, %ends[%t, %c0] dims [1] : vector<64xf32>, !ends
   %pn = gdn_tile.map_rows %p : vector<64x64xf32> -> vector<64x64xf16> {
   ^bb0(%i: index, %x: vector<64xf32>):

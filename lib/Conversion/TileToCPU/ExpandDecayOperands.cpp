@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn_tile.decay_operands on the CPU, with the roundings that the op fixes. A
-// walk over tokens multiplies decays on its way and writes rows times what it
-// has; scores are sums over rows that two walks wrote. Written to be exact, not
-// fast.
+// pass over tokens multiplies decays on its way and writes rows times what it
+// has; scores are sums over rows that two passes wrote. Written to be exact,
+// not fast.
 #include "ExpandDecayOps.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -30,13 +30,13 @@ public:
     while (channels % this->lanes != 0)
       this->lanes /= 2;
     wide = VectorType::get({this->lanes}, b.getF32Type());
-    narrow = cast<VectorType>(wide.clone(type.getElementType()));
+    narrow = cast<VectorType>(wide.clone(b.getF16Type()));
   }
   void emit();
 
 private:
   static constexpr int64_t block = tile::DecayOperandsOp::block;
-  /// What a walk writes: rows of `from` times its decays to `to`.
+  /// What a pass writes: rows of `from` times its decays to `to`.
   struct Rows {
     Value from, to;
   };
@@ -74,11 +74,11 @@ private:
       value = arith::TruncFOp::create(b, loc, narrow, value);
     vector::StoreOp::create(b, loc, value, buffer, ValueRange{row, column});
   }
-  /// Walks the `count` tokens from `first` on, forwards or backwards, and
+  /// Passes over the `count` tokens from `first` on, forwards or backwards, and
   /// writes rows times the decays so far: forwards with the token's own.
   /// Returns all decays of these tokens.
-  Value walk(Value first, int64_t count, bool backwards, Value column,
-             ArrayRef<Rows> rows);
+  Value passOver(Value first, int64_t count, bool backwards, Value column,
+                 ArrayRef<Rows> rows);
   void score(Value i, Value j, Value scale);
   void emitHalves(int64_t size);
   void emitBlocks();
@@ -92,8 +92,8 @@ private:
 
 } // namespace
 
-Value DecayOperands::walk(Value first, int64_t count, bool backwards,
-                          Value column, ArrayRef<Rows> rows) {
+Value DecayOperands::passOver(Value first, int64_t count, bool backwards,
+                              Value column, ArrayRef<Rows> rows) {
   auto loop =
       scf::ForOp::create(b, loc, index(0), index(count), index(1), ones());
   OpBuilder::InsertionGuard guard(b);
@@ -142,9 +142,9 @@ void DecayOperands::emitHalves(int64_t size) {
   forEach(index(0), index(tokens), 2 * size, [&](Value first) {
     Value middle = add(first, index(size)), end = add(first, index(2 * size));
     forEach(index(0), index(channels), lanes, [&](Value column) {
-      walk(first, size, /*backwards=*/true, column, {{at.key, at.right}});
-      walk(middle, size, /*backwards=*/false, column,
-           {{at.query, at.leftQuery}, {at.key, at.leftKey}});
+      passOver(first, size, /*backwards=*/true, column, {{at.key, at.right}});
+      passOver(middle, size, /*backwards=*/false, column,
+               {{at.query, at.leftQuery}, {at.key, at.leftKey}});
     });
     forEach(middle, end, 1, [&](Value i) {
       forEach(first, middle, 1, [&](Value j) { score(i, j, {}); });
@@ -159,11 +159,11 @@ void DecayOperands::emitBlocks() {
   forEach(index(0), index(channels), lanes, [&](Value column) {
     SmallVector<Value> totals;
     for (int64_t i = 0; i < count; ++i) {
-      walk(index(i * block), block, /*backwards=*/true, column,
-           {{at.key, at.right}});
-      totals.push_back(walk(index(i * block), block, /*backwards=*/false,
-                            column,
-                            {{at.query, at.leftQuery}, {at.key, at.leftKey}}));
+      passOver(index(i * block), block, /*backwards=*/true, column,
+               {{at.key, at.right}});
+      totals.push_back(
+          passOver(index(i * block), block, /*backwards=*/false, column,
+                   {{at.query, at.leftQuery}, {at.key, at.leftKey}}));
     }
     for (int64_t j = 0; j < count; ++j) {
       Value product = ones();

@@ -153,18 +153,23 @@ static void emitDecayOperands(SharedTiles &tiles,
   };
   gpu::SharedType tile = gpu::DecayOperandsOp::getTileType(type);
   // A buffer of its own for what others use as it is.
-  auto take = [&](Value from) {
-    if (from.hasOneUse())
-      return tiles.bufferOf(from);
-    Value buffer = allocate(tile);
-    gpu::StoreSharedOp::create(b, loc, tiles.fragmentOf(from), buffer, Value(),
-                               /*transpose=*/false);
+  auto take = [&](Value from, Value to) {
+    Value buffer;
+    if (from.hasOneUse()) {
+      buffer = tiles.bufferOf(from);
+    } else {
+      buffer = allocate(gpu::SharedType::get(vectorType(from), true));
+      gpu::StoreSharedOp::create(b, loc, tiles.fragmentOf(from), buffer,
+                                 Value(), /*transpose=*/false);
+    }
+    tiles.pinBuffer(from, buffer);
+    tiles.pinBuffer(to, buffer.getType() == tile
+                            ? buffer
+                            : gpu::ReshapeOp::create(b, loc, tile, buffer));
     return buffer;
   };
-  Value query = take(operands.getQuery());
-  tiles.pinBuffer(operands.getFromQuery(), query);
-  Value key = take(operands.getKey());
-  tiles.pinBuffer(operands.getFromKey(), key);
+  Value query = take(operands.getQuery(), operands.getFromQuery());
+  Value key = take(operands.getKey(), operands.getFromKey());
   Value toEnd = allocate(tile);
   tiles.setBuffer(operands.getToEnd(), toEnd);
   Value end = allocate(

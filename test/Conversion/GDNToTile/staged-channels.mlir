@@ -12,7 +12,9 @@
 // CHECK-LABEL: func.func @prefill__intra_chunk
 //  CHECK-SAME:   %[[Y:[a-z0-9]+]]: memref<?x?x64x32xf16>, %[[Z:[a-z0-9]+]]: memref<?x?x64x64xf16>, %[[GATES:[a-z0-9]+]]: memref<?x?x4x64xf32>, %[[FQ:[a-z0-9]+]]: memref<?x?x64x32xf16>, %[[FK:[a-z0-9]+]]: memref<?x?x64x32xf16>)
 //       CHECK:   %[[G:.+]] = gdn_tile.load {{.+}} vector<64x32xf32>
-//       CHECK:   %[[P:.+]], %[[L:.+]], %[[OF_Q:.+]], %[[OF_K:.+]], %[[TO_END:.+]], %[[END:.+]] = gdn_tile.decay_operands %{{.+}}, %{{.+}} decay(%[[G]]) : vector<64x32xf16> -> vector<64x64xf32>, vector<32xf32>
+//       CHECK:   %[[Q:.+]] = gdn_tile.load {{.+}} vector<64x32xbf16>
+//       CHECK:   %[[K:.+]] = gdn_tile.load {{.+}} vector<64x32xbf16>
+//       CHECK:   %[[P:.+]], %[[L:.+]], %[[OF_Q:.+]], %[[OF_K:.+]], %[[TO_END:.+]], %[[END:.+]] = gdn_tile.decay_operands %[[Q]], %[[K]] decay(%[[G]]) : vector<64x32xbf16> -> vector<64x64xf32>, vector<64x32xf16>, vector<32xf32>
 //       CHECK:   %[[TRIANGLE:.+]] = gdn_tile.map_rows %[[L]], %[[BETA:.+]] : vector<64x64xf32>, vector<64xf32> -> vector<64x64xf16>
 //       CHECK:   %[[T:.+]] = gdn_tile.tri_inverse %[[TRIANGLE]]
 //       CHECK:   %[[SCORES:.+]] = gdn_tile.map_rows %[[P]] : vector<64x64xf32> -> vector<64x64xf16>

@@ -49,10 +49,10 @@ func.func @halves(%own: vector<64xf32>) -> vector<64xf32>
 
 // CHECK-LABEL: func.func @operands
 //  CHECK-SAME:   %[[Q:[a-z0-9]+]]: vector<16x32xf16>, %[[K:[a-z0-9]+]]: vector<16x32xf16>, %[[G:[a-z0-9]+]]: vector<16x32xf32>
-//       CHECK:   gdn_tile.decay_operands %[[Q]], %[[K]] decay(%[[G]]) : vector<16x32xf16> -> vector<16x16xf32>, vector<32xf32>
+//       CHECK:   gdn_tile.decay_operands %[[Q]], %[[K]] decay(%[[G]]) : vector<16x32xf16> -> vector<16x16xf32>, vector<16x32xf16>, vector<32xf32>
 func.func @operands(%q: vector<16x32xf16>, %k: vector<16x32xf16>, %g: vector<16x32xf32>)
     -> (vector<16x16xf32>, vector<16x32xf16>, vector<32xf32>) {
   %p, %l, %fq, %fk, %te, %end = gdn_tile.decay_operands %q, %k decay(%g)
-      : vector<16x32xf16> -> vector<16x16xf32>, vector<32xf32>
+      : vector<16x32xf16> -> vector<16x16xf32>, vector<16x32xf16>, vector<32xf32>
   return %p, %te, %end : vector<16x16xf32>, vector<16x32xf16>, vector<32xf32>
 }

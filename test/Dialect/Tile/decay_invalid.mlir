@@ -47,7 +47,7 @@ func.func @sum_of_pair_c1(%own: vector<64xf32>) -> vector<64xf32>
 
 func.func @decay_operands_c1(%q: vector<24x32xf16>, %g: vector<24x32xf32>) {
   // expected-error@+1 {{'gdn_tile.decay_operands' op expects 'query' to have a multiple of 16 rows and columns, but got 'vector<24x32xf16>'}}
-  %p, %l, %fq, %fk, %te, %end = gdn_tile.decay_operands %q, %q decay(%g) : vector<24x32xf16> -> vector<24x24xf32>, vector<32xf32>
+  %p, %l, %fq, %fk, %te, %end = gdn_tile.decay_operands %q, %q decay(%g) : vector<24x32xf16> -> vector<24x24xf32>, vector<24x32xf16>, vector<32xf32>
   return
 }
 
@@ -55,7 +55,7 @@ func.func @decay_operands_c1(%q: vector<24x32xf16>, %g: vector<24x32xf32>) {
 
 func.func @decay_operands_c2(%q: vector<16x32xf16>, %g: vector<16x32xf32>) {
   // expected-error@+1 {{'gdn_tile.decay_operands' op expects the scores to be 'vector<16x16xf32>', set by the rows of 'query', but got 'vector<16x32xf32>'}}
-  %p, %l, %fq, %fk, %te, %end = gdn_tile.decay_operands %q, %q decay(%g) : vector<16x32xf16> -> vector<16x32xf32>, vector<32xf32>
+  %p, %l, %fq, %fk, %te, %end = gdn_tile.decay_operands %q, %q decay(%g) : vector<16x32xf16> -> vector<16x32xf32>, vector<16x32xf16>, vector<32xf32>
   return
 }
 
@@ -63,6 +63,6 @@ func.func @decay_operands_c2(%q: vector<16x32xf16>, %g: vector<16x32xf32>) {
 
 func.func @decay_operands_c2_end(%q: vector<16x32xf16>, %g: vector<16x32xf32>) {
   // expected-error@+1 {{'gdn_tile.decay_operands' op expects 'end' to be 'vector<32xf32>', one row of 'log_decay', but got 'vector<16xf32>'}}
-  %p, %l, %fq, %fk, %te, %end = gdn_tile.decay_operands %q, %q decay(%g) : vector<16x32xf16> -> vector<16x16xf32>, vector<16xf32>
+  %p, %l, %fq, %fk, %te, %end = gdn_tile.decay_operands %q, %q decay(%g) : vector<16x32xf16> -> vector<16x16xf32>, vector<16x32xf16>, vector<16xf32>
   return
 }

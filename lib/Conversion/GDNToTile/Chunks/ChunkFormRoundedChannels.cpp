@@ -50,13 +50,19 @@ ChannelChunkTiles gdn::emitRoundedChannelIntraChunk(OpBuilder &b, Location loc,
                                                     const ChunkTypes &types) {
   auto log = cast<VectorType>(chunk.logDecay.getType());
   const int64_t tokens = log.getDimSize(0), channels = log.getDimSize(1);
-  Value query = roundTile(b, loc, chunk.query, types.key);
-  Value key = roundTile(b, loc, chunk.key, types.key);
+  // As they lie in memory, if they do.
+  Value query = narrowTile(b, loc, chunk.query, types.key);
+  Value key = narrowTile(b, loc, chunk.key, types.key);
+  if (query.getType() != key.getType()) {
+    query = castTile(b, loc, chunk.query, types.key);
+    key = castTile(b, loc, chunk.key, types.key);
+  }
+  auto faded = VectorType::get({tokens, channels}, types.key);
   auto square = VectorType::get({tokens, tokens}, b.getF32Type());
   auto row = VectorType::get({channels}, b.getF32Type());
-  auto made = tile::DecayOperandsOp::create(
-      b, loc, square, square, query.getType(), key.getType(), key.getType(),
-      row, query, key, chunk.logDecay);
+  auto made =
+      tile::DecayOperandsOp::create(b, loc, square, square, faded, faded, faded,
+                                    row, query, key, chunk.logDecay);
   auto inner = [&](Value tile) { return castTile(b, loc, tile, types.inner); };
   Value solve = tile::TriInverseOp::create(
       b, loc, inner(scaleRows(b, loc, made.getKeyScores(), chunk.beta)));
@@ -80,15 +86,15 @@ ChunkResult gdn::emitRoundedChannelChunk(OpBuilder &b, Location loc,
   ChannelChunkTiles made = emitRoundedChannelIntraChunk(b, loc, chunk, types);
   Value held = roundTile(b, loc, state, types.key);
   Value known = product(b, loc, made.key, held);
-  Value error =
-      mapRows(b, loc, {scaleTile(b, loc, chunk.value, types.valueScale), known,
-                       chunk.beta},
-              {known.getType()}, [&](OpBuilder &b, ValueRange in) -> Rows {
-                Value left = arith::SubFOp::create(b, loc, in[0], in[1]);
-                Value strength = vector::BroadcastOp::create(
-                    b, loc, left.getType(), in[2]);
-                return {arith::MulFOp::create(b, loc, left, strength)};
-              })[0];
+  Value error = mapRows(
+      b, loc,
+      {scaleTile(b, loc, chunk.value, types.valueScale), known, chunk.beta},
+      {known.getType()}, [&](OpBuilder &b, ValueRange in) -> Rows {
+        Value left = arith::SubFOp::create(b, loc, in[0], in[1]);
+        Value strength =
+            vector::BroadcastOp::create(b, loc, left.getType(), in[2]);
+        return {arith::MulFOp::create(b, loc, left, strength)};
+      })[0];
   error = castTile(b, loc, error, types.inner);
   Value fromState = scaleTile(b, loc, product(b, loc, made.query, held),
                               chunk.scale / types.valueScale);

@@ -110,18 +110,34 @@ Value gdn::castTile(OpBuilder &builder, Location loc, Value tile,
                  })[0];
 }
 
+/// What `tile` is extended from without a change, or null.
+static Value getExtended(Value tile) {
+  auto map = tile.getDefiningOp<tile::MapRowsOp>();
+  if (!map || map.getInputs().size() != 1 || map->getNumResults() != 1)
+    return {};
+  Block &body = map.getBody().front();
+  auto extend = dyn_cast<arith::ExtFOp>(body.front());
+  return extend && extend.getIn() == body.getArgument(1) &&
+                 extend.getOut() == body.getTerminator()->getOperand(0)
+             ? map.getInputs().front()
+             : Value();
+}
+
 Value gdn::roundTile(OpBuilder &builder, Location loc, Value tile,
                      Type element) {
-  auto map = tile.getDefiningOp<tile::MapRowsOp>();
-  if (map && map.getInputs().size() == 1 && map->getNumResults() == 1 &&
-      getElementTypeOrSelf(map.getInputs().front().getType()) == element) {
-    Block &body = map.getBody().front();
-    auto extend = dyn_cast<arith::ExtFOp>(body.front());
-    if (extend && extend.getIn() == body.getArgument(1) &&
-        extend.getOut() == body.getTerminator()->getOperand(0))
-      return map.getInputs().front();
-  }
-  return castTile(builder, loc, tile, element);
+  Value source = getExtended(tile);
+  return source && getElementTypeOrSelf(source.getType()) == element
+             ? source
+             : castTile(builder, loc, tile, element);
+}
+
+Value gdn::narrowTile(OpBuilder &builder, Location loc, Value tile,
+                      Type element) {
+  Value source = getExtended(tile);
+  return source && getElementTypeOrSelf(source.getType())
+                           .getIntOrFloatBitWidth() == 16
+             ? source
+             : castTile(builder, loc, tile, element);
 }
 
 Value gdn::transposeTile(OpBuilder &builder, Location loc, Value tile) {

@@ -30,6 +30,10 @@ mlir::Value castTile(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value roundTile(mlir::OpBuilder &builder, mlir::Location loc,
                       mlir::Value tile, mlir::Type element);
 
+/// `tile` in 16 bits: what it was extended from, or rounded to `element`.
+mlir::Value narrowTile(mlir::OpBuilder &builder, mlir::Location loc,
+                       mlir::Value tile, mlir::Type element);
+
 /// Rows and columns exchanged.
 mlir::Value transposeTile(mlir::OpBuilder &builder, mlir::Location loc,
                           mlir::Value tile);

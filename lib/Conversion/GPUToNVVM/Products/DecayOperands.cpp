@@ -46,8 +46,8 @@ public:
         key(matrix(op.getKey(), values)), toEnd(matrix(op.getToEnd(), values)),
         sums(values.lookup(op.getSums())), end(values.lookup(op.getEnd())),
         hasStore4(gdn::gpu::KernelFields(op->getParentOfType<func::FuncOp>())
-                      .getWarpgroups()),
-        f16(b.getF16Type()) {
+                      .getStoresMatrices()),
+        f16(b.getF16Type()), stored(op.getQuery().getType().getElementType()) {
     warpRow = a.mul(threads.warp, a.i32(2));
     ownRow = arith::DivUIOp::create(b, loc, threads.lane, a.i32(4));
     ownColumn =
@@ -103,8 +103,9 @@ private:
   Sums product(ArrayRef<Value> left, ArrayRef<Value> rhs, Sums acc) {
     return emitMma(b, loc, f16, left, rhs, acc);
   }
-  /// acc += the corners of 8 x 8 on the diagonal.
-  Sums corners(ArrayRef<Value> left, ArrayRef<Value> rhs, Sums acc);
+  /// acc += the corners of 8 x 8 on the diagonal, of operands of `element`.
+  Sums corners(Type element, ArrayRef<Value> left, ArrayRef<Value> rhs,
+               Sums acc);
   /// acc += the corner below the diagonal.
   Sums cornerBelow(ArrayRef<Value> left, ArrayRef<Value> rhs, Sums acc);
 
@@ -137,7 +138,7 @@ private:
   SharedMatrix query, key, toEnd;
   Value sums, end;
   bool hasStore4;
-  Type f16;
+  Type f16, stored; // of queries and keys as they come
   Value warpRow, ownRow, ownColumn, zero, one;
 
   // Scores within the warp's tokens, by the size of half a block; `same` of
@@ -167,7 +168,7 @@ DecayOperands::Words DecayOperands::round(ArrayRef<Value> numbers) {
 DecayOperands::Numbers DecayOperands::widen(ArrayRef<Value> words) {
   Numbers numbers;
   for (Value word : words) {
-    Value pair = fromWords(b, loc, word, f16);
+    Value pair = fromWords(b, loc, word, stored);
     pair = arith::ExtFOp::create(b, loc, VectorType::get({2}, b.getF32Type()),
                                  pair);
     for (int64_t e = 0; e < 2; ++e)
@@ -184,11 +185,13 @@ DecayOperands::Numbers DecayOperands::multiply(ArrayRef<Value> x,
   return products;
 }
 
-DecayOperands::Sums DecayOperands::corners(ArrayRef<Value> left,
+DecayOperands::Sums DecayOperands::corners(Type element, ArrayRef<Value> left,
                                            ArrayRef<Value> rhs, Sums acc) {
   Value none = a.i32(0);
-  acc = product({left[0], none, left[2], none}, {rhs[0], rhs[2]}, acc);
-  return product({none, left[1], none, left[3]}, {rhs[1], rhs[3]}, acc);
+  acc = emitMma(b, loc, element, {left[0], none, left[2], none},
+                {rhs[0], rhs[2]}, acc);
+  return emitMma(b, loc, element, {none, left[1], none, left[3]},
+                 {rhs[1], rhs[3]}, acc);
 }
 
 DecayOperands::Sums DecayOperands::cornerBelow(ArrayRef<Value> left,
@@ -322,7 +325,7 @@ void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
   Words keyWords = key.load4(slice(number), {1, 0}, {0, 1}, false);
   syncWarp(); // all have loaded what is written below
   Numbers q = widen(queryWords), k = widen(keyWords);
-  same = corners(queryWords, keyWords, same);
+  same = corners(stored, queryWords, keyWords, same);
 
   const int64_t positions = channels / 4;
   Numbers total;
@@ -334,7 +337,8 @@ void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
     Words ofQuery = round(multiply(q, factors));
     Words ofKey = round(multiply(k, factors));
     auto both = [&](const Words &left, const Sums &acc) {
-      return below ? cornerBelow(left, ofKey, acc) : corners(left, ofKey, acc);
+      return below ? cornerBelow(left, ofKey, acc)
+                   : corners(f16, left, ofKey, acc);
     };
     scores.ofQuery = both(ofQuery, scores.ofQuery);
     scores.ofKey = both(ofKey, scores.ofKey);

@@ -121,6 +121,7 @@ static constexpr FieldRow kernelRows[] = {
     {"rows_apart", "a unit attribute", isUnit},
     {"finish_products", "a unit attribute", isUnit},
     {"single_warps", "a unit attribute", isUnit},
+    {"stores_matrices", "a unit attribute", isUnit},
     {"warpgroups", "a unit attribute", isUnit},
     {"aligned_variant", "a unit attribute", isUnit},
     {"promised", "a unit attribute", isUnit},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Verifiers of the ops of GPUDecayOps.td; (Cn) are the constraints listed there.
+// Verifiers of the ops of GPUDecayOps.td; (Cn) are the constraints listed
+// there.
 #include "gdn/Dialect/GPU/IR/GPU.h"
 
 using namespace mlir;
@@ -42,9 +43,14 @@ LogicalResult DecayOperandsOp::verify() {
            << getScoresType(decay) << ", but got "
            << getQueryScores().getType();
   // decay_operands_c2
-  if (getQuery().getType() != getTileType(decay))
+  SharedType tile = getTileType(decay), query = getQuery().getType();
+  if (getToEnd().getType() != tile)
+    return emitOpError("expects 'to_end' to be ")
+           << tile << ", but got " << getToEnd().getType();
+  if (query.getShape() != tile.getShape() || !query.getSwizzled() ||
+      !(query.getElementType().isF16() || query.getElementType().isBF16()))
     return emitOpError("expects 'query' to be ")
-           << getTileType(decay) << ", but got " << getQuery().getType();
+           << tile << ", or of bf16, but got " << query;
   // decay_operands_c3
   if (getSums().getType() != getSumsType(decay))
     return emitOpError("expects 'sums' to be ")

@@ -20,6 +20,7 @@ struct UseWarpgroups final : gdn::impl::UseWarpgroupsBase<UseWarpgroups> {
   void runOnOperation() override {
     getOperation().walk([&](func::FuncOp func) {
       gdn::gpu::KernelFields kernel(func);
+      func.walk([&](gdn::gpu::DecayOperandsOp) { kernel.setStoresMatrices(); });
       if (kernel.getSingleWarps())
         return kernel.setSingleWarps(false);
       bool any = false;

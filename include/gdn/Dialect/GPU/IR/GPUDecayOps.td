@@ -10,13 +10,13 @@ include "mlir/IR/CommonTypeConstraints.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def GPU_DecayOperandsOp : GPU_Op<"decay_operands", [
-    AllTypesMatch<["query", "key", "to_end"]>,
+    AllTypesMatch<["query", "key"]>,
     AllTypesMatch<["query_scores", "key_scores"]>]> {
   let summary = "What products of a chunk take, with a decay per channel";
   let description = [{
     As `gdn_tile.decay_operands`, with the roundings that it fixes. A warp has 16
     tokens. `query` and `key` hold these; behind the op they hold `from_query` and
-    `from_key` of it, in place, and `to_end` and `end` hold what they are called after.
+    `from_key` of it, in place, f16 whatever their type was, and `to_end` and `end` hold what they are called after.
     `sums` holds what the warps pass to each other; what it held is lost.
 
     The 16 tokens of a warp are multiplied in registers, by one product for each power
@@ -29,8 +29,8 @@ def GPU_DecayOperandsOp : GPU_Op<"decay_operands", [
     - (C1) `log_decay` is f32 in a layout of matrix instructions with 16 rows per warp
       and a multiple of 16 columns; the results are f32 in that layout, with a column
       for each of its rows.
-    - (C2) `query`, `key` and `to_end` are swizzled, of f16 and in the shape
-      of `log_decay`.
+    - (C2) `query`, `key` and `to_end` are swizzled and in the shape of `log_decay`;
+      `query` and `key` are of f16 or bf16, `to_end` of f16.
     - (C3) `sums` is f32, not swizzled, with as many columns as `log_decay` and the
       rows of `countSumRows`; `end` is f32 with an element for each column.
     - (C4) it is not inside a `gdn_gpu.warps`.
@@ -50,7 +50,7 @@ def GPU_DecayOperandsOp : GPU_Op<"decay_operands", [
       %e = gdn_gpu.alloc : !gdn_gpu.shared<32xf32>
       %p, %l = gdn_gpu.decay_operands %g, %q, %k, %t, %s, %e
           : !gdn_gpu.fragment<64x32xf32, #rows>, !gdn_gpu.shared<64x32xf16, swizzled>,
-            !gdn_gpu.shared<18x32xf32>, !gdn_gpu.shared<32xf32>
+            !gdn_gpu.shared<64x32xf16, swizzled>, !gdn_gpu.shared<18x32xf32>, !gdn_gpu.shared<32xf32>
           -> !gdn_gpu.fragment<64x64xf32, #rows>
       return
     }
@@ -65,7 +65,7 @@ def GPU_DecayOperandsOp : GPU_Op<"decay_operands", [
   let results = (outs GPU_FragmentType:$query_scores, GPU_FragmentType:$key_scores);
   let assemblyFormat = [{
     $log_decay `,` $query `,` $key `,` $to_end `,` $sums `,` $end attr-dict
-    `:` type($log_decay) `,` type($query) `,` type($sums) `,` type($end)
+    `:` type($log_decay) `,` type($query) `,` type($to_end) `,` type($sums) `,` type($end)
     `->` type($query_scores)
   }];
   let hasVerifier = 1;

@@ -56,6 +56,9 @@ public:
   bool getSingleWarps() const { return bool(get("single_warps")); }
   void setSingleWarps(bool value = true) { setFlag("single_warps", value); }
 
+  bool getStoresMatrices() const { return bool(get("stores_matrices")); }
+  void setStoresMatrices() { setFlag("stores_matrices", true); }
+
   bool getWarpgroups() const { return bool(get("warpgroups")); }
   void setWarpgroups(bool value = true) { setFlag("warpgroups", value); }
 

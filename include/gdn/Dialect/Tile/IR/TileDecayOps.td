@@ -208,12 +208,17 @@ def Tile_DecayScoresOp : Tile_Op<"decay_scores", [
 }
 
 def Tile_DecayOperandsOp : Tile_Op<"decay_operands", [
-    Pure, AllTypesMatch<["query", "key", "from_query", "from_key", "to_end"]>,
+    Pure, AllTypesMatch<["query", "key"]>,
+    AllTypesMatch<["from_query", "from_key", "to_end"]>,
     AllTypesMatch<["query_scores", "key_scores"]>,
     TypesMatchWith<"'log_decay' is f32 and has the shape of 'query'",
                    "query", "log_decay",
                    "::llvm::cast<::mlir::VectorType>($_self).clone("
-                   "::mlir::Float32Type::get($_self.getContext()))">]> {
+                   "::mlir::Float32Type::get($_self.getContext()))">,
+    TypesMatchWith<"results have f16 and the shape of 'query'",
+                   "query", "from_query",
+                   "::llvm::cast<::mlir::VectorType>($_self).clone("
+                   "::mlir::Float16Type::get($_self.getContext()))">]> {
   let summary = "What products of a chunk take, with a decay per channel";
   let description = [{
     With `x` the `query` or the `key` of `C` tokens, `g` the `log_decay`, and for
@@ -226,14 +231,14 @@ def Tile_DecayOperandsOp : Tile_Op<"decay_operands", [
         end[d]          = exp(g[0, d] + ... + g[C-1, d])
 
     and 0 for scores with `j > i`, and for those of keys with `j = i`, which no
-    one asks for. Operands have 16 bits; scores and `end` are f32.
+    one asks for. `from` and `to_end` are f16; scores and `end` are f32.
     All results come from one op because they share decays, which cost more than
     products: each is a product of at most a few of the decays within 16 tokens and
     of those of 16 tokens.
 
     Scores are products of matrices between blocks of tokens. No factor of them is
     above 1, for any decay: the reference is a token between `j` and `i`. These
-    roundings, to the type of `query`, are fixed, because they determine the error:
+    roundings, to f16, are fixed, because they determine the error:
 
     - tokens of one block of 16: `r` is the multiple of the largest power of two with
       `j < r <= i`; the factors are `x[i] * exp(g[r] + ... + g[i])` and
@@ -264,7 +269,7 @@ def Tile_DecayOperandsOp : Tile_Op<"decay_operands", [
                         %g: vector<64x128xf32>)
         -> (vector<64x64xf32>, vector<64x64xf32>, vector<128xf32>) {
       %p, %l, %fq, %fk, %te, %end = gdn_tile.decay_operands %q, %k decay(%g)
-          : vector<64x128xf16> -> vector<64x64xf32>, vector<128xf32>
+          : vector<64x128xf16> -> vector<64x64xf32>, vector<64x128xf16>, vector<128xf32>
       return %p, %l, %end
           : vector<64x64xf32>, vector<64x64xf32>, vector<128xf32>
     }
@@ -274,13 +279,13 @@ def Tile_DecayOperandsOp : Tile_Op<"decay_operands", [
                        VectorOfRankAndType<[2], [F16, BF16]>:$key,
                        Tile_F32Matrix:$log_decay);
   let results = (outs Tile_F32Matrix:$query_scores, Tile_F32Matrix:$key_scores,
-                      VectorOfRankAndType<[2], [F16, BF16]>:$from_query,
-                      VectorOfRankAndType<[2], [F16, BF16]>:$from_key,
-                      VectorOfRankAndType<[2], [F16, BF16]>:$to_end,
+                      VectorOfRankAndType<[2], [F16]>:$from_query,
+                      VectorOfRankAndType<[2], [F16]>:$from_key,
+                      VectorOfRankAndType<[2], [F16]>:$to_end,
                       Tile_F32Row:$end);
   let assemblyFormat = [{
     $query `,` $key `decay` `(` $log_decay `)` attr-dict
-    `:` type($query) `->` type($query_scores) `,` type($end)
+    `:` type($query) `->` type($query_scores) `,` type($from_query) `,` type($end)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
