@@ -104,7 +104,8 @@ Value DecayOperands::passOver(Value first, int64_t count, bool backwards,
   Value token = add(first, step);
   Value next = mul(factor, read(at.decay, token, column));
   for (const Rows &each : rows) {
-    Value row = mul(read(each.from, token, column), backwards ? factor : next);
+    Value decay = round(backwards ? factor : next);
+    Value row = mul(round(read(each.from, token, column)), decay);
     write(round(row), each.to, token, column);
   }
   scf::YieldOp::create(b, loc, next);

@@ -99,7 +99,6 @@ private:
   Value roundPair(Value x, Value y);
   Words round(ArrayRef<Value> numbers);
   Numbers widen(ArrayRef<Value> words);
-  Numbers multiply(ArrayRef<Value> x, ArrayRef<Value> y);
   Sums product(ArrayRef<Value> left, ArrayRef<Value> rhs, Sums acc) {
     return emitMma(b, loc, f16, left, rhs, acc);
   }
@@ -120,6 +119,8 @@ private:
   Value sumAt(Value row, int64_t column, Value columnValue, int64_t bytes);
   std::array<Value, 2> loadDecay(Value row, int64_t number);
   Words fade(ArrayRef<Value> words, ArrayRef<Value> decay);
+  /// Whether number i is of one of the first eight tokens.
+  static bool isFirstHalf(size_t i) { return ((i >> 1) & 1) == 0; }
 
   void shareSums(ArrayRef<Value> logs);
   void shareDecays();
@@ -177,14 +178,6 @@ DecayOperands::Numbers DecayOperands::widen(ArrayRef<Value> words) {
   return numbers;
 }
 
-DecayOperands::Numbers DecayOperands::multiply(ArrayRef<Value> x,
-                                               ArrayRef<Value> y) {
-  Numbers products;
-  for (auto [one, other] : llvm::zip_equal(x, y))
-    products.push_back(mul(one, other));
-  return products;
-}
-
 DecayOperands::Sums DecayOperands::corners(Type element, ArrayRef<Value> left,
                                            ArrayRef<Value> rhs, Sums acc) {
   Value none = a.i32(0);
@@ -225,11 +218,10 @@ Value DecayOperands::sumAt(Value row, int64_t column, Value columnValue,
 
 /// The lane's channels of a slice in row `row` of `sums`, decays of 16 bits.
 std::array<Value, 2> DecayOperands::loadDecay(Value row, int64_t number) {
-  auto pair = VectorType::get({2}, f16);
   std::array<Value, 2> decay;
   for (int64_t half = 0; half < 2; ++half)
     decay[half] = LLVM::LoadOp::create(
-        b, loc, pair,
+        b, loc, b.getI32Type(),
         sumAt(row, number * sliceChannels + 8 * half, ownColumn, 2),
         /*alignment=*/4);
   return decay;
@@ -239,9 +231,11 @@ std::array<Value, 2> DecayOperands::loadDecay(Value row, int64_t number) {
 DecayOperands::Words DecayOperands::fade(ArrayRef<Value> words,
                                          ArrayRef<Value> decay) {
   Words faded;
-  for (auto [word, factor] : llvm::zip_equal(words, decay))
-    faded.push_back(
-        getWords(b, loc, mul(fromWords(b, loc, word, f16), factor)).front());
+  for (auto [word, factor] : llvm::zip_equal(words, decay)) {
+    Value product =
+        mul(fromWords(b, loc, word, f16), fromWords(b, loc, factor, f16));
+    faded.push_back(getWords(b, loc, product).front());
+  }
   return faded;
 }
 
@@ -318,14 +312,18 @@ void DecayOperands::shareDecays() {
   }
 }
 
-/// Step 3 for one slice. In arrays of eight numbers the words 0 and 2 are of
-/// token `ownRow` of the warp's, 1 and 3 of the one eight further on.
+/// Step 3 for one slice. In arrays of eight numbers, two of each word, the
+/// words 0 and 2 are of token `ownRow` of the warp's, 1 and 3 of the one eight
+/// further on.
 void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
-  Words queryWords = query.load4(slice(number), {1, 0}, {0, 1}, false);
-  Words keyWords = key.load4(slice(number), {1, 0}, {0, 1}, false);
+  Words ofQuery = query.load4(slice(number), {1, 0}, {0, 1}, false);
+  Words ofKey = key.load4(slice(number), {1, 0}, {0, 1}, false);
   syncWarp(); // all have loaded what is written below
-  Numbers q = widen(queryWords), k = widen(keyWords);
-  same = corners(stored, queryWords, keyWords, same);
+  same = corners(stored, ofQuery, ofKey, same);
+  if (!stored.isF16()) {
+    ofQuery = round(widen(ofQuery));
+    ofKey = round(widen(ofKey));
+  }
 
   const int64_t positions = channels / 4;
   Numbers total;
@@ -334,14 +332,14 @@ void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
       total.push_back(exp2(
           logs[(word & 1) * positions + (2 * number + (word >> 1)) * 2 + e]));
   auto add = [&](Scores &scores, bool below, ArrayRef<Value> factors) {
-    Words ofQuery = round(multiply(q, factors));
-    Words ofKey = round(multiply(k, factors));
+    Words decay = round(factors);
+    Words right = fade(ofKey, decay);
     auto both = [&](const Words &left, const Sums &acc) {
-      return below ? cornerBelow(left, ofKey, acc)
-                   : corners(f16, left, ofKey, acc);
+      return below ? cornerBelow(left, right, acc)
+                   : corners(f16, left, right, acc);
     };
-    scores.ofQuery = both(ofQuery, scores.ofQuery);
-    scores.ofKey = both(ofKey, scores.ofKey);
+    scores.ofQuery = both(fade(ofQuery, decay), scores.ofQuery);
+    scores.ofKey = both(right, scores.ofKey);
   };
   // Of a token in the second half of a block, `factors` has the decay from the
   // first token of its half on, with that of the token, and `others` that
@@ -355,27 +353,23 @@ void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
   for (int64_t level = 0; level < 3; ++level) {
     const int64_t size = int64_t(1) << level;
     add(halves[level], /*below=*/false, factors);
-    // The next block's second half; where that is another one, both change
-    // their places. Beyond eight tokens it has the lane's second token.
+    // Whether the token is in the second half of the next larger block. Where
+    // that is not what it is in this one, both change their places. Of 16
+    // tokens, the word says it.
     Value isNext = level < 2 ? hasBit(ownRow, 2 * size) : Value();
     Value isSame = isNext
                        ? arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
                                                isSecond, isNext)
                              .getResult()
-                       : Value();
+                       : isSecond;
     for (size_t i = 0; i < total.size(); ++i) {
       Value other = ofOther(total[i], 4 * size);
       Value longer = mul(factors[i], other), kept = others[i];
       total[i] = mul(total[i], other);
-      const bool isFirst = ((i >> 1) & 1) == 0;
-      Value stays = isSame ? isSame : isSecond;
-      if (!isSame && isFirst) {
-        factors[i] = select(stays, kept, longer);
-        others[i] = select(stays, longer, kept);
-      } else {
-        factors[i] = select(stays, longer, kept);
-        others[i] = select(stays, kept, longer);
-      }
+      if (!isNext && isFirstHalf(i))
+        std::swap(longer, kept);
+      factors[i] = select(isSame, longer, kept);
+      others[i] = select(isSame, kept, longer);
     }
     isSecond = isNext;
   }
@@ -384,13 +378,13 @@ void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
   Numbers before, behind;
   for (size_t i = 0; i < total.size(); ++i) {
     Value longer = mul(factors[i], total[i ^ 2]);
-    const bool isFirst = ((i >> 1) & 1) == 0;
-    before.push_back(isFirst ? others[i] : longer);
-    behind.push_back(isFirst ? longer : others[i]);
+    before.push_back(isFirstHalf(i) ? others[i] : longer);
+    behind.push_back(isFirstHalf(i) ? longer : others[i]);
   }
-  store(toEnd, number, round(multiply(k, behind)));
-  store(query, number, round(multiply(q, before)));
-  store(key, number, round(multiply(k, before)));
+  Words decay = round(before);
+  store(toEnd, number, fade(ofKey, round(behind)));
+  store(query, number, fade(ofQuery, decay));
+  store(key, number, fade(ofKey, decay));
 }
 
 /// Step 4.

@@ -238,19 +238,18 @@ def Tile_DecayOperandsOp : Tile_Op<"decay_operands", [
 
     Scores are products of matrices between blocks of tokens. No factor of them is
     above 1, for any decay: the reference is a token between `j` and `i`. These
-    roundings, to f16, are fixed, because they determine the error:
+    roundings are fixed, because they determine the error: `x` and `key`, decays, and
+    a row times a decay are rounded to f16, and sums are f32.
 
     - tokens of one block of 16: `r` is the multiple of the largest power of two with
       `j < r <= i`; the factors are `x[i] * exp(g[r] + ... + g[i])` and
-      `key[j] * exp(g[j+1] + ... + g[r-1])`, each rounded;
+      `key[j] * exp(g[j+1] + ... + g[r-1])`;
     - tokens of two blocks of 16: with `s` the first token of the block of `i` and `e`
       the last of the block of `j`, `x[i] * exp(g[s] + ... + g[i])` and
-      `key[j] * exp(g[j+1] + ... + g[e])`, each rounded, the latter times
-      `exp(g[e+1] + ... + g[s-1])`, rounded, and the product rounded;
+      `(key[j] * exp(g[j+1] + ... + g[e])) * exp(g[e+1] + ... + g[s-1])`;
     - `j = i`: `query` and `key` as they are;
-    - `from` is that left factor times `exp(g[0] + ... + g[s-1])`, rounded, and the
-      product rounded, `to_end` that right factor times `exp(g[e+1] + ... + g[C-1])`,
-      likewise.
+    - `from` is that left factor times `exp(g[0] + ... + g[s-1])`, and `to_end` the
+      right one, `key[j] * exp(g[j+1] + ... + g[e])`, times `exp(g[e+1] + ... + g[C-1])`.
 
     Decays are products of `exp(g[t])`, or exponentials of sums of `g` that begin where
     the decay begins; never of a difference of running sums, which is inexact.
