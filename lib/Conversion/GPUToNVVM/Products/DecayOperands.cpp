@@ -239,26 +239,46 @@ DecayOperands::Words DecayOperands::fade(ArrayRef<Value> words,
   return faded;
 }
 
-/// Step 1.
+/// Step 1. The eight lanes of a channel add up what each has of it. While there
+/// are enough channels, a lane hands half of them on and gets the other half.
 void DecayOperands::shareSums(ArrayRef<Value> logs) {
   const int64_t positions = channels / 4;
   Numbers totals;
-  for (int64_t position = 0; position < positions; ++position) {
-    Value total = add(logs[position], logs[positions + position]);
-    for (int64_t lanes = 4; lanes < gdn::gpu::warpThreads; lanes *= 2)
-      total = add(total, ofOther(total, lanes));
-    totals.push_back(total);
+  for (int64_t position = 0; position < positions; ++position)
+    totals.push_back(add(logs[position], logs[positions + position]));
+  Value first = ownColumn, isWriter;
+  for (int64_t lanes = gdn::gpu::warpThreads / 2; lanes >= 4; lanes /= 2) {
+    Value isUpper = hasBit(threads.lane, lanes);
+    const size_t half = totals.size() / 2;
+    if (half % 2 != 0) { // channels go by pairs
+      for (Value &total : totals)
+        total = add(total, ofOther(total, lanes));
+      Value isLower = arith::CmpIOp::create(
+          b, loc, arith::CmpIPredicate::eq,
+          arith::AndIOp::create(b, loc, threads.lane, a.i32(lanes)), a.i32(0));
+      isWriter = a.both(isLower, isWriter);
+      continue;
+    }
+    Numbers kept;
+    for (size_t i = 0; i < half; ++i) {
+      Value own = select(isUpper, totals[half + i], totals[i]);
+      Value other = select(isUpper, totals[i], totals[half + i]);
+      kept.push_back(add(own, ofOther(other, lanes)));
+    }
+    totals = kept;
+    first = a.add(first, select(isUpper, a.i32(4 * half), a.i32(0)));
   }
-  auto writer =
-      scf::IfOp::create(b, loc, a.isLess(threads.lane, a.i32(4)), false);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(writer.thenBlock());
+  if (isWriter) {
+    auto writer = scf::IfOp::create(b, loc, isWriter, /*withElse=*/false);
+    b.setInsertionPointToStart(writer.thenBlock());
+  }
   auto pair = VectorType::get({2}, b.getF32Type());
-  for (int64_t piece = 0; piece < channels / 8; ++piece) {
+  for (size_t piece = 0; piece < totals.size() / 2; ++piece) {
     Value both = vector::FromElementsOp::create(
         b, loc, pair, ValueRange{totals[2 * piece], totals[2 * piece + 1]});
     LLVM::StoreOp::create(b, loc, both,
-                          sumAt(threads.warp, 8 * piece, ownColumn, 4),
+                          sumAt(threads.warp, 8 * piece, first, 4),
                           /*alignment=*/8);
   }
 }
@@ -492,8 +512,7 @@ SmallVector<Value> DecayOperands::emit(Value local) {
     logs.push_back(mul(vector::ExtractOp::create(b, loc, local, i), log2e));
   shareSums(logs);
   emitBarrier(b, op, threads);
-  shareDecays();
-  emitBarrier(b, op, threads);
+  shareDecays(); // for steps behind further barriers
   same = zeros();
   halves.fill({zeros(), zeros()});
   for (int64_t number = 0; number < channels / sliceChannels; ++number)
