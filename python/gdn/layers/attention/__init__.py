@@ -4,8 +4,9 @@ the runtime library; see docs/design/20261121-serving.md."""
 
 from .attention_backend import AttentionBackend
 from .batch_planner import BatchPlanner, PlannedBatch
+from .delta_layer import rms_norm_gated
 from .forward_batch import ForwardBatch, ForwardMode
-from .gated_delta_net import GatedDeltaNetAttention, order_of, rms_norm_gated
+from .gated_delta_net import GatedDeltaNetAttention, order_of
 from .gdn_backend import GDNAttnBackend, GDNForwardMetadata
 from .gdn_layer import GDNLayer, Workspace, layer_kernels
 from .gdn_metadata import (
