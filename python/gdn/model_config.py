@@ -66,6 +66,10 @@ class ModelConfig:
     doubled_beta: bool = False  # beta in (0, 2) instead of (0, 1)
     per_channel_decay: bool = False
     decay_bound: float | None = None  # the least logarithm of a decay, if it has one
+    # Of a layer with a decay of each channel: whether one projection makes it, not two with the
+    # size of a head between them; and the same of the gate of the norm.
+    full_rank_decay: bool = False
+    full_rank_gate: bool = False
     norm_eps: float = 1e-6
     io: str | None = None  # type of activations, if the model says: "bf16", "f16" or "f32"
     state: str | None = None  # type of recurrent states, if it says
@@ -379,6 +383,7 @@ def _read_kda_dictionary(reader: _Reader, fields: dict, is_safe: bool) -> None:
     if bound is not None and linear.has("safe_gate") and not is_safe:
         linear.expected("safe_gate", "true beside a gate_lower_bound")
     fields["decay_bound"] = _LEAST_BOUND if is_safe and bound is None else bound
+    fields["full_rank_gate"] = linear.values.get("use_full_rank_gate") is True
     if linear.has("allow_neg_eigval"):
         fields["doubled_beta"] = linear.boolean("allow_neg_eigval")
     reader.take(linear)
@@ -423,6 +428,8 @@ def _read_ling(reader: _Reader, fields: dict) -> None:
     fields["num_gdn_layers"] = layers // group * (group - 1)
     if fields["num_gdn_layers"] == 0:
         reader.expected("layer_group_size", f"2 to {layers}, so that a layer is linear attention")
+    is_full = reader.values.get("no_kda_lora") is True
+    fields |= {"full_rank_decay": is_full, "full_rank_gate": is_full}
     bound = _read_bound(reader, "kda_lower_bound")
     fields["decay_bound"] = _LEAST_BOUND if bound is None else bound
     if reader.has("kda_safe_gate") and not reader.boolean("kda_safe_gate"):

@@ -18,6 +18,7 @@ from .gdn_metadata import (
     GDNAttentionMetadataBuilder,
 )
 from .hybrid_backend import HybridAttnBackend
+from .kimi_delta_attention import KimiDeltaAttention
 from .layer_shape import (
     LayerHeads,
     gated_delta_net_state_dtype,
@@ -44,6 +45,7 @@ __all__ = [
     "GDNLayer",
     "GatedDeltaNetAttention",
     "HybridAttnBackend",
+    "KimiDeltaAttention",
     "LayerHeads",
     "PagedAttnBackend",
     "PlannedBatch",
