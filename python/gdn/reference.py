@@ -25,13 +25,13 @@ class Layer:
     value_dim: int
     gate: str = "silu"  # of the gated norm: silu or sigmoid
     double_beta: bool = False
-    decay_bound: float | None = None  # the least logarithm of a decay
     norm_eps: float = 1e-6
     normalises: bool = True  # queries and keys
     has_delta: bool = True  # whether what is written depends on the state
     max_tokens: int = 0  # of a sequence whose tokens stay pending; 0: any number
     window: int = 0  # of the convolution, in a commit
     reads_upper: bool = False  # whether tokens see the upper plane of a state alone
+    decay_bound: float | None = None  # the least logarithm of a decay
 
     @classmethod
     def of(cls, attributes: dict[str, str]) -> "Layer":
