@@ -10,16 +10,11 @@ import numpy as np
 import pytest
 
 from gdn import ConfigError, ModelConfig, Runtime
-from gdn.layers.attention import (
-    CommonAttentionMetadata,
-    GDNAttentionMetadataBuilder,
-    KimiDeltaAttention,
-    layer_kernels,
-)
-from gdn.reference import Layer, evaluate
+from gdn import kda_layer_problem as problem
+from gdn.kda_layer_problem import SLOTS
+from gdn.layers.attention import GDNAttentionMetadataBuilder, KimiDeltaAttention, layer_kernels
 
-H, D, HIDDEN, SLOTS = 4, 16, 24, 4
-LENGTHS = ((5, 9), (1, 1), (1, 3))
+H, D, HIDDEN = 4, 16, 24
 
 
 def small(config: dict, **linear) -> dict:
@@ -75,27 +70,10 @@ def kernels_of(runtime, tool, tmp_path_factory):
 
 
 def checkpoint(name: str) -> dict[str, np.ndarray]:
-    """Tensors of a layer, by the model's names."""
-    model = ModelConfig.from_config(MODELS[name])
-    rng = np.random.default_rng(2)
-
-    def normal(*shape):
-        return (rng.standard_normal(shape) / np.sqrt(shape[-1])).astype(np.float32)
-
-    weights = {f"{n}_proj.weight": normal(H * D, HIDDEN) for n in "qkv"}
-    weights["b_proj.weight"] = normal(H, HIDDEN)
-    for letter, is_full in (("f", model.full_rank_decay), ("g", model.full_rank_gate)):
-        if is_full:
-            weights[f"{letter}_proj.weight"] = normal(H * D, HIDDEN)
-        else:
-            weights[f"{letter}_a_proj.weight"] = normal(D, HIDDEN)
-            weights[f"{letter}_b_proj.weight"] = normal(H * D, D)
-    weights |= {f"{n}_conv1d.weight": 2 * normal(H * D, 1, 4) for n in "qkv"}
-    rates = np.log(rng.uniform(0.5, 4, H)).astype(np.float32)
-    weights["A_log"] = rates.reshape(1, 1, H, 1) if name == "kimi-linear" else rates
-    weights["dt_bias"] = rng.uniform(-6, 1, H * D).astype(np.float32)
-    weights["o_norm.weight"] = rng.uniform(0.5, 1.5, D).astype(np.float32)
-    weights["o_proj.weight"] = normal(HIDDEN, H * D)
+    """Tensors of a layer, by the model's names; rates of Kimi-Linear are as in its checkpoints."""
+    weights = problem.checkpoint(ModelConfig.from_config(MODELS[name]))
+    if name == "kimi-linear":
+        weights["A_log"] = weights["A_log"].reshape(1, 1, H, 1)
     return weights
 
 
@@ -111,52 +89,11 @@ def native(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def hidden_states() -> list[np.ndarray]:
-    rng = np.random.default_rng(4)
-    return [rng.standard_normal((sum(n), HIDDEN)).astype(np.float32) for n in LENGTHS]
+    return problem.hidden_states(ModelConfig.from_config(MODELS["glm"]))
 
 
 def expected(name: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """What the layer gives, and what goes into its last projection, in float64."""
-    weights = {n: w.astype(np.float64) for n, w in checkpoint(name).items()}
-    model = ModelConfig.from_config(MODELS[name])
-    layer = Layer(
-        layout="separate",
-        key_dim=D,
-        value_dim=D,
-        gate="sigmoid",
-        norm_eps=model.norm_eps,
-        decay_bound=model.decay_bound,
-    )
-    pools = {
-        "conv_pool": np.zeros((SLOTS, 3 * H * D, 3)),
-        "state_pool": np.zeros((SLOTS, H, D, D)),
-    }
-
-    def made(x, letter: str):
-        if f"{letter}_proj.weight" in weights:
-            return x @ weights[f"{letter}_proj.weight"].T
-        low = x @ weights[f"{letter}_a_proj.weight"].T
-        return low @ weights[f"{letter}_b_proj.weight"].T
-
-    outputs, inner = [], []
-    for lengths, hidden in zip(LENGTHS, hidden_states(), strict=True):
-        x = hidden.astype(np.float64)
-        heads = {n: made(x, n).reshape(len(x), H, D) for n in "qkv"}
-        heads |= {"a": made(x, "f").reshape(len(x), H, D), "z": made(x, "g").reshape(len(x), H, D)}
-        arguments = heads | {
-            "b": made(x, "b"),
-            "conv_weight": np.concatenate([weights[f"{n}_conv1d.weight"][:, 0] for n in "qkv"]),
-            "norm_weight": weights["o_norm.weight"],
-            "A_log": weights["A_log"].reshape(-1),
-            "dt_bias": weights["dt_bias"].reshape(H, D),
-            "cu_seqlens": np.cumsum([0, *lengths]),
-            "slots": np.array([1, 3]),
-        }
-        result = evaluate(layer, arguments | pools)
-        pools = {n: result[n] for n in pools}
-        inner.append(result["out"].reshape(len(x), -1))
-        outputs.append(inner[-1] @ weights["o_proj.weight"].T)
-    return outputs, inner
+    return problem.expected(ModelConfig.from_config(MODELS[name]))
 
 
 def make_layer(kernels, name: str, weights=None, **options) -> KimiDeltaAttention:
@@ -173,20 +110,12 @@ def make_layer(kernels, name: str, weights=None, **options) -> KimiDeltaAttentio
 
 def run(runtime, layer) -> list[np.ndarray]:
     builder = GDNAttentionMetadataBuilder.from_options(runtime, max_num_seqs=4, max_num_tokens=64)
-    done, outputs = np.zeros(2, np.int32), []
-    for lengths, hidden in zip(LENGTHS, hidden_states(), strict=True):
-        metadata = CommonAttentionMetadata(
-            query_start_loc=np.array([0, lengths[0], sum(lengths)], np.int32),
-            seq_lens=done + np.array(lengths, np.int32),
-            num_reqs=2,
-            num_actual_tokens=sum(lengths),
-            block_table_tensor=np.array([[1], [3]], np.int32),
-        )
+    outputs = []
+    for step, hidden in zip(problem.steps(), hidden_states(), strict=True):
         output = np.full((len(hidden) + 1, HIDDEN), 7, np.float32)
-        layer.forward(hidden, output, builder.build(0, metadata))
+        layer.forward(hidden, output, builder.build(0, step))
         assert (output[-1] == 7).all()
         outputs.append(output[:-1])
-        done += np.array(lengths, np.int32)
     return outputs
 
 
