@@ -108,6 +108,13 @@ double ConfigReader::positiveNumber(llvm::StringRef key) {
   return 1;
 }
 
+double ConfigReader::number(llvm::StringRef key) {
+  if (std::optional<double> value = object.getNumber(key))
+    return *value;
+  expected(key, "a number");
+  return -1;
+}
+
 bool ConfigReader::boolean(llvm::StringRef key) {
   if (std::optional<bool> value = object.getBoolean(key))
     return *value;

@@ -26,6 +26,8 @@ public:
   int64_t positive(llvm::StringRef key);
   /// A number above 0.
   double positiveNumber(llvm::StringRef key);
+  /// Any number.
+  double number(llvm::StringRef key);
   bool boolean(llvm::StringRef key);
   std::string string(llvm::StringRef key);
   /// A string, or nothing if the key is absent or null.
@@ -36,6 +38,8 @@ public:
   ConfigReader inner(llvm::StringRef key);
 
   bool has(llvm::StringRef key) const;
+  /// The same, or null.
+  bool holds(llvm::StringRef key) const { return object.get(key); }
   /// Notes that `key` should be `expected`, but is what the object holds.
   void expected(llvm::StringRef key, llvm::StringRef expected);
   /// Notes the failure of a reader made by `inner`.

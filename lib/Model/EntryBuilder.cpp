@@ -47,6 +47,9 @@ void EntryBuilder::addAttributes(func::FuncOp func) {
                               ? "argument"
                               : stringifyActivation(config.gate)),
       fact("doubled_beta", config.doubleBeta ? "1" : "0")};
+  // Images of decays without a bound are as they were before there was one.
+  if (config.decayBound && !isReady())
+    facts.push_back(fact("decay_bound", printed(*config.decayBound)));
   // Images of states as [dv, dk] are as they were before there was a choice.
   if (options.stateLayout != StateLayout::vk)
     facts.push_back(fact("state_layout", stringify(options.stateLayout)));
@@ -131,11 +134,14 @@ void EntryBuilder::buildBody() {
     return L2NormOp::create(builder, loc(name), likeOf(heads, f32), heads,
                             builder.getF32FloatAttr(1e-6f));
   };
+  const FloatAttr bound = config.decayBound
+                              ? builder.getF32FloatAttr(*config.decayBound)
+                              : FloatAttr();
   auto gatesOf = [&](Value a, Value b) {
     return GatesOp::create(builder, loc("gates"), likeOf(a, f32),
                            likeOf(b, f32), a, b, signature["A_log"],
                            signature["dt_bias"], builder.getF32FloatAttr(20.0f),
-                           doubledBeta);
+                           bound, doubledBeta);
   };
   if (!hasConv()) {
     Value q = signature["q"], k = signature["k"], v = signature["v"];

@@ -15,7 +15,7 @@ using namespace gdn;
 
 namespace {
 /// Which keys a configuration has, and what its layers do with them.
-enum class Family { qwen, olmo, kimi };
+enum class Family { qwen, olmo, kimi, glm, ling };
 
 struct ModelType {
   llvm::StringLiteral name;
@@ -34,6 +34,12 @@ static constexpr ModelType modelTypes[] = {
     {"qwen4_exp_text", Family::qwen, InputLayout::flat},
     {"olmo_hybrid", Family::olmo, InputLayout::separate},
     {"kimi_linear", Family::kimi, InputLayout::separate},
+    {"kimi_k3", Family::kimi, InputLayout::separate},
+    {"glm5_next", Family::glm, InputLayout::separate},
+    {"glm5_next_text", Family::glm, InputLayout::separate},
+    {"bailing_hybrid", Family::ling, InputLayout::separate},
+    {"bailing_moe_v3", Family::ling, InputLayout::separate},
+    {"bailing_moe_v3_vl", Family::ling, InputLayout::separate},
 };
 
 static const ModelType *findModelType(llvm::StringRef name) {
@@ -82,6 +88,9 @@ static int64_t countGdnLayers(ConfigReader &reader, int64_t numLayers) {
   return numLayers - numLayers / interval;
 }
 
+/// The least log decay of models that bound it, and where they do not say it.
+static constexpr double kLeastBound = -5;
+
 /// Fields that change what a layer computes, and that no entry here computes:
 /// only the value that leaves it as it is may stand there.
 static void refuseFlag(ConfigReader &reader, llvm::StringRef key,
@@ -89,11 +98,6 @@ static void refuseFlag(ConfigReader &reader, llvm::StringRef key,
   if (reader.has(key) && reader.boolean(key) != neutral)
     reader.expected(key, neutral ? "true, the only form that is implemented"
                                  : "false, the only form that is implemented");
-}
-
-static void refuse(ConfigReader &reader, llvm::StringRef key) {
-  if (reader.has(key))
-    reader.expected(key, "nothing: a bounded decay is not implemented");
 }
 
 /// The keys of Qwen's models, which OLMo-Hybrid shares.
@@ -155,23 +159,104 @@ static void readKdaLayers(ConfigReader &linear, ModelConfig &config) {
                         .str());
 }
 
-static void readKimi(ConfigReader &reader, ModelConfig &config) {
+/// What layers with a decay per channel share: as many key as value heads, of
+/// one size, and a sigmoid for the gate of the norm.
+static void readKdaHeads(ConfigReader &reader, llvm::StringRef heads,
+                         llvm::StringRef dim, llvm::StringRef width,
+                         ModelConfig &config) {
+  config.keyHeads = config.valueHeads = reader.positive(heads);
+  config.keyDim = config.valueDim = reader.positive(dim);
+  config.convWidth = reader.positive(width);
+  config.gate = Activation::sigmoid;
+  config.perChannelDecay = true;
+}
+
+/// As the models' own code has it: decays of 16 tokens and their inverses stay
+/// in the range of f32.
+static std::optional<double> readBound(ConfigReader &reader,
+                                       llvm::StringRef key) {
+  if (!reader.has(key))
+    return std::nullopt;
+  const double bound = reader.number(key);
+  if (!(bound >= kLeastBound && bound < 0))
+    reader.expected(key, "a number from -5 to below 0");
+  return bound;
+}
+
+/// The dictionary of Kimi's models, which GLM's may have too. `isSafe` is what
+/// `safe_gate` is where it is not there: whether decays have a bound, if only
+/// the usual one.
+static void readKdaDictionary(ConfigReader &reader, ModelConfig &config,
+                              bool isSafe) {
   ConfigReader linear = reader.inner("linear_attn_config");
-  config.keyHeads = config.valueHeads = linear.positive("num_heads");
-  config.keyDim = config.valueDim = linear.positive("head_dim");
-  config.convWidth = linear.positive("short_conv_kernel_size");
-  config.numGdnLayers = config.numLayers;
+  readKdaHeads(linear, "num_heads", "head_dim", "short_conv_kernel_size",
+               config);
   readKdaLayers(linear, config);
-  refuse(linear, "gate_lower_bound");
-  refuseFlag(linear, "safe_gate", false);
+  if (linear.has("safe_gate"))
+    isSafe = linear.boolean("safe_gate");
+  config.decayBound = readBound(linear, "gate_lower_bound");
+  if (config.decayBound && linear.has("safe_gate") && !isSafe)
+    linear.expected("safe_gate", "true beside a gate_lower_bound");
+  if (isSafe && !config.decayBound)
+    config.decayBound = kLeastBound;
   config.doubleBeta =
       linear.has("allow_neg_eigval") && linear.boolean("allow_neg_eigval");
   reader.take(linear);
-  refuse(reader, "linear_lower_bound");
-  refuse(reader, "kda_lower_bound");
+}
+
+static void readKimi(ConfigReader &reader, ModelConfig &config) {
+  config.numGdnLayers = config.numLayers;
+  if (reader.has("linear_attn_config") || !reader.has("linear_num_heads")) {
+    readKdaDictionary(reader, config, /*isSafe=*/false);
+  } else {
+    readKdaHeads(reader, "linear_num_heads", "linear_head_dim",
+                 "linear_conv_kernel_dim", config);
+    config.numGdnLayers = countGdnLayers(reader, config.numLayers);
+  }
+  for (llvm::StringRef key : {"linear_lower_bound", "kda_lower_bound"})
+    if (reader.has(key))
+      reader.expected(key, "nothing: models of this type have a "
+                           "gate_lower_bound in linear_attn_config");
   config.normEps = reader.positiveNumber("rms_norm_eps");
-  config.gate = Activation::sigmoid;
-  config.perChannelDecay = true;
+}
+
+static void readGlm(ConfigReader &reader, ModelConfig &config) {
+  config.numGdnLayers = config.numLayers - config.numLayers / 4;
+  std::optional<double> bound = readBound(reader, "linear_lower_bound");
+  if (reader.has("linear_attn_config")) {
+    readKdaDictionary(reader, config, /*isSafe=*/true);
+    if (bound && bound != config.decayBound)
+      reader.expected("linear_lower_bound", "what linear_attn_config says");
+  } else {
+    readKdaHeads(reader, "linear_num_heads", "linear_head_dim",
+                 "linear_conv_kernel_dim", config);
+    if (!reader.holds("linear_lower_bound"))
+      bound = kLeastBound;
+    config.decayBound = bound;
+  }
+  if (reader.has("layer_types"))
+    config.numGdnLayers = countGdnLayers(reader, config.numLayers);
+  config.normEps = reader.positiveNumber("rms_norm_eps");
+}
+
+static void readLing(ConfigReader &reader, ModelConfig &config) {
+  readKdaHeads(reader, "num_attention_heads", "head_dim",
+               "short_conv_kernel_size", config);
+  // The last layer of each group is attention, and so are those behind the
+  // last whole group.
+  const int64_t group = reader.positive("layer_group_size");
+  config.numGdnLayers = config.numLayers / group * (group - 1);
+  if (config.numGdnLayers == 0)
+    reader.expected("layer_group_size",
+                    llvm::formatv("2 to {0}, so that a layer is linear "
+                                  "attention",
+                                  config.numLayers)
+                        .str());
+  config.decayBound =
+      readBound(reader, "kda_lower_bound").value_or(kLeastBound);
+  if (reader.has("kda_safe_gate") && !reader.boolean("kda_safe_gate"))
+    config.decayBound = std::nullopt;
+  config.normEps = reader.positiveNumber("rms_norm_eps");
 }
 
 static llvm::Error unknownModelType(llvm::StringRef file,
@@ -220,6 +305,12 @@ llvm::Expected<ModelConfig> gdn::parseModelConfig(llvm::StringRef text,
     break;
   case Family::kimi:
     readKimi(reader, config);
+    break;
+  case Family::glm:
+    readGlm(reader, config);
+    break;
+  case Family::ling:
+    readLing(reader, config);
     break;
   }
   // Types may stand outside alone.

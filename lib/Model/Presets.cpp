@@ -18,6 +18,7 @@ struct Preset {
   Activation gate;
   bool doubleBeta, perChannelDecay;
   double normEps;
+  std::optional<double> decayBound = std::nullopt;
 };
 } // namespace
 
@@ -34,6 +35,29 @@ static constexpr Preset qwen(llvm::StringLiteral name,
           128,       128,
           gate,      false,
           false,     1e-6};
+}
+
+/// A model with a decay per channel and heads of 128.
+static constexpr Preset kda(llvm::StringLiteral name,
+                            llvm::StringLiteral modelType, int64_t hiddenSize,
+                            int64_t numLayers, int64_t numGdnLayers,
+                            int64_t heads, double normEps,
+                            std::optional<double> decayBound) {
+  return {name,
+          modelType,
+          InputLayout::separate,
+          hiddenSize,
+          numLayers,
+          numGdnLayers,
+          heads,
+          heads,
+          128,
+          128,
+          Activation::sigmoid,
+          false,
+          true,
+          normEps,
+          decayBound};
 }
 
 static constexpr InputLayout flat = InputLayout::flat;
@@ -56,9 +80,12 @@ static constexpr Preset presets[] = {
     {"olmo-hybrid-7b", "olmo_hybrid", InputLayout::separate, 3840, 32, 24, 30,
      30, 96, 192, Activation::silu, /*doubleBeta=*/true,
      /*perChannelDecay=*/false, 1e-5},
-    {"kimi-linear-48b-a3b", "kimi_linear", InputLayout::separate, 2304, 27, 20,
-     32, 32, 128, 128, Activation::sigmoid, /*doubleBeta=*/false,
-     /*perChannelDecay=*/true, 1e-5},
+    kda("kimi-linear-48b-a3b", "kimi_linear", 2304, 27, 20, 32, 1e-5,
+        std::nullopt),
+    kda("kimi-k3", "kimi_linear", 7168, 93, 69, 96, 1e-5, -5),
+    kda("glm-5.3-flash", "glm5_next_text", 4096, 45, 34, 64, 1e-5, -5),
+    kda("ling-3.0-flash", "bailing_hybrid", 2560, 42, 35, 32, 1e-6, -5),
+    kda("ling-3.0-tiny", "bailing_hybrid", 1536, 24, 18, 16, 1e-6, -5),
 };
 
 llvm::SmallVector<llvm::StringRef> gdn::presetNames() {
@@ -87,6 +114,7 @@ llvm::Expected<ModelConfig> gdn::presetModelConfig(llvm::StringRef name) {
     config.gate = preset.gate;
     config.doubleBeta = preset.doubleBeta;
     config.perChannelDecay = preset.perChannelDecay;
+    config.decayBound = preset.decayBound;
     config.normEps = preset.normEps;
     config.io = FloatKind::bf16;
     config.state = FloatKind::f32;

@@ -6,7 +6,9 @@
 
 #include "mlir/IR/Diagnostics.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace gdn::reference;
@@ -111,10 +113,26 @@ LogicalResult gdn::reference::evaluateOp(gdn::UnpackOp op, Environment &env) {
   return success();
 }
 
+/// The log decay of `u = a + dt_bias`.
+static double logDecay(gdn::GatesOp op, double u, double aLog) {
+  // An infinite rate would make NaN of a u of 0.
+  if (std::optional<APFloat> bound = op.getLowerBound())
+    return bound->convertToDouble() *
+           sigmoid(u * std::min(std::exp(aLog),
+                                std::numeric_limits<double>::max()));
+  const double threshold = op.getSoftplusThreshold().convertToDouble();
+  // The same number where softplus is exp(u), and one where it is 0.
+  if (u < -36)
+    return -std::exp(aLog + u);
+  const double softplus = u > threshold ? u : std::log1p(std::exp(u));
+  return -std::exp(aLog) * softplus;
+}
+
 LogicalResult gdn::reference::evaluateOp(gdn::GatesOp op, Environment &env) {
   const Tensor &a = env.tensor(op.getA());
   const Tensor &b = env.tensor(op.getB());
-  const Tensor &aLog = env.tensor(op.getALog());
+  const Tensor aLog =
+      op.getALog() ? env.tensor(op.getALog()) : Tensor::zeros({a.dim(1)});
   const Tensor &bias = env.tensor(op.getDtBias());
   const int64_t tokens = a.dim(0), heads = a.dim(1);
   if (failed(expectShape(op, "b", b.shape, {tokens, heads})) ||
@@ -122,7 +140,6 @@ LogicalResult gdn::reference::evaluateOp(gdn::GatesOp op, Environment &env) {
       failed(expectShape(op, "dt_bias", bias.shape,
                          ArrayRef(a.shape).drop_front())))
     return failure();
-  const double threshold = op.getSoftplusThreshold().convertToDouble();
   const double factor = op.getDoubleBeta() ? 2 : 1;
 
   Tensor decay = Tensor::zeros(a.shape), beta = Tensor::zeros(b.shape);
@@ -131,11 +148,8 @@ LogicalResult gdn::reference::evaluateOp(gdn::GatesOp op, Environment &env) {
     for (int64_t h = 0; h < heads; ++h) {
       for (int64_t c = 0; c < channels; ++c) {
         const int64_t i = h * channels + c;
-        const double u = a.row(t)[i] + bias.data[i];
-        const double softplus = u > threshold ? u : std::log1p(std::exp(u));
-        // The same number where softplus is exp(u), and one where it is 0.
-        decay.row(t)[i] = u < -36 ? -std::exp(aLog.data[h] + u)
-                                  : -std::exp(aLog.data[h]) * softplus;
+        decay.row(t)[i] =
+            logDecay(op, a.row(t)[i] + bias.data[i], aLog.data[h]);
       }
       beta.row(t)[h] = factor * sigmoid(b.row(t)[h]);
     }

@@ -24,18 +24,21 @@ def find_or_compile(
     verify: str | None = None,
     deferred_writes: int = 0,
     state_layout: str = "vk",
+    conv_weight: str | None = None,
     compiled_for: str | None = None,
     options: Iterable[str] = (),
 ) -> Path:
     """The path of an image; arguments are those of gdn.images.find, whose errors are raised where
     there is neither an image nor a compiler. One that is compiled is for `compiled_for`, by default
     `engine`, with further `options` of gdn-compile. No prebuilt image has states of another
-    `state_layout` than "vk". CompileError where the compiler refuses."""
+    `state_layout` than "vk", or weights of the convolution of a type of their own, `conv_weight`.
+    CompileError where the compiler refuses."""
     types = {"io": io, "state": state, "verify": verify}
 
     def compile_it() -> Path:
         forms = [f"--layout={layout}", f"--outputs={outputs}", *["--l2norm"] * l2norm]
         forms += [f"--state-layout={state_layout}"] * (state_layout != "vk")
+        forms += [f"--conv-weight={conv_weight}"] * (conv_weight is not None)
         forms += [f"--defer-writes={deferred_writes}"] * (deferred_writes != 0)
         return compiler.compile(
             config,
@@ -45,7 +48,7 @@ def find_or_compile(
             **types,
         )
 
-    if state_layout != "vk":
+    if state_layout != "vk" or conv_weight is not None:
         return compile_it()
     try:
         return images.find(

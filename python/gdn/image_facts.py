@@ -19,6 +19,7 @@ ARGUMENT = "argument"
 #: In the order in which messages name them.
 FACTS = (
     "decay",
+    "decay_bound",
     "key_dim",
     "value_dim",
     "layout",
@@ -115,6 +116,8 @@ def relevant(facts: Mapping[str, object]) -> dict[str, object]:
     if found["layout"] in BARE_LAYOUTS:
         found["conv_width"] = None
         found["l2norm"] = bool(found["l2norm"])
+        if found["layout"] == "ready":
+            found["decay_bound"] = None
     else:
         found["l2norm"] = None
     return found
@@ -215,6 +218,7 @@ def facts_of(image: Image) -> dict[str, object]:
         "norm_eps": said["norm_eps"] if said["norm_eps"] == ARGUMENT else float(said["norm_eps"]),
         "doubled_beta": said["doubled_beta"] == "1",
         "decay": "channel" if per_channel else "head",
+        "decay_bound": float(said["decay_bound"]) if "decay_bound" in said else None,
         "key_dim": int(key_dim),
         "value_dim": int(value_dim),
         "conv_width": int(conv.dims[1]) if conv else None,

@@ -33,12 +33,15 @@ class LayerKind(NamedTuple):
     state: str = "float32"
     per_channel: bool = False
     doubled_beta: bool = False
+    decay_bound: float | None = None
+    conv: str | None = None  # type of the convolution's weights, if it is not that of `io`
 
     @property
     def types(self) -> tuple[str, ...]:
         return self.io, self.state
 
     def image_path(self, device: Device) -> Path:
+        is_own = self.conv not in (None, self.io)
         return find_or_compile(
             self.config(),
             device,
@@ -47,6 +50,7 @@ class LayerKind(NamedTuple):
             state=SHORT_TYPES[self.state],
             layout=self.layout,
             outputs="norm",
+            conv_weight=SHORT_TYPES[self.conv] if is_own else None,
         )
 
     def config(self) -> dict[str, object]:
@@ -62,8 +66,10 @@ class LayerKind(NamedTuple):
                 "num_heads": 2,
                 "head_dim": self.key_dim,
                 "short_conv_kernel_size": self.conv_width,
+                "gate_lower_bound": self.decay_bound,
             }
             return common | {"model_type": "kimi_linear", "linear_attn_config": heads}
+        self._expect("decay_bound", None, self.decay_bound)
         sizes = {
             "linear_num_key_heads": 2,
             "linear_num_value_heads": 2,

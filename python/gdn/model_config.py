@@ -24,10 +24,19 @@ _MODEL_TYPES = {
     "qwen4_exp_text": ("qwen", "flat"),
     "olmo_hybrid": ("olmo", "separate"),
     "kimi_linear": ("kimi", "separate"),
+    "kimi_k3": ("kimi", "separate"),
+    "glm5_next": ("glm", "separate"),
+    "glm5_next_text": ("glm", "separate"),
+    "bailing_hybrid": ("ling", "separate"),
+    "bailing_moe_v3": ("ling", "separate"),
+    "bailing_moe_v3_vl": ("ling", "separate"),
 }
 _DTYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
 _MOST_NESTED = 64
 _MOST_SHOWN = 60
+
+# The least log decay of models that bound it, and where they do not say it.
+_LEAST_BOUND = -5.0
 
 #: OLMo-Hybrid fixes this epsilon; `rms_norm_eps` is that of its other norms.
 OLMO_NORM_EPS = 1e-5
@@ -56,6 +65,11 @@ class ModelConfig:
     output_gate: str = "silu"
     doubled_beta: bool = False  # beta in (0, 2) instead of (0, 1)
     per_channel_decay: bool = False
+    decay_bound: float | None = None  # the least logarithm of a decay, if it has one
+    # Of a layer with a decay of each channel: whether one projection makes it, not two with the
+    # size of a head between them; and the same of the gate of the norm.
+    full_rank_decay: bool = False
+    full_rank_gate: bool = False
     norm_eps: float = 1e-6
     io: str | None = None  # type of activations, if the model says: "bf16", "f16" or "f32"
     state: str | None = None  # type of recurrent states, if it says
@@ -83,6 +97,7 @@ class ModelConfig:
             "norm_eps": self.norm_eps,
             "doubled_beta": self.doubled_beta,
             "decay": "channel" if self.per_channel_decay else "head",
+            "decay_bound": self.decay_bound,
             "key_dim": self.key_dim,
             "value_dim": self.value_dim,
             "conv_width": self.conv_width,
@@ -120,6 +135,13 @@ class _Reader:
             return float(value)
         self.expected(key, "a positive number")
         return 1.0
+
+    def number(self, key: str) -> float:
+        value = self.values.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        self.expected(key, "a number")
+        return -1.0
 
     def boolean(self, key: str) -> bool:
         value = self.values.get(key)
@@ -296,11 +318,6 @@ def _refuse_flag(reader: _Reader, key: str, neutral: bool) -> None:
         reader.expected(key, f"{word}, the only form that is implemented")
 
 
-def _refuse(reader: _Reader, key: str) -> None:
-    if reader.has(key):
-        reader.expected(key, "nothing: a bounded decay is not implemented")
-
-
 def _read_heads(reader: _Reader, fields: dict) -> None:
     for name, key in (
         ("key_heads", "linear_num_key_heads"),
@@ -332,29 +349,99 @@ def _read_olmo(reader: _Reader, fields: dict) -> None:
     fields["norm_eps"] = OLMO_NORM_EPS
 
 
-def _read_kimi(reader: _Reader, fields: dict) -> None:
+def _read_kda_heads(reader: _Reader, fields: dict, keys: tuple[str, str, str]) -> None:
+    """What layers with a decay of each channel share: as many key as value heads, of one size, and
+    a sigmoid for the gate of the norm."""
+    heads, dim, width = (reader.positive(key) for key in keys)
+    fields |= {"key_heads": heads, "value_heads": heads, "key_dim": dim, "value_dim": dim}
+    fields |= {"conv_width": width, "output_gate": "sigmoid", "per_channel_decay": True}
+
+
+_NATIVE = ("linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim")
+
+
+def _read_bound(reader: _Reader, key: str) -> float | None:
+    """As the models' own code has it: decays of 16 tokens and their inverses stay in the range of
+    f32."""
+    if not reader.has(key):
+        return None
+    bound = reader.number(key)
+    if not _LEAST_BOUND <= bound < 0:
+        reader.expected(key, "a number from -5 to below 0")
+    return bound
+
+
+def _read_kda_dictionary(reader: _Reader, fields: dict, is_safe: bool) -> None:
+    """The dictionary of Kimi's models, which GLM's may have too. `is_safe` is what `safe_gate` is
+    where it is not there: whether decays have a bound, if only the usual one."""
     linear = reader.inner("linear_attn_config")
-    fields["key_heads"] = fields["value_heads"] = linear.positive("num_heads")
-    fields["key_dim"] = fields["value_dim"] = linear.positive("head_dim")
-    fields["conv_width"] = linear.positive("short_conv_kernel_size")
-    fields["num_gdn_layers"] = _count_kda_layers(linear, fields["num_layers"])
-    _refuse(linear, "gate_lower_bound")
-    _refuse_flag(linear, "safe_gate", False)
+    _read_kda_heads(linear, fields, ("num_heads", "head_dim", "short_conv_kernel_size"))
+    fields["num_gdn_layers"] = _count_kda_layers(linear, fields)
+    if linear.has("safe_gate"):
+        is_safe = linear.boolean("safe_gate")
+    bound = _read_bound(linear, "gate_lower_bound")
+    if bound is not None and linear.has("safe_gate") and not is_safe:
+        linear.expected("safe_gate", "true beside a gate_lower_bound")
+    fields["decay_bound"] = _LEAST_BOUND if is_safe and bound is None else bound
+    fields["full_rank_gate"] = linear.values.get("use_full_rank_gate") is True
     if linear.has("allow_neg_eigval"):
         fields["doubled_beta"] = linear.boolean("allow_neg_eigval")
     reader.take(linear)
-    _refuse(reader, "linear_lower_bound")
-    _refuse(reader, "kda_lower_bound")
+
+
+def _read_kimi(reader: _Reader, fields: dict) -> None:
+    fields["num_gdn_layers"] = fields["num_layers"]
+    if reader.has("linear_attn_config") or not reader.has("linear_num_heads"):
+        _read_kda_dictionary(reader, fields, is_safe=False)
+    else:
+        _read_kda_heads(reader, fields, _NATIVE)
+        fields["num_gdn_layers"] = _count_gdn_layers(reader, fields["num_layers"])
+    for key in ("linear_lower_bound", "kda_lower_bound"):
+        if reader.has(key):
+            reader.expected(
+                key, "nothing: models of this type have a gate_lower_bound in linear_attn_config"
+            )
     fields["norm_eps"] = reader.positive_number("rms_norm_eps")
-    fields["output_gate"] = "sigmoid"
-    fields["per_channel_decay"] = True
 
 
-def _count_kda_layers(linear: _Reader, num_layers: int) -> int:
-    """A list of numbers, from 0 or from 1 on."""
-    layers = linear.array("kda_layers")
+def _read_glm(reader: _Reader, fields: dict) -> None:
+    fields["num_gdn_layers"] = fields["num_layers"] - fields["num_layers"] // 4
+    bound = _read_bound(reader, "linear_lower_bound")
+    if reader.has("linear_attn_config"):
+        _read_kda_dictionary(reader, fields, is_safe=True)
+        if bound is not None and bound != fields["decay_bound"]:
+            reader.expected("linear_lower_bound", "what linear_attn_config says")
+    else:
+        _read_kda_heads(reader, fields, _NATIVE)
+        is_said = "linear_lower_bound" in reader.values
+        fields["decay_bound"] = bound if is_said else _LEAST_BOUND
+    if reader.has("layer_types"):
+        fields["num_gdn_layers"] = _count_gdn_layers(reader, fields["num_layers"])
+    fields["norm_eps"] = reader.positive_number("rms_norm_eps")
+
+
+def _read_ling(reader: _Reader, fields: dict) -> None:
+    _read_kda_heads(reader, fields, ("num_attention_heads", "head_dim", "short_conv_kernel_size"))
+    # The last layer of each group is attention, and so are those behind the last whole group.
+    group = reader.positive("layer_group_size")
+    layers = fields["num_layers"]
+    fields["num_gdn_layers"] = layers // group * (group - 1)
+    if fields["num_gdn_layers"] == 0:
+        reader.expected("layer_group_size", f"2 to {layers}, so that a layer is linear attention")
+    is_full = reader.values.get("no_kda_lora") is True
+    fields |= {"full_rank_decay": is_full, "full_rank_gate": is_full}
+    bound = _read_bound(reader, "kda_lower_bound")
+    fields["decay_bound"] = _LEAST_BOUND if bound is None else bound
+    if reader.has("kda_safe_gate") and not reader.boolean("kda_safe_gate"):
+        fields["decay_bound"] = None
+    fields["norm_eps"] = reader.positive_number("rms_norm_eps")
+
+
+def _count_kda_layers(linear: _Reader, fields: dict) -> int:
+    """A list of numbers, from 0 or from 1 on; without one what `fields` say."""
+    layers, num_layers = linear.array("kda_layers"), fields["num_layers"]
     if layers is None:
-        return num_layers
+        return fields["num_gdn_layers"]
     numbers = [_integer(layer) for layer in layers]
     good = all(n is not None and 0 <= n <= num_layers for n in numbers)
     good = good and len(set(numbers)) == len(numbers)
@@ -373,6 +460,8 @@ _FAMILIES: dict[str, Callable[[_Reader, dict], None]] = {
     "qwen": _read_qwen,
     "olmo": _read_olmo,
     "kimi": _read_kimi,
+    "glm": _read_glm,
+    "ling": _read_ling,
 }
 
 

@@ -31,6 +31,7 @@ class Layer:
     max_tokens: int = 0  # of a sequence whose tokens stay pending; 0: any number
     window: int = 0  # of the convolution, in a commit
     reads_upper: bool = False  # whether tokens see the upper plane of a state alone
+    decay_bound: float | None = None  # the least logarithm of a decay
 
     @classmethod
     def of(cls, attributes: dict[str, str]) -> "Layer":
@@ -43,6 +44,7 @@ class Layer:
         norm = re.search(
             r"gdn\.gated_rms_norm .* (silu|sigmoid)(?: \{eps = (\S+) : f32\})?", source
         )
+        bound = re.search(r"gdn\.gates .*lower_bound = (\S+) : f32", source)
         most = re.search(r"max_tokens\((\d+)\)", source)
         window = re.search(r"gdn\.commit_conv1d .* window (\d+)", source)
         # As the compiler holds it: the nearest f32.
@@ -53,6 +55,7 @@ class Layer:
             value_dim=int(pool.group(1)),
             gate=norm.group(1) if norm else "silu",
             double_beta="double_beta" in source,
+            decay_bound=float(np.float32(bound.group(1))) if bound else None,
             norm_eps=float(eps),
             normalises="gdn.l2norm" in source,
             has_delta="gdn.gated_linear_attention" not in source,
@@ -258,8 +261,11 @@ def _unit(x: np.ndarray) -> np.ndarray:
 
 def gates(layer: Layer, a_log, dt_bias, a, b):
     """The logarithms of the decays and the strengths of raw `a` and `b`."""
-    rate = -np.exp(a_log).reshape((b.shape[1],) + (1,) * (a.ndim - 2))
-    return rate * np.logaddexp(0, a + dt_bias), _sigmoid(b) * (2 if layer.double_beta else 1)
+    rate = np.exp(a_log).reshape((b.shape[1],) + (1,) * (a.ndim - 2))
+    u = a + dt_bias
+    bound = layer.decay_bound
+    decays = -rate * np.logaddexp(0, u) if bound is None else bound * _sigmoid(rate * u)
+    return decays, _sigmoid(b) * (2 if layer.double_beta else 1)
 
 
 def rule_steps(layer: Layer, mixed, state, a_log, dt_bias, a, b):

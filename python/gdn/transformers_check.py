@@ -269,6 +269,46 @@ def check_epsilons(check: Check, tokens) -> None:
     check.that("compiled models with other epsilons", worst < 1e-4, f"apart by {worst:.1e}")
 
 
+@torch.no_grad()
+def check_bounded(check: Check, device: str) -> None:
+    """A layer of GLM-5.3-Flash, whose decays have a bound, alone: its model is one of images too.
+    Weights of the convolution stay f32, as its models have them, whatever the type of the rest."""
+    if not hasattr(transformers, "Glm5NextTextConfig"):
+        return
+    from transformers.models.glm5_next.modeling_glm5_next import Glm5NextTextLinearAttention
+
+    for bound, dtype, limit in (
+        (-5.0, torch.float32, 1e-4),
+        (None, torch.float32, 1e-4),
+        (-5.0, torch.bfloat16, 3e-2),
+    ):
+        config = transformers.Glm5NextTextConfig(
+            hidden_size=128, linear_num_heads=4, linear_head_dim=32, linear_lower_bound=bound
+        )
+        torch.manual_seed(0)
+        model = torch.nn.Module()
+        model.config = config
+        layer = model.layer = Glm5NextTextLinearAttention(config, 0)
+        for name, weight in layer.named_parameters():
+            torch.nn.init.normal_(weight, 1.0 if "o_norm" in name else 0.0, 0.1)
+        torch.nn.init.uniform_(layer.forget_gate.dt_bias, -6, 1)
+        model = model.eval().to(device, dtype)
+        for weight in (layer.conv1d.weight, layer.forget_gate.dt_bias, layer.forget_gate.A_log):
+            weight.data = weight.data.float()
+        x = torch.randn((2, 50, 128), device=device).to(dtype)
+
+        def run(layer=layer, config=config, x=x) -> torch.Tensor:
+            cache = transformers.DynamicCache(config=config)
+            parts = [x[:, :40], x[:, 40:47], x[:, 47:48], x[:, 48:49], x[:, 49:]]
+            return torch.cat([layer(part, cache_params=cache) for part in parts], dim=1)
+
+        stock, patched = run(), integration.patch(model)
+        counter = Counter()
+        error = apart(run().float(), stock.float())
+        is_whole = counter.end() == 5 and patched == 1
+        check.that(f"bounded by {bound}, {dtype}", is_whole and error < limit, f"{error:.1e}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="transformers_check", description=__doc__)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
@@ -290,6 +330,7 @@ def main() -> int:
             check_kernels(check, name, model, tokens)
         check_training(check, name, model, tokens, mask)
         check_changed_weights(check, model, tokens)
+    check_bounded(check, device)
     check_two_models(check)
     check_epsilons(check, tokens)
     print(f"{check.failed} failed")

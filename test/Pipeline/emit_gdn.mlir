@@ -7,6 +7,9 @@
 // RUN: gdn-compile --preset olmo-hybrid-7b --emit=gdn --outputs=both | FileCheck %s --check-prefix=OLMO
 // RUN: gdn-compile --preset qwen3.5-4b --emit=gdn --layout=split --io=bf16,f16 --state=f32,bf16 | FileCheck %s --check-prefix=NAMES
 // RUN: gdn-compile --preset kimi-linear-48b-a3b --emit=gdn | FileCheck %s --check-prefix=KIMI
+// RUN: gdn-compile --preset kimi-k3 --emit=gdn | FileCheck %s --check-prefix=BOUND
+// RUN: gdn-compile --preset ling-3.0-flash --emit=gdn | FileCheck %s --check-prefix=BOUND
+// RUN: gdn-compile --preset glm-5.3-flash --emit=gdn --layout=ready --outputs=core | FileCheck %s --check-prefix=READY
 
 // Arguments have the names of their parameters.
 // CHECK-LABEL: func.func @prefill(
@@ -47,3 +50,11 @@
 // KIMI-LABEL: func.func @decode(
 //  KIMI-SAME:   %a: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "a"}
 //       KIMI:   gdn.gated_rms_norm {{.*}} sigmoid
+
+// A model that bounds its log decays.
+// BOUND-LABEL: func.func @decode(
+//  BOUND-SAME:   gdn.facts = {decay_bound = "-5", doubled_beta = "0"
+//       BOUND:   gdn.gates {{.*}} {lower_bound = -5.000000e+00 : f32}
+
+// READY-LABEL: func.func @decode(
+//   READY-NOT:   decay_bound

@@ -50,6 +50,53 @@ KIMI = {
         "full_attn_layers": [4, 8, 12, 16, 20, 24, 27],
     },
 }
+K3 = KIMI | {
+    "hidden_size": 7168,
+    "num_hidden_layers": 93,
+    "linear_attn_config": {
+        "num_heads": 96,
+        "head_dim": 128,
+        "short_conv_kernel_size": 4,
+        "gate_lower_bound": -5.0,
+        "use_full_rank_gate": True,
+        "kda_layers": [n for n in range(1, 93) if n % 4],
+        "full_attn_layers": [n for n in range(1, 94) if n % 4 == 0 or n == 93],
+    },
+}
+GLM = {
+    "model_type": "glm5_next_text",
+    "hidden_size": 4096,
+    "num_hidden_layers": 45,
+    "rms_norm_eps": 1e-5,
+    "dtype": "bfloat16",
+    "linear_num_heads": 64,
+    "linear_head_dim": 128,
+    "linear_conv_kernel_dim": 4,
+    "linear_lower_bound": -5.0,
+    "layer_types": [
+        "deepseek_sparse_attention" if n % 4 == 3 else "linear_attention" for n in range(45)
+    ],
+}
+
+
+def ling(hidden: int, layers: int, heads: int, group: int) -> dict:
+    return {
+        "model_type": "bailing_hybrid",
+        "hidden_size": hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "head_dim": 128,
+        "layer_group_size": group,
+        "short_conv_kernel_size": 4,
+        "no_kda_lora": True,
+        "kda_safe_gate": True,
+        "kda_lower_bound": -5.0,
+        "rms_norm_eps": 1e-6,
+        "torch_dtype": "bfloat16",
+    }
+
+
+LING = ling(2560, 42, 32, 6)
 PRESETS = {
     "qwen3-next-80b-a3b": qwen("qwen3_next", 2048, 48, (16, 32)),
     "qwen3.5-0.8b": qwen35(1024, 24, (16, 16)),
@@ -65,6 +112,10 @@ PRESETS = {
     "qwen3.8-flash-next": qwen("qwen4_exp", 2560, 48, (16, 48), output_gate_type="sigmoid"),
     "olmo-hybrid-7b": OLMO,
     "kimi-linear-48b-a3b": KIMI,
+    "kimi-k3": {"model_type": "kimi_k3", "text_config": K3, "vision_config": {}},
+    "glm-5.3-flash": {"model_type": "glm5_next", "text_config": GLM, "vision_config": {}},
+    "ling-3.0-flash": LING,
+    "ling-3.0-tiny": ling(1536, 24, 16, 4),
 }
 
 SMALL = qwen("qwen3_next", 64, 4, (1, 2)) | {"torch_dtype": None}
@@ -79,6 +130,10 @@ def kimi(**linear) -> dict:
     return KIMI | {"num_hidden_layers": 4, "linear_attn_config": inside | linear}
 
 
+# The names of transformers, and what they are made of.
+NATIVE = {"linear_num_heads": 32, "linear_head_dim": 64, "linear_conv_kernel_dim": 3}
+DICTIONARY = {"num_heads": 8, "head_dim": 64, "short_conv_kernel_size": 4}
+
 # Accepted, each in an unusual way.
 UNUSUAL = [
     SMALL,
@@ -91,6 +146,24 @@ UNUSUAL = [
     {"model_type": "qwen3_5", "dtype": "float16", "text_config": SMALL | {"dtype": "bfloat16"}},
     OLMO | {"linear_allow_neg_eigval": False, "linear_use_gate": True, "rms_norm_eps": 7.0},
     kimi(gate_lower_bound=None, safe_gate=False),
+    kimi(gate_lower_bound=-0.5),
+    kimi(gate_lower_bound=-5, safe_gate=True),
+    kimi(safe_gate=True),
+    without(KIMI, "linear_attn_config") | NATIVE,
+    without(KIMI, "linear_attn_config") | NATIVE | {"layer_types": ["linear_attention"] * 27},
+    KIMI | NATIVE | {"linear_num_heads": 4},
+    without(GLM, "layer_types"),
+    without(GLM, "linear_lower_bound"),
+    GLM | {"linear_lower_bound": None},
+    GLM | {"linear_lower_bound": -2.5, "model_type": "glm5_next"},
+    GLM | {"linear_attn_config": DICTIONARY},
+    without(GLM, "linear_lower_bound") | {"linear_attn_config": DICTIONARY | {"safe_gate": False}},
+    GLM | {"linear_attn_config": DICTIONARY | {"gate_lower_bound": None, "kda_layers": [0, 1]}},
+    LING | {"model_type": "bailing_moe_v3", "num_hidden_layers": 44},
+    {"model_type": "bailing_moe_v3_vl", "text_config": without(LING, "model_type")},
+    without(without(LING, "kda_lower_bound"), "kda_safe_gate"),
+    LING | {"kda_safe_gate": False},
+    LING | {"kda_lower_bound": -1},
     kimi(kda_layers=[0, 1, 2], full_attn_layers=[3]),
     kimi(allow_neg_eigval=True),
 ]
@@ -124,8 +197,18 @@ MISTAKES = [
     OLMO | {"linear_use_gate": False},
     KIMI | {"linear_attn_config": None},
     KIMI | {"kda_lower_bound": -5},
-    kimi(gate_lower_bound=-5.0),
-    kimi(safe_gate=True),
+    KIMI | {"linear_lower_bound": -5},
+    *(kimi(gate_lower_bound=value) for value in (0, 1, -5.1, "-5", True)),
+    kimi(gate_lower_bound=-5, safe_gate=False),
+    kimi(safe_gate="yes"),
+    without(GLM, "linear_head_dim"),
+    GLM | {"linear_lower_bound": -6},
+    GLM | {"linear_attn_config": DICTIONARY | {"gate_lower_bound": -4}},
+    GLM | {"layer_types": ["full_attention"] * 45},
+    *(LING | {"layer_group_size": value} for value in (0, 1, 43)),
+    without(LING, "short_conv_kernel_size"),
+    LING | {"kda_lower_bound": -8.0},
+    LING | {"kda_safe_gate": 1},
     kimi(allow_neg_eigval=1),
     *(kimi(kda_layers=value) for value in ([], [1, 1], [9], ["a"], {})),
     kimi(kda_layers=[1, 2], full_attn_layers=[4]),

@@ -195,7 +195,7 @@ def test_a_fact_that_no_image_has(folder):
         "qwen3-next-80b-a3b", "sm_90", engine="vllm", folder=folder
     ), error
     assert str(error) == (
-        "images: expected one for sm_90a, engine vllm, found none of 162\n"
+        "images: expected one for sm_90a, engine vllm, found none of 198\n"
         "  no image has norm_eps 0.001 with the rest\n"
         f"  nearest: {error.nearest.name}, with norm_eps 1e-06 where 0.001 is wanted\n"
         "  to make one: gdn-compile --config config.json --for=vllm --io=bf16 --state=f32"
@@ -226,7 +226,7 @@ def test_targets_without_code(folder):
 
 def test_a_preset_that_the_index_does_not_know(folder):
     error = miss("qwen9", "sm_90a", folder=folder)
-    assert "one of the presets kimi-linear-48b-a3b, olmo-hybrid-7b, " in str(error)
+    assert "one of the presets glm-5.3-flash, kimi-k3, kimi-linear-48b-a3b, ling-3.0-flash, " in str(error)
     assert "gdn-compile --preset qwen9 --for=c --target=sm_90a" in str(error)
 
 

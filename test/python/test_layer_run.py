@@ -16,6 +16,9 @@ KINDS = {
     "interleaved": LayerKind("interleaved", 16, 24, 4, 1e-6, "silu", "float32"),
     "separate": LayerKind("separate", 16, 24, 4, 1e-5, "silu", "float32", doubled_beta=True),
     "channels": LayerKind("separate", 16, 16, 3, 1e-5, "sigmoid", "float32", per_channel=True),
+    "bounded": LayerKind(
+        "separate", 16, 16, 4, 1e-5, "sigmoid", "float32", per_channel=True, decay_bound=-5.0
+    ),
 }
 pytestmark = pytest.mark.usefixtures("compiler_on_path")
 
@@ -79,8 +82,9 @@ class Sequences:
             "conv_pool": self.windows,
             "state_pool": self.states,
         }
+        sizes = kind.layout, kind.key_dim, kind.value_dim
         layer = Layer(
-            kind.layout, kind.key_dim, kind.value_dim, kind.gate, kind.doubled_beta, kind.norm_eps
+            *sizes, kind.gate, kind.doubled_beta, kind.norm_eps, decay_bound=kind.decay_bound
         )
         want = evaluate(layer, arguments, null_slot=-1)
         out = np.full((BATCH * tokens, HV, kind.value_dim), np.nan, np.float32)
@@ -143,6 +147,7 @@ def test_arrays_that_do_not_go_together(runtime, changed, message):
     [
         (KINDS["separate"]._replace(norm_eps=1e-6), "norm_eps: expected 1e-05 for layers with"),
         (KINDS["split"]._replace(doubled_beta=True), "doubled_beta: expected False for layers"),
+        (KINDS["split"]._replace(decay_bound=-5.0), "decay_bound: expected None for layers with"),
         (KINDS["channels"]._replace(gate="silu"), "gate: expected 'sigmoid' for layers with a"),
     ],
 )

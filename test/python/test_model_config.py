@@ -99,6 +99,8 @@ VALUES = st.one_of(
 )
 KEYS = [*model_configs.SMALL, "text_config", "output_gate_type", "dtype", "layer_types"]
 KEYS += ["linear_allow_neg_eigval", "linear_use_gate", "mamba_ssm_dtype"]
+BOUNDS = ["linear_lower_bound", "kda_lower_bound", "kda_safe_gate", "layer_group_size"]
+BOUNDS += ["linear_num_heads", "num_attention_heads", "linear_attn_config", "layer_types"]
 
 
 @given(
@@ -114,6 +116,49 @@ KEYS += ["linear_allow_neg_eigval", "linear_use_gate", "mamba_ssm_dtype"]
 def test_any_configuration(base, changes, compiler):
     found = compiler(json.dumps(base | changes))
     assert in_python(compiler.path) == found
+
+
+@given(
+    base=st.sampled_from([model_configs.KIMI, model_configs.GLM, model_configs.LING]),
+    changes=st.dictionaries(
+        st.sampled_from(BOUNDS),
+        VALUES
+        | st.sampled_from([-5.0, -5, -1, -0.25, -5.5])
+        | st.fixed_dictionaries(
+            {
+                "num_heads": st.just(4),
+                "head_dim": st.just(64),
+                "short_conv_kernel_size": st.just(4),
+            },
+            optional={
+                "gate_lower_bound": st.sampled_from([-5, -1.5, 0, None, "x"]),
+                "safe_gate": st.sampled_from([True, False, None, 1]),
+            },
+        ),
+        max_size=3,
+    ),
+)
+@settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_any_bound(base, changes, compiler):
+    found = compiler(json.dumps(base | changes))
+    assert in_python(compiler.path) == found
+
+
+def test_ranks_of_projections():
+    """Facts of layers with a decay of each channel that no kernel depends on."""
+    kimi, k3, glm, ling = (
+        ModelConfig.from_config(config)
+        for config in (model_configs.KIMI, model_configs.K3, model_configs.GLM, model_configs.LING)
+    )
+    ranks = [(m.full_rank_decay, m.full_rank_gate) for m in (kimi, k3, glm, ling)]
+    assert ranks == [(False, False), (False, True), (False, False), (True, True)]
+    assert [m.decay_bound for m in (kimi, k3, glm, ling)] == [None, -5.0, -5.0, -5.0]
+    assert [m.num_gdn_layers for m in (kimi, k3, glm, ling)] == [20, 69, 34, 35]
 
 
 def test_more_than_facts():

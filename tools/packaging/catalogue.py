@@ -118,6 +118,7 @@ def facts_of_program(program: str) -> dict[str, object]:
         "norm_eps": float(facts["norm_eps"]),
         "doubled_beta": facts["doubled_beta"] == "1",
         "decay": "channel" if per_channel else "head",
+        "decay_bound": float(facts["decay_bound"]) if "decay_bound" in facts else None,
         "key_dim": int(key),
         "value_dim": int(value),
         "conv_width": int(window) + 1,
@@ -153,6 +154,8 @@ def _name(form: Form, facts: Mapping[str, object]) -> str:
     """Of the facts that tell programs apart."""
     words = [form.name, f"{facts['key_dim']}x{facts['value_dim']}"]
     words += ["channel"] * (facts["decay"] == "channel") + ["beta2"] * bool(facts["doubled_beta"])
+    if facts["decay_bound"] is not None:
+        words.append(f"bound{-facts['decay_bound']:g}")
     if facts["outputs"] != "core":
         words.append(facts["layout"])
         if facts["norm_eps"] == image_facts.ARGUMENT:

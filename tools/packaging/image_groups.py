@@ -31,7 +31,8 @@ def facts_of(program: str) -> dict:
     per_channel = re.search(r"gdn\.gates .* -> tensor<\?x\?x\d+xf32>", program)
     return {
         "heads": f"{key} x {value}",
-        "decay": "per channel" if per_channel else "per head",
+        "decay": ("per channel" if per_channel else "per head")
+        + (f", at least {facts['decay_bound']}" if "decay_bound" in facts else ""),
         "layout": facts["layout"],
         "gate": facts["output_gate"],
         "strength": "up to 2" if facts["doubled_beta"] == "1" else "up to 1",

@@ -33,6 +33,7 @@ struct ModelConfig {
   Activation gate = Activation::silu; // of the gated norm
   bool doubleBeta = false;            // beta in (0, 2) instead of (0, 1)
   bool perChannelDecay = false;       // one decay per channel of the key
+  std::optional<double> decayBound;   // the least log decay, if it has one
   double normEps = 1e-6;
   std::optional<FloatKind> io;    // of the activations, if the model says
   std::optional<FloatKind> state; // of the recurrent state, if it says

@@ -4,9 +4,10 @@
     import gdn.integrations.transformers
     gdn.integrations.transformers.patch(model)
 
-Layers of Qwen3.5, Qwen3-Next, OLMo-Hybrid and Kimi-Linear go through one kernel between their
-projections. Where a layer cannot, its own forward runs with gdn's functions of the rule, and where
-these cannot, with the original ones. The logger of this module's name says why, once.
+Layers of Qwen3.5, Qwen3-Next, OLMo-Hybrid, Kimi-Linear and GLM-5.3-Flash go through one kernel
+between their projections. Where a layer cannot, its own forward runs with gdn's functions of the
+rule, and where these cannot, with the original ones. The logger of this module's name says why,
+once.
 """
 
 from __future__ import annotations

@@ -66,16 +66,17 @@ def _kimi(layer, x):
 QWEN3_NEXT = Family("interleaved", _interleaved, "norm", "out_proj")
 QWEN3_5 = Family("split", _split, "norm", "out_proj")
 OLMO_HYBRID = Family("separate", _separate, "o_norm", "o_proj")
+# GLM-5.3-Flash has the same parts; whether decays have a bound is a number of the forget gate.
 KIMI_LINEAR = Family("separate", _kimi, "o_norm", "o_proj", per_channel=True)
 
-# By the names of classes: layers with the same parts may compute something else, such as bounded
-# decays.
+# By the names of classes: layers with the same parts may compute something else.
 _FAMILIES = {
     "Qwen3NextGatedDeltaNet": QWEN3_NEXT,
     "Qwen3_5GatedDeltaNet": QWEN3_5,
     "Qwen3_5MoeGatedDeltaNet": QWEN3_5,
     "OlmoHybridGatedDeltaNet": OLMO_HYBRID,
     "KimiLinearDeltaAttention": KIMI_LINEAR,
+    "Glm5NextTextLinearAttention": KIMI_LINEAR,
 }
 
 
@@ -88,6 +89,13 @@ def sizes_of(family: Family, layer: nn.Module) -> Sizes:
     if family is KIMI_LINEAR:
         return Sizes(layer.num_heads, layer.head_dim, layer.head_dim, layer.conv_kernel_size)
     return Sizes(layer.num_v_heads, layer.head_k_dim, layer.head_v_dim, layer.conv_kernel_size)
+
+
+def bound_of(family: Family, layer: nn.Module) -> float | None:
+    """The least logarithm of a decay, if it has one."""
+    if family is not KIMI_LINEAR:
+        return None
+    return getattr(layer.forget_gate, "safe_gate_lower_bound", None)
 
 
 def parameters_of(family: Family, layer: nn.Module) -> tuple[Tensor, ...]:

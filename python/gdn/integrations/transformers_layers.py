@@ -64,11 +64,12 @@ def _run(layer, setup: Setup, parameters, shape, hidden_states, cache, attention
         conv, recurrent = shape.empty(x.dtype, x.device)
     else:
         conv, recurrent = states.take_states(cached, shape, x.dtype, x.device)
-    kind, weights = setup.kind(x.dtype), setup.weights(parameters)
+    kind, weights = setup.kind(x.dtype, parameters[0]), setup.weights(parameters)
     # Operators of PyTorch take longer on the host than a small kernel on the device.
     if torch.compiler.is_compiling() or type(x) is not Tensor:
         facts = (kind.layout, kind.norm_eps, kind.gate, kind.per_channel, kind.doubled_beta)
-        core = delta_layer(projections, *weights, conv, recurrent, has_initial, *facts)
+        states_of_rows = conv, recurrent, has_initial
+        core = delta_layer(projections, *weights, *states_of_rows, *facts, kind.decay_bound)
     else:
         core = run_on_cache(kind, projections, weights, conv, recurrent, has_initial)
     if cached is not None and not has_initial:
@@ -96,7 +97,8 @@ def _refusal(
     if torch.is_autocast_enabled(device.type):
         return "types are those of an autocast"
     conv, _, _, norm = parameters
-    if not conv.dtype == norm.dtype == io:
+    # Models that keep some weights in f32 have those of the convolution among them.
+    if norm.dtype != io or conv.dtype not in (io, torch.float32):
         return f"weights of {conv.dtype} and {norm.dtype} for inputs of {io}"
     if not torch.compiler.is_compiling() and any(
         "_hf_hook" in module.__dict__ for module in (layer, layer.conv1d)
@@ -106,7 +108,7 @@ def _refusal(
         reason = states.find_refusal(cache.layers[layer.layer_idx], shape, io, device)
         if reason is not None:
             return reason
-    return _find_image(setup.kind(io), device.type, device.index or 0)
+    return _find_image(setup.kind(io, conv), device.type, device.index or 0)
 
 
 @torch.compiler.assume_constant_result

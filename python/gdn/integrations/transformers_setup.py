@@ -12,8 +12,16 @@ from torch import Tensor, nn
 
 from ..layer_kernels import LayerKind
 from ..layer_run import LayerWeights
+from ..ops.layer import conv_type
 from .transformers_cache import StateShape
-from .transformers_families import Family, Sizes, as_kernels_take, family_of, sizes_of
+from .transformers_families import (
+    Family,
+    Sizes,
+    as_kernels_take,
+    bound_of,
+    family_of,
+    sizes_of,
+)
 
 _SILU = ("silu", "swish")
 
@@ -26,7 +34,7 @@ class Setup:
         self.original: Callable | None = None
         self.family: Family | None = family_of(layer)
         self.refusal = "it is no layer that gdn knows"
-        self._kinds: dict[torch.dtype, LayerKind] = {}
+        self._kinds: dict[tuple[torch.dtype, torch.dtype], LayerKind] = {}
         self._made: _Made | None = None
         if self.family is None:
             return
@@ -36,6 +44,7 @@ class Setup:
         # As text: of a number that two layers have differently torch.compile makes a variable.
         self._epsilon = None if epsilon is None else repr(float(epsilon))
         self._gate = "silu" if gate in _SILU else gate
+        self._bound = bound_of(self.family, layer)
         self._doubled = bool(getattr(layer, "allow_neg_eigval", False))
         self.sizes: Sizes = sizes_of(self.family, layer)
         self.channels = layer.conv1d.weight.shape[0]
@@ -47,14 +56,16 @@ class Setup:
         elif None in (self._epsilon, self._gate):
             self.refusal = f"{type(norm).__name__} does not say its epsilon and its activation"
 
-    def kind(self, io: torch.dtype) -> LayerKind:
+    def kind(self, io: torch.dtype, conv: torch.Tensor) -> LayerKind:
+        """With weights of the convolution in their own type."""
         if torch.compiler.is_compiling():
-            return self._kind(io)
-        if io not in self._kinds:
-            self._kinds[io] = self._kind(io)
-        return self._kinds[io]
+            return self._kind(io, conv)
+        key = io, conv.dtype
+        if key not in self._kinds:
+            self._kinds[key] = self._kind(io, conv)
+        return self._kinds[key]
 
-    def _kind(self, io: torch.dtype) -> LayerKind:
+    def _kind(self, io: torch.dtype, conv: torch.Tensor) -> LayerKind:
         _, key_dim, value_dim, width = self.sizes
         return LayerKind(
             self.family.layout,
@@ -66,6 +77,8 @@ class Setup:
             io=str(io).removeprefix("torch."),
             per_channel=self.family.per_channel,
             doubled_beta=self._doubled,
+            decay_bound=self._bound,
+            conv=conv_type(conv, io),
         )
 
     def state_shape(self, rows: int) -> StateShape:

@@ -37,6 +37,12 @@ def run_on_cache(
     return out
 
 
+def conv_type(conv_weight: Tensor, io: torch.dtype) -> str | None:
+    """LayerKind.conv of these weights."""
+    dtype = conv_weight.dtype
+    return None if dtype == io else str(dtype).removeprefix("torch.")
+
+
 @torch.library.custom_op("gdn::delta_layer", mutates_args=("conv_states", "recurrent_states"))
 def delta_layer(
     projections: Sequence[Tensor],
@@ -52,6 +58,7 @@ def delta_layer(
     gate: str,
     per_channel: bool,
     doubled_beta: bool,
+    decay_bound: float | None = None,
 ) -> Tensor:
     """run_on_cache with the members of the kind and of the weights as arguments."""
     kind = LayerKind(
@@ -65,6 +72,8 @@ def delta_layer(
         str(recurrent_states.dtype).removeprefix("torch."),
         per_channel,
         doubled_beta,
+        decay_bound,
+        conv_type(conv_weight, projections[0].dtype),
     )
     weights = LayerWeights(conv_weight, A_log, dt_bias, norm_weight)
     return run_on_cache(kind, projections, weights, conv_states, recurrent_states, has_initial)

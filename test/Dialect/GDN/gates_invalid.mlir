@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn.gates: one case per constraint that the verifier owns (C1 to C4).
+// gdn.gates: one case per constraint that the verifier owns (C1 to C6),
+// and a type that no operand has.
 //
 // RUN: gdn-opt %s -split-input-file -verify-diagnostics
 
@@ -79,6 +80,69 @@ func.func @c4_threshold_zero(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %a_log: t
 func.func @c4_threshold_infinite(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %a_log: tensor<?xf32>, %dt_bias: tensor<?xf32>) {
   // expected-error @+1 {{'gdn.gates' op expects 'softplus_threshold' to be positive and finite, but got +Inf}}
   %g, %beta = gdn.gates %a, %b, %a_log, %dt_bias {softplus_threshold = 0x7F800000 : f32}
+      : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32> -> tensor<?x?xf32>, tensor<?x?xf32>
+  return
+}
+
+// -----
+
+func.func @c5_bound_positive(%a: tensor<?x?x64xf32>, %b: tensor<?x?xf32>, %a_log: tensor<?xf32>, %dt_bias: tensor<?x64xf32>) {
+  // expected-error @+1 {{'gdn.gates' op expects 'lower_bound' to be negative and finite, but got 5}}
+  %g, %beta = gdn.gates %a, %b, %a_log, %dt_bias {lower_bound = 5.0 : f32}
+      : tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?xf32>, tensor<?x64xf32> -> tensor<?x?x64xf32>, tensor<?x?xf32>
+  return
+}
+
+// -----
+
+func.func @c5_bound_zero(%a: tensor<?x?x64xf32>, %b: tensor<?x?xf32>, %a_log: tensor<?xf32>, %dt_bias: tensor<?x64xf32>) {
+  // expected-error @+1 {{'gdn.gates' op expects 'lower_bound' to be negative and finite, but got 0}}
+  %g, %beta = gdn.gates %a, %b, %a_log, %dt_bias {lower_bound = 0.0 : f32}
+      : tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?xf32>, tensor<?x64xf32> -> tensor<?x?x64xf32>, tensor<?x?xf32>
+  return
+}
+
+// -----
+
+func.func @c5_bound_negative_zero(%a: tensor<?x?x64xf32>, %b: tensor<?x?xf32>, %a_log: tensor<?xf32>, %dt_bias: tensor<?x64xf32>) {
+  // expected-error @+1 {{'gdn.gates' op expects 'lower_bound' to be negative and finite, but got -0}}
+  %g, %beta = gdn.gates %a, %b, %a_log, %dt_bias {lower_bound = -0.0 : f32}
+      : tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?xf32>, tensor<?x64xf32> -> tensor<?x?x64xf32>, tensor<?x?xf32>
+  return
+}
+
+// -----
+
+func.func @c5_bound_infinite(%a: tensor<?x?x64xf32>, %b: tensor<?x?xf32>, %a_log: tensor<?xf32>, %dt_bias: tensor<?x64xf32>) {
+  // expected-error @+1 {{'gdn.gates' op expects 'lower_bound' to be negative and finite, but got -Inf}}
+  %g, %beta = gdn.gates %a, %b, %a_log, %dt_bias {lower_bound = 0xFF800000 : f32}
+      : tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?xf32>, tensor<?x64xf32> -> tensor<?x?x64xf32>, tensor<?x?xf32>
+  return
+}
+
+// -----
+
+func.func @c5_bound_nan(%a: tensor<?x?x64xf32>, %b: tensor<?x?xf32>, %a_log: tensor<?xf32>, %dt_bias: tensor<?x64xf32>) {
+  // expected-error @+1 {{'gdn.gates' op expects 'lower_bound' to be negative and finite, but got NaN}}
+  %g, %beta = gdn.gates %a, %b, %a_log, %dt_bias {lower_bound = 0xFFC00000 : f32}
+      : tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?xf32>, tensor<?x64xf32> -> tensor<?x?x64xf32>, tensor<?x?xf32>
+  return
+}
+
+// -----
+
+func.func @c6_no_rate(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %dt_bias: tensor<?xf32>) {
+  // expected-error @+1 {{'gdn.gates' op expects an 'a_log' without 'lower_bound', but got neither}}
+  %g, %beta = gdn.gates %a, %b, %dt_bias
+      : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?xf32> -> tensor<?x?xf32>, tensor<?x?xf32>
+  return
+}
+
+// -----
+
+func.func @type_without_operand(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %dt_bias: tensor<?xf32>) {
+  // expected-error @+1 {{'gdn.gates' number of operands and types do not match: got 0 operands and 1 types}}
+  %g, %beta = gdn.gates %a, %b, %dt_bias {lower_bound = -5.0 : f32}
       : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32> -> tensor<?x?xf32>, tensor<?x?xf32>
   return
 }

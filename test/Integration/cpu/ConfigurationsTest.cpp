@@ -57,6 +57,20 @@ static const Case cases[] = {
        c.options.outputs = EntryOutputs::core;
        c.options.l2norm = true;
      }},
+    {"BoundedDecayPerChannel", 64, 64, 1, InputLayout::separate,
+     [](Config &c) {
+       c.perChannelDecay = true;
+       c.decayBound = -5;
+       c.gate = Activation::sigmoid;
+     }},
+    {"BoundedDecay", 64, 64, 2, InputLayout::flat,
+     [](Config &c) { c.decayBound = -0.5; }},
+    {"GatedPerChannelBounded", 40, 40, 1, InputLayout::gated,
+     [](Config &c) {
+       c.options.outputs = EntryOutputs::core;
+       c.perChannelDecay = true;
+       c.decayBound = -5;
+     }},
     {"GatedPerChannel", 64, 64, 1, InputLayout::gated,
      [](Config &c) {
        c.options.outputs = EntryOutputs::core;

@@ -149,6 +149,33 @@ TEST(LayerRates, OverflowWhereSoftplusVanishes) {
     }
 }
 
+// From decays of the bound to slow ones, with rates that overflow too: what a
+// state keeps over 80 tokens is as exact as with softplus.
+TEST(LayerRates, BoundedDecays) {
+  for (const char *entry : {"prefill", "decode"})
+    for (bool perChannel : {false, true})
+      for (auto [aLog, bias] :
+           {std::pair{0.0, 9.0}, std::pair{0.0, 0.0}, std::pair{0.0, -7.0},
+            std::pair{-2.0, -60.0}, std::pair{2.77, -0.4},
+            std::pair{2.77, -40.0}, std::pair{100.0, 0.0}}) {
+        SCOPED_TRACE(entry + (" A_log " + std::to_string(aLog)) + " dt_bias " +
+                     std::to_string(bias) + (perChannel ? " channels" : ""));
+        Config config;
+        config.perChannelDecay = perChannel;
+        config.layout =
+            perChannel ? InputLayout::separate : InputLayout::interleaved;
+        config.decayBound = -5;
+        Batch batch;
+        batch.lengths = {1, 1, 1};
+        if (entry == std::string("prefill"))
+          batch.lengths = {80, 30};
+        Call call(config, entry, batch);
+        call["A_log"].fill(aLog);
+        call["dt_bias"].fill(bias);
+        call.runAndCheck();
+      }
+}
+
 // Keys and values are zero after the convolution of zeros; the states of the
 // convolution are zero too.
 TEST_P(LayerExtremes, ZeroProjections) {

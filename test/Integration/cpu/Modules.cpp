@@ -156,6 +156,7 @@ OwningOpRef<ModuleOp> gdn::integration::buildModule(MLIRContext &context,
   model.gate = config.gate;
   model.doubleBeta = config.doubleBeta;
   model.perChannelDecay = config.perChannelDecay;
+  model.decayBound = config.decayBound;
   model.normEps = config.eps;
   auto module = buildEntryModule(context, model, config.options);
   if (!module)

@@ -49,6 +49,7 @@ struct Config {
   bool doubleBeta = false;
   bool normAfterGate = false;
   bool perChannelDecay = false;
+  std::optional<double> decayBound;
   bool convBias = false;
   std::string target = "native";
   CpuPipelineOptions pipeline; ///< block size, the chunk form, its precision

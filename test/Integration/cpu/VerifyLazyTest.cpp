@@ -19,6 +19,7 @@ struct Case {
   int64_t ratio = 2;
   bool perChannel = false, wideIds = false;
   int64_t convWidth = 4;
+  std::optional<double> decayBound = std::nullopt;
 };
 
 std::ostream &operator<<(std::ostream &os, const Case &c) {
@@ -36,6 +37,7 @@ protected:
     config.options.verify = VerifyStates::lazy;
     config.options.slots64 = c.wideIds;
     config.perChannelDecay = c.perChannel;
+    config.decayBound = c.decayBound;
     if (c.perChannel)
       config.layout = InputLayout::separate;
     return config;
@@ -367,12 +369,37 @@ TEST_P(VerifyLazy, MemoryIsThatOfTheCaller) {
   }
 }
 
+// Channels that decay by 0.5 % to 1e-9 in a token: what is kept of them has the
+// digits of f32, which an error relative to the bound would not leave.
+TEST(VerifyLazySlow, BoundedDecaysKeepTheirDigits) {
+  for (double bias : {-6.9, -12.0, -20.0}) {
+    Config config(40, 72);
+    config.options.verify = VerifyStates::lazy;
+    config.layout = InputLayout::separate;
+    config.perChannelDecay = true;
+    config.decayBound = -5;
+    Batch batch;
+    batch.lengths = {4, 3};
+    batch.accepted = {0, 2};
+    batch.steps = 4;
+    batch.slots = 6;
+    batch.ratio = 1;
+    Call call(config, "verify", batch);
+    call["A_log"].fill(0);
+    call["dt_bias"].fill(bias);
+    call["pending_decays"].fill(0);
+    call.runAndCheck();
+  }
+}
+
 static const Case cases[] = {
     {"F32", FloatKind::f32, FloatKind::f32},
     {"BF16", FloatKind::bf16, FloatKind::f32, 1},
     {"StatesBF16", FloatKind::bf16, FloatKind::bf16, 3},
     {"StatesF16", FloatKind::f16, FloatKind::f16},
     {"PerChannel", FloatKind::f32, FloatKind::f32, 2, true, true},
+    {"PerChannelBounded", FloatKind::f32, FloatKind::f32, 1, true, false, 4,
+     -5},
     {"WideWindows", FloatKind::bf16, FloatKind::f32, 2, false, true, 8},
     {"NarrowWindows", FloatKind::bf16, FloatKind::f32, 2, false, false, 2},
 };

@@ -19,6 +19,7 @@ struct Case {
   int64_t ratio = 2;
   bool perChannel = false, wideIds = false;
   int64_t convWidth = 4;
+  std::optional<double> decayBound = std::nullopt;
 };
 
 std::ostream &operator<<(std::ostream &os, const Case &c) {
@@ -36,6 +37,7 @@ protected:
     config.options.verify = VerifyStates::slots;
     config.options.slots64 = c.wideIds;
     config.perChannelDecay = c.perChannel;
+    config.decayBound = c.decayBound;
     if (c.perChannel)
       config.layout = InputLayout::separate;
     return config;
@@ -269,6 +271,8 @@ static const Case cases[] = {
     {"StatesBF16", FloatKind::bf16, FloatKind::bf16, 3},
     {"StatesF16", FloatKind::f16, FloatKind::f16},
     {"PerChannel", FloatKind::f32, FloatKind::f32, 2, true, true},
+    {"PerChannelBounded", FloatKind::f32, FloatKind::f32, 1, true, false, 4,
+     -5},
     {"WideWindows", FloatKind::bf16, FloatKind::f32, 2, false, true, 8},
     {"NarrowWindows", FloatKind::bf16, FloatKind::f32, 2, false, false, 2},
 };

@@ -368,6 +368,32 @@ TEST_F(EntryBuilderTest, DecayPerChannelHasAThirdDimension) {
   EXPECT_EQ(gates.getDtBias().getType().getRank(), 2);
 }
 
+TEST_F(EntryBuilderTest, BoundOfTheDecay) {
+  build(preset("kimi-k3"), EntryOptions());
+  for (StringRef name : {"prefill", "decode"}) {
+    auto func = module->lookupSymbol<func::FuncOp>(name);
+    ASSERT_TRUE(func);
+    GatesOp gates;
+    func.walk([&](GatesOp op) { gates = op; });
+    ASSERT_TRUE(gates && gates.getLowerBound());
+    EXPECT_EQ(gates.getLowerBound()->convertToDouble(), -5);
+    auto facts = func->getAttrOfType<DictionaryAttr>("gdn.facts");
+    EXPECT_EQ(facts.getAs<StringAttr>("decay_bound").getValue(), "-5");
+  }
+  // Where decays are ready it does not matter, and others have none.
+  EntryOptions ready;
+  ready.layout = InputLayout::ready;
+  ready.outputs = EntryOutputs::core;
+  build(preset("kimi-k3"), ready);
+  EXPECT_FALSE(module->lookupSymbol<func::FuncOp>("decode")
+                   ->getAttrOfType<DictionaryAttr>("gdn.facts")
+                   .get("decay_bound"));
+  build(preset("kimi-linear-48b-a3b"), EntryOptions());
+  EXPECT_FALSE(module->lookupSymbol<func::FuncOp>("decode")
+                   ->getAttrOfType<DictionaryAttr>("gdn.facts")
+                   .get("decay_bound"));
+}
+
 TEST_F(EntryBuilderTest, SeveralTypesGetSuffixes) {
   EntryOptions bf16, f16;
   f16.io = FloatKind::f16;

@@ -139,6 +139,71 @@ TEST(ModelConfig, KimiDecaysPerChannel) {
   EXPECT_EQ(config.numGdnLayers, 3);
 }
 
+TEST(ModelConfig, KimiWithABound) {
+  // As in Kimi K3, whose text model stands inside.
+  ModelConfig config = parsed(
+      "{\"model_type\": \"kimi_k3\", \"text_config\": {\"model_type\": "
+      "\"kimi_linear\", \"hidden_size\": 7168, \"num_hidden_layers\": 93, "
+      "\"rms_norm_eps\": 1e-05, \"linear_attn_config\": {\"num_heads\": 96, "
+      "\"head_dim\": 128, \"short_conv_kernel_size\": 4, "
+      "\"gate_lower_bound\": -5.0, \"use_full_rank_gate\": true}}}");
+  EXPECT_EQ(config.modelType, "kimi_linear");
+  EXPECT_EQ(config.keyHeads, 96);
+  EXPECT_EQ(config.decayBound, -5);
+}
+
+TEST(ModelConfig, KimiWithTransformersNames) {
+  ModelConfig config =
+      parsed("{\"model_type\": \"kimi_linear\", \"hidden_size\": 2304, "
+             "\"num_hidden_layers\": 3, \"rms_norm_eps\": 1e-05, "
+             "\"linear_num_heads\": 32, \"linear_head_dim\": 128, "
+             "\"linear_conv_kernel_dim\": 4, \"layer_types\": "
+             "[\"linear_attention\", \"full_attention\", "
+             "\"linear_attention\"]}");
+  EXPECT_EQ(config.numGdnLayers, 2);
+  EXPECT_EQ(config.valueHeads, 32);
+  EXPECT_FALSE(config.decayBound);
+}
+
+namespace {
+std::string glm(llvm::StringRef extra = "") {
+  return ("{\"model_type\": \"glm5_next_text\", \"hidden_size\": 4096, "
+          "\"num_hidden_layers\": 45, \"rms_norm_eps\": 1e-05, "
+          "\"linear_num_heads\": 64, \"linear_head_dim\": 128, "
+          "\"linear_conv_kernel_dim\": 4" +
+          extra + "}")
+      .str();
+}
+
+std::string ling(llvm::StringRef extra = "") {
+  return ("{\"model_type\": \"bailing_hybrid\", \"hidden_size\": 2560, "
+          "\"num_hidden_layers\": 42, \"rms_norm_eps\": 1e-06, "
+          "\"num_attention_heads\": 32, \"head_dim\": 128, "
+          "\"layer_group_size\": 6, \"short_conv_kernel_size\": 4" +
+          extra + "}")
+      .str();
+}
+} // namespace
+
+TEST(ModelConfig, GlmHasABoundUnlessItIsNull) {
+  ModelConfig config = parsed(glm());
+  EXPECT_EQ(config.numGdnLayers, 34); // number % 4 is not 3
+  EXPECT_EQ(config.decayBound, -5);
+  EXPECT_TRUE(config.perChannelDecay);
+  EXPECT_EQ(config.gate, Activation::sigmoid);
+  EXPECT_EQ(parsed(glm(", \"linear_lower_bound\": -2.5")).decayBound, -2.5);
+  EXPECT_FALSE(parsed(glm(", \"linear_lower_bound\": null")).decayBound);
+}
+
+TEST(ModelConfig, LingCountsGroups) {
+  ModelConfig config = parsed(ling());
+  EXPECT_EQ(config.numGdnLayers, 35);
+  EXPECT_EQ(config.decayBound, -5);
+  EXPECT_EQ(config.valueHeads, 32);
+  EXPECT_FALSE(parsed(ling(", \"kda_safe_gate\": false")).decayBound);
+  EXPECT_EQ(parsed(ling(", \"kda_lower_bound\": -1")).decayBound, -1);
+}
+
 TEST(ModelConfig, EveryPresetIsSound) {
   for (llvm::StringRef name : presetNames()) {
     llvm::Expected<ModelConfig> config = presetModelConfig(name);
@@ -161,18 +226,9 @@ std::string kimi(llvm::StringRef linear, llvm::StringRef extra = "") {
 
 // What a layer here does not compute is refused, not left out.
 TEST(ModelConfigErrors, MathematicsThatIsNotThere) {
-  EXPECT_EQ(
-      errorOf(kimi(", \"gate_lower_bound\": -5.0")),
-      "config.json: linear_attn_config.gate_lower_bound: expects nothing: "
-      "a bounded decay is not implemented, but got -5");
-  EXPECT_EQ(errorOf(kimi(", \"gate_lower_bound\": null")), "no error");
-  EXPECT_EQ(
-      errorOf(kimi(", \"safe_gate\": true")),
-      "config.json: linear_attn_config.safe_gate: expects false, the only "
-      "form that is implemented, but got true");
   EXPECT_EQ(errorOf(kimi("", ", \"linear_lower_bound\": -5")),
-            "config.json: linear_lower_bound: expects nothing: a bounded decay "
-            "is not implemented, but got -5");
+            "config.json: linear_lower_bound: expects nothing: models of this "
+            "type have a gate_lower_bound in linear_attn_config, but got -5");
   EXPECT_EQ(
       errorOf(qwen(", \"linear_allow_neg_eigval\": true")),
       "config.json: linear_allow_neg_eigval: expects false, the only form "
@@ -183,6 +239,30 @@ TEST(ModelConfigErrors, MathematicsThatIsNotThere) {
                               "qwen3_next", "olmo_hybrid");
   EXPECT_EQ(errorOf(olmo), "config.json: linear_use_gate: expects true, the "
                            "only form that is implemented, but got false");
+}
+
+TEST(ModelConfigErrors, Bounds) {
+  EXPECT_EQ(errorOf(kimi(", \"gate_lower_bound\": null")), "no error");
+  for (const char *bound : {"0", "-5.5", "3"})
+    EXPECT_EQ(errorOf(kimi(std::string(", \"gate_lower_bound\": ") + bound)),
+              std::string("config.json: linear_attn_config.gate_lower_bound: "
+                          "expects a number from -5 to below 0, but got ") +
+                  bound);
+  EXPECT_EQ(
+      errorOf(kimi(", \"gate_lower_bound\": \"-5\"")),
+      "config.json: linear_attn_config.gate_lower_bound: expects a number, "
+      "but got \"-5\"");
+  EXPECT_EQ(errorOf(kimi(", \"gate_lower_bound\": -5, \"safe_gate\": false")),
+            "config.json: linear_attn_config.safe_gate: expects true beside a "
+            "gate_lower_bound, but got false");
+}
+
+// Ling 2.6 has the model type of Ling 3.0, and other layers.
+TEST(ModelConfigErrors, LingWithoutConvolutions) {
+  std::string text = replaced(ling(), ", \"short_conv_kernel_size\": 4", "");
+  EXPECT_EQ(errorOf(text),
+            "config.json: short_conv_kernel_size: expects a positive integer, "
+            "but got nothing");
 }
 
 TEST(ModelConfigErrors, LayersThatContradictTheirNumber) {
@@ -247,7 +327,9 @@ TEST(ModelConfigErrors, ModelType) {
   EXPECT_EQ(errorOf("{\"model_type\": \"llama\"}"),
             "config.json: model_type: expects one of qwen3_next, qwen3_5, "
             "qwen3_5_text, qwen3_5_moe, qwen3_5_moe_text, qwen4_exp, "
-            "qwen4_exp_text, olmo_hybrid, kimi_linear, but got \"llama\"");
+            "qwen4_exp_text, olmo_hybrid, kimi_linear, kimi_k3, glm5_next, "
+            "glm5_next_text, bailing_hybrid, bailing_moe_v3, "
+            "bailing_moe_v3_vl, but got \"llama\"");
 }
 
 TEST(ModelConfigErrors, KeysSayWhatWasExpectedAndFound) {

@@ -138,6 +138,75 @@ TEST_F(TokenOps, GatesOfAnInfiniteRate) {
   EXPECT_EQ(results[0].data[0], -1);
 }
 
+static const char *const boundedGates = R"(
+  func.func @f(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %al: tensor<?xf32>,
+               %dt: tensor<?xf32>) -> (tensor<?x?xf32>, tensor<?x?xf32>) {
+    %g, %beta = gdn.gates %a, %b, RATE%dt {lower_bound = -5.0 : f32}
+        : tensor<?x?xf32>, tensor<?x?xf32>, TYPEtensor<?xf32>
+          -> tensor<?x?xf32>, tensor<?x?xf32>
+    return %g, %beta : tensor<?x?xf32>, tensor<?x?xf32>
+  })";
+
+static std::string bounded(bool hasRate) {
+  std::string text = boundedGates;
+  text.replace(text.find("RATE"), 4, hasRate ? "%al, " : "");
+  return text.replace(text.find("TYPE"), 4, hasRate ? "tensor<?xf32>, " : "");
+}
+
+// sigmoid(ln 3) = 3/4. The rate of the first head is 3, that of the second 1:
+// u = ln 3 / 3 and ln 3.
+TEST_F(TokenOps, GatesWithABound) {
+  llvm::SmallVector<Argument> arguments = {
+      tensor({2, 2}, {ln3 / 3 + 1, -ln3 - 2, 1, -2}),
+      tensor({2, 2}, {0, ln3, -ln3, 0}), vector({ln3, 0}), vector({-1, 2})};
+  auto results = run(bounded(true), arguments);
+  expectNear(results[0].data, {-3.75, -1.25, -2.5, -2.5}, 1e-14);
+  expectNear(results[1].data, {0.5, 0.75, 0.25, 0.5}, 1e-15);
+  // Without the rate the head's u is as it is.
+  results = run(bounded(false), arguments);
+  expectNear(results[0].data,
+             {-5 / (1 + std::exp(-ln3 / 3)), -1.25, -2.5, -2.5}, 1e-14);
+}
+
+// Slow decays are exp(x) to 1e-15 of themselves, and at the ends the bound and
+// 0 are reached, also by an infinite rate.
+TEST_F(TokenOps, BoundedGatesAtTheEnds) {
+  auto decay = [&](double aLog, double u) {
+    auto results = run(bounded(true), {tensor({1, 1}, {u}), tensor({1, 1}, {0}),
+                                       vector({aLog}), vector({0})});
+    return results[0].data[0];
+  };
+  EXPECT_NEAR(decay(0, -40) / (-5 * std::exp(-40.0)), 1, 1e-15);
+  EXPECT_NEAR(decay(ln2, -20) / (-5 * std::exp(-40.0)), 1, 1e-14);
+  EXPECT_EQ(decay(0, 50), -5);
+  EXPECT_EQ(decay(0, -1000), 0);
+  EXPECT_EQ(decay(800, 1e-6), -5);
+  EXPECT_EQ(decay(800, -1e-6), 0);
+  EXPECT_EQ(decay(800, 0), -2.5);
+}
+
+// Whatever the numbers: from the bound to 0, not less for a larger u, and the
+// same as that of a rate of one.
+TEST_F(TokenOps, BoundedGatesKeepTheirBound) {
+  const int64_t tokens = 64, heads = 4;
+  Tensor a = random({tokens, heads}, 7, 8.0), b = random({tokens, heads}, 8);
+  std::vector<double> zeros(heads, 0);
+  for (double aLog : {-3.0, 0.0, 1.0, 2.77}) {
+    auto results = run(bounded(true),
+                       {a, b, vector({aLog, aLog, aLog, aLog}), vector(zeros)});
+    const std::vector<double> &g = results[0].data;
+    for (size_t i = 0; i < g.size(); ++i) {
+      EXPECT_LE(g[i], 0);
+      EXPECT_GE(g[i], -5);
+      for (size_t j = 0; j < i; ++j)
+        EXPECT_EQ(a.data[i] > a.data[j] && g[i] > g[j], false);
+    }
+  }
+  auto with = run(bounded(true), {a, b, vector(zeros), vector(zeros)});
+  auto without = run(bounded(false), {a, b, vector(zeros), vector(zeros)});
+  EXPECT_EQ(with[0].data, without[0].data);
+}
+
 // Eight channels with biases 0, ln(e-1), then 0: one decay each, one beta.
 TEST_F(TokenOps, GatesPerChannel) {
   auto results =

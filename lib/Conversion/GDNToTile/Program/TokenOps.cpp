@@ -195,8 +195,37 @@ Value gdn::l2normTile(OpBuilder &builder, Location loc, Value tile,
 /// Below this `softplus(u)` is `exp(u)` to the accuracy of f32.
 static constexpr double kExponential = -17;
 
+/// The last `a_log` of which `exp` is finite in f32.
+static constexpr double kLargestLog = 88.72;
+
+/// `bound * sigmoid(rate u)`. Slow decays keep the accuracy of the exponential;
+/// an approximate tanh would lose it, for it is relative to 1.
+static Value boundedDecayTile(OpBuilder &builder, Location loc, Value a,
+                              Value aLog, Value dtBias, double bound) {
+  return mapRows(builder, loc, a, {withElement(a, builder.getF32Type())},
+                 [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                   Row row{b, loc};
+                   Type type = in[0].getType();
+                   Value u = row.add(in[0], row.splat(dtBias, type));
+                   if (aLog) {
+                     // An infinite rate would make NaN of a u of 0.
+                     Value most = row.constant(kLargestLog, aLog.getType());
+                     Value isLarge = arith::CmpFOp::create(
+                         b, loc, arith::CmpFPredicate::OGT, aLog, most);
+                     Value rate = row.exp(
+                         arith::SelectOp::create(b, loc, isLarge, most, aLog));
+                     u = row.mul(row.splat(rate, type), u);
+                   }
+                   return {row.mul(row.constant(bound, type), row.sigmoid(u))};
+                 })[0];
+}
+
 Value gdn::logDecayTile(OpBuilder &builder, Location loc, Value a, Value aLog,
-                        Value dtBias, double threshold) {
+                        Value dtBias, GatesOp op) {
+  if (std::optional<APFloat> bound = op.getLowerBound())
+    return boundedDecayTile(builder, loc, a, aLog, dtBias,
+                            bound->convertToFloat());
+  const double threshold = op.getSoftplusThreshold().convertToFloat();
   return mapRows(
       builder, loc, a, {withElement(a, builder.getF32Type())},
       [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {

@@ -57,10 +57,10 @@ mlir::Value l2normTile(mlir::OpBuilder &builder, mlir::Location loc,
                        mlir::Value tile, double eps);
 
 /// Log decay of a block of tokens (gdn.gates): `a` is `B` or `B x dk`, `aLog`
-/// a scalar, `dtBias` a scalar or a row of `dk`.
+/// a scalar or null, `dtBias` a scalar or a row of `dk`.
 mlir::Value logDecayTile(mlir::OpBuilder &builder, mlir::Location loc,
                          mlir::Value a, mlir::Value aLog, mlir::Value dtBias,
-                         double threshold);
+                         GatesOp op);
 
 /// Write strength of a block of tokens (gdn.gates).
 mlir::Value betaTile(mlir::OpBuilder &builder, mlir::Location loc,

@@ -96,9 +96,9 @@ void TokenBlock::emitGates(GatesOp gates) {
       cast<RankedTensorType>(gates.getDtBias().getType()).getRank() == 2;
   Value bias = perChannel ? rowTile(gates.getDtBias(), {head, p.index(0)})
                           : scalar(gates.getDtBias(), head);
-  tiles[gates.getLogDecay()] =
-      logDecayTile(b, loc, tileOf(gates.getA()), scalar(gates.getALog(), head),
-                   bias, gates.getSoftplusThreshold().convertToFloat());
+  Value a = tileOf(gates.getA());
+  Value aLog = gates.getALog() ? scalar(gates.getALog(), head) : Value();
+  tiles[gates.getLogDecay()] = logDecayTile(b, loc, a, aLog, bias, gates);
   tiles[gates.getBeta()] =
       betaTile(b, loc, tileOf(gates.getB()), gates.getDoubleBeta());
 }

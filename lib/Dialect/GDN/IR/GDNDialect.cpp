@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Registration of the gdn dialect.
+#include "GateWeights.h"
+
 #include "gdn/Dialect/GDN/IR/GDN.h"
 
 #include "mlir/IR/Builders.h"

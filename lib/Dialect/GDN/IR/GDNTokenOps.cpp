@@ -2,6 +2,7 @@
 //
 // Verifiers and folds of the ops in GDNTokenOps.td. A label such as unpack_c1
 // is constraint (C1) of that op, there and in docs/spec.
+#include "GateWeights.h"
 #include "NamedSizes.h"
 #include "OpChecks.h"
 
@@ -80,6 +81,48 @@ LogicalResult UnpackOp::verify() {
   return sizes.verifyHeadCounts(); // unpack_c5
 }
 
+template <typename T, typename Parse>
+static ParseResult parseOneOrTwo(OpAsmParser &parser, T &last, Parse parse,
+                                 function_ref<void(T)> takeFirst) {
+  if (parse(last))
+    return failure();
+  if (failed(parser.parseOptionalComma()))
+    return success();
+  takeFirst(last);
+  return parse(last);
+}
+
+ParseResult
+gdn::parseGateWeights(OpAsmParser &parser,
+                      std::optional<OpAsmParser::UnresolvedOperand> &aLog,
+                      OpAsmParser::UnresolvedOperand &dtBias) {
+  using Operand = OpAsmParser::UnresolvedOperand;
+  return parseOneOrTwo<Operand>(
+      parser, dtBias, [&](Operand &x) { return parser.parseOperand(x); },
+      [&](Operand first) { aLog = first; });
+}
+
+ParseResult gdn::parseGateWeightTypes(OpAsmParser &parser, Type &aLog,
+                                      Type &dtBias) {
+  return parseOneOrTwo<Type>(
+      parser, dtBias, [&](Type &x) { return parser.parseType(x); },
+      [&](Type first) { aLog = first; });
+}
+
+void gdn::printGateWeights(OpAsmPrinter &printer, GatesOp, Value aLog,
+                           Value dtBias) {
+  if (aLog)
+    printer << aLog << ", ";
+  printer << dtBias;
+}
+
+void gdn::printGateWeightTypes(OpAsmPrinter &printer, GatesOp, Type aLog,
+                               Type dtBias) {
+  if (aLog)
+    printer << aLog << ", ";
+  printer << dtBias;
+}
+
 LogicalResult GatesOp::verify() {
   NamedSizes sizes(*this);
   bool perChannel = getA().getType().getRank() == 3;
@@ -93,14 +136,24 @@ LogicalResult GatesOp::verify() {
     return failure();
   // gates_c2
   if (failed(sizes.agree("b", getB().getType(), {"T", "Hv"})) ||
-      failed(sizes.agree("a_log", getALog().getType(), {"Hv"})))
+      (getALog() && failed(sizes.agree("a_log", getALog().getType(), {"Hv"}))))
     return failure();
   // gates_c3
   if (failed(sizes.agree("log_decay", getLogDecay().getType(), a)) ||
       failed(sizes.agree("beta", getBeta().getType(), {"T", "Hv"})))
     return failure();
   // gates_c4
-  return verifyPositive(*this, "softplus_threshold", getSoftplusThreshold());
+  if (failed(
+          verifyPositive(*this, "softplus_threshold", getSoftplusThreshold())))
+    return failure();
+  // gates_c5
+  if (std::optional<APFloat> bound = getLowerBound())
+    return verifyNegative(*this, "lower_bound", *bound);
+  // gates_c6
+  if (!getALog())
+    return emitOpError("expects an 'a_log' without 'lower_bound', but got "
+                       "neither");
+  return success();
 }
 
 LogicalResult L2NormOp::verify() {

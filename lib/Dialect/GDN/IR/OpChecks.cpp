@@ -10,14 +10,25 @@
 using namespace mlir;
 using namespace gdn;
 
-LogicalResult gdn::verifyPositive(Operation *op, StringRef name,
-                                  const APFloat &value) {
-  if (value.isFinite() && !value.isNegative() && !value.isZero())
+static LogicalResult verifySign(Operation *op, StringRef name,
+                                const APFloat &value, bool isNegative) {
+  if (value.isFinite() && value.isNegative() == isNegative && !value.isZero())
     return success();
   SmallString<16> text;
   value.toString(text, /*FormatPrecision=*/6);
   return op->emitOpError("expects '")
-         << name << "' to be positive and finite, but got " << text;
+         << name << "' to be " << (isNegative ? "negative" : "positive")
+         << " and finite, but got " << text;
+}
+
+LogicalResult gdn::verifyPositive(Operation *op, StringRef name,
+                                  const APFloat &value) {
+  return verifySign(op, name, value, /*isNegative=*/false);
+}
+
+LogicalResult gdn::verifyNegative(Operation *op, StringRef name,
+                                  const APFloat &value) {
+  return verifySign(op, name, value, /*isNegative=*/true);
 }
 
 LogicalResult gdn::verifyActivation(Operation *op, Activation got,

@@ -15,6 +15,10 @@ namespace gdn {
 mlir::LogicalResult verifyPositive(mlir::Operation *op, llvm::StringRef name,
                                    const llvm::APFloat &value);
 
+/// Checks that the float attribute `name` is negative and finite.
+mlir::LogicalResult verifyNegative(mlir::Operation *op, llvm::StringRef name,
+                                   const llvm::APFloat &value);
+
 /// Checks that the op's activation is one of `allowed`.
 mlir::LogicalResult verifyActivation(mlir::Operation *op, Activation got,
                                      llvm::ArrayRef<Activation> allowed);

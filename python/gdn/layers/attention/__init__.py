@@ -4,8 +4,9 @@ the runtime library; see docs/design/20261121-serving.md."""
 
 from .attention_backend import AttentionBackend
 from .batch_planner import BatchPlanner, PlannedBatch
+from .delta_layer import rms_norm_gated
 from .forward_batch import ForwardBatch, ForwardMode
-from .gated_delta_net import GatedDeltaNetAttention, order_of, rms_norm_gated
+from .gated_delta_net import GatedDeltaNetAttention, order_of
 from .gdn_backend import GDNAttnBackend, GDNForwardMetadata
 from .gdn_layer import GDNLayer, Workspace, layer_kernels
 from .gdn_metadata import (
@@ -17,6 +18,7 @@ from .gdn_metadata import (
     GDNAttentionMetadataBuilder,
 )
 from .hybrid_backend import HybridAttnBackend
+from .kimi_delta_attention import KimiDeltaAttention
 from .layer_shape import (
     LayerHeads,
     gated_delta_net_state_dtype,
@@ -43,6 +45,7 @@ __all__ = [
     "GDNLayer",
     "GatedDeltaNetAttention",
     "HybridAttnBackend",
+    "KimiDeltaAttention",
     "LayerHeads",
     "PagedAttnBackend",
     "PlannedBatch",

@@ -10,11 +10,8 @@ import numpy as np
 
 from ...array_library import NumpyArrays
 from ...model_config import OLMO_NORM_EPS
-from ...runtime import Kernel, Pool
-from ...state_pool import StatePool
-from .device_arrays import empty_like_rows, floats_beside, stream_of
-from .gdn_layer import GDNLayer
-from .gdn_metadata import GDNAttentionMetadata
+from ...runtime import Kernel
+from .delta_layer import GATES, DeltaLayer, check_kernels
 from .layer_config import (
     PROJECTIONS,
     attributes_of,
@@ -24,15 +21,8 @@ from .layer_config import (
     types_of,
     weight_types,
 )
-from .layer_shape import (
-    LayerHeads,
-    gated_delta_net_state_dtype,
-    gated_delta_net_state_shape,
-    shard_weights,
-)
+from .layer_shape import LayerHeads, shard_weights
 from .layer_weights import LayerWeights
-
-_GATES = {"silu": "silu", "swish": "silu", "sigmoid": "sigmoid"}
 
 
 def order_of(kernels: Mapping[str, Kernel]) -> str | None:
@@ -54,7 +44,7 @@ def fact_of(kernels: Mapping[str, Kernel], name: str, otherwise: object) -> obje
     return type(otherwise)(found.pop()) if found else otherwise
 
 
-class GatedDeltaNetAttention:
+class GatedDeltaNetAttention(DeltaLayer):
     """One rank's part of a layer.
 
     `config` has the attributes of the models' configurations (linear_num_key_heads, ...).
@@ -70,8 +60,6 @@ class GatedDeltaNetAttention:
     take the projections in place, those with the layout split get views. Kernels that give
     `out` do the norm themselves.
     """
-
-    mamba_type = "gdn_attention"
 
     def __init__(
         self,
@@ -123,10 +111,10 @@ class GatedDeltaNetAttention:
         self.layer_norm_epsilon = fact_of(named, "norm_eps", eps)
         self.activation = config.hidden_act
         gate = getattr(config, "output_gate_type", None)
-        if gate is not None and gate not in _GATES:
-            raise ValueError(f"output_gate_type: expected {', '.join(_GATES)}, got {gate}")
-        self.output_gate = fact_of(named, "output_gate", _GATES[gate or "silu"])
-        if gate is not None and _GATES[gate] != self.output_gate:
+        if gate is not None and gate not in GATES:
+            raise ValueError(f"output_gate_type: expected {', '.join(GATES)}, got {gate}")
+        self.output_gate = fact_of(named, "output_gate", GATES[gate or "silu"])
+        if gate is not None and GATES[gate] != self.output_gate:
             raise ValueError(
                 f"output_gate_type: expected {self.output_gate}, that of the image, got {gate}"
             )
@@ -139,8 +127,6 @@ class GatedDeltaNetAttention:
         self.mamba_ssm_cache_dtype = mamba_ssm_cache_dtype
         self.conv_state_layout = conv_state_layout
         self.all_reduce = all_reduce
-        self.kv_cache: tuple | None = None
-        self._core: GDNLayer | None = None
         self._is_loaded = False
 
         heads = LayerHeads(self.num_k_heads, self.num_v_heads, self.head_k_dim, self.head_v_dim)
@@ -253,112 +239,7 @@ class GatedDeltaNetAttention:
                 f" those of b and a, got {', '.join(sorted(has)) or 'none'}"
             )
 
-    # States.
-
-    def get_state_dtype(self) -> tuple[str, ...]:
-        """Types of the arrays of get_state_shape(), by NumPy's names. Kernels with states in planes
-        say themselves what these are: "uint8" for a plane, whatever the type of the caches, and
-        "float32" for scales."""
-        conv, state = gated_delta_net_state_dtype(
-            self._runtime, self.model_dtype, self.mamba_cache_dtype, self.mamba_ssm_cache_dtype
-        )
-        planes = {"state_scales": "float32", "state_low": "uint8"}
-        more = tuple(planes[name] for name in self._plane_names())
-        return (conv, "uint8", *more) if more else (conv, state)
-
-    def get_state_shape(self) -> tuple[tuple[int, ...], ...]:
-        """Of one slot on one rank: of conv_state and ssm_state, and of kernels with states in
-        planes those of state_scales and, with two planes, state_low. Where verify leaves tokens
-        pending, the token that is not guessed has a position too."""
-        verify = self.kernels.get("verify")
-        pending = verify is not None and any(p.name == "pending_keys" for p in verify.params)
-        conv, state = gated_delta_net_state_shape(
-            self._runtime,
-            self.tp_size,
-            self.num_k_heads,
-            self.num_v_heads,
-            self.head_k_dim,
-            self.head_v_dim,
-            self.conv_kernel_size,
-            self.num_spec + pending,
-            self.conv_state_layout,
-        )
-        planes = {"state_scales": state[:-1], "state_low": state}
-        return (conv, state, *(planes[name] for name in self._plane_names()))
-
-    def _plane_names(self) -> tuple[str, ...]:
-        """What kernels keep beside ssm_state, which then is the upper plane; none for states that
-        are numbers."""
-        return tuple(name for name in ("state_scales", "state_low") if name in self._taken)
-
-    def bind_kv_cache(self, conv_state, ssm_state, null_slot: int = 0, **states) -> None:
-        """The layer's states, slots in front of get_state_shape(). They stay the caller's.
-        `states` are what kernels keep states in besides: pending_keys, pending_deltas and
-        pending_decays, with deferred writes pending_counts, too, or token_conv_pool and
-        token_state_pool; of states in planes state_scales and state_low."""
-        self._check_loaded()
-        given = {"conv_state": conv_state, "ssm_state": ssm_state, **states}
-        names = ("conv_state", "ssm_state", *self._plane_names())
-        for name, shape in zip(names, self.get_state_shape(), strict=True):
-            array = given.get(name)
-            if array is None:
-                raise ValueError(f"{name}: expected slots of {list(shape)}, got none")
-            if tuple(array.shape[1:]) != shape:
-                raise ValueError(
-                    f"{name}: expected slots of {list(shape)}, got {list(array.shape[1:])}"
-                )
-        self.kv_cache = (conv_state, ssm_state)
-        window = conv_state if self.conv_state_layout == "DS" else conv_state.swapaxes(1, 2)
-        self._core = GDNLayer(
-            self.kernels,
-            **self._weights_of_kernels(),
-            conv_pool=Pool(window, null_slot),
-            state_pool=Pool(ssm_state, null_slot),
-            **{name: Pool(array, null_slot) for name, array in states.items()},
-        )
-
-    def bind_state_pool(self, pool: StatePool, layer_idx: int) -> None:
-        """The same with layer `layer_idx` of a pool, which has all that the kernels keep."""
-        self._check_loaded()
-        states = pool.get_layer_state(layer_idx)
-        core = GDNLayer(self.kernels, pool=pool, layer_idx=layer_idx, **self._weights_of_kernels())
-        self.kv_cache, self._core = states[::-1], core
-
-    def _weights_of_kernels(self) -> dict[str, object]:
-        weights = {
-            "conv_weight": self.conv_weight,
-            "A_log": self.A_log,
-            "dt_bias": self.dt_bias,
-            "norm_weight": self.norm_weight,
-        }
-        if "norm_constants" in self._taken:
-            constants = (self.layer_norm_epsilon, float(self.output_gate == "silu"))
-            weights["norm_constants"] = floats_beside(self.A_log, constants)
-        return {name: array for name, array in weights.items() if name in self._taken}
-
     # A step.
-
-    def forward(
-        self,
-        hidden_states,
-        output,
-        attn_metadata: GDNAttentionMetadata | None = None,
-        *,
-        stream: object = None,
-    ) -> None:
-        """hidden_states [T, hidden] to output[:T]. Without metadata it is a profile run: no
-        slot is touched and the core's output is zero."""
-        tokens = hidden_states.shape[0]
-        arrays, z = self.project(hidden_states)
-        normed = "out" in self._taken
-        rows = self.num_v_heads // self.tp_size
-        core = empty_like_rows(hidden_states, (tokens, rows, self.head_v_dim))
-        if normed and z is not None and "z" in self._taken:
-            arrays["z"] = z
-        self._run(attn_metadata, arrays, core, stream)
-        if not normed:
-            core = self.norm(core, z)
-        self._project_out(core, output, tokens)
 
     def _forward_core(
         self, mixed_qkv, b, a, core_attn_out, attn_metadata=None, stream=None
@@ -425,11 +306,6 @@ class GatedDeltaNetAttention:
         value, z = (part.reshape(tokens, values, dv) for part in parts[2:])
         return query, key, value, z, b, a
 
-    def norm(self, core, z):
-        """RMSNorm over dv with the gate behind it, summed in f32, rounded once."""
-        z = z.reshape(core.shape)
-        return rms_norm_gated(core, z, self.norm_weight, self.layer_norm_epsilon, self.output_gate)
-
     # Parts.
 
     def _call(self, name: str, hidden_states):
@@ -437,26 +313,6 @@ class GatedDeltaNetAttention:
         if projection is None:
             raise ValueError(f"{name}: the kernels need this projection, and there is none")
         return projection(hidden_states)
-
-    def _run(self, metadata, arrays, core, stream) -> None:
-        name = "out" if "out" in self._taken else "core"
-        if self._core is None:
-            if metadata is not None:
-                raise ValueError("kv_cache: expected bind_kv_cache before a step")
-            core[...] = 0
-            return
-        self._core.forward(
-            metadata,
-            stream=stream_of(core, stream),
-            **arrays,
-            **{name: core},
-        )
-
-    def _project_out(self, core, output, tokens: int) -> None:
-        result = self.out_proj(core.reshape(tokens, -1))
-        if self.tp_size > 1 and self.all_reduce is not None:
-            result = self.all_reduce(result)
-        output[:tokens] = result
 
     def _concatenate(self, parts):
         """[T, heads, dim] each to [T, all of them]."""
@@ -468,35 +324,5 @@ class GatedDeltaNetAttention:
         return torch.cat(flat, dim=1)
 
 
-def check_kernels(kernels: Mapping[str, Kernel]) -> None:
-    """ValueError for kernels that no layer can be made of."""
-    if not kernels:
-        raise ValueError("kernels: expected at least one, got none")
-    for kind, kernel in kernels.items():
-        if {"core", "out"} <= {param.name for param in kernel.params}:
-            raise ValueError(
-                f"kernels: expected one of the outputs core and out of {kind}, got both; compile"
-                " with --outputs=core or --outputs=norm"
-            )
-
-
 def _linear(weight) -> Callable:
     return lambda x: x @ weight.T
-
-
-def rms_norm_gated(x, z, weight, eps: float, gate: str):
-    """x * rsqrt(mean x^2 + eps) * weight * gate(z) over the last dimension, in f32, in the
-    type of x. NumPy arrays or tensors."""
-    if gate not in _GATES:
-        raise ValueError(f"gate: expected {', '.join(_GATES)}, got {gate}")
-    silu = _GATES[gate] == "silu"
-    if isinstance(x, np.ndarray):
-        wide, gates = x.astype(np.float32), np.asarray(z).astype(np.float32)
-        scale = 1 / np.sqrt((wide * wide).mean(-1, keepdims=True) + np.float32(eps))
-        sigmoid = np.exp(-np.logaddexp(np.float32(0), -gates))
-        result = wide * scale * weight.astype(np.float32) * sigmoid
-        return (result * gates if silu else result).astype(x.dtype)
-    wide, gates = x.float(), z.float()
-    scale = (wide * wide).mean(-1, keepdim=True).add(eps).rsqrt()
-    result = wide * scale * weight.float() * gates.sigmoid()
-    return (result * gates if silu else result).to(x.dtype)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from ...model_config import ModelConfig
 from ...runtime import Kernel
 
-_LONG = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+LONG_TYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
 LAYOUTS = ("interleaved", "flat", "split")
 PACKED = ("in_proj_qkvz", "in_proj_ba")
 APART = ("in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a")
@@ -69,8 +69,8 @@ def attributes_of(model: ModelConfig) -> SimpleNamespace:
 
 def types_of(model: ModelConfig) -> dict[str, str]:
     """Types of weights and, if the model says, of recurrent states, as arguments of layers."""
-    types = {"model_dtype": _LONG[model.io or "bf16"]}
-    return types | ({"mamba_ssm_cache_dtype": _LONG[model.state]} if model.state else {})
+    types = {"model_dtype": LONG_TYPES[model.io or "bf16"]}
+    return types | ({"mamba_ssm_cache_dtype": LONG_TYPES[model.state]} if model.state else {})
 
 
 def order_of_model(model: ModelConfig) -> str:

@@ -75,6 +75,13 @@ def GDN_GatesOp : GDN_Op<"gates", [Pure]> {
         log_decay   = -exp(a_log) * softplus(u)          // at most 0
         beta        = sigmoid(b)        // times 2 with double_beta
 
+    With `lower_bound` the log decay is bounded, and `a_log` scales the argument
+    in place of the result:
+
+        log_decay   = lower_bound * sigmoid(exp(a_log) * u)
+
+    Without `a_log` the factor `exp(a_log)` is 1.
+
     With an `a` of rank 3 (`T x Hv x dk`, and `dt_bias` `Hv x dk`) the decay is
     per channel, as in KDA; `a_log` and `beta` stay per head.
 
@@ -85,6 +92,12 @@ def GDN_GatesOp : GDN_Op<"gates", [Pure]> {
     - (C2) `b` is `T x Hv`; `a_log` is `Hv`. Sizes of the same name agree.
     - (C3) `log_decay` has the shape of `a`, `beta` the shape of `b`.
     - (C4) `softplus_threshold` is positive and finite.
+    - (C5) `lower_bound` is negative and finite.
+    - (C6) there is an `a_log`, or a `lower_bound`.
+
+    **Postconditions**
+
+    - `log_decay` is at most 0, and not below `lower_bound` if there is one.
 
     **Example**
 
@@ -102,16 +115,18 @@ def GDN_GatesOp : GDN_Op<"gates", [Pure]> {
   let arguments = (ins
     Arg<GDN_FloatTensorOf<[2, 3]>, "decay projection, T x Hv (x dk)">:$a,
     Arg<GDN_FloatTensor<2>, "write strength projection, T x Hv">:$b,
-    Arg<GDN_F32Tensor<[1]>, "log of the decay rate, Hv">:$a_log,
+    Arg<Optional<GDN_F32Tensor<[1]>>, "log of the decay rate, Hv">:$a_log,
     Arg<GDN_FloatTensorOf<[1, 2]>, "bias of the step size, Hv (x dk)">:$dt_bias,
     DefaultValuedAttr<F32Attr, "20.0f">:$softplus_threshold,
+    OptionalAttr<F32Attr>:$lower_bound,
     UnitAttr:$double_beta);
   let results = (outs
     Res<GDN_F32Tensor<[2, 3]>, "log decay, at most 0">:$log_decay,
     Res<GDN_F32Tensor<[2]>, "write strength">:$beta);
   let assemblyFormat = [{
-    $a `,` $b `,` $a_log `,` $dt_bias attr-dict
-    `:` type($a) `,` type($b) `,` type($a_log) `,` type($dt_bias)
+    $a `,` $b `,` custom<GateWeights>($a_log, $dt_bias) attr-dict
+    `:` type($a) `,` type($b) `,`
+        custom<GateWeightTypes>(type($a_log), type($dt_bias))
     `->` type($log_decay) `,` type($beta)
   }];
   let hasVerifier = 1;
