@@ -16,9 +16,9 @@
 //   4  behind a barrier: the warp's tokens with those of the warps before it
 //   5  behind another: decays of whole blocks
 //
-// A product has 16 rows and 8 columns, of which halves of blocks up to 8 tokens
-// need two corners of 8 x 8: tokens 0..7 with each other, and 8..15. Each is a
-// product with zeros in the rows of the other, so both have one accumulator.
+// A product has 16 rows and 8 columns. Halves of blocks up to 8 tokens are
+// corners of 8 x 8: its rows are eight tokens' queries, then their keys, so it
+// gives both scores.
 #include "Fragments/SharedMatrix.h"
 #include "Products/ProductFamily.h"
 
@@ -64,10 +64,9 @@ private:
   using Words = SmallVector<Value, 4>;
   using Numbers = SmallVector<Value, 8>;
   using Sums = SmallVector<Value, 4>;
-  /// Scores with `query` and with `key` on the left.
-  struct Scores {
-    Sums ofQuery, ofKey;
-  };
+  /// Scores of two tokens of a row with eight columns, with the query and with
+  /// the key on the left.
+  using Corner = Sums;
 
   SharedMatrix matrix(Value buffer, const IRMapping &values) {
     return SharedMatrix(b, loc, threads.lane,
@@ -102,11 +101,10 @@ private:
   Sums product(ArrayRef<Value> left, ArrayRef<Value> rhs, Sums acc) {
     return emitMma(b, loc, f16, left, rhs, acc);
   }
-  /// acc += the corners of 8 x 8 on the diagonal, of operands of `element`.
-  Sums corners(Type element, ArrayRef<Value> left, ArrayRef<Value> rhs,
-               Sums acc);
-  /// acc += the corner below the diagonal.
-  Sums cornerBelow(ArrayRef<Value> left, ArrayRef<Value> rhs, Sums acc);
+  /// acc += the tokens of `rows`, 0: the first eight, or 1, with those of
+  /// `columns`; operands of `element`.
+  void addCorner(Type element, ArrayRef<Value> ofQuery, ArrayRef<Value> ofKey,
+                 int64_t rows, int64_t columns, Corner &acc);
 
   SharedMatrix::Corner slice(int64_t number) {
     SharedMatrix::Corner at;
@@ -142,10 +140,12 @@ private:
   Type f16, stored; // of queries and keys as they come
   Value warpRow, ownRow, ownColumn, zero, one;
 
-  // Scores within the warp's tokens, by the size of half a block; `same` of
-  // tokens with themselves.
-  std::array<Scores, 4> halves;
-  Sums same;
+  // Scores within the warp's tokens, by the size of half a block and by the
+  // eight tokens: with halves of one token, two and four; `below` between the
+  // first eight and the others, `same` of tokens with themselves.
+  std::array<std::array<Corner, 2>, 3> halves;
+  std::array<Corner, 2> same;
+  Corner below;
   // With the tokens of each warp before: columns 0..7 and 8..15 of it.
   SmallVector<Sums> pairsOfQuery, pairsOfKey;
 };
@@ -178,19 +178,13 @@ DecayOperands::Numbers DecayOperands::widen(ArrayRef<Value> words) {
   return numbers;
 }
 
-DecayOperands::Sums DecayOperands::corners(Type element, ArrayRef<Value> left,
-                                           ArrayRef<Value> rhs, Sums acc) {
-  Value none = a.i32(0);
-  acc = emitMma(b, loc, element, {left[0], none, left[2], none},
-                {rhs[0], rhs[2]}, acc);
-  return emitMma(b, loc, element, {none, left[1], none, left[3]},
-                 {rhs[1], rhs[3]}, acc);
-}
-
-DecayOperands::Sums DecayOperands::cornerBelow(ArrayRef<Value> left,
-                                               ArrayRef<Value> rhs, Sums acc) {
-  Value none = a.i32(0);
-  return product({none, left[1], none, left[3]}, {rhs[0], rhs[2]}, acc);
+void DecayOperands::addCorner(Type element, ArrayRef<Value> ofQuery,
+                              ArrayRef<Value> ofKey, int64_t rows,
+                              int64_t columns, Corner &acc) {
+  acc =
+      emitMma(b, loc, element,
+              {ofQuery[rows], ofKey[rows], ofQuery[2 + rows], ofKey[2 + rows]},
+              {ofKey[columns], ofKey[2 + columns]}, acc);
 }
 
 void DecayOperands::store(const SharedMatrix &to, int64_t number,
@@ -339,7 +333,8 @@ void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
   Words ofQuery = query.load4(slice(number), {1, 0}, {0, 1}, false);
   Words ofKey = key.load4(slice(number), {1, 0}, {0, 1}, false);
   syncWarp(); // all have loaded what is written below
-  same = corners(stored, ofQuery, ofKey, same);
+  for (int64_t half = 0; half < 2; ++half)
+    addCorner(stored, ofQuery, ofKey, half, half, same[half]);
   if (!stored.isF16()) {
     ofQuery = round(widen(ofQuery));
     ofKey = round(widen(ofKey));
@@ -351,16 +346,6 @@ void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
     for (int64_t e = 0; e < 2; ++e)
       total.push_back(exp2(
           logs[(word & 1) * positions + (2 * number + (word >> 1)) * 2 + e]));
-  auto add = [&](Scores &scores, bool below, ArrayRef<Value> factors) {
-    Words decay = round(factors);
-    Words right = fade(ofKey, decay);
-    auto both = [&](const Words &left, const Sums &acc) {
-      return below ? cornerBelow(left, right, acc)
-                   : corners(f16, left, right, acc);
-    };
-    scores.ofQuery = both(fade(ofQuery, decay), scores.ofQuery);
-    scores.ofKey = both(right, scores.ofKey);
-  };
   // Of a token in the second half of a block, `factors` has the decay from the
   // first token of its half on, with that of the token, and `others` that
   // behind it; of one in the first half it is the other way round.
@@ -372,7 +357,12 @@ void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
   }
   for (int64_t level = 0; level < 3; ++level) {
     const int64_t size = int64_t(1) << level;
-    add(halves[level], /*below=*/false, factors);
+    {
+      Words decay = round(factors);
+      Words query = fade(ofQuery, decay), key = fade(ofKey, decay);
+      for (int64_t half = 0; half < 2; ++half)
+        addCorner(f16, query, key, half, half, halves[level][half]);
+    }
     // Whether the token is in the second half of the next larger block. Where
     // that is not what it is in this one, both change their places. Of 16
     // tokens, the word says it.
@@ -393,7 +383,10 @@ void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
     }
     isSecond = isNext;
   }
-  add(halves[3], /*below=*/true, factors);
+  {
+    Words decay = round(factors);
+    addCorner(f16, fade(ofQuery, decay), fade(ofKey, decay), 1, 0, below);
+  }
   // Blocks of 16: the other eight tokens are in the word beside.
   Numbers before, behind;
   for (size_t i = 0; i < total.size(); ++i) {
@@ -419,7 +412,8 @@ void DecayOperands::emitPairs() {
     scf::YieldOp::create(b, loc, SmallVector<Value>(16, zero));
     b.setInsertionPointToStart(isBehind.thenBlock());
     // Of columns 0..7 and 8..15.
-    Scores scores[2] = {{zeros(), zeros()}, {zeros(), zeros()}};
+    Sums scoresOfQuery[2] = {zeros(), zeros()},
+         scoresOfKey[2] = {zeros(), zeros()};
     Value between = a.add(threads.warp, a.i32(row - j - 1));
     for (int64_t number = 0; number < channels / sliceChannels; ++number) {
       Words ofQuery = query.load4(slice(number), {1, 0}, {0, 1}, false);
@@ -432,14 +426,14 @@ void DecayOperands::emitPairs() {
                         {low, high, low, high});
       for (int64_t half = 0; half < 2; ++half) {
         ArrayRef<Value> rhs = ArrayRef(keys).slice(2 * half, 2);
-        scores[half].ofQuery = product(ofQuery, rhs, scores[half].ofQuery);
-        scores[half].ofKey = product(ofKey, rhs, scores[half].ofKey);
+        scoresOfQuery[half] = product(ofQuery, rhs, scoresOfQuery[half]);
+        scoresOfKey[half] = product(ofKey, rhs, scoresOfKey[half]);
       }
     }
     SmallVector<Value> yielded;
-    for (const Scores &each : scores) {
-      llvm::append_range(yielded, each.ofQuery);
-      llvm::append_range(yielded, each.ofKey);
+    for (int64_t half = 0; half < 2; ++half) {
+      llvm::append_range(yielded, scoresOfQuery[half]);
+      llvm::append_range(yielded, scoresOfKey[half]);
     }
     scf::YieldOp::create(b, loc, yielded);
     for (int64_t half = 0; half < 2; ++half) {
@@ -473,18 +467,20 @@ void DecayOperands::fadeBlocks() {
 
 /// The lane's elements of one of the results.
 Value DecayOperands::assemble(ArrayRef<Sums> others, bool isQuery) {
-  auto of = [&](int64_t level) -> const Sums & {
-    return isQuery ? halves[level].ofQuery : halves[level].ofKey;
+  auto of = [&](const Corner &corner, int64_t e) {
+    return corner[isQuery ? e : 2 + e];
   };
   // In the corners on the diagonal the highest bit in which two tokens differ
   // is the size of the halves that they are in.
-  auto inCorner = [&](int64_t at) {
-    Value column = a.add(ownColumn, a.i32(at & 1));
+  auto inCorner = [&](int64_t half, int64_t e) {
+    Value column = a.add(ownColumn, a.i32(e));
     Value differs = arith::XOrIOp::create(b, loc, ownRow, column);
-    Value value = select(hasBit(differs, 2), of(1)[at], of(0)[at]);
-    value = select(hasBit(differs, 4), of(2)[at], value);
+    Value value = select(hasBit(differs, 2), of(halves[1][half], e),
+                         of(halves[0][half], e));
+    value = select(hasBit(differs, 4), of(halves[2][half], e), value);
     value = select(a.isLess(column, ownRow), value, zero);
-    return isQuery ? select(a.isEqual(column, ownRow), same[at], value) : value;
+    return isQuery ? select(a.isEqual(column, ownRow), of(same[half], e), value)
+                   : value;
   };
   const int64_t pieces = block * warps / 8;
   SmallVector<Value> elements;
@@ -492,7 +488,9 @@ Value DecayOperands::assemble(ArrayRef<Sums> others, bool isQuery) {
     for (int64_t piece = 0; piece < pieces; ++piece)
       for (int64_t e = 0; e < 2; ++e) {
         const int64_t half = piece % 2, at = 2 * i + e;
-        Value own = i == half ? inCorner(at) : i == 1 ? of(3)[at] : zero;
+        Value own = i == half ? inCorner(half, e)
+                    : i == 1  ? of(below, e)
+                              : zero;
         Value other = piece / 2 + 1 < warps ? others[piece][at] : zero;
         elements.push_back(
             select(a.isEqual(threads.warp, a.i32(piece / 2)), own, other));
@@ -513,8 +511,9 @@ SmallVector<Value> DecayOperands::emit(Value local) {
   shareSums(logs);
   emitBarrier(b, op, threads);
   shareDecays(); // for steps behind further barriers
-  same = zeros();
+  same.fill(zeros());
   halves.fill({zeros(), zeros()});
+  below = zeros();
   for (int64_t number = 0; number < channels / sliceChannels; ++number)
     emitSlice(number, logs);
   emitBarrier(b, op, threads);
