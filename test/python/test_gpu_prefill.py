@@ -66,6 +66,30 @@ def image_90a(tool, tmp_path_factory):
     return image
 
 
+# A decay per channel; the bounded gate from packed projections. The first stage of others.
+CHANNELS = [
+    ("kimi-linear-48b-a3b", ["--layout=ready", "--outputs=core"], "sm_80"),
+    pytest.param("kimi-k3", [], "sm_90a", marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize("preset, form, target", CHANNELS)
+def test_decay_per_channel(build_dir, ptx_driver, tool, tmp_path, preset, form, target):
+    image, report = tmp_path / "channels.gdnk", tmp_path / "report.json"
+    options = [f"--preset={preset}", "--io=bf16", "--state=f32", "--only=prefill", *form]
+    code = [f"--target={target}", "--ptxas=none", "-o", image]
+    done = tool("gdn-compile", *options, *code)
+    assert done.returncode == 0, done.stderr
+    command = [sys.executable, "-m", "gdn.device_check", image, "--quick", "--no-times"]
+    command += ["--library", build_dir / "lib/libgdnrt.so", "--output", report]
+    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
+    done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (kernel,) = json.loads(report.read_text())["kernels"]
+    assert kernel["failures"] == []
+    assert kernel["error_o"] < 3e-3 and kernel["error_state"] < 5e-4
+
+
 @pytest.mark.parametrize("name", ["whole", "halves", pytest.param("pair", marks=pytest.mark.long)])
 def test_what_lengths_decide(build_dir, ptx_driver, image_90a, tmp_path, name):
     report = tmp_path / "report.json"

@@ -55,7 +55,7 @@ KERNEL_SETS: dict[str, list[str]] = {
         "--state=f32,bf16",
     ],
 }
-# Prefill that is computed token by token; that of a decay per channel is in d128-kda.
+# Prefill that is computed token by token.
 KERNEL_SETS["d96-olmo"] = [
     "--preset=olmo-hybrid-7b",
     "--io=bf16",
@@ -114,6 +114,21 @@ KERNEL_SETS["d128-kda"] = [
     "--state=f32",
     "--verify=lazy",
     "--only=decode,verify,commit,prefill",
+]
+# From ready inputs; and a bounded decay.
+KERNEL_SETS["d128-kda-ready"] = [
+    "--preset=kimi-linear-48b-a3b",
+    "--io=bf16",
+    "--state=f32",
+    "--layout=ready",
+    "--outputs=core",
+    "--only=prefill",
+]
+KERNEL_SETS["d128-kda-bounded"] = [
+    "--preset=kimi-k3",
+    "--io=bf16",
+    "--state=f32",
+    "--only=decode,prefill",
 ]
 MEASURED = ["device", "driver", "date", "error_o", "error_state", "us"]
 

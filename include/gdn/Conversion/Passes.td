@@ -133,7 +133,7 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     recurrence; the chunk form sums in the order of its products. With
     `precision=mixed` (or `mixed-io`) casts in the program round the operands of
     these products to 16 bits; kernels whose keys are computed from f32 inputs,
-    or whose decay is per channel, keep f32 operands. `facts` of `gdn_tile.stage` of a
+    or that have no delta term, keep f32 operands. `facts` of `gdn_tile.stage` of a
     function says which precision it has, from how many tokens on it takes
     chunks, and how many tokens a chunk has.
 
