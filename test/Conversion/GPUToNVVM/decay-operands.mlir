@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Operands with a decay per channel: slices of 16 channels. Eight queries and
+// eight keys are the rows of one product, in f16 but for the scores of tokens
+// with themselves, which take inputs as they are. Decays of 16 bits go by pairs.
+//
+// RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
+// RUN: sed 's/threads = 32/stores_matrices, threads = 32/' %s | gdn-gpu-opt -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s --check-prefix=STORES
+
+#rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 2>
+!tile = !gdn_gpu.shared<16x16xf16, swizzled>
+!input = !gdn_gpu.shared<16x16xbf16, swizzled>
+
+// One slice, one warp. Sums over the lanes of a channel: a half of the channels
+// for the other half, then pairs of channels as they are.
+// CHECK-LABEL: llvm.func @operands(
+// CHECK-COUNT-2: nvvm.shfl.sync bfly %{{.+}}, %{{.+}}, %c16
+// CHECK-COUNT-2: nvvm.shfl.sync bfly %{{.+}}, %{{.+}}, %c8
+// CHECK-COUNT-2: nvvm.shfl.sync bfly %{{.+}}, %{{.+}}, %c4
+//       CHECK: nvvm.barrier
+// CHECK-COUNT-2: nvvm.ldmatrix
+//       CHECK: nvvm.bar.warp.sync
+// The scores of a token with itself, then halves of one, two and four tokens,
+// each for the first eight tokens and the others, and what is between those.
+// CHECK-COUNT-2: nvvm.mma.sync {{.+}} multiplicandAPtxType = #nvvm.mma_type<bf16>
+// CHECK-COUNT-8: math.exp2 %{{.+}} fastmath<afn> : f32
+// CHECK-COUNT-2: nvvm.mma.sync {{.+}} : (vector<2xf16>, vector<2xf16>, f32)
+// CHECK-COUNT-8: nvvm.shfl.sync bfly
+// CHECK-COUNT-2: nvvm.mma.sync
+// CHECK-COUNT-8: nvvm.shfl.sync bfly
+// CHECK-COUNT-2: nvvm.mma.sync
+// CHECK-COUNT-8: nvvm.shfl.sync bfly
+// CHECK-COUNT-1: nvvm.mma.sync
+//   CHECK-NOT: nvvm.mma.sync
+//       CHECK: llvm.return
+
+// STORES-LABEL: llvm.func @operands(
+// STORES-COUNT-6: nvvm.stmatrix
+func.func @operands(%T: index, %in: memref<16x16xf32, strided<[16, 1]>>,
+                    %q: memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>>,
+                    %out: memref<16x16xf32, strided<[16, 1]>>)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
+  %c0 = arith.constant 0 : index
+  %t = gdn_gpu.block_id 0
+  %query = gdn_gpu.alloc : !input
+  %key = gdn_gpu.alloc : !input
+  %toend = gdn_gpu.alloc : !tile
+  %sums = gdn_gpu.alloc : !gdn_gpu.shared<3x16xf32>
+  %end = gdn_gpu.alloc : !gdn_gpu.shared<16xf32>
+  gdn_gpu.begin_copy %q[%t, %c0, %c0] dims [0, 2] rows(%T), %query
+      : memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>>, !input
+  gdn_gpu.begin_copy %q[%t, %c0, %c0] dims [0, 2] rows(%T), %key
+      : memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>>, !input
+  %g = gdn_gpu.load %in[%c0, %c0] dims [0, 1] : memref<16x16xf32, strided<[16, 1]>>, !gdn_gpu.fragment<16x16xf32, #rows>
+  gdn_gpu.await_copies
+  gdn_gpu.barrier
+  %p, %l = gdn_gpu.decay_operands %g, %query, %key, %toend, %sums, %end
+      : !gdn_gpu.fragment<16x16xf32, #rows>, !input, !tile, !gdn_gpu.shared<3x16xf32>,
+        !gdn_gpu.shared<16xf32> -> !gdn_gpu.fragment<16x16xf32, #rows>
+  gdn_gpu.store %p, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<16x16xf32, #rows>, memref<16x16xf32, strided<[16, 1]>>
+  return
+}
