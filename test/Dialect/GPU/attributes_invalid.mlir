@@ -320,5 +320,5 @@ func.func private @field_slip() attributes {gdn_gpu.kernel = {thread = 32}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects a field that 'gdn_gpu.kernel' has, but got 'stages'; there are 'threads', 'min_blocks', 'blocks_per_sm', 'cluster', 'counters', 'keep_loops', 'rows_apart', 'finish_products', 'single_warps', 'warpgroups', 'aligned_variant', 'promised'}}
+// expected-error@+1 {{'func.func' op expects a field that 'gdn_gpu.kernel' has, but got 'stages'; there are 'threads', 'min_blocks', 'blocks_per_sm', 'cluster', 'counters', 'keep_loops', 'rows_apart', 'finish_products', 'single_warps', 'stores_matrices', 'warpgroups', 'aligned_variant', 'promised'}}
 func.func private @unknown_field() attributes {gdn_gpu.kernel = {stages = 4, threads = 32}}

@@ -20,6 +20,7 @@
 // corners of 8 x 8: its rows are eight tokens' queries, then their keys, so it
 // gives both scores.
 #include "Fragments/SharedMatrix.h"
+#include "Products/BlockDecays.h"
 #include "Products/ProductFamily.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -33,8 +34,7 @@ using namespace gdn;
 namespace {
 
 constexpr int64_t block = gdn::gpu::DecayOperandsOp::block;
-/// Columns of a slice, the inner size of a product.
-constexpr int64_t sliceChannels = 16;
+constexpr int64_t sliceChannels = BlockDecays::sliceChannels;
 
 class DecayOperands {
 public:
@@ -44,14 +44,15 @@ public:
         type(op.getLogDecay().getType()), warps(type.getRows().getWarps()),
         channels(type.getDimSize(1)), query(matrix(op.getQuery(), values)),
         key(matrix(op.getKey(), values)), toEnd(matrix(op.getToEnd(), values)),
-        sums(values.lookup(op.getSums())), end(values.lookup(op.getEnd())),
         hasStore4(gdn::gpu::KernelFields(op->getParentOfType<func::FuncOp>())
                       .getStoresMatrices()),
-        f16(b.getF16Type()), stored(op.getQuery().getType().getElementType()) {
-    warpRow = a.mul(threads.warp, a.i32(2));
-    ownRow = arith::DivUIOp::create(b, loc, threads.lane, a.i32(4));
-    ownColumn =
-        a.mul(arith::AndIOp::create(b, loc, threads.lane, a.i32(3)), a.i32(2));
+        f16(b.getF16Type()), stored(op.getQuery().getType().getElementType()),
+        warpRow(a.mul(threads.warp, a.i32(2))),
+        ownRow(arith::DivUIOp::create(b, loc, threads.lane, a.i32(4))),
+        ownColumn(a.mul(arith::AndIOp::create(b, loc, threads.lane, a.i32(3)),
+                        a.i32(2))),
+        decays(b, loc, threads, warps, channels, ownColumn,
+               values.lookup(op.getSums()), values.lookup(op.getEnd())) {
     zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
     one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1));
   }
@@ -74,7 +75,6 @@ private:
                         values.lookup(buffer));
   }
   Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
-  Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
   Value select(Value condition, Value x, Value y) {
     return arith::SelectOp::create(b, loc, condition, x, y);
   }
@@ -113,15 +113,10 @@ private:
     return at;
   }
   void store(const SharedMatrix &to, int64_t number, ArrayRef<Value> words);
-  /// Bytes from row `row` of `sums` on.
-  Value sumAt(Value row, int64_t column, Value columnValue, int64_t bytes);
-  std::array<Value, 2> loadDecay(Value row, int64_t number);
   Words fade(ArrayRef<Value> words, ArrayRef<Value> decay);
   /// Whether number i is of one of the first eight tokens.
   static bool isFirstHalf(size_t i) { return ((i >> 1) & 1) == 0; }
 
-  void shareSums(ArrayRef<Value> logs);
-  void shareDecays();
   void emitSlice(int64_t number, ArrayRef<Value> logs);
   void emitPairs();
   void fadeBlocks();
@@ -135,10 +130,11 @@ private:
   gdn::gpu::FragmentType type;
   int64_t warps, channels;
   SharedMatrix query, key, toEnd;
-  Value sums, end;
   bool hasStore4;
   Type f16, stored; // of queries and keys as they come
-  Value warpRow, ownRow, ownColumn, zero, one;
+  Value warpRow, ownRow, ownColumn;
+  BlockDecays decays;
+  Value zero, one;
 
   // Scores within the warp's tokens, by the size of half a block and by the
   // eight tokens: with halves of one token, two and four; `below` between the
@@ -200,27 +196,6 @@ void DecayOperands::store(const SharedMatrix &to, int64_t number,
   }
 }
 
-Value DecayOperands::sumAt(Value row, int64_t column, Value columnValue,
-                           int64_t bytes) {
-  Value at = a.mul(row, a.i32(channels * 4));
-  at = a.add(at, a.mul(columnValue, a.i32(bytes)));
-  Value address = LLVM::GEPOp::create(b, loc, sums.getType(), b.getI8Type(),
-                                      sums, ArrayRef<LLVM::GEPArg>{at});
-  return LLVM::GEPOp::create(b, loc, sums.getType(), b.getI8Type(), address,
-                             ArrayRef<LLVM::GEPArg>{int32_t(column * bytes)});
-}
-
-/// The lane's channels of a slice in row `row` of `sums`, decays of 16 bits.
-std::array<Value, 2> DecayOperands::loadDecay(Value row, int64_t number) {
-  std::array<Value, 2> decay;
-  for (int64_t half = 0; half < 2; ++half)
-    decay[half] = LLVM::LoadOp::create(
-        b, loc, b.getI32Type(),
-        sumAt(row, number * sliceChannels + 8 * half, ownColumn, 2),
-        /*alignment=*/4);
-  return decay;
-}
-
 /// Words times decays.
 DecayOperands::Words DecayOperands::fade(ArrayRef<Value> words,
                                          ArrayRef<Value> decay) {
@@ -231,99 +206,6 @@ DecayOperands::Words DecayOperands::fade(ArrayRef<Value> words,
     faded.push_back(getWords(b, loc, product).front());
   }
   return faded;
-}
-
-/// Step 1. The eight lanes of a channel add up what each has of it. While there
-/// are enough channels, a lane hands half of them on and gets the other half.
-void DecayOperands::shareSums(ArrayRef<Value> logs) {
-  const int64_t positions = channels / 4;
-  Numbers totals;
-  for (int64_t position = 0; position < positions; ++position)
-    totals.push_back(add(logs[position], logs[positions + position]));
-  Value first = ownColumn, isWriter;
-  for (int64_t lanes = gdn::gpu::warpThreads / 2; lanes >= 4; lanes /= 2) {
-    Value isUpper = hasBit(threads.lane, lanes);
-    const size_t half = totals.size() / 2;
-    if (half % 2 != 0) { // channels go by pairs
-      for (Value &total : totals)
-        total = add(total, ofOther(total, lanes));
-      Value isLower = arith::CmpIOp::create(
-          b, loc, arith::CmpIPredicate::eq,
-          arith::AndIOp::create(b, loc, threads.lane, a.i32(lanes)), a.i32(0));
-      isWriter = a.both(isLower, isWriter);
-      continue;
-    }
-    Numbers kept;
-    for (size_t i = 0; i < half; ++i) {
-      Value own = select(isUpper, totals[half + i], totals[i]);
-      Value other = select(isUpper, totals[i], totals[half + i]);
-      kept.push_back(add(own, ofOther(other, lanes)));
-    }
-    totals = kept;
-    first = a.add(first, select(isUpper, a.i32(4 * half), a.i32(0)));
-  }
-  OpBuilder::InsertionGuard guard(b);
-  if (isWriter) {
-    auto writer = scf::IfOp::create(b, loc, isWriter, /*withElse=*/false);
-    b.setInsertionPointToStart(writer.thenBlock());
-  }
-  auto pair = VectorType::get({2}, b.getF32Type());
-  for (size_t piece = 0; piece < totals.size() / 2; ++piece) {
-    Value both = vector::FromElementsOp::create(
-        b, loc, pair, ValueRange{totals[2 * piece], totals[2 * piece + 1]});
-    LLVM::StoreOp::create(b, loc, both,
-                          sumAt(threads.warp, 8 * piece, first, 4),
-                          /*alignment=*/8);
-  }
-}
-
-/// Step 2. Further rows of `sums`, of 16 bits: decays before each block, behind
-/// each, and between the block j and each one behind it.
-void DecayOperands::shareDecays() {
-  const int64_t count = warps * gdn::gpu::warpThreads;
-  Value thread =
-      a.add(a.mul(threads.warp, a.i32(gdn::gpu::warpThreads)), threads.lane);
-  for (int64_t first = 0; first < channels; first += count) {
-    OpBuilder::InsertionGuard guard(b);
-    if (first + count > channels) {
-      auto isOne = scf::IfOp::create(
-          b, loc, a.isLess(thread, a.i32(channels - first)), false);
-      b.setInsertionPointToStart(isOne.thenBlock());
-    }
-    auto at = [&](int64_t row, int64_t bytes) {
-      return sumAt(a.i32(row), first, thread, bytes);
-    };
-    auto write = [&](Value sum, int64_t row) {
-      Value narrow = arith::TruncFOp::create(b, loc, f16, exp2(sum));
-      LLVM::StoreOp::create(b, loc, narrow, at(row, 2), /*alignment=*/2);
-    };
-    Numbers logs;
-    for (int64_t w = 0; w < warps; ++w)
-      logs.push_back(LLVM::LoadOp::create(b, loc, b.getF32Type(), at(w, 4),
-                                          /*alignment=*/4));
-    Value before = zero;
-    for (int64_t w = 0; w < warps; ++w) {
-      write(before, warps + w);
-      before = add(before, logs[w]);
-    }
-    Value address = LLVM::GEPOp::create(
-        b, loc, end.getType(), b.getF32Type(), end,
-        ArrayRef<LLVM::GEPArg>{a.add(thread, a.i32(first))});
-    LLVM::StoreOp::create(b, loc, exp2(before), address, /*alignment=*/4);
-    Value behind = zero;
-    for (int64_t w = warps - 1; w >= 0; --w) {
-      write(behind, 2 * warps + w);
-      behind = add(behind, logs[w]);
-    }
-    int64_t row = 3 * warps;
-    for (int64_t j = 0; j + 1 < warps; ++j) {
-      Value between = zero;
-      for (int64_t i = j + 1; i < warps; ++i) {
-        write(between, row++);
-        between = add(between, logs[i]);
-      }
-    }
-  }
 }
 
 /// Step 3 for one slice. In arrays of eight numbers, two of each word, the
@@ -402,7 +284,6 @@ void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
 
 /// Step 4.
 void DecayOperands::emitPairs() {
-  int64_t row = 3 * warps;
   for (int64_t j = 0; j + 1 < warps; ++j) {
     SmallVector<Type> types(16, b.getF32Type());
     auto isBehind = scf::IfOp::create(
@@ -414,14 +295,14 @@ void DecayOperands::emitPairs() {
     // Of columns 0..7 and 8..15.
     Sums scoresOfQuery[2] = {zeros(), zeros()},
          scoresOfKey[2] = {zeros(), zeros()};
-    Value between = a.add(threads.warp, a.i32(row - j - 1));
+    Value between = decays.between(j);
     for (int64_t number = 0; number < channels / sliceChannels; ++number) {
       Words ofQuery = query.load4(slice(number), {1, 0}, {0, 1}, false);
       Words ofKey = key.load4(slice(number), {1, 0}, {0, 1}, false);
       SharedMatrix::Corner at;
       at.row = 2 * j;
       at.column = 2 * number;
-      auto [low, high] = loadDecay(between, number);
+      auto [low, high] = decays.load(between, number);
       Words keys = fade(toEnd.load4(at, {0, 1}, {1, 0}, /*transpose=*/false),
                         {low, high, low, high});
       for (int64_t half = 0; half < 2; ++half) {
@@ -441,23 +322,21 @@ void DecayOperands::emitPairs() {
       pairsOfQuery.emplace_back(results.take_front(4));
       pairsOfKey.emplace_back(results.drop_front(4));
     }
-    row += warps - 1 - j;
   }
 }
 
 /// Step 5.
 void DecayOperands::fadeBlocks() {
-  Value before = a.add(threads.warp, a.i32(warps)),
-        behind = a.add(threads.warp, a.i32(2 * warps));
+  Value before = decays.before(), behind = decays.behind();
   for (int64_t number = 0; number < channels / sliceChannels; ++number) {
     auto load = [&](const SharedMatrix &tile, std::array<Value, 2> decay) {
       auto [low, high] = decay;
       return fade(tile.load4(slice(number), {1, 0}, {0, 1}, false),
                   {low, low, high, high});
     };
-    std::array<Value, 2> decay = loadDecay(before, number);
+    std::array<Value, 2> decay = decays.load(before, number);
     Words ofQuery = load(query, decay), ofKey = load(key, decay);
-    Words ofEnd = load(toEnd, loadDecay(behind, number));
+    Words ofEnd = load(toEnd, decays.load(behind, number));
     syncWarp();
     store(query, number, ofQuery);
     store(key, number, ofKey);
@@ -508,9 +387,9 @@ SmallVector<Value> DecayOperands::emit(Value local) {
   for (int64_t i = 0; i < cast<VectorType>(local.getType()).getNumElements();
        ++i)
     logs.push_back(mul(vector::ExtractOp::create(b, loc, local, i), log2e));
-  shareSums(logs);
+  decays.shareSums(logs);
   emitBarrier(b, op, threads);
-  shareDecays(); // for steps behind further barriers
+  decays.shareDecays(); // for steps behind further barriers
   same.fill(zeros());
   halves.fill({zeros(), zeros()});
   below = zeros();

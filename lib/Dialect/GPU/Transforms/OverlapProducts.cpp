@@ -136,14 +136,19 @@ static SetVector<Value> getInputs(Operation *op) {
   return inputs;
 }
 
-/// A row of shared memory for elementwise work that needs nothing else that
-/// `isKnown` does not say is there.
+/// A row of shared memory for elementwise work on a matrix that needs nothing
+/// else that `isKnown` does not say is there.
 static bool isRowOfHoisted(Operation *op, function_ref<bool(Value)> isKnown) {
   auto load = dyn_cast<gdn::gpu::LoadSharedOp>(op);
   if (!load || load.getTile().getType().getRank() != 1 || !load->hasOneUse())
     return false;
   auto map = dyn_cast<gdn::gpu::MapRowsOp>(*load->user_begin());
+  auto isMatrix = [](Value value) {
+    auto type = dyn_cast<gdn::gpu::FragmentType>(value.getType());
+    return type && type.getRank() == 2;
+  };
   return map && map->getBlock() == op->getBlock() &&
+         llvm::any_of(map->getOperands(), isMatrix) &&
          llvm::all_of(getInputs(map), [&](Value value) {
            return value == load.getTile() || isKnown(value);
          });

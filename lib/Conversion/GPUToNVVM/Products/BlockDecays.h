@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Decays of blocks of 16 tokens, a block for each warp, which all warps know.
+#ifndef GDN_LIB_CONVERSION_GPUTONVVM_PRODUCTS_BLOCKDECAYS_H
+#define GDN_LIB_CONVERSION_GPUTONVVM_PRODUCTS_BLOCKDECAYS_H
+
+#include "Kernel/BlockThreads.h"
+
+#include <array>
+
+namespace gdn {
+
+/// Rows of a shared tile of f32: of each warp the sum of its logs, and, of 16
+/// bits, the decay before its block, behind it, and between two blocks.
+class BlockDecays {
+public:
+  /// `ownColumn` is the lane's first channel of eight.
+  BlockDecays(mlir::OpBuilder &b, mlir::Location loc,
+              const BlockThreads &threads, int64_t warps, int64_t channels,
+              mlir::Value ownColumn, mlir::Value sums, mlir::Value end)
+      : b(b), loc(loc), a{b, loc}, threads(threads), warps(warps),
+        channels(channels), ownColumn(ownColumn), sums(sums), end(end) {}
+
+  /// The sums of the block: `logs`, in powers of two, are of the lane's
+  /// channels for its first token, then for the one eight further on.
+  void shareSums(mlir::ArrayRef<mlir::Value> logs);
+  /// What follows from the sums of all blocks, behind a barrier: a thread for
+  /// each channel. `end` gets the decay of all.
+  void shareDecays();
+  /// The lane's channels of slice `number`, in two words, of row `row`.
+  std::array<mlir::Value, 2> load(mlir::Value row, int64_t number);
+
+  /// Rows of the warp: the decay before its block, behind it, and between
+  /// block `j` and it, which is further on.
+  mlir::Value before() { return a.add(threads.warp, a.i32(warps)); }
+  mlir::Value behind() { return a.add(threads.warp, a.i32(2 * warps)); }
+  mlir::Value between(int64_t j);
+
+  /// Columns of a slice, the inner size of a product.
+  static constexpr int64_t sliceChannels = 16;
+
+private:
+  using Numbers = llvm::SmallVector<mlir::Value, 8>;
+
+  mlir::Value add(mlir::Value x, mlir::Value y);
+  mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y);
+  mlir::Value exp2(mlir::Value x);
+  mlir::Value ofOther(mlir::Value value, int64_t lanes);
+  /// Bytes from row `row` of the tile on.
+  mlir::Value sumAt(mlir::Value row, int64_t column, mlir::Value columnValue,
+                    int64_t bytes);
+
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  Arithmetic a;
+  const BlockThreads &threads;
+  int64_t warps, channels;
+  mlir::Value ownColumn, sums, end;
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GPUTONVVM_PRODUCTS_BLOCKDECAYS_H
