@@ -20,17 +20,19 @@ void beginPendingCopy(mlir::OpBuilder &b, tile::LoadOp load,
 
 /// Pending tokens in shared memory, zeros behind the last one.
 struct ReplayPending {
-  mlir::Value keys, deltas; ///< W x dk, W x dv
-  mlir::Value weights;      ///< W: what remains of each behind the last one
+  mlir::Value keys, deltas; ///< W x dk, W x dv; both f32 or both f16
+  mlir::Value weights;      ///< W: factors of deltas behind the last one
   mlir::Value kept;         ///< an f32: the same of the state
   mlir::Value count;        ///< how many there are
   mlir::Value commits;      ///< whether the state receives them
 };
 
 /// What remains of pending tokens, whose log decays lie in shared memory: W
-/// numbers to lanes of a warp; and the same of the state.
+/// numbers to lanes of a warp, times `scales` of their deltas if there are some,
+/// too; and the same of the state.
 mlir::Value emitReplayWeights(mlir::OpBuilder &b, mlir::Location loc,
-                              mlir::Value decays, int64_t most);
+                              mlir::Value decays, int64_t most,
+                              mlir::Value scales = {});
 mlir::Value emitReplayKept(mlir::OpBuilder &b, mlir::Location loc,
                            mlir::Value decays, int64_t most);
 

@@ -167,8 +167,9 @@ void PlaneReplay::emitFoldRows(Value part, int64_t numRows, Value keyColumns) {
   rows.emit(widen);
   Value kept = emitScaled(b, loc, rows[scan.getState()], pending.kept);
   VectorType deltas = replay.getPendingDeltas().getType();
-  auto pieces = VectorType::get({deltas.getNumElements() / numRows, numRows},
-                                b.getF32Type());
+  auto pieces = VectorType::get(
+      {deltas.getNumElements() / numRows, numRows},
+      cast<gpu::SharedType>(pending.deltas.getType()).getElementType());
   Value folded = gpu::AddPartProductsOp::create(
       b, loc, kept.getType(), kept,
       gpu::ReshapeOp::create(b, loc, gpu::SharedType::get(pieces),
