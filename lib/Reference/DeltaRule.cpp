@@ -367,12 +367,11 @@ LogicalResult gdn::reference::evaluateOp(gdn::CommitDeltaRuleOp op,
   Pool states = planes ? planes->decode() : Pool();
   const Pool before = states;
   Pool &pool = planes ? states : env.pool(op.getPool());
-  const Pending pending = {env.pool(op.getKeys()), env.pool(op.getDeltas()),
-                           env.pool(op.getDecays()),
-                           op.getCounts() ? &env.pool(op.getCounts()) : nullptr,
-                           op.getPendingScales()
-                               ? &env.pool(op.getPendingScales())
-                               : nullptr};
+  const Pending pending = {
+      env.pool(op.getKeys()), env.pool(op.getDeltas()),
+      env.pool(op.getDecays()),
+      op.getCounts() ? &env.pool(op.getCounts()) : nullptr,
+      op.getPendingScales() ? &env.pool(op.getPendingScales()) : nullptr};
   const int64_t keyHeads = pending.keys.data.dim(1);
   const int64_t heads = pool.data.dim(1), dv = pool.data.dim(2),
                 dk = pool.data.dim(3);

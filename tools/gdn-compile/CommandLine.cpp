@@ -328,7 +328,8 @@ struct Options {
                "states (default: 0, it writes at each step)")};
   cl::opt<FloatKind> pending{
       "pending", cl::init(FloatKind::f32), cl::cat(entries),
-      cl::desc("Type of keys and deltas of pending tokens, with --defer-writes:"),
+      cl::desc(
+          "Type of keys and deltas of pending tokens, with --defer-writes:"),
       cl::values(clEnumValN(FloatKind::f32, "f32", "(default)"),
                  clEnumValN(FloatKind::f16, "f16",
                             "f16, with a scale for each delta"))};

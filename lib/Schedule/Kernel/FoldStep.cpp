@@ -114,8 +114,8 @@ Value gdn::emitFold(OpBuilder &b, Location loc, Value state, Value count,
   Value factor = math::ExpOp::create(b, loc, later);
   if (tokens.scale)
     factor = arith::MulFOp::create(b, loc, factor, tokens.scale(at));
-  Value next = emitAdded(b, loc, recurrence.getRegionIterArg(0), factor, key,
-                         delta);
+  Value next =
+      emitAdded(b, loc, recurrence.getRegionIterArg(0), factor, key, delta);
   later = arith::AddFOp::create(b, loc, later, tokens.logDecay(at));
   scf::YieldOp::create(b, loc, ValueRange{next, later});
   return recurrence.getResult(0);

@@ -14,8 +14,9 @@ static bool isWidening(tile::MapRowsOp map) {
   Value made = body.getTerminator()->getOperand(0);
   if (map.getInputs().size() == 2) {
     auto product = made.getDefiningOp<arith::MulFOp>();
-    auto factors = product ? product.getRhs().getDefiningOp<vector::BroadcastOp>()
-                           : vector::BroadcastOp();
+    auto factors = product
+                       ? product.getRhs().getDefiningOp<vector::BroadcastOp>()
+                       : vector::BroadcastOp();
     if (!factors || factors.getSource() != body.getArgument(2))
       return false;
     made = product.getLhs();
@@ -38,8 +39,7 @@ PendingSource gdn::findPendingSource(Value tile) {
   return scales ? PendingSource{load, scales} : PendingSource();
 }
 
-SmallVector<tile::LoadOp, 4>
-gdn::getPendingLoads(tile::PendingOpInterface op) {
+SmallVector<tile::LoadOp, 4> gdn::getPendingLoads(tile::PendingOpInterface op) {
   SmallVector<tile::LoadOp, 4> loads;
   for (Value tile : op.getPendingTiles()) {
     PendingSource source = findPendingSource(tile);

@@ -21,8 +21,7 @@ PendingSource findPendingSource(mlir::Value tile);
 
 /// The loads of keys, deltas and decays of the tokens that are pending in `op`,
 /// and of scales.
-llvm::SmallVector<tile::LoadOp, 4>
-getPendingLoads(tile::PendingOpInterface op);
+llvm::SmallVector<tile::LoadOp, 4> getPendingLoads(tile::PendingOpInterface op);
 
 /// Checks that keys, deltas and decays of `op` are loaded, those rows that
 /// there are, and unless `takesNarrow` in f32.

@@ -28,8 +28,8 @@ struct ReplayPending {
 };
 
 /// What remains of pending tokens, whose log decays lie in shared memory: W
-/// numbers to lanes of a warp, times `scales` of their deltas if there are some,
-/// too; and the same of the state.
+/// numbers to lanes of a warp, times `scales` of their deltas if there are
+/// some, too; and the same of the state.
 mlir::Value emitReplayWeights(mlir::OpBuilder &b, mlir::Location loc,
                               mlir::Value decays, int64_t most,
                               mlir::Value scales = {});

@@ -24,8 +24,7 @@ bool FoldMove::contains(Operation *op) {
       ValueRange{fold.getKey(), fold.getDeltas(), fold.getLogDecay()},
       [&](Value tile) {
         PendingSource source = findPendingSource(tile);
-        return tile.getDefiningOp() == op ||
-               source.load.getOperation() == op ||
+        return tile.getDefiningOp() == op || source.load.getOperation() == op ||
                source.scales.getOperation() == op;
       });
 }

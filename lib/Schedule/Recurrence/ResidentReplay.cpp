@@ -126,15 +126,18 @@ Value ResidentReplay::emitFolded(FragmentEmitter &all) {
                         });
 }
 
-/// Rows of pending keys to warps, as many lanes to each as there are for it.
+/// Rows of pending keys to warps, as many lanes to each as there are for it in
+/// a block of so many threads: in others sums are the same.
+static constexpr int64_t pairThreads = 256;
+
 gpu::RowsAttr ResidentReplay::getPairRows() {
   int64_t most = replay.getPendingKey().getType().getDimSize(0);
   int64_t columns = replay.getKey().getType().getDimSize(1);
   int64_t vector = 4, lanes = gpu::warpThreads;
   while (columns % vector != 0)
     vector /= 2;
-  while (lanes > 1 && (columns % (lanes * vector) != 0 ||
-                       numWarps * gpu::warpThreads / lanes < most))
+  while (lanes > 1 &&
+         (columns % (lanes * vector) != 0 || pairThreads / lanes < most))
     lanes /= 2;
   return gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector);
 }

@@ -52,15 +52,14 @@ static constexpr int64_t fractionBits = 23, leastExponent = 1,
 static Value widenDeltas(OpBuilder &b, Location loc, Value deltas,
                          Value scales) {
   auto type = cast<VectorType>(deltas.getType()).clone(b.getF32Type());
-  return mapRows(b, loc, {deltas, scales}, type,
-                 [&](OpBuilder &inner, ValueRange in) -> SmallVector<Value> {
-                   auto row = cast<VectorType>(in[0].getType())
-                                  .clone(inner.getF32Type());
-                   Value wide = arith::ExtFOp::create(inner, loc, row, in[0]);
-                   Value scale =
-                       vector::BroadcastOp::create(inner, loc, row, in[1]);
-                   return {arith::MulFOp::create(inner, loc, wide, scale)};
-                 })[0];
+  return mapRows(
+      b, loc, {deltas, scales}, type,
+      [&](OpBuilder &inner, ValueRange in) -> SmallVector<Value> {
+        auto row = cast<VectorType>(in[0].getType()).clone(inner.getF32Type());
+        Value wide = arith::ExtFOp::create(inner, loc, row, in[0]);
+        Value scale = vector::BroadcastOp::create(inner, loc, row, in[1]);
+        return {arith::MulFOp::create(inner, loc, wide, scale)};
+      })[0];
 }
 
 PendingTiles gdn::loadPending(OpBuilder &b, Location loc,
@@ -124,8 +123,8 @@ std::pair<Value, Value> gdn::roundDeltas(OpBuilder &b, Location loc,
         Value exponent = arith::ShRUIOp::create(
             inner, loc, arith::BitcastOp::create(inner, loc, i32, most),
             integer(fractionBits));
-        exponent =
-            arith::MaxUIOp::create(inner, loc, exponent, integer(leastExponent));
+        exponent = arith::MaxUIOp::create(inner, loc, exponent,
+                                          integer(leastExponent));
         exponent = arith::MinUIOp::create(
             inner, loc, exponent, integer(exponentsOfInverse - leastExponent));
         Value inverse = power(arith::SubIOp::create(
@@ -134,8 +133,9 @@ std::pair<Value, Value> gdn::roundDeltas(OpBuilder &b, Location loc,
         Value scaled = arith::MulFOp::create(
             inner, loc, in[0],
             vector::BroadcastOp::create(inner, loc, wide, inverse));
-        return {arith::TruncFOp::create(inner, loc, wide.clone(element), scaled),
-                power(exponent)};
+        return {
+            arith::TruncFOp::create(inner, loc, wide.clone(element), scaled),
+            power(exponent)};
       });
   return {made[0], made[1]};
 }
@@ -153,9 +153,8 @@ PendingBuffer gdn::pendingBufferOf(TileProgram &p, Value r) {
   return {view(rule.getPendingKeys()),
           view(rule.getPendingDeltas()),
           view(rule.getPendingDecays()),
-          rule.getPendingScales()
-              ? std::optional(view(rule.getPendingScales()))
-              : std::nullopt,
+          rule.getPendingScales() ? std::optional(view(rule.getPendingScales()))
+                                  : std::nullopt,
           p.slot,
           p.h,
           p.headIndex(r)};

@@ -24,8 +24,8 @@ struct PendingTiles {
   mlir::Value keys, deltas, decays;
 };
 
-/// Loads the first `count` tokens, in f32. `keys`, `deltas` and `decays` are the
-/// types of the three pools.
+/// Loads the first `count` tokens, in f32. `keys`, `deltas` and `decays` are
+/// the types of the three pools.
 PendingTiles loadPending(mlir::OpBuilder &b, mlir::Location loc,
                          const PendingBuffer &buffer, mlir::Value count,
                          PoolType keys, PoolType deltas, PoolType decays);

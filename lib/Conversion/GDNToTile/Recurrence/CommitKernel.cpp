@@ -135,9 +135,8 @@ Value CommitKernel::emitLive() {
       needBelow(last, dim(rule.getKeys(), 2));
     pools = {rule.getPool(), rule.getKeys(), rule.getDeltas(),
              rule.getDecays()};
-    for (Value more :
-         {Value(counts()), Value(rule.getPendingScales()),
-          Value(rule.getStateScales()), Value(rule.getStateLow())})
+    for (Value more : {Value(counts()), Value(rule.getPendingScales()),
+                       Value(rule.getStateScales()), Value(rule.getStateLow())})
       if (more)
         pools.push_back(more);
   }

@@ -179,8 +179,7 @@ void TokenBlock::storePending(RuleOpInterface rule, Value key, Value deltas,
   auto elementOf = [](const PoolView &pool) {
     return getElementTypeOrSelf(pool.memory.getType());
   };
-  auto [kept, scales] =
-      roundDeltas(b, loc, deltas, elementOf(buffer.deltas));
+  auto [kept, scales] = roundDeltas(b, loc, deltas, elementOf(buffer.deltas));
   store(kept, buffer.deltas, buffer.valueHead);
   if (scales)
     store(scales, *buffer.scales, buffer.valueHead);

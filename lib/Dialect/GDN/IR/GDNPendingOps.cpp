@@ -56,9 +56,9 @@ LogicalResult gdn::verifyPendingPools(Operation *op, NamedSizes &sizes,
     if (pool && pool.getElementType() != want)
       return op->emitOpError("expects the elements of '")
              << name << "' to be " << want
-             << (want.isF16()                         ? " with 'pending_scales'"
+             << (want.isF16()                    ? " with 'pending_scales'"
                  : pool.getElementType().isF16() ? " without 'pending_scales'"
-                                                      : "")
+                                                 : "")
              << ", but got " << pool.getElementType();
   SmallVector<SizeName> decay = {"P", "Hv", "S"};
   if (pools.decays.getRank() == 4)
@@ -78,8 +78,8 @@ LogicalResult gdn::verifyPendingPools(Operation *op, NamedSizes &sizes,
                            "over several steps, but '")
            << decays << "' has rank 4";
   if (failed(sizes.agree(counts, pools.counts, {"P", "Hk"})) ||
-      (pools.scales && failed(sizes.agree("pending_scales", pools.scales,
-                                          {"P", "Hv", "S"}))))
+      (pools.scales &&
+       failed(sizes.agree("pending_scales", pools.scales, {"P", "Hv", "S"}))))
     return failure();
   return verifySteps(op, sizes, mostDeferred);
 }
