@@ -56,10 +56,8 @@ LogicalResult gdn::verifyPendingPools(Operation *op, NamedSizes &sizes,
     if (pool && pool.getElementType() != want)
       return op->emitOpError("expects the elements of '")
              << name << "' to be " << want
-             << (want.isF16()                    ? " with 'pending_scales'"
-                 : pool.getElementType().isF16() ? " without 'pending_scales'"
-                                                 : "")
-             << ", but got " << pool.getElementType();
+             << (want.isF16() ? " beside 'pending_scales'" : "") << ", but got "
+             << pool.getElementType();
   SmallVector<SizeName> decay = {"P", "Hv", "S"};
   if (pools.decays.getRank() == 4)
     decay.push_back("dk");
