@@ -191,6 +191,13 @@ def unscaled(floats: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return floats | {"pending_deltas": floats["pending_deltas"] * scales}
 
 
+def delta_scale(delta: np.ndarray) -> float:
+    """What a delta in f16 is a multiple of: the power of two of its largest element."""
+    most = np.abs(delta).max()
+    power = np.floor(np.log2(most)) if 0 < most < np.inf else 126 if most > 0 else -126
+    return float(2.0 ** np.clip(power, -126, 126))
+
+
 def unpack(layer: Layer, floats: dict[str, np.ndarray]):
     """q, k [T, Hk, dk], v, z [T, Hv, dv] (z may be None), b, a."""
     dk, dv = layer.key_dim, layer.value_dim

@@ -50,17 +50,10 @@ SmallVector<tile::LoadOp, 4> gdn::getPendingLoads(tile::PendingOpInterface op) {
   return loads;
 }
 
-LogicalResult gdn::checkPendingSources(tile::PendingOpInterface op,
-                                       bool takesNarrow) {
-  for (Value tile : op.getPendingTiles()) {
-    PendingSource source = findPendingSource(tile);
-    if (!source || !source.load.getRows())
+LogicalResult gdn::checkPendingSources(tile::PendingOpInterface op) {
+  for (Value tile : op.getPendingTiles())
+    if (PendingSource source = findPendingSource(tile);
+        !source || !source.load.getRows())
       return op->emitOpError("expects pending tokens as they are loaded");
-    if (Type element = source.load.getTile().getType().getElementType();
-        !takesNarrow && !element.isF32())
-      return op->emitOpError("expects pending tokens in f32 in this schedule, "
-                             "but got ")
-             << element;
-  }
   return success();
 }

@@ -24,9 +24,8 @@ PendingSource findPendingSource(mlir::Value tile);
 llvm::SmallVector<tile::LoadOp, 4> getPendingLoads(tile::PendingOpInterface op);
 
 /// Checks that keys, deltas and decays of `op` are loaded, those rows that
-/// there are, and unless `takesNarrow` in f32.
-mlir::LogicalResult checkPendingSources(tile::PendingOpInterface op,
-                                        bool takesNarrow);
+/// there are.
+mlir::LogicalResult checkPendingSources(tile::PendingOpInterface op);
 
 } // namespace gdn
 

@@ -42,7 +42,7 @@ LogicalResult ResidentReplay::check() {
   if (most % pendingMultiple != 0)
     return scan.emitOpError("expects room for a multiple of ")
            << pendingMultiple << " pending tokens, but has it for " << most;
-  if (failed(checkPendingSources(replay, /*takesNarrow=*/true)))
+  if (failed(checkPendingSources(replay)))
     return failure();
   for (Operation *op : (*roles)[ScanRole::state].stores) {
     auto branch = dyn_cast<scf::IfOp>(op);

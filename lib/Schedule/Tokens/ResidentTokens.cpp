@@ -180,7 +180,7 @@ LogicalResult TokensKernel::check() {
   TokenPlan plan = getPlan();
   if (!plan.catchUp)
     return success();
-  if (failed(checkPendingSources(plan.catchUp, /*takesNarrow=*/false)))
+  if (failed(checkPendingSources(plan.catchUp)))
     return failure();
   if (plan.isOneBlock && plan.isSolvable())
     return success();
