@@ -175,9 +175,9 @@ gdnrt_status gdnrt_state_pool_view(const gdnrt_state_pool *pool, int32_t buffer,
       return nullPointer("pool");
     if (!view)
       return nullPointer("view");
-    if (buffer < GDNRT_POOL_STATE || buffer > GDNRT_POOL_STATE_LOW)
+    if (buffer < GDNRT_POOL_STATE || buffer > GDNRT_POOL_PENDING_SCALES)
       return invalid("state_pool: buffer: expected ", int(GDNRT_POOL_STATE),
-                     " to ", int(GDNRT_POOL_STATE_LOW), ", got ", buffer);
+                     " to ", int(GDNRT_POOL_PENDING_SCALES), ", got ", buffer);
     auto seen = pool->pool->view(static_cast<PoolBuffer>(buffer), layer);
     if (!seen.isOk())
       return seen.status();
