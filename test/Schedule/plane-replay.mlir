@@ -10,6 +10,17 @@
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-recurrence="crowded-units=4096 one-plane-blocks=3" -canonicalize -cse -o %t.crowded
 // RUN: FileCheck %s --check-prefix=CROWDED < %t.crowded
 // RUN: gdn-gpu-opt %t.crowded | gdn-gpu-opt -gdn-gpu-place-barriers -gdn-gpu-check -o /dev/null
+//
+// RUN: sed 's/?x?x16x/?x?x10x/g; s/"16"/"10"/g' %s | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-recurrence -canonicalize -cse -o %t.odd
+// RUN: FileCheck %s --check-prefix=ODD < %t.odd
+// RUN: gdn-gpu-opt %t.odd -gdn-gpu-place-barriers -gdn-gpu-check -o /dev/null
+//
+// Of ten tokens, with room for twelve.
+//
+//   ODD-LABEL: func.func @decode(
+//         ODD:   gdn_gpu.begin_copy %{{.+}} : memref<?x?x10x128xf32, {{.+}}>, <12x128xf32>
+//         ODD:   gdn_gpu.share_column_parts %{{.+}} : <12x128xf32>, <128x32xbf16>
+//         ODD:   gdn_gpu.add_part_products %{{.+}} : <64x128xf32, {{.+}}>, <24x64xf32>
 
 // For many sequences the same with four warps, and more blocks beside each other.
 //

@@ -25,6 +25,13 @@ static int64_t getTurnTerms(int64_t most, int64_t wanted) {
   return terms;
 }
 
+VectorType gdn::getPendingRoom(Value tile) {
+  auto type = cast<VectorType>(tile.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape.front() = llvm::alignTo<pendingMultiple>(shape.front());
+  return VectorType::get(shape, type.getElementType());
+}
+
 void gdn::beginPendingCopy(OpBuilder &b, tile::LoadOp load,
                            FragmentEmitter &outside, Value buffer) {
   Value view = outside.scalar(load.getView());

@@ -161,7 +161,7 @@ void PlaneReplay::emitFoldRows(Value part, int64_t numRows, Value keyColumns) {
   }
   rows.emit(widen);
   Value kept = emitScaled(b, loc, rows[scan.getState()], pending.kept);
-  VectorType deltas = replay.getPendingDeltas().getType();
+  VectorType deltas = getPendingRoom(replay.getPendingDeltas());
   auto pieces = VectorType::get(
       {deltas.getNumElements() / numRows, numRows},
       cast<gpu::SharedType>(pending.deltas.getType()).getElementType());

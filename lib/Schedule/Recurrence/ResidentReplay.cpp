@@ -38,10 +38,6 @@ bool ResidentReplay::storesPending(Operation *op) const {
 /// The pending tokens are loaded as they are, and the state is stored if it
 /// receives them.
 LogicalResult ResidentReplay::check() {
-  int64_t most = replay.getPendingKey().getType().getDimSize(0);
-  if (most % pendingMultiple != 0)
-    return scan.emitOpError("expects room for a multiple of ")
-           << pendingMultiple << " pending tokens, but has it for " << most;
   if (failed(checkPendingSources(replay)))
     return failure();
   for (Operation *op : (*roles)[ScanRole::state].stores) {
@@ -56,7 +52,7 @@ LogicalResult ResidentReplay::check() {
 void ResidentReplay::beginCopies() {
   FragmentEmitter outside(b, scalars);
   auto begin = [&](tile::LoadOp load) {
-    Value buffer = allocate(load.getTile());
+    Value buffer = allocate(getPendingRoom(load.getTile()));
     beginPendingCopy(b, load, outside, buffer);
     return buffer;
   };
@@ -92,7 +88,7 @@ void ResidentReplay::emitTickets() {
 /// What remains of pending tokens, which one warp computes, and of the state.
 void ResidentReplay::emitWeights() {
   Location loc = scan.getLoc();
-  int64_t most = replay.getPendingKey().getType().getDimSize(0);
+  int64_t most = getPendingRoom(replay.getPendingKey()).getDimSize(0);
   pending.weights = allocate(VectorType::get({most}, b.getF32Type()));
   gpu::WarpsOp warps = enterWarps(ScanRole::output);
   gpu::StoreSharedOp::create(b, loc,
@@ -131,7 +127,7 @@ Value ResidentReplay::emitFolded(FragmentEmitter &all) {
 static constexpr int64_t pairThreads = 256;
 
 gpu::RowsAttr ResidentReplay::getPairRows() {
-  int64_t most = replay.getPendingKey().getType().getDimSize(0);
+  int64_t most = getPendingRoom(replay.getPendingKey()).getDimSize(0);
   int64_t columns = replay.getKey().getType().getDimSize(1);
   int64_t vector = 4, lanes = gpu::warpThreads;
   while (columns % vector != 0)

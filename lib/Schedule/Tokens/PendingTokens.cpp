@@ -30,7 +30,7 @@ void PendingTokens::beginCopies() {
   // barrier behind the fold.
   auto begin = [&](Value tile, Value solved) {
     auto load = tile.getDefiningOp<tile::LoadOp>();
-    VectorType type = load.getTile().getType();
+    VectorType type = getPendingRoom(load.getTile());
     Value buffer = solved ? p.shared[solved] : Value();
     if (!buffer || buffer.getType() != gpu::SharedType::get(type))
       buffer = p.allocate(type);

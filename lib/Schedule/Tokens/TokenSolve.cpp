@@ -44,7 +44,7 @@ TokenSolve::TokenSolve(TokenProgram &p)
   keyPairs = place(blockTokens);
   queryPairs = place(blockTokens);
   if (p.catchUp) {
-    int64_t most = p.catchUp.getPendingKey().getType().getDimSize(0);
+    int64_t most = getPendingRoom(p.catchUp.getPendingKey()).getDimSize(0);
     pendingKeyPairs = place(most);
     pendingQueryPairs = place(most);
     pendingWeights = p.allocate(VectorType::get({most}, b.getF32Type()));
@@ -140,7 +140,7 @@ void TokenSolve::emitPendingWeights() {
   gpu::WarpsOp warps = p.enterWarp(p.numWarps - 1);
   Value weights = emitReplayWeights(
       b, loc, p.shared[catchUp.getPendingDecay()],
-      catchUp.getPendingKey().getType().getDimSize(0),
+      getPendingRoom(catchUp.getPendingKey()).getDimSize(0),
       deltas.scales ? p.shared[deltas.scales.getTile()] : Value());
   gpu::StoreSharedOp::create(b, loc, weights, pendingWeights, Value());
   p.leave(warps);
@@ -151,7 +151,7 @@ void TokenSolve::emitPendingPairs(Value at, gpu::RowsAttr rows, Value key,
   TypedValue<VectorType> keys =
       findPendingSource(p.catchUp.getPendingKey()).load.getTile();
   VectorType type = keys.getType();
-  const int64_t most = type.getDimSize(0);
+  const int64_t most = getPendingRoom(keys).getDimSize(0);
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f)), sum;
   using P = arith::CmpIPredicate;
   for (auto [u, decay] : llvm::enumerate(decays)) {
@@ -201,7 +201,7 @@ void TokenSolve::emitPendingTerms(gpu::FragmentType type) {
   auto row = gpu::FragmentType::get(
       VectorType::get(type.getShape(), getElementTypeOrSelf(deltas.getType())),
       type.getLayout());
-  const int64_t most = p.catchUp.getPendingKey().getType().getDimSize(0);
+  const int64_t most = getPendingRoom(p.catchUp.getPendingKey()).getDimSize(0);
   FragmentEmitter outside(b, p.scalars);
   Value commits = outside.scalar(p.catchUp.getCommit());
   Value one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1.0f));
