@@ -52,13 +52,14 @@ GDNRT_STRUCT(gdnrt_gdn_kernels)
  *  or token_conv_pool, token_state_pool). With states in planes there are
  *  state_scales and state_low as well. With deferred writes decode has
  *  pending_keys, pending_deltas, pending_decays and pending_counts as well, and
- *  the metadata of steps is that of a builder with deferred_writes
- *  (INVALID_ARGUMENT otherwise). Kernels whose writes are deferred and others
- *  do not go together, but prefill goes with both. Each kernel takes those of
- * them that are its parameters. The arrays stay the caller's, and the layer
- * keeps the kernels alive. conv_pool is the array for the kernel whose window
- * has the most positions; the other kernels get its first positions. NOT_FOUND
- * for an array that no kernel has as a parameter.
+ *  pending_scales if keys and deltas are f16 (--pending), and the metadata of
+ * steps is that of a builder with deferred_writes (INVALID_ARGUMENT otherwise).
+ * Kernels whose writes are deferred and others do not go together, but prefill
+ * goes with both. Each kernel takes those of them that are its parameters. The
+ * arrays stay the caller's, and the layer keeps the kernels alive. conv_pool is
+ * the array for the kernel whose window has the most positions; the other
+ * kernels get its first positions. NOT_FOUND for an array that no kernel has as
+ * a parameter.
  */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
                                               const gdnrt_named_arg *fixed,
@@ -69,11 +70,12 @@ GDNRT_API gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
 /** As gdnrt_gdn_layer_create, but the pools are those of layer `layer_index` of
  *  `pool`, which must outlive the layer: state_pool, conv_pool, for states in
  *  planes state_scales and state_low, and for kernels that keep tokens pending
- *  their keys, deltas, decays and counts. `fixed` has the other arrays.
+ *  their keys, deltas, decays, counts and scales. `fixed` has the other arrays.
  *  INVALID_ARGUMENT for a pool that does not keep what the kernels keep: it has
  *  as many state_planes as they (--state); with deferred writes it has
- * deferred_writes, as many pending_tokens as the kernels (--defer-writes), and
- * with verify as many conv_extra as a sequence of verify may have tokens. */
+ * deferred_writes, as many pending_tokens as the kernels (--defer-writes),
+ * their pending_dtype (--pending), and with verify as many conv_extra as a
+ * sequence of verify may have tokens. */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_create_in_pool(
     const gdnrt_gdn_kernels *kernels, const gdnrt_named_arg *fixed,
     size_t count, const gdnrt_state_pool *pool, int64_t layer_index,

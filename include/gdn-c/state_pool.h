@@ -104,7 +104,11 @@ typedef struct gdnrt_state_pool_options {
    *  whatever its bytes are. The strides of states are those of both planes;
    *  scales are dense. */
   int32_t state_planes;
-  int32_t reserved;
+  /** The gdnrt_dtype of keys and deltas of pending tokens: GDNRT_F32, or with
+   *  deferred_writes GDNRT_F16, for kernels of gdn-compile --pending=f16. There
+   *  is GDNRT_POOL_PENDING_SCALES then, and a delta is its numbers times the
+   *  token's scale. */
+  int32_t pending_dtype;
 } gdnrt_state_pool_options;
 GDNRT_STRUCT(gdnrt_state_pool_options)
 
@@ -169,8 +173,8 @@ GDNRT_API gdnrt_status gdnrt_state_pool_describe(const gdnrt_state_pool *pool,
                                                  gdnrt_state_pool_info *info,
                                                  gdnrt_error *error);
 
-/** The buffers of a layer. Those of pending tokens are f32, their counts i32.
- */
+/** The buffers of a layer. Those of pending tokens are f32, with the exceptions
+ *  of keys and deltas with pending_dtype, and their counts i32. */
 typedef enum gdnrt_pool_buffer {
   /** [P, Hv, dv, dk]; with state_planes the upper plane, u8 */
   GDNRT_POOL_STATE = 0,
@@ -189,7 +193,10 @@ typedef enum gdnrt_pool_buffer {
   /** [P, Hv, dv], f32, with state_planes: one for each row of dk elements */
   GDNRT_POOL_STATE_SCALES = 7,
   /** [P, Hv, dv, dk], u8, with state_planes 2 */
-  GDNRT_POOL_STATE_LOW = 8
+  GDNRT_POOL_STATE_LOW = 8,
+  /** [P, Hv, S], f32, with pending_dtype GDNRT_F16: a power of two for each
+   *  delta */
+  GDNRT_POOL_PENDING_SCALES = 9
 } gdnrt_pool_buffer;
 
 /** Fills `view` with a buffer of layer `layer` as an argument of kernels, with

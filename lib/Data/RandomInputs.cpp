@@ -236,6 +236,10 @@ Array gdn::data::randomParameter(llvm::StringRef name, DType dtype,
     values = normalValues(count, 1, stream);
     for (double &value : values)
       value = -std::abs(value);
+  } else if (name == "pending_scales") { // powers of two
+    values.resize(count);
+    for (int64_t i = 0; i < count; ++i)
+      values[i] = std::ldexp(1.0, -int(stream.below(i, 5)));
   } else if (name == "pending_keys") { // of unit length, nearly
     const double width = std::max<int64_t>(shape.back(), 1);
     values = normalValues(count, 1 / std::sqrt(width), stream);

@@ -204,7 +204,8 @@ void EntryBuilder::buildBody() {
 
 PendingOperands EntryBuilder::pendingPools() {
   return {signature["pending_keys"], signature["pending_deltas"],
-          signature["pending_decays"], signature["pending_counts"]};
+          signature["pending_decays"], signature["pending_counts"],
+          signature["pending_scales"]};
 }
 
 /// The slot after the last accepted token of each sequence; -1 for sequences of
@@ -248,7 +249,7 @@ void EntryBuilder::buildCommit() {
   const PendingOperands pending = pendingPools();
   CommitDeltaRuleOp::create(builder, loc("core"), signature["state_pool"],
                             slots, accepted, pending.keys, pending.deltas,
-                            pending.decays, pending.counts,
+                            pending.decays, pending.counts, pending.scales,
                             signature["state_scales"], signature["state_low"]);
   func::ReturnOp::create(builder, builder.getUnknownLoc());
 }
@@ -330,6 +331,27 @@ static llvm::Error checkVariant(const ModelConfig &config,
       return llvm::createStringError(llvm::formatv(
           "{0}: deferred writes expect entries without {1}", config.name,
           options.writeSlots ? "write_slots" : "has_initial in decode"));
+  }
+  if (options.pending == FloatKind::bf16)
+    return llvm::createStringError(llvm::formatv(
+        "{0}: pending tokens expect f32 or f16, but got bf16", config.name));
+  if (options.pending == FloatKind::f16) {
+    if (options.deferWrites == 0)
+      return llvm::createStringError(llvm::formatv(
+          "{0}: pending tokens in f16 expect deferred writes, but got none",
+          config.name));
+    // A key that is rounded makes the step of a token longer than twice.
+    if (config.doubleBeta)
+      return llvm::createStringError(llvm::formatv(
+          "{0}: pending tokens in f16 expect a write strength up to 1, but "
+          "that of its model is up to 2",
+          config.name));
+    // Keys have no scale: f16 would lose small ones, and large ones overflow.
+    if (isBare && !options.l2norm)
+      return llvm::createStringError(llvm::formatv(
+          "{0}: pending tokens in f16 expect keys of unit length, but the "
+          "layout {1} takes them as they are without l2norm",
+          config.name, stringify(layout)));
   }
   if (options.statePlanes != 0) {
     const bool isLazy = options.verify == VerifyStates::lazy;

@@ -135,16 +135,18 @@ void EntryBuilder::addPools() {
 
 /// Tokens that states lack, up to `room` of them.
 void EntryBuilder::addPendingPools(StringRef room) {
-  Type f32 = builder.getF32Type();
+  Type f32 = builder.getF32Type(), kept = floatType(options.pending);
   const std::string tokens = room.str();
   std::string dk = std::to_string(config.keyDim);
   std::string dv = std::to_string(config.valueDim);
-  signature.addPool("pending_keys", f32, {"P", "Hk", tokens, dk});
-  signature.addPool("pending_deltas", f32, {"P", "Hv", tokens, dv});
+  signature.addPool("pending_keys", kept, {"P", "Hk", tokens, dk});
+  signature.addPool("pending_deltas", kept, {"P", "Hv", tokens, dv});
   if (config.perChannelDecay)
     signature.addPool("pending_decays", f32, {"P", "Hv", tokens, dk});
   else
     signature.addPool("pending_decays", f32, {"P", "Hv", tokens});
+  if (options.pending == FloatKind::f16)
+    signature.addPool("pending_scales", f32, {"P", "Hv", tokens});
 }
 
 /// Of the convolution and the gates.

@@ -32,6 +32,18 @@ DecodePolicy DecodePolicy::get(const TargetModel &target) {
     policy.persistent->maxUnits = 4095;
     policy.resident.narrowUnits = 4097;
   }
+  // Measured on an H100, 16/32 heads, dependent launches, us. Eight warps,
+  // pending tokens of f32, 512 sequences: one plane 238 with three blocks and
+  // 211 with four; two planes 302 and 295, but with 8 sequences 9.8 and 12.1.
+  // Pending tokens of f16, eight and four warps, 64, 256 and 512 sequences: two
+  // planes 44.5, 152 and 298, and 45.4, 138 and 261; one of them 35.5, 114 and
+  // 219, and with five blocks 38.6, 113 and 210, with six 39.7, 113 and 208.
+  policy.resident.onePlaneBlocks = 4;
+  policy.resident.twoPlaneBlocks = 3;
+  policy.resident.crowdedUnits = 4096;
+  policy.resident.crowdedThreads = 128;
+  policy.resident.crowdedOnePlaneBlocks = 5;
+  policy.resident.crowdedTwoPlaneBlocks = 4;
   // With 256 threads ptxas keeps to 128 registers there and spills four words
   // of a commit with states of f32.
   if (target.hasPackedF32())

@@ -16,11 +16,25 @@
 using namespace mlir;
 using namespace gdn::reference;
 
+/// The power of two that a delta in f16 is a multiple of: that of its largest
+/// element.
+static double getDeltaScale(ArrayRef<double> delta) {
+  constexpr int leastPower = -126, largestPower = 126;
+  double most = 0;
+  for (double number : delta)
+    most = std::isnan(number) ? number : std::max(most, std::abs(number));
+  if (!std::isfinite(most))
+    return std::ldexp(1.0, largestPower);
+  const int power = most > 0 ? std::ilogb(most) : leastPower;
+  return std::ldexp(1.0, std::clamp(power, leastPower, largestPower));
+}
+
 namespace {
 /// The tokens that are not in the state yet, and the sizes of their pools.
 struct Pending {
   Pool &keys, &deltas, &decays;
   Pool *counts; // null: the tokens are those of one step
+  Pool *scales; // of deltas in f16; null: they are f32
 
   int64_t steps() const { return keys.data.dim(2); }
   /// How many of them are in a slot, of a sequence that accepts `accepted` of
@@ -52,12 +66,27 @@ struct Pending {
       ArrayRef<double> k = at(keys, slot, keyHead, t),
                        d = at(deltas, slot, head, t),
                        g = at(decays, slot, head, t);
+      const double scale = scales ? at(*scales, slot, head, t)[0] : 1;
       for (size_t i = 0; i < d.size(); ++i)
         for (size_t j = 0; j < k.size(); ++j) {
           double &element = m[i * k.size() + j];
-          element = element * std::exp(g[g.size() == 1 ? 0 : j]) + d[i] * k[j];
+          element = element * std::exp(g[g.size() == 1 ? 0 : j]) +
+                    scale * d[i] * k[j];
         }
     }
+  }
+  /// Keeps `delta` in `slot` as token `t` of `head`. It is not rounded, and its
+  /// scale is that of the rounded one.
+  void keepDelta(ArrayRef<double> delta, int64_t slot, int64_t head,
+                 int64_t t) const {
+    MutableArrayRef<double> kept = at(deltas, slot, head, t);
+    llvm::copy(delta, kept.begin());
+    if (!scales)
+      return;
+    const double scale = getDeltaScale(delta);
+    at(*scales, slot, head, t)[0] = scale;
+    for (double &number : kept)
+      number /= scale;
   }
 };
 
@@ -142,8 +171,7 @@ void Rule::run(const Sequence &sequence, int64_t head, Pool &pool,
     }
     if (const int64_t at = first + t - sequence.begin;
         pending && at < pending->steps()) {
-      llvm::copy(delta,
-                 Pending::at(pending->deltas, sequence.slot, head, at).begin());
+      pending->keepDelta(delta, sequence.slot, head, at);
       auto decays = Pending::at(pending->decays, sequence.slot, head, at);
       llvm::copy(decay.row(t).slice(head * decays.size(), decays.size()),
                  decays.begin());
@@ -214,6 +242,9 @@ static LogicalResult expectPools(Operation *op, StringRef prefix,
       (pending.counts &&
        failed(expectShape(op, (prefix + "counts").str(),
                           pending.counts->data.shape, {-1, keyHeads}))) ||
+      (pending.scales &&
+       failed(expectShape(op, "pending_scales", pending.scales->data.shape,
+                          {-1, valueHeads, steps}))) ||
       failed(expectShape(op, (prefix + "keys").str(), pending.keys.data.shape,
                          {-1, keyHeads, steps, dk})) ||
       failed(expectShape(op, (prefix + "deltas").str(),
@@ -268,7 +299,8 @@ LogicalResult gdn::reference::evaluateOp(gdn::RuleOpInterface op,
     pending.emplace(Pending{
         env.pool(op.getPendingKeys()), env.pool(op.getPendingDeltas()),
         env.pool(op.getPendingDecays()),
-        op.getPendingCounts() ? &env.pool(op.getPendingCounts()) : nullptr});
+        op.getPendingCounts() ? &env.pool(op.getPendingCounts()) : nullptr,
+        op.getPendingScales() ? &env.pool(op.getPendingScales()) : nullptr});
     if (failed(expectPools(op, "pending_", *pending, keyHeads, valueHeads, dk,
                            dv)))
       return failure();
@@ -277,6 +309,8 @@ LogicalResult gdn::reference::evaluateOp(gdn::RuleOpInterface op,
                              &pending->decays};
     if (pending->counts)
       operands.pendingPools.push_back(pending->counts);
+    if (pending->scales)
+      operands.pendingPools.push_back(pending->scales);
   }
   if (planes)
     planes->addTo(operands.pendingPools);
@@ -306,10 +340,13 @@ LogicalResult gdn::reference::evaluateOp(gdn::RuleOpInterface op,
   auto withBeta = dyn_cast<gdn::DeltaRuleOp>(*op);
   if (withBeta && withBeta.getReadsUpper()) {
     // Twice: what a state receives does not depend on what tokens see.
-    const Pool deltas = pending->deltas, decays = pending->decays;
+    const Pool deltas = pending->deltas, decays = pending->decays,
+               scales = pending->scales ? *pending->scales : Pool();
     runAll(pool);
     pending->deltas = deltas;
     pending->decays = decays;
+    if (pending->scales)
+      *pending->scales = scales;
     Pool seen = Planes{planes->upper, planes->scales, nullptr}.decode();
     runAll(seen);
   } else {
@@ -330,10 +367,11 @@ LogicalResult gdn::reference::evaluateOp(gdn::CommitDeltaRuleOp op,
   Pool states = planes ? planes->decode() : Pool();
   const Pool before = states;
   Pool &pool = planes ? states : env.pool(op.getPool());
-  const Pending pending = {env.pool(op.getKeys()), env.pool(op.getDeltas()),
-                           env.pool(op.getDecays()),
-                           op.getCounts() ? &env.pool(op.getCounts())
-                                          : nullptr};
+  const Pending pending = {
+      env.pool(op.getKeys()), env.pool(op.getDeltas()),
+      env.pool(op.getDecays()),
+      op.getCounts() ? &env.pool(op.getCounts()) : nullptr,
+      op.getPendingScales() ? &env.pool(op.getPendingScales()) : nullptr};
   const int64_t keyHeads = pending.keys.data.dim(1);
   const int64_t heads = pool.data.dim(1), dv = pool.data.dim(2),
                 dk = pool.data.dim(3);
@@ -346,8 +384,9 @@ LogicalResult gdn::reference::evaluateOp(gdn::CommitDeltaRuleOp op,
            << heads << " value heads and " << keyHeads << " key heads";
   SmallVector<const Pool *> pools = {&pool, &pending.keys, &pending.deltas,
                                      &pending.decays};
-  if (pending.counts)
-    pools.push_back(pending.counts);
+  for (const Pool *pool : {pending.counts, pending.scales})
+    if (pool)
+      pools.push_back(pool);
   if (planes)
     planes->addTo(pools);
   FailureOr<SmallVector<Commit>> commits = makeCommits(

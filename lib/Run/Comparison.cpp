@@ -23,7 +23,7 @@ double run::limitOf(const Parameter &parameter) {
   if (parameter.name == "pending_deltas")
     return 2e-3;
   if (parameter.isPool && parameter.dims.size() == 3 &&
-      parameter.name != "pending_decays")
+      !llvm::StringRef(parameter.name).starts_with("pending_"))
     return 0; // the convolution's state
   // The chunk form with rounded operands; docs/spec/numerics.md.
   if (parameter.precision == "mixed-io")
@@ -63,11 +63,23 @@ Comparison run::compareValues(const Parameter &parameter,
   return comparison;
 }
 
-/// Compares a pool: the changed slots by value, the others by their bytes.
+/// Factors of the rows of a pool: what a run has made, and what the reference.
+struct RowScales {
+  std::vector<double> got, want;
+};
+
+/// Compares a pool: the changed slots by value, times `scales` if there are
+/// some, the others by their bytes.
 static void comparePool(const Parameter &parameter, const data::Array &got,
                         const data::Array &before, const reference::Pool &want,
-                        std::vector<Comparison> &comparisons) {
+                        std::vector<Comparison> &comparisons,
+                        const RowScales &scales = {}) {
   std::vector<double> gotValues = got.toDoubles();
+  const size_t width =
+      scales.got.empty() ? 0 : gotValues.size() / scales.got.size();
+  auto scaled = [&](double value, const std::vector<double> &rows, size_t i) {
+    return width == 0 ? value : value * rows[i / width];
+  };
   std::vector<double> oldValues = before.toDoubles();
   int64_t slots = got.shape[0];
   int64_t size = slots ? gotValues.size() / slots : 0;
@@ -86,8 +98,8 @@ static void comparePool(const Parameter &parameter, const data::Array &got,
       const double value = gotValues[slot * size + i];
       if (std::isnan(now[i]) && std::isnan(value))
         continue; // what nobody has written yet
-      gotLive.push_back(value);
-      wantLive.push_back(now[i]);
+      gotLive.push_back(scaled(value, scales.got, slot * size + i));
+      wantLive.push_back(scaled(now[i], scales.want, slot * size + i));
     }
   }
   comparisons.push_back(compareValues(parameter, gotLive, wantLive));
@@ -193,7 +205,15 @@ std::vector<Comparison> run::compareRun(const Kernel &kernel, const Arrays &got,
     if (!parameter.isWritten || (scales && isPlane(parameter.name)))
       continue;
     const data::Array &array = got.at(parameter.name);
-    if (parameter.isPool)
+    const bool isDelta = parameter.name == "pending_deltas";
+    if (parameter.name == "pending_scales")
+      continue; // with the deltas
+    if (isDelta && kernel.find("pending_scales"))
+      comparePool(parameter, array, before.at(parameter.name),
+                  want.pools.at(parameter.name), comparisons,
+                  {got.at("pending_scales").toDoubles(),
+                   want.pools.at("pending_scales").data.data});
+    else if (parameter.isPool)
       comparePool(parameter, array, before.at(parameter.name),
                   want.pools.at(parameter.name), comparisons);
     else

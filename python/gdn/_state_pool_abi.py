@@ -31,7 +31,7 @@ class StatePoolOptions(Sized, c.Structure):
         ("decay_per_channel", c.c_int32),
         ("deferred_writes", c.c_int32),
         ("state_planes", c.c_int32),
-        ("reserved", c.c_int32),
+        ("pending_dtype", c.c_int32),
     ]
 
 

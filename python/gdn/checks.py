@@ -13,6 +13,7 @@ from .runtime import Device, Kernel, Pool
 
 OUTPUTS = ("core", "out")
 POOLS = ("conv_pool", "state_pool", "state_scales", "state_low")
+_OF_PENDING = (*problems.PENDING, problems.PENDING_SCALES, "pending_counts")
 
 # Relative RMSE by type: what one rounding to it costs, or f32 arithmetic.
 _OUTPUT_LIMITS = {"float32": 1e-5, "float16": 5e-4, "bfloat16": 2e-3}
@@ -20,6 +21,8 @@ _STATE_LIMITS = {"float32": 1e-6, "float16": 5e-4, "bfloat16": 4e-3}
 _STATE_LIMITS |= {"planes": 1e-4, "uint8": 4e-2}
 # Of states after steps that see their upper planes alone.
 _SEEN_LIMIT = 1e-2
+# Of states with the token of a step pending in f16.
+_PENDING_LIMIT = 5e-4
 # The same where chunks go through matrix units: outputs from ready keys and from packed
 # projections, states of f32.
 CHUNK_READY, CHUNK_PACKED, CHUNK_STATE = 3e-3, 5e-3, 2e-3
@@ -84,6 +87,8 @@ def limits(kernel: Kernel, steps: int = 1) -> tuple[float, float]:
     output = max((_OUTPUT_LIMITS[dtypes[name]] for name in OUTPUTS if name in dtypes), default=0)
     kind = "planes" if "state_low" in dtypes else dtypes["state_pool"]
     state = _STATE_LIMITS[kind]
+    if "pending_scales" in dtypes:
+        state = max(state, _PENDING_LIMIT)
     # A step may go on from what is rounded, or not.
     if dtypes["state_pool"] == "uint8" or kernel.name.startswith("verify"):
         output = max(output, 2 * state)
@@ -122,7 +127,7 @@ def check_case(
             not after[name][idle].view(np.uint8).any(), f"{what}: {name}: a skipped row is not zero"
         )
     used = [s for r, s in enumerate(before["slots"]) if r not in sizes.skipped and s >= 0]
-    pools = [name for name in (*POOLS, *problems.PENDING, "pending_counts") if name in after]
+    pools = [name for name in (*POOLS, *_OF_PENDING) if name in after]
     for name in pools:
         got, start = after[name], before[name]
         kept = np.setdiff1d(np.arange(len(start)), used)
@@ -174,7 +179,7 @@ def check_commit(device: Device, kernel: Kernel, sizes: Sizes, findings: Finding
     what = f"Hk={sizes.key_heads} Hv={sizes.value_heads} N={sizes.rows}"
     used = [s for r, s in enumerate(before["slots"]) if r not in sizes.skipped and s >= 0]
     kept = np.setdiff1d(np.arange(len(before["state_pool"])), used)
-    for name in (*POOLS, *problems.PENDING, "pending_counts"):
+    for name in (*POOLS, *_OF_PENDING):
         if name not in after:
             continue
         same = np.array_equal(_bits(after[name][kept]), _bits(before[name][kept]))

@@ -18,6 +18,7 @@ def main() -> int:
     parser.add_argument("--verify", choices=image_facts.VERIFY)
     parser.add_argument("--layout", choices=image_facts.LAYOUTS)
     parser.add_argument("--outputs", choices=image_facts.OUTPUTS)
+    parser.add_argument("--pending", choices=image_facts.PENDING)
     parser.add_argument("--l2norm", action="store_true")
     parser.add_argument(
         "--defer-writes", dest="deferred_writes", type=int, default=0, help="tokens kept pending"

@@ -32,6 +32,7 @@ FACTS = (
     "io",
     "state",
     "deferred_writes",
+    "pending",
 )
 #: Parameters that entries may have, by the option of gdn-compile.
 PARAMETERS = ("has-initial", "decode-initial", "write-slots", "checkpoints")
@@ -42,6 +43,8 @@ TYPES = ("bf16", "f16", "f32")
 STATES = (*TYPES, "i8x2", "i8x2_upper", "i8")
 #: Those that decode cannot write at each token.
 _ONLY_DEFERRED = ("i8x2_upper", "i8")
+#: Those of keys and deltas of tokens that deferred writes keep pending.
+PENDING = ("f32", "f16")
 #: The fewest and the most tokens that deferred writes keep pending in a slot.
 LEAST_DEFERRED, MOST_DEFERRED = 2, 32
 LAYOUTS = ("interleaved", "flat", "split", "separate", "gated", "ready")
@@ -87,9 +90,9 @@ class Request:
     def differences(self, image: Mapping[str, object]) -> dict[str, tuple[object, object]]:
         """By fact: what the image has, and what is asked for. Empty if it serves."""
         found = {
-            name: (image["facts"][name], wanted)
+            name: (image["facts"].get(name), wanted)
             for name, wanted in self.facts.items()
-            if image["facts"][name] not in (wanted, ARGUMENT)
+            if image["facts"].get(name) not in (wanted, ARGUMENT)
         }
         if self.verify not in ("none", image["verify"]):
             found["verify"] = image["verify"], self.verify
@@ -111,6 +114,8 @@ class Request:
 def relevant(facts: Mapping[str, object]) -> dict[str, object]:
     """Facts with None for those that do not change the code."""
     found = {name: facts.get(name) for name in FACTS}
+    if found["pending"] == "f32":
+        found["pending"] = None
     if found["outputs"] == "core":
         found["output_gate"] = found["norm_eps"] = None
     if found["layout"] in BARE_LAYOUTS:
@@ -155,6 +160,7 @@ def request(
     verify: str | None = None,
     layout: str | None = None,
     outputs: str | None = None,
+    pending: str | None = None,
     l2norm: bool = False,
     deferred_writes: int = 0,
 ) -> Request:
@@ -168,6 +174,7 @@ def request(
         ("verify", verify, VERIFY),
         ("layout", layout, LAYOUTS),
         ("outputs", outputs, OUTPUTS),
+        ("pending", pending, PENDING),
     ):
         if value not in known and (value is not None or name == "engine"):
             raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
@@ -175,7 +182,9 @@ def request(
     facts["io"], facts["state"] = io or facts["io"], state or facts["state"]
     check_deferred(deferred_writes, facts["state"], verify)
     chosen = engine_of(engine, facts["state"], deferred_writes)
-    facts["deferred_writes"] = deferred_writes
+    if pending == "f16" and not deferred_writes:
+        raise ValueError("pending: expected f32 without deferred writes, got 'f16'")
+    facts["deferred_writes"], facts["pending"] = deferred_writes, pending
     facts["layout"] = layout or chosen.layout or facts["layout"]
     facts["outputs"] = outputs or chosen.outputs
     facts["l2norm"] = l2norm
@@ -224,6 +233,7 @@ def facts_of(image: Image) -> dict[str, object]:
         "conv_width": int(conv.dims[1]) if conv else None,
         "l2norm": "gdn.l2norm" in said["gdn.source"],
         "deferred_writes": int(decode["pending_keys"].dims[2]) if "pending_counts" in decode else 0,
+        "pending": "f16" if "pending_scales" in decode else "f32",
     }
     has = {
         "has-initial": "has_initial" in prefill,

@@ -65,6 +65,7 @@ def find(
     verify: str | None = None,
     layout: str | None = None,
     outputs: str | None = None,
+    pending: str | None = None,
     l2norm: bool = False,
     deferred_writes: int = 0,
     folder: str | os.PathLike[str] | None = None,
@@ -76,7 +77,8 @@ def find(
     gdn-compile takes it, "native" for this CPU, a compute capability such as (9, 0), or a Device;
     the best code that runs there is taken. The other arguments are options of gdn-compile:
     `engine` is --for, the others override what it and the configuration say. `deferred_writes` is
-    --defer-writes: the tokens that the pool of states keeps pending in a slot, 0 or 2 to 32.
+    --defer-writes: the tokens that the pool of states keeps pending in a slot, 0 or 2 to 32;
+    `pending` is the type of their keys and deltas, "f32" or "f16".
     `folder` is a folder with images and an index, in place of the installed packages.
 
     Raises ImageNotFoundError; ConfigError for a configuration that gdn-compile refuses, ValueError
@@ -84,6 +86,7 @@ def find(
     """
     wanted_targets = targets.run_by(target)
     asked = {"io": io, "state": state, "verify": verify, "layout": layout, "outputs": outputs}
+    asked["pending"] = pending
     ask = _Ask(config, target, wanted_targets, engine, asked, l2norm, deferred_writes)
     name = _preset_name(config)
     model = None if name else ModelConfig.from_config(config).facts()

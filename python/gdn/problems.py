@@ -18,8 +18,9 @@ DECAYS = {
 }
 
 
-# Pools of tokens that wait to be put into a state.
+# Pools of tokens that wait to be put into a state; scales are those of deltas in f16.
 PENDING = ("pending_keys", "pending_deltas", "pending_decays")
+PENDING_SCALES = "pending_scales"
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,9 @@ def _hide_what_is_not_pending(arguments: dict[str, np.ndarray]) -> None:
     for slot, accepted in zip(arguments["slots"], arguments.get("num_accepted", ()), strict=False):
         if 0 <= slot < len(counts):
             counts[slot] += np.clip(accepted, 0, arguments["pending_keys"].shape[2])
-    for name in PENDING:
+    for name in (*PENDING, PENDING_SCALES):
+        if name not in arguments:
+            continue
         pool = arguments[name]
         own = np.repeat(counts, pool.shape[1] // counts.shape[1], axis=1)
         pool[np.arange(pool.shape[2]) >= own[:, :, None]] = np.nan
@@ -149,6 +152,8 @@ def _numbers(rng, param: Param, shape: tuple[int, ...], sizes: Sizes) -> np.ndar
         return rng.integers(1, 256, shape)
     if param.name == "state_scales":
         return rng.uniform(0.0005, 0.002, shape)
+    if param.name == PENDING_SCALES:  # powers of two
+        return np.exp2(rng.integers(-3, 2, shape))
     scale = {
         "conv_weight": 0.5,
         "norm_weight": 0.2,

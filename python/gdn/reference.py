@@ -172,7 +172,8 @@ def seen_states(layer: Layer, arguments: dict[str, np.ndarray]) -> np.ndarray | 
 def with_pending(arguments: dict[str, np.ndarray]) -> np.ndarray:
     """The states that slots stand for, [P, Hv, dv, dk] in float64: those of the pool with as many
     pending tokens as `pending_counts` says."""
-    floats, counts = floats_of(arguments), np.asarray(arguments["pending_counts"])
+    floats = unscaled(floats_of(arguments))
+    counts = np.asarray(arguments["pending_counts"])
     states = states_of(arguments).copy()
     group = states.shape[1] // counts.shape[1]
     for slot, head in np.ndindex(states.shape[:2]):
@@ -182,6 +183,22 @@ def with_pending(arguments: dict[str, np.ndarray]) -> np.ndarray:
             key = floats["pending_keys"][slot, key_head, j]
             states[slot, head] += np.outer(floats["pending_deltas"][slot, head, j], key)
     return states
+
+
+def unscaled(floats: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The same arguments with deltas of pending tokens as they are: those in f16 are numbers times
+    a scale for each token."""
+    if "pending_scales" not in floats:
+        return floats
+    scales = floats["pending_scales"][..., None]
+    return floats | {"pending_deltas": floats["pending_deltas"] * scales}
+
+
+def delta_scale(delta: np.ndarray) -> float:
+    """What a delta in f16 is a multiple of: the power of two of its largest element."""
+    most = np.abs(delta).max()
+    power = np.floor(np.log2(most)) if 0 < most < np.inf else 126 if most > 0 else -126
+    return float(2.0 ** np.clip(power, -126, 126))
 
 
 def unpack(layer: Layer, floats: dict[str, np.ndarray]):

@@ -10,6 +10,7 @@ from .reference import Layer, is_live
 
 # Where tokens stay pending, their keys, what they add, their log decays.
 PENDING = ("pending_keys", "pending_deltas", "pending_decays")
+PENDING_SCALES = "pending_scales"  # of deltas in f16
 
 
 def accepted_slot(table: np.ndarray, count: int) -> int:
@@ -24,7 +25,7 @@ def evaluate(
     floats = reference.floats_of(arguments)
     floats["state_pool"] = reference.states_of(arguments)
     pools = {name: floats[name].copy() for name in floats if name.endswith("_pool")}
-    pools |= {name: floats[name].copy() for name in PENDING if name in floats}
+    pools |= {name: floats[name].copy() for name in (*PENDING, PENDING_SCALES) if name in floats}
     if "pending_counts" in arguments:
         floats["pending_counts"] = np.asarray(arguments["pending_counts"]).astype(np.float64)
         pools["pending_counts"] = floats["pending_counts"].copy()
@@ -160,8 +161,13 @@ class _Row:
                 pool = self.after[name][self.slot]
                 for head, value in enumerate(values):
                     at = self.first[head * len(self.first) // len(values)] + t
-                    if at < pool.shape[1]:
-                        pool[head, at] = value
+                    if at >= pool.shape[1]:
+                        continue
+                    if name == "pending_deltas" and PENDING_SCALES in self.after:
+                        scale = reference.delta_scale(value)
+                        self.after[PENDING_SCALES][self.slot][head, at] = scale
+                        value = value / scale
+                    pool[head, at] = value
             return
         slot = int(self.table[t])
         for kind, values in (("conv", window), ("state", state)):
@@ -173,6 +179,8 @@ def fold(state: np.ndarray, pools: dict[str, np.ndarray], slot: int, count) -> n
     """`state` [Hv, dv, dk] after the first `count` pending tokens of a slot, a number or one for
     each key head."""
     keys, deltas, decays = (pools[name][slot] for name in PENDING)
+    if PENDING_SCALES in pools:
+        deltas = deltas * pools[PENDING_SCALES][slot][..., None]
     each = len(deltas) // len(keys)
     counts = np.repeat(np.broadcast_to(count, len(keys)), each)
     for t in range(counts.max(initial=0)):

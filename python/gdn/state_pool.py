@@ -24,7 +24,7 @@ from .arrays import DTYPES, View, itemsize, view
 from .runtime import Device, Kernel, Runtime, _argument, _Handle, _stream
 
 _STATE, _CONV, _CONV_HISTORY, _PENDING_KEYS = range(4)
-_STATE_SCALES, _STATE_LOW = 7, 8
+_STATE_SCALES, _STATE_LOW, _PENDING_SCALES = 7, 8, 9
 _LAYOUTS = ("DS", "SD")
 #: Types of states in planes, as gdn-compile --state names them, with the number of planes.
 _PLANES = {"i8": 1, "i8x2": 2}
@@ -35,7 +35,8 @@ class StatePoolShape:
     """What a pool has room for; heads are those of one rank, strides count elements and
     are dense where they are 0. `state_dtype` is a type of elements, or "i8x2" or "i8" for
     states in two planes of bytes or one; "i8" needs deferred_writes. Kernels of --state=i8x2_upper
-    take pools of "i8x2"."""
+    take pools of "i8x2". `pending_dtype` is that of keys and deltas of pending tokens, "float32" or
+    with deferred_writes "float16"."""
 
     num_layers: int
     num_requests: int
@@ -56,6 +57,7 @@ class StatePoolShape:
     pending_tokens: int = 0
     decay_per_channel: bool = False
     deferred_writes: bool = False
+    pending_dtype: str = "float32"
 
     @classmethod
     def for_kernels(
@@ -103,6 +105,7 @@ class StatePoolShape:
             "pending_tokens": pending,
             "decay_per_channel": len(decode["dt_bias"].dims) == 2,
             "deferred_writes": defers,
+            "pending_dtype": decode["pending_keys"].dtype if defers else "float32",
         }
         heads = {"num_key_heads": num_key_heads, "num_value_heads": num_value_heads}
         return cls(num_layers=num_layers, num_requests=num_requests, **heads, **found | others)
@@ -120,7 +123,7 @@ class StatePoolShape:
                 value = DTYPES.index("float32")
             elif name == "state_dtype":
                 value = _index(name, DTYPES + tuple(_PLANES), value)
-            elif name == "conv_dtype":
+            elif name in ("conv_dtype", "pending_dtype"):
                 value = _index(name, DTYPES, value)
             elif name == "conv_layout":
                 value = _index(name, _LAYOUTS, value)
@@ -220,9 +223,12 @@ class StatePool(_Handle):
 
     def pending(self, layer: int) -> tuple[object, ...]:
         """Keys, deltas and decays of pending tokens of a layer, and with deferred writes
-        their counts, [P, Hk]."""
+        their counts, [P, Hk]; behind these, of deltas in f16, their scales, [P, Hv, S]."""
         count = 4 if self.shape.deferred_writes else 3
-        return tuple(self._view(_PENDING_KEYS + i, layer) for i in range(count))
+        buffers = [_PENDING_KEYS + i for i in range(count)]
+        if self.shape.pending_dtype == "float16":
+            buffers.append(_PENDING_SCALES)
+        return tuple(self._view(buffer, layer) for buffer in buffers)
 
     def planes(self, layer: int) -> tuple[object, ...]:
         """What a layer has beside state() where its states are in planes: the scales, [P, Hv,

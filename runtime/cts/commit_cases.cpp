@@ -67,8 +67,10 @@ protected:
   /// those that the slot counts.
   void poisonUnread(Problem &problem, int64_t slot, int64_t accepted) {
     problem.poisonColumns("conv_pool", slot, kSteps, accepted);
-    for (const char *pool :
-         {"pending_keys", "pending_deltas", "pending_decays"}) {
+    for (const char *pool : {"pending_keys", "pending_deltas", "pending_decays",
+                             "pending_scales"}) {
+      if (!problem.has(pool))
+        continue;
       int32_t counted = 0;
       if (isDeferred()) // of its one key head
         std::memcpy(&counted, problem.slotOf("pending_counts", slot).data(),

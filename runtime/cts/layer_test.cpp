@@ -99,10 +99,14 @@ Rows LayerTest::padded(Rows live) const {
 std::vector<gdnrt_named_arg>
 LayerTest::pick(const std::vector<gdnrt_named_arg> &args, bool fixed) {
   static const std::set<std::string> kFixed = {
-      "conv_weight",    "A_log",           "dt_bias",          "norm_weight",
-      "conv_pool",      "state_pool",      "pending_keys",     "pending_deltas",
-      "pending_decays", "token_conv_pool", "token_state_pool", "norm_constants",
-      "state_scales",   "state_low",       "pending_counts"};
+      "conv_weight",      "A_log",
+      "dt_bias",          "norm_weight",
+      "conv_pool",        "state_pool",
+      "pending_keys",     "pending_deltas",
+      "pending_decays",   "token_conv_pool",
+      "token_state_pool", "norm_constants",
+      "state_scales",     "state_low",
+      "pending_counts",   "pending_scales"};
   static const std::set<std::string> kTokens = {
       "qkvz", "ba", "qkv",       "q",    "k",    "v",  "z",
       "b",    "a",  "log_decay", "beta", "core", "out"};

@@ -197,6 +197,9 @@ void Problem::fill(const gdnrt_param_info &info, HostArray &array) {
     setNumbers(-1, 1);
   else if (name == "pending_counts") // fewer than any slot has room for
     setIntegers([](int64_t i) { return i % 4; });
+  else if (name == "pending_scales") // powers of two
+    for (int64_t i = 0; i < count; ++i)
+      array.setNumber(i, std::ldexp(1.0, static_cast<int>(i % 3) - 2));
   else if (name == "state_scales")
     setNumbers(0.004, 0.002);
   else if (info.dtype == GDNRT_U8) // planes: a byte is 128 above its number

@@ -55,6 +55,7 @@ Kernels::Kernels(const std::string &image, const std::string &device,
   moveStates_ = decodeHas("write_slots");
   if (decodeHas("pending_counts"))
     pendingRoom_ = -1;
+  isPendingNarrow_ = decodeHas("pending_scales");
   statePlanes_ = decodeHas("state_low") ? 2 : decodeHas("state_scales") ? 1 : 0;
   // An element of one plane is off by 1/2 of a scale, 1/127 of its row's
   // largest, each time; so is what decode sees of two if it reads the upper
@@ -64,6 +65,8 @@ Kernels::Kernels(const std::string &image, const std::string &device,
       gdnrt_entry_attribute(gdnrt_kernel_entry(decode), "state");
   if (statePlanes_ == 1 || (state && state == std::string_view("i8x2_upper")))
     tolerance = 2e-2;
+  else if (isPendingNarrow_)
+    tolerance = 2e-3; // f16 has ten bits of a key's or delta's element
   if ((hasCommits() || pendingRoom_ != 0) && !commit)
     throw RuntimeError(image + ": expected an entry commit");
   readSizes();
@@ -106,7 +109,9 @@ void Kernels::readSizes() {
   gdnrt_param_info weight = dims("conv_weight");
   dims("q");
   if (pendingRoom_ != 0)
-    pendingRoom_ = std::strtoll(dims("pending_keys").dims[2], nullptr, 10);
+    pendingRoom_ = std::strtoll(
+        dims("pending_keys", isPendingNarrow_ ? GDNRT_F16 : GDNRT_F32).dims[2],
+        nullptr, 10);
   sizes_.valueDim = std::strtoll(state.dims[2], nullptr, 10);
   sizes_.keyDim = std::strtoll(state.dims[3], nullptr, 10);
   sizes_.width = std::strtoll(weight.dims[1], nullptr, 10);

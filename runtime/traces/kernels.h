@@ -50,6 +50,8 @@ public:
   /// How many tokens a slot may count that its state lacks, over several steps;
   /// 0 where a state lacks no more than what is to be committed.
   int64_t pendingRoom() const { return pendingRoom_; }
+  /// Whether keys and deltas of these tokens are f16, with scales for deltas.
+  bool isPendingNarrow() const { return isPendingNarrow_; }
   /// Planes of bytes that states are in; 0 where they are numbers of f32.
   int32_t statePlanes() const { return statePlanes_; }
   /// Whether slots of the pool have memory for tokens that their states lack.
@@ -83,6 +85,7 @@ private:
   VerifyKind verifyKind_ = VerifyKind::none;
   bool isMixed_ = false, moveStates_ = false;
   int64_t pendingRoom_ = 0;
+  bool isPendingNarrow_ = false;
   int32_t statePlanes_ = 0;
   LayerSizes sizes_;
 };

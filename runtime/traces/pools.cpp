@@ -37,6 +37,7 @@ Pools::Pool Pools::make(const Trace &trace, int64_t requests,
   if (pending && kernels_.pendingRoom() > 0) {
     options.pending_tokens = kernels_.pendingRoom();
     options.deferred_writes = 1;
+    options.pending_dtype = kernels_.isPendingNarrow() ? GDNRT_F16 : GDNRT_F32;
   }
   options.conv_extra = kernels_.verifyKind() == VerifyKind::lazy
                            ? trace.verifyTokens
@@ -84,6 +85,8 @@ std::vector<int32_t> Pools::buffers() const {
     all.insert(all.end(),
                {GDNRT_POOL_PENDING_KEYS, GDNRT_POOL_PENDING_DELTAS,
                 GDNRT_POOL_PENDING_DECAYS, GDNRT_POOL_PENDING_COUNTS});
+  if (kernels_.isPendingNarrow())
+    all.push_back(GDNRT_POOL_PENDING_SCALES);
   return all;
 }
 
@@ -106,6 +109,8 @@ void Pools::addTo(Arguments &args, int64_t layer, bool withTokens,
   }
   if (withPending && kernels_.pendingRoom() > 0)
     args.addPool("pending_counts", view(GDNRT_POOL_PENDING_COUNTS, layer));
+  if (withPending && kernels_.isPendingNarrow())
+    args.addPool("pending_scales", view(GDNRT_POOL_PENDING_SCALES, layer));
   if (!tokens_ || !withTokens)
     return;
   args.addPool("token_state_pool",
@@ -165,10 +170,34 @@ LayerState Pools::read(int64_t layer, int32_t slot) const {
   return result;
 }
 
+/// The number that bits of f16 stand for.
+static double fromHalf(uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  double number = exponent == 0    ? std::ldexp(fraction, -24)
+                  : exponent == 31 ? (fraction ? std::nan("") : HUGE_VAL)
+                                   : std::ldexp(1024 + fraction, exponent - 25);
+  return bits >> 15 ? -number : number;
+}
+
+std::vector<double> Pools::readPending(int32_t buffer, int64_t layer,
+                                       int32_t slot) const {
+  if (!kernels_.isPendingNarrow()) {
+    const auto numbers = readSlot<float>(buffer, layer, slot);
+    return {numbers.begin(), numbers.end()};
+  }
+  std::vector<double> numbers;
+  for (uint16_t bits : readSlot<uint16_t>(buffer, layer, slot))
+    numbers.push_back(fromHalf(bits));
+  return numbers;
+}
+
 void Pools::foldPending(int64_t layer, int32_t slot, LayerState &state) const {
-  const auto keys = readSlot<float>(GDNRT_POOL_PENDING_KEYS, layer, slot),
-             deltas = readSlot<float>(GDNRT_POOL_PENDING_DELTAS, layer, slot),
-             decays = readSlot<float>(GDNRT_POOL_PENDING_DECAYS, layer, slot);
+  const auto keys = readPending(GDNRT_POOL_PENDING_KEYS, layer, slot),
+             deltas = readPending(GDNRT_POOL_PENDING_DELTAS, layer, slot);
+  const auto decays = readSlot<float>(GDNRT_POOL_PENDING_DECAYS, layer, slot);
+  std::vector<float> scales(decays.size(), 1);
+  if (kernels_.isPendingNarrow())
+    scales = readSlot<float>(GDNRT_POOL_PENDING_SCALES, layer, slot);
   const auto counts = readSlot<int32_t>(GDNRT_POOL_PENDING_COUNTS, layer, slot);
   const auto dk = static_cast<size_t>(sizes_.keyDim),
              dv = static_cast<size_t>(sizes_.valueDim),
@@ -182,11 +211,12 @@ void Pools::foldPending(int64_t layer, int32_t slot, LayerState &state) const {
                    std::to_string(count) + " tokens");
     for (size_t t = 0; t < static_cast<size_t>(count); ++t) {
       const double decay = std::exp(double(decays[h * room + t]));
-      const float *key = &keys[(keyHead * room + t) * dk];
-      const float *delta = &deltas[(h * room + t) * dv];
+      const double scale = scales[h * room + t];
+      const double *key = &keys[(keyHead * room + t) * dk];
+      const double *delta = &deltas[(h * room + t) * dv];
       for (size_t i = 0; i < dv * dk; ++i) {
         double &element = state.state[h * dv * dk + i];
-        element = decay * element + double(delta[i / dk]) * double(key[i % dk]);
+        element = decay * element + scale * delta[i / dk] * key[i % dk];
       }
     }
   }

@@ -58,6 +58,9 @@ private:
   /// The elements of a slot in a buffer of T, in the order of memory.
   template <typename T>
   std::vector<T> readSlot(int32_t buffer, int64_t layer, int32_t slot) const;
+  /// Keys or deltas of a slot's pending tokens, f32 or f16.
+  std::vector<double> readPending(int32_t buffer, int64_t layer,
+                                  int32_t slot) const;
   /// The state that memory has, [Hv, dv, dk].
   std::vector<double> readState(int64_t layer, int32_t slot) const;
   /// Puts tokens that the slot counts into its state.

@@ -10,6 +10,16 @@
 // RUN: gdn-opt %t.tile -gdn-schedule-resident-tokens -canonicalize -cse -o %t
 // RUN: FileCheck %s < %t
 // RUN: gdn-gpu-opt %t -gdn-gpu-place-barriers -gdn-gpu-check -o /dev/null
+//
+// RUN: sed 's/?x?x16x/?x?x9x/g; s/"16"/"9"/g' %s | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-tokens -canonicalize -cse -o %t.odd
+// RUN: FileCheck %s --check-prefix=ODD < %t.odd
+// RUN: gdn-gpu-opt %t.odd -gdn-gpu-place-barriers -gdn-gpu-check -o /dev/null
+//
+// Of nine tokens, with room for twelve.
+//
+//   ODD-LABEL: func.func @verify(
+// ODD-COUNT-2:   gdn_gpu.begin_copy %{{.+}} : memref<?x?x9x128xf32, {{.+}}>, <12x128xf32>
+//         ODD:   gdn_gpu.begin_copy scattered %{{.+}} : memref<?x?x9xf32, {{.+}}>, <12xf32>
 
 // TILE-LABEL: func.func @verify(
 //  TILE-SAME:   groups = ["2", "N + 1", "Hk"]

@@ -7,6 +7,34 @@
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-persistent-recurrence="replay-units=300 shared-bytes=115712" -gdn-schedule-resident-recurrence -canonicalize -cse -o %t
 // RUN: FileCheck %s < %t
 // RUN: gdn-gpu-opt %t | gdn-gpu-opt -gdn-gpu-place-barriers -gdn-gpu-check -o /dev/null
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-recurrence="crowded-units=4096 one-plane-blocks=3" -canonicalize -cse -o %t.crowded
+// RUN: FileCheck %s --check-prefix=CROWDED < %t.crowded
+// RUN: gdn-gpu-opt %t.crowded | gdn-gpu-opt -gdn-gpu-place-barriers -gdn-gpu-check -o /dev/null
+//
+// RUN: sed 's/?x?x16x/?x?x10x/g; s/"16"/"10"/g' %s | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-recurrence -canonicalize -cse -o %t.odd
+// RUN: FileCheck %s --check-prefix=ODD < %t.odd
+// RUN: gdn-gpu-opt %t.odd -gdn-gpu-place-barriers -gdn-gpu-check -o /dev/null
+//
+// Of ten tokens, with room for twelve.
+//
+//   ODD-LABEL: func.func @decode(
+//         ODD:   gdn_gpu.begin_copy %{{.+}} : memref<?x?x10x128xf32, {{.+}}>, <12x128xf32>
+//         ODD:   gdn_gpu.share_column_parts %{{.+}} : <12x128xf32>, <128x32xbf16>
+//         ODD:   gdn_gpu.add_part_products %{{.+}} : <64x128xf32, {{.+}}>, <24x64xf32>
+
+// For many sequences the same with four warps, and more blocks beside each other.
+//
+// CROWDED-LABEL: func.func @decode_crowded(
+//  CROWDED-SAME:   min_blocks = 4 : i64, threads = 128
+//  CROWDED-SAME:   conditions = {{\[\[\["4096"\], \["N", "Hv"\]\]\]}}
+//  CROWDED-SAME:   variant = "crowded"
+//       CROWDED:   gdn_gpu.add_part_products %{{.+}} : <32x128xf32, {{.+}}>, <64x32xf32>
+// CROWDED-LABEL: func.func @decode(
+//  CROWDED-SAME:   min_blocks = 3 : i64, threads = 256
+// CROWDED-LABEL: func.func @upper_crowded(
+//  CROWDED-SAME:   min_blocks = 5 : i64, threads = 128
+// CROWDED-LABEL: func.func @upper(
+//  CROWDED-SAME:   min_blocks = 3 : i64, threads = 256
 
 // A lane has pieces of sixteen columns. There is no persistent kernel.
 //
@@ -53,5 +81,24 @@ func.func @decode(%Hk: index {gdn.name = "Hk"}, %Hv: index {gdn.name = "Hv"}, %q
 // CHECK-COUNT-3:       gdn_gpu.store
 func.func @upper(%Hk: index {gdn.name = "Hk"}, %Hv: index {gdn.name = "Hv"}, %q: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "q"}, %k: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "k"}, %v: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "v"}, %log_decay: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "log_decay"}, %beta: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "beta"}, %slots: tensor<?xi32> {gdn.dims = ["N"], gdn.name = "slots"}, %state_pool: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_pool"}, %state_scales: !gdn.pool<?x?x128xf32> {gdn.dims = ["P", "Hv", "128"], gdn.name = "state_scales"}, %state_low: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_low"}, %pending_keys: !gdn.pool<?x?x16x128xf32> {gdn.dims = ["P", "Hk", "16", "128"], gdn.name = "pending_keys"}, %pending_deltas: !gdn.pool<?x?x16x128xf32> {gdn.dims = ["P", "Hv", "16", "128"], gdn.name = "pending_deltas"}, %pending_decays: !gdn.pool<?x?x16xf32> {gdn.dims = ["P", "Hv", "16"], gdn.name = "pending_decays"}, %pending_counts: !gdn.pool<?x?xi32> {gdn.dims = ["P", "Hk"], gdn.name = "pending_counts"}) -> (tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "core"}) attributes {gdn.entry} {
   %core = gdn.delta_rule %q, %k, %v gates(%log_decay, %beta) pool(%state_pool) slots(%slots) scales(%state_scales) low(%state_low) pending(%pending_keys, %pending_deltas, %pending_decays) counts(%pending_counts) {reads_upper} : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x128x128xi8>, tensor<?xi32> scales !gdn.pool<?x?x128xf32> low !gdn.pool<?x?x128x128xi8> pending !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> -> tensor<?x?x128xbf16>
+  return %core : tensor<?x?x128xbf16>
+}
+
+// Pending tokens in f16 come to shared memory as they are; scales are with the weights.
+//
+// CHECK-LABEL: func.func @narrow(
+//       CHECK:   gdn_gpu.begin_copy {{.+}} rows(%[[COUNT:.+]]), %[[KEYS:.+]] : {{.+}} <16x128xf16>
+//       CHECK:   gdn_gpu.begin_copy {{.+}} rows(%[[COUNT]]), %[[DELTAS:.+]] : {{.+}} <16x128xf16>
+//       CHECK:   gdn_gpu.begin_copy scattered {{.+}} rows(%[[COUNT]]), %{{.+}} : {{.+}} <16xf32>
+//       CHECK:   gdn_gpu.begin_copy scattered {{.+}} rows(%[[COUNT]]), %[[SCALES:.+]] : {{.+}} <16xf32>
+//       CHECK:   %[[SCALE:.+]] = gdn_gpu.load_shared %[[SCALES]]
+//       CHECK:   gdn_gpu.map_rows %[[SCALE]]
+//       CHECK:     math.exp
+//  CHECK-NEXT:     arith.mulf
+//       CHECK:   gdn_gpu.share_column_parts %[[KEYS]], %{{.+}} : <16x128xf16>, <128x32xbf16>
+//       CHECK:   gdn_gpu.add_part_products %{{.+}} : <64x128xf32, {{.+}}>, <32x64xf16>,
+//       CHECK:   gdn_gpu.map_rows %{{.+}} : !gdn_gpu.fragment<1x128xf32, {{.+}} -> !gdn_gpu.fragment<1x128xf16, {{.+}}>, !gdn_gpu.fragment<1xf32
+func.func @narrow(%Hk: index {gdn.name = "Hk"}, %Hv: index {gdn.name = "Hv"}, %q: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "q"}, %k: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "k"}, %v: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "v"}, %log_decay: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "log_decay"}, %beta: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "beta"}, %slots: tensor<?xi32> {gdn.dims = ["N"], gdn.name = "slots"}, %state_pool: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_pool"}, %state_scales: !gdn.pool<?x?x128xf32> {gdn.dims = ["P", "Hv", "128"], gdn.name = "state_scales"}, %state_low: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_low"}, %pending_keys: !gdn.pool<?x?x16x128xf16> {gdn.dims = ["P", "Hk", "16", "128"], gdn.name = "pending_keys"}, %pending_deltas: !gdn.pool<?x?x16x128xf16> {gdn.dims = ["P", "Hv", "16", "128"], gdn.name = "pending_deltas"}, %pending_decays: !gdn.pool<?x?x16xf32> {gdn.dims = ["P", "Hv", "16"], gdn.name = "pending_decays"}, %pending_counts: !gdn.pool<?x?xi32> {gdn.dims = ["P", "Hk"], gdn.name = "pending_counts"}, %pending_scales: !gdn.pool<?x?x16xf32> {gdn.dims = ["P", "Hv", "16"], gdn.name = "pending_scales"}) -> (tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "core"}) attributes {gdn.entry} {
+  %core = gdn.delta_rule %q, %k, %v gates(%log_decay, %beta) pool(%state_pool) slots(%slots) scales(%state_scales) low(%state_low) pending(%pending_keys, %pending_deltas, %pending_decays) counts(%pending_counts) delta_scales(%pending_scales) : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x128x128xi8>, tensor<?xi32> scales !gdn.pool<?x?x128xf32> low !gdn.pool<?x?x128x128xi8> pending !gdn.pool<?x?x16x128xf16>, !gdn.pool<?x?x16x128xf16>, !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> delta_scales !gdn.pool<?x?x16xf32> -> tensor<?x?x128xbf16>
   return %core : tensor<?x?x128xbf16>
 }

@@ -10,6 +10,17 @@
 // RUN: gdn-gpu-opt %t -gdn-gpu-place-barriers -gdn-gpu-check -o /dev/null
 // RUN: gdn-opt %t.tile -gdn-schedule-persistent-recurrence="replay-units=0 shared-bytes=115712" | FileCheck %s --check-prefix=NONE
 // NONE-NOT: gdn_gpu
+//
+// RUN: sed 's/?x?x16x/?x?x13x/g; s/"16"/"13"/g' %s | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-persistent-recurrence="replay-units=300 shared-bytes=115712" -gdn-schedule-resident-recurrence -canonicalize -cse -o %t.odd
+// RUN: FileCheck %s --check-prefix=ODD < %t.odd
+// RUN: gdn-gpu-opt %t.odd -gdn-gpu-place-barriers -gdn-gpu-check -o /dev/null
+//
+// Memory has 13 tokens, and a block room for 16, of which some are zeros always.
+//
+//     ODD-NOT: func.func @decode_persistent
+//   ODD-LABEL: func.func @decode(
+// ODD-COUNT-2:   gdn_gpu.begin_copy %{{.+}} : memref<?x?x13x128xf32, {{.+}}>, <16x128xf32>
+//         ODD:   gdn_gpu.begin_copy scattered %{{.+}} : memref<?x?x13xf32, {{.+}}>, <16xf32>
 
 // The last of a key head's blocks to have read writes its window, the keys and the
 // count in one branch.

@@ -73,27 +73,6 @@ func.func @several(%m: vector<64x32xf32>, %q: vector<4x32xf32>, %k: vector<4x32x
 
 // -----
 
-// Pending tokens come to shared memory in whole pieces.
-func.func @odd_room(%pool: memref<?x64x32xf32>, %keys: memref<?x6x32xf32>, %deltas: memref<?x6x64xf32>,
-                    %decays: memref<?x6xf32>, %out: memref<?x64xf32>, %count: index, %full: i1,
-                    %q: vector<1x32xf32>, %k: vector<1x32xf32>, %v: vector<1x64xf32>,
-                    %g: vector<1xf32>, %beta: vector<1xf32>, %n: index)
-    attributes {gdn_tile.stage = {grid = ["N"]}} {
-  %c0 = arith.constant 0 : index
-  %m = gdn_tile.load %pool[%n, %c0, %c0] dims [1, 2] : memref<?x64x32xf32>, vector<64x32xf32>
-  %pk = gdn_tile.load %keys[%n, %c0, %c0] dims [1, 2] rows(%count) : memref<?x6x32xf32>, vector<6x32xf32>
-  %pd = gdn_tile.load %deltas[%n, %c0, %c0] dims [1, 2] rows(%count) : memref<?x6x64xf32>, vector<6x64xf32>
-  %pg = gdn_tile.load %decays[%n, %c0] dims [1] rows(%count) : memref<?x6xf32>, vector<6xf32>
-  // expected-error@+1 {{'gdn_tile.delta_replay' op expects room for a multiple of 4 pending tokens, but has it for 6}}
-  %m1, %o, %d = gdn_tile.delta_replay %m pending(%pk, %pd, %pg) count(%count) commit(%full)
-      tokens(%q, %k, %v) gates(%g, %beta) valid(%n)
-      : vector<64x32xf32>, vector<6x32xf32>, vector<6x64xf32>, vector<1x32xf32>, vector<1x64xf32>
-  gdn_tile.store %o, %out[%n, %c0] dims [0, 1] : vector<1x64xf32>, memref<?x64xf32>
-  return
-}
-
-// -----
-
 func.func @always(%pool: memref<?x64x32xf32>, %keys: memref<?x8x32xf32>, %deltas: memref<?x8x64xf32>,
                   %decays: memref<?x8xf32>, %out: memref<?x64xf32>, %count: index, %full: i1,
                   %q: vector<1x32xf32>, %k: vector<1x32xf32>, %v: vector<1x64xf32>,
@@ -104,11 +83,37 @@ func.func @always(%pool: memref<?x64x32xf32>, %keys: memref<?x8x32xf32>, %deltas
   %pk = gdn_tile.load %keys[%n, %c0, %c0] dims [1, 2] rows(%count) : memref<?x8x32xf32>, vector<8x32xf32>
   %pd = gdn_tile.load %deltas[%n, %c0, %c0] dims [1, 2] rows(%count) : memref<?x8x64xf32>, vector<8x64xf32>
   %pg = gdn_tile.load %decays[%n, %c0] dims [1] rows(%count) : memref<?x8xf32>, vector<8xf32>
-  // expected-error@+1 {{'gdn_tile.delta_replay' op expects pending tokens as they are loaded, and stores of the state where it receives them}}
+  // expected-error@+1 {{'gdn_tile.delta_replay' op expects stores of the state where it receives pending tokens}}
   %m1, %o, %d = gdn_tile.delta_replay %m pending(%pk, %pd, %pg) count(%count) commit(%full)
       tokens(%q, %k, %v) gates(%g, %beta) valid(%n)
       : vector<64x32xf32>, vector<8x32xf32>, vector<8x64xf32>, vector<1x32xf32>, vector<1x64xf32>
   gdn_tile.store %m1, %pool[%n, %c0, %c0] dims [1, 2] : vector<64x32xf32>, memref<?x64x32xf32>
+  gdn_tile.store %o, %out[%n, %c0] dims [0, 1] : vector<1x64xf32>, memref<?x64xf32>
+  return
+}
+
+// -----
+
+// Rows that are made in any other way than by widening what is loaded.
+func.func @made(%pool: memref<?x64x32xf32>, %keys: memref<?x8x32xf32>, %deltas: memref<?x8x64xf32>,
+                %decays: memref<?x8xf32>, %out: memref<?x64xf32>, %count: index, %full: i1,
+                %q: vector<1x32xf32>, %k: vector<1x32xf32>, %v: vector<1x64xf32>,
+                %g: vector<1xf32>, %beta: vector<1xf32>, %n: index)
+    attributes {gdn_tile.stage = {grid = ["N"]}} {
+  %c0 = arith.constant 0 : index
+  %m = gdn_tile.load %pool[%n, %c0, %c0] dims [1, 2] : memref<?x64x32xf32>, vector<64x32xf32>
+  %pk = gdn_tile.load %keys[%n, %c0, %c0] dims [1, 2] rows(%count) : memref<?x8x32xf32>, vector<8x32xf32>
+  %pd = gdn_tile.load %deltas[%n, %c0, %c0] dims [1, 2] rows(%count) : memref<?x8x64xf32>, vector<8x64xf32>
+  %pg = gdn_tile.load %decays[%n, %c0] dims [1] rows(%count) : memref<?x8xf32>, vector<8xf32>
+  %twice = gdn_tile.map_rows %pd : vector<8x64xf32> -> vector<8x64xf32> {
+  ^bb0(%row: index, %x: vector<64xf32>):
+    %y = arith.addf %x, %x : vector<64xf32>
+    gdn_tile.yield %y : vector<64xf32>
+  }
+  // expected-error@+1 {{'gdn_tile.delta_replay' op expects pending tokens as they are loaded}}
+  %m1, %o, %d = gdn_tile.delta_replay %m pending(%pk, %twice, %pg) count(%count) commit(%full)
+      tokens(%q, %k, %v) gates(%g, %beta) valid(%n)
+      : vector<64x32xf32>, vector<8x32xf32>, vector<8x64xf32>, vector<1x32xf32>, vector<1x64xf32>
   gdn_tile.store %o, %out[%n, %c0] dims [0, 1] : vector<1x64xf32>, memref<?x64xf32>
   return
 }

@@ -49,6 +49,28 @@ def test_policy(tool, target, variants, commit_threads):
     assert found == variants | {f"{name}_aligned": sizes for name, sizes in aligned.items()}
 
 
+@pytest.mark.parametrize("pending", ["f32", "f16"])
+@pytest.mark.parametrize("state", ["i8x2", "i8x2_upper", "i8"])
+def test_states_in_planes(tool, state, pending):
+    """A variant of four warps for launches of many units; streams are for states of one array."""
+    arguments = [*ARGUMENTS[:2], f"--state={state}", "--defer-writes=16", f"--pending={pending}"]
+    arguments += ["--only=decode", "--target=sm_90a", "--emit=gpu"]
+    done = tool("gdn-compile", *arguments)
+    assert done.returncode == 0, done.stderr
+    found = {}
+    for program in done.stdout.split("func.func @")[1:]:
+        name = re.match(r"\w+", program)[0]
+        threads = int(re.search(r"threads = (\d+) ", program)[1])
+        least = re.search(r'\[\["(\d+)"\], \["N", "Hv"\]', program)
+        found[name] = (threads, least and least[1])
+    assert found == {
+        "decode": (256, None),
+        "decode_aligned": (256, None),
+        "decode_crowded": (128, "4096"),
+        "decode_crowded_aligned": (128, "4096"),
+    }
+
+
 def test_what_aligned_arrays_get(tool):
     """A step with states of f32 and the streams; narrow states have none of their own."""
     arguments = [*ARGUMENTS, "--only=decode", "--target=sm_90a", "--emit=gpu"]

@@ -165,6 +165,10 @@ def test_deferred_writes(state, writes, engine, folder):
     assert error.missing == {"deferred_writes": 9}
     assert "--defer-writes=9 " in error.command
     assert "options=['--defer-writes=9']" in error.call
+    options |= {"deferred_writes": writes, "pending": "f16"}
+    error = miss("qwen3.5-4b", "sm_90a", **options)
+    assert error.missing == {"pending": "f16"}
+    assert f"--pending=f16 --defer-writes={writes} " in error.command
 
 
 def test_states_in_planes_that_are_written_at_each_token(folder):
@@ -262,6 +266,8 @@ def test_arguments_that_no_image_can_have(folder):
         ({"state": "i4"}, "state: expected one of bf16, f16, f32, i8x2, i8x2_upper, i8, got 'i4'"),
         ({"deferred_writes": 1}, "deferred_writes: expected 0 or 2 to 32 tokens, got 1"),
         ({"deferred_writes": 33}, "deferred_writes: expected 0 or 2 to 32 tokens, got 33"),
+        ({"pending": "bf16"}, "pending: expected one of f32, f16, got 'bf16'"),
+        ({"pending": "f16"}, "pending: expected f32 without deferred writes, got 'f16'"),
         ({"state": "i8"}, "deferred_writes: expected 2 to 32 tokens with states of i8, got 0"),
         (
             {"state": "i8x2_upper"},

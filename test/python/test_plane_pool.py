@@ -16,6 +16,7 @@ from gdn.layers.attention import GDNLayer, layer_kernels
 OPTIONS = ("--layout=split", "--outputs=core", "--has-initial")
 LAZY = ("--verify=lazy", f"--verify-tokens={S + 1}")
 DEFERRED = (f"--defer-writes={ROOM}",)
+F16 = "--pending=f16"
 IMAGES = {
     "f32": OPTIONS,
     "i8x2": (*OPTIONS, "--state=i8x2"),
@@ -25,10 +26,14 @@ IMAGES = {
     "i8x2_upper deferred": (*OPTIONS, "--state=i8x2_upper", *DEFERRED),
     "i8 deferred": (*OPTIONS, "--state=i8", *DEFERRED),
     "i8 deferred verify": (*OPTIONS, "--state=i8", *DEFERRED, *LAZY),
+    "i8x2 deferred f16": (*OPTIONS, "--state=i8x2", *DEFERRED, F16),
+    "i8 deferred verify f16": (*OPTIONS, "--state=i8", *DEFERRED, *LAZY, F16),
     "f32 deferred": (*OPTIONS, *DEFERRED),
+    "f32 deferred verify f16": (*OPTIONS, *DEFERRED, *LAZY, F16),
 }
 # What the formats give of any step, and heads that forget slowly.
 BOUNDS = {"f32": 1e-5, "i8x2": 3e-4, "i8x2_upper": 3e-2, "i8": 5e-2}
+F16_BOUND = 5e-4
 SLOW_BOUNDS = BOUNDS | {"i8x2_upper": 1e-2}
 PLANES = [name for name in IMAGES if not name.startswith("f32")]
 
@@ -61,6 +66,7 @@ def shape_of(name, **options):
     given = {"state_dtype": {"f32": "float32", "i8x2_upper": "i8x2"}.get(state, state)}
     if "deferred" in name:
         given["conv_extra"] = S + 1 if verifies else 0
+        given["pending_dtype"] = "float16" if name.endswith("f16") else "float32"
     else:
         given |= {"deferred_writes": False, "conv_extra": 0}
         given["pending_tokens"] = S + 1 if verifies else 0
@@ -74,13 +80,13 @@ def make_engine(device, kernels, name, seed, num_track=0, **options):
         seed,
         verifies="verify" in name,
         shape=shape_of(name, num_track=num_track),
-        bound=BOUNDS[name.split()[0]],
+        bound=max(BOUNDS[name.split()[0]], F16_BOUND if name.endswith("f16") else 0),
         deferred_writes="deferred" in name,
         **options,
     )
 
 
-@pytest.mark.parametrize("name", PLANES)
+@pytest.mark.parametrize("name", PLANES + ["f32 deferred verify f16"])
 def test_random_steps(device, kernels, name):
     for seed in range(6):
         errors = random_steps(make_engine(device, kernels, name, seed), 30)
@@ -97,6 +103,27 @@ def test_heads_that_forget_slowly(device, kernels, name):
     # Rounding shows, so it is planes that are read.
     assert max(errors) > 1e-6
     engine.commit(sequences)
+
+
+def test_pending_tokens_in_f16(device, kernels):
+    """The pool's arrays have numbers of f16 and scales that are powers of two."""
+    engine = make_engine(device, kernels, "f32 deferred verify f16", 15)
+    sequence = engine.admit()
+    errors = [engine.step([sequence], [n]) for n in (9, 1, 1, 1)]
+    # Rounding shows, so it is what was written that is read.
+    assert 1e-6 < max(errors) < engine.bound
+    keys, deltas, decays, counts, scales = engine.pool.pending(0)
+    assert [a.dtype for a in (keys, deltas, decays, scales)] == [np.float16] * 2 + [np.float32] * 2
+    slot = sequence["slot"]
+    assert (counts[slot] == 3).all()
+    mantissas, _ = np.frexp(scales[slot, :, :3])
+    assert (mantissas == 0.5).all()
+    largest = np.abs(deltas[slot, :, :3].astype(np.float32)).max(axis=-1)
+    assert (largest >= 0.5).all() and (largest <= 2).all()
+    fork = engine.fork(sequence)
+    for array in engine.pool.pending(0):
+        assert array[fork["slot"]].tobytes() == array[slot].tobytes()
+    engine.commit([sequence, fork])
 
 
 @pytest.mark.parametrize("name", ["i8x2 verify", "i8 deferred verify"])
@@ -122,7 +149,7 @@ def test_a_state_that_a_cache_keeps(device, kernels, name):
     engine.commit([fork])
 
 
-@pytest.mark.parametrize("name", ["i8x2 verify", "i8 deferred verify"])
+@pytest.mark.parametrize("name", ["i8x2 verify", "i8 deferred verify", "i8 deferred verify f16"])
 @pytest.mark.parametrize("drafts", [-1, S])
 def test_other_slots_keep_all_bytes(device, kernels, name, drafts):
     """Those of padding, too, and of slots that nobody has, which hold NaN."""
@@ -238,6 +265,22 @@ def test_a_pool_for_other_kernels(device, kernels, name, pool, message):
     with pytest.raises(GdnError) as error:
         GDNLayer(prefill, pool=made, **weights)
     assert str(error.value).endswith(message.replace("decode", "prefill"))
+
+
+@pytest.mark.parametrize(
+    ("name", "pool", "expected", "got"),
+    [
+        ("i8x2 deferred f16", "i8x2 deferred", "f16", "f32"),
+        ("i8x2 deferred", "i8x2 deferred f16", "f32", "f16"),
+    ],
+)
+def test_a_pool_for_other_tokens(device, kernels, name, pool, expected, got):
+    made, weights = StatePool(device, make_shape(**shape_of(pool))), make_weights(np.random, HK, HV)
+    with pytest.raises(GdnError) as error:
+        GDNLayer(kernels(name), pool=made, **weights)
+    assert str(error.value).endswith(
+        f"pending_dtype: expected {expected}, that of decode (--pending), got {got}"
+    )
 
 
 @pytest.mark.parametrize("name", IMAGES)

@@ -326,6 +326,13 @@ struct Options {
       cl::desc("Decode keeps up to so many tokens pending and writes a state "
                "when there is no room for more; an entry commit puts them into "
                "states (default: 0, it writes at each step)")};
+  cl::opt<FloatKind> pending{
+      "pending", cl::init(FloatKind::f32), cl::cat(entries),
+      cl::desc(
+          "Type of keys and deltas of pending tokens, with --defer-writes:"),
+      cl::values(clEnumValN(FloatKind::f32, "f32", "(default)"),
+                 clEnumValN(FloatKind::f16, "f16",
+                            "f16, with a scale for each delta"))};
 
   CommandLine collect();
 
@@ -380,6 +387,7 @@ CommandLine Options::collect() {
   given(layout, line.entries.layout);
   given(verifyTokens, line.entries.verifyTokens);
   given(deferWrites, line.entries.deferWrites);
+  line.entries.pending = pending;
   line.entries.dtBias = dtBias;
   given(results, line.entries.outputs);
   line.entries.l2norm = l2norm;

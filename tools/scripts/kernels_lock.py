@@ -107,6 +107,16 @@ KERNEL_SETS["d128-upper"] = [
     "--defer-writes=16",
     "--only=decode",
 ]
+# Pending tokens in f16.
+KERNEL_SETS["d128-pending"] = [
+    "--preset=qwen3-next-80b-a3b",
+    "--io=bf16",
+    "--state=f32,i8x2",
+    "--defer-writes=16",
+    "--pending=f16",
+    "--verify=lazy",
+    "--only=decode,verify,commit",
+]
 # A decay per channel.
 KERNEL_SETS["d128-kda"] = [
     "--preset=kimi-linear-48b-a3b",

@@ -88,6 +88,9 @@ struct EntryOptions {
   /// How many tokens decode keeps pending before it writes a state; 0: it
   /// writes it at each step. An entry `commit` puts them into states.
   int64_t deferWrites = 0;
+  /// Keys and deltas of pending tokens of several steps: f32, or f16 with a
+  /// power of two for each delta.
+  FloatKind pending = FloatKind::f32;
 };
 
 llvm::StringRef stringify(FloatKind kind);

@@ -39,6 +39,11 @@ def ScheduleResidentRecurrence
     are also loaded by way of shared memory, and only the last warp waits at the
     second barrier.
 
+    With `crowded-units` a program that reads a state in planes gets a second
+    program: the variant "crowded", for launches of at least so many units. It is
+    the same program, of fewer warps: these do at once what each warp does for
+    itself, as addresses of the state, and more blocks fit beside each other.
+
     A state that does not fit in the registers of a block is computed in passes
     over equal blocks of its rows, which do not depend on each other. A loop
     loads, scans and stores one block after another, and collects the output in
@@ -71,7 +76,21 @@ def ScheduleResidentRecurrence
            "Blocks per multiprocessor that registers must allow">,
     Option<"narrowUnits", "narrow-units", "int64_t", /*default=*/"0",
            "Units of a launch (sequences times value heads) from which the "
-           "variant 'narrow' is taken; 0: no such variant">
+           "variant 'narrow' is taken; 0: no such variant">,
+    Option<"onePlaneBlocks", "one-plane-blocks", "int64_t", /*default=*/"4",
+           "Blocks per multiprocessor that registers must allow where a state "
+           "in planes is read and one plane of it is in registers">,
+    Option<"twoPlaneBlocks", "two-plane-blocks", "int64_t", /*default=*/"3",
+           "The same with two planes in registers">,
+    Option<"crowdedUnits", "crowded-units", "int64_t", /*default=*/"0",
+           "Units of a launch from which the variant 'crowded' is taken where a "
+           "state in planes is read; 0: no such variant">,
+    Option<"crowdedThreads", "crowded-threads", "int64_t", /*default=*/"128",
+           "Threads per block of that variant">,
+    Option<"crowdedOnePlaneBlocks", "crowded-one-plane-blocks", "int64_t",
+           /*default=*/"5", "Its blocks with one plane in registers">,
+    Option<"crowdedTwoPlaneBlocks", "crowded-two-plane-blocks", "int64_t",
+           /*default=*/"4", "Its blocks with two planes in registers">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">

@@ -59,14 +59,25 @@ Value gdn::emitScaled(OpBuilder &b, Location loc, Value state, Value factor) {
   return map.getResult(0);
 }
 
+Value gdn::emitWide(OpBuilder &b, Location loc, Value value) {
+  if (getElementTypeOrSelf(value.getType()).isF32())
+    return value;
+  Type wide = b.getF32Type();
+  if (auto row = dyn_cast<VectorType>(value.getType()))
+    wide = row.clone(wide);
+  return arith::ExtFOp::create(b, loc, wide, value);
+}
+
 Value gdn::emitAdded(OpBuilder &b, Location loc, Value state, Value factor,
                      Value key, Value delta) {
   auto map = gpu::MapRowsOp::create(b, loc, state.getType(),
                                     ValueRange{state, key, delta});
   OpBuilder::InsertionGuard guard(b);
   Block *body = map.openBody(b);
-  Value row = body->getArgument(1), k = body->getArgument(2);
-  Value d = arith::MulFOp::create(b, loc, factor, body->getArgument(3));
+  Value row = body->getArgument(1);
+  Value k = emitWide(b, loc, body->getArgument(2));
+  Value d = arith::MulFOp::create(b, loc, factor,
+                                  emitWide(b, loc, body->getArgument(3)));
   Value change = arith::MulFOp::create(
       b, loc, vector::BroadcastOp::create(b, loc, row.getType(), d), k);
   gpu::YieldOp::create(b, loc,
@@ -100,8 +111,11 @@ Value gdn::emitFold(OpBuilder &b, Location loc, Value state, Value count,
   Value at = arith::SubIOp::create(b, loc, last, recurrence.getInductionVar());
   Value later = recurrence.getRegionIterArg(1);
   Value key = tokens.key(at), delta = tokens.delta(at);
-  Value next = emitAdded(b, loc, recurrence.getRegionIterArg(0),
-                         math::ExpOp::create(b, loc, later), key, delta);
+  Value factor = math::ExpOp::create(b, loc, later);
+  if (tokens.scale)
+    factor = arith::MulFOp::create(b, loc, factor, tokens.scale(at));
+  Value next =
+      emitAdded(b, loc, recurrence.getRegionIterArg(0), factor, key, delta);
   later = arith::AddFOp::create(b, loc, later, tokens.logDecay(at));
   scf::YieldOp::create(b, loc, ValueRange{next, later});
   return recurrence.getResult(0);

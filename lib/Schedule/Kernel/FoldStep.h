@@ -13,9 +13,11 @@ namespace gdn {
 
 /// Pending tokens: what token `at` (an index) has, as fragments of the state's
 /// layout made where they are asked for. `key` is per_column, `delta` per_row;
-/// the log decay is an f32, or per_column with one per channel.
+/// the log decay is an f32, or per_column with one per channel. With one decay
+/// for the head a delta may have a `scale`, an f32; null: none has.
 struct FoldTokens {
   llvm::function_ref<mlir::Value(mlir::Value at)> key, delta, logDecay;
+  llvm::function_ref<mlir::Value(mlir::Value at)> scale = nullptr;
 };
 
 /// Emits the state with the first `count` (an index) tokens put in. With a
@@ -30,7 +32,11 @@ mlir::Value emitFold(mlir::OpBuilder &b, mlir::Location loc, mlir::Value state,
 mlir::Value emitScaled(mlir::OpBuilder &b, mlir::Location loc,
                        mlir::Value state, mlir::Value factor);
 
-/// A state with the key times `factor` and the row's delta added to each row.
+/// A number or a row in f32.
+mlir::Value emitWide(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value);
+
+/// A state with the key times `factor` and the row's delta added to each row;
+/// key and delta may be of 16 bits.
 mlir::Value emitAdded(mlir::OpBuilder &b, mlir::Location loc, mlir::Value state,
                       mlir::Value factor, mlir::Value key, mlir::Value delta);
 

@@ -66,8 +66,11 @@ gpu::FragmentType FragmentEmitter::typeOf(Value tile) const {
   if (!rows && isInGroup(tile) && group->count > 1)
     layout =
         gpu::RowsAttr::get(context, /*warps=*/1, /*lanes=*/1, /*vector=*/1);
-  for (Operation *user : tile.getUsers())
-    if (auto map = dyn_cast<tile::MapRowsOp>(user))
+  // Those that it is made with come first, then those that it is used with.
+  SmallVector<Operation *> maps(tile.getUsers());
+  maps.insert(maps.begin(), tile.getDefiningOp());
+  for (Operation *op : maps)
+    if (auto map = dyn_cast_or_null<tile::MapRowsOp>(op))
       for (Value other : map.getInputs())
         if (auto matrix = cast<VectorType>(other.getType());
             matrix.getRank() == 2)

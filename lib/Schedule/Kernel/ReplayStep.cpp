@@ -25,6 +25,13 @@ static int64_t getTurnTerms(int64_t most, int64_t wanted) {
   return terms;
 }
 
+VectorType gdn::getPendingRoom(Value tile) {
+  auto type = cast<VectorType>(tile.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape.front() = llvm::alignTo<pendingMultiple>(shape.front());
+  return VectorType::get(shape, type.getElementType());
+}
+
 void gdn::beginPendingCopy(OpBuilder &b, tile::LoadOp load,
                            FragmentEmitter &outside, Value buffer) {
   Value view = outside.scalar(load.getView());
@@ -52,6 +59,10 @@ static Value emitIndex(OpBuilder &b, Location loc, int64_t value) {
   return arith::ConstantIndexOp::create(b, loc, value);
 }
 
+static Type getElement(Value buffer) {
+  return cast<gpu::SharedType>(buffer.getType()).getElementType();
+}
+
 static Value emitElement(OpBuilder &b, Location loc, Value buffer, Value at) {
   return gpu::LoadSharedElementOp::create(b, loc, b.getF32Type(), buffer, at);
 }
@@ -63,7 +74,7 @@ static Value emitDot(OpBuilder &b, Location loc, Value x, Value y) {
 }
 
 Value gdn::emitReplayWeights(OpBuilder &b, Location loc, Value decays,
-                             int64_t most) {
+                             int64_t most, Value scales) {
   auto type = gpu::FragmentType::get(
       VectorType::get({most}, b.getF32Type()),
       gpu::PerRowAttr::get(b.getContext(),
@@ -75,19 +86,25 @@ Value gdn::emitReplayWeights(OpBuilder &b, Location loc, Value decays,
     all.push_back(emitElement(b, loc, decays, numbers.back()));
   }
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
-  Value rows = gpu::FillOp::create(b, loc, type, zero);
-  auto map = gpu::MapRowsOp::create(b, loc, type, rows);
+  SmallVector<Value> rows = {
+      scales ? Value(gpu::LoadSharedOp::create(b, loc, type, scales, Value()))
+             : Value(gpu::FillOp::create(b, loc, type, zero))};
+  auto map = gpu::MapRowsOp::create(b, loc, TypeRange{type}, rows);
   OpBuilder::InsertionGuard guard(b);
   // A sum of those behind it; the difference of two sums would be worse where
   // some decay is strong.
-  Value row = map.openBody(b)->getArgument(0), sum = zero;
+  Block *body = map.openBody(b);
+  Value row = body->getArgument(0), sum = zero;
   for (int64_t j = 1; j < most; ++j) {
     Value isBehind = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
                                            row, numbers[j]);
     Value part = arith::SelectOp::create(b, loc, isBehind, all[j], zero);
     sum = arith::AddFOp::create(b, loc, sum, part);
   }
-  gpu::YieldOp::create(b, loc, math::ExpOp::create(b, loc, sum).getResult());
+  Value weight = math::ExpOp::create(b, loc, sum);
+  if (scales)
+    weight = arith::MulFOp::create(b, loc, weight, body->getArgument(1));
+  gpu::YieldOp::create(b, loc, weight);
   return map.getResult(0);
 }
 
@@ -108,7 +125,7 @@ std::pair<Value, Value> gdn::emitReplayPairs(OpBuilder &b, Location loc,
   const int64_t most = getSize(pending.keys, /*isLast=*/false);
   auto keys = gpu::FragmentType::get(
       VectorType::get({most, getSize(pending.keys, /*isLast=*/true)},
-                      b.getF32Type()),
+                      getElement(pending.keys)),
       rows);
   auto pairs =
       gpu::FragmentType::get(VectorType::get({most}, b.getF32Type()),
@@ -123,11 +140,11 @@ std::pair<Value, Value> gdn::emitReplayPairs(OpBuilder &b, Location loc,
   OpBuilder::InsertionGuard guard(b);
   Block *body = map.openBody(b);
   Value weight = arith::MulFOp::create(b, loc, factor, body->getArgument(4));
+  Value known = emitWide(b, loc, body->getArgument(1));
   SmallVector<Value> yielded;
   for (unsigned i : {2, 3})
     yielded.push_back(arith::MulFOp::create(
-        b, loc, weight,
-        emitDot(b, loc, body->getArgument(1), body->getArgument(i))));
+        b, loc, weight, emitDot(b, loc, known, body->getArgument(i))));
   gpu::YieldOp::create(b, loc, yielded);
   return {map.getResult(0), map.getResult(1)};
 }
@@ -138,8 +155,9 @@ std::pair<Value, Value> gdn::emitReplayOutput(OpBuilder &b, Location loc,
   MLIRContext *context = b.getContext();
   auto rowType = [&](Value buffer) {
     int64_t columns = getSize(buffer, /*isLast=*/true);
-    return gpu::FragmentType::get(VectorType::get({1, columns}, b.getF32Type()),
-                                  getWarpRows(context, columns));
+    return gpu::FragmentType::get(
+        VectorType::get({1, columns}, getElement(buffer)),
+        getWarpRows(context, columns));
   };
   auto load = [&](Value buffer, Value at = Value()) -> Value {
     auto type = rowType(buffer);
@@ -147,8 +165,8 @@ std::pair<Value, Value> gdn::emitReplayOutput(OpBuilder &b, Location loc,
     if (shared.getShape().size() == 1)
       buffer = gpu::ReshapeOp::create(
           b, loc,
-          gpu::SharedType::get(
-              VectorType::get({1, shared.getShape().back()}, b.getF32Type())),
+          gpu::SharedType::get(VectorType::get({1, shared.getShape().back()},
+                                               shared.getElementType())),
           buffer);
     return gpu::LoadSharedOp::create(b, loc, type, buffer, at);
   };
@@ -212,7 +230,8 @@ std::pair<Value, Value> gdn::emitReplayOutput(OpBuilder &b, Location loc,
     ValueRange next =
         map({row, row}, inputs, [&](ValueRange args) -> SmallVector<Value> {
           Value known = args[0], seen = args[1];
-          for (auto [j, delta] : llvm::enumerate(args.drop_front(2))) {
+          for (auto [j, narrow] : llvm::enumerate(args.drop_front(2))) {
+            Value delta = emitWide(b, loc, narrow);
             known = add(known, multiply(splat(keys[j], delta), delta));
             seen = add(seen, multiply(splat(queries[j], delta), delta));
           }
@@ -242,7 +261,8 @@ Value gdn::emitReplayFold(OpBuilder &b, Location loc, Value state,
   scf::YieldOp::create(b, loc, state);
   b.setInsertionPointToStart(branch.thenBlock());
   auto row = gpu::FragmentType::get(
-      VectorType::get({getSize(pending.keys, /*isLast=*/true)}, b.getF32Type()),
+      VectorType::get({getSize(pending.keys, /*isLast=*/true)},
+                      getElement(pending.keys)),
       gpu::PerColumnAttr::get(b.getContext(), type.getRows()));
   Value wide = castRows(b, loc, state, b.getF32Type());
   auto scaled = gpu::MapRowsOp::create(b, loc, wide.getType(), wide);

@@ -10,33 +10,40 @@
 
 namespace gdn {
 
-/// Numbers of pending tokens come to shared memory in pieces of 16 bytes.
+/// Schedules take so many pending tokens at a time.
 constexpr int64_t pendingMultiple = 4;
 
-/// Begins to copy the rows of pending tokens that `load` asks for to `buffer`;
-/// those behind its last row become zero. `outside` has its scalars.
+/// What a tile of pending tokens has in shared memory: W rows, or the next
+/// multiple.
+mlir::VectorType getPendingRoom(mlir::Value tile);
+
+/// Begins to copy the rows of pending tokens that `load` asks for to `buffer`,
+/// which has room for as many or more; those behind the last one become zero.
+/// `outside` has its scalars.
 void beginPendingCopy(mlir::OpBuilder &b, tile::LoadOp load,
                       FragmentEmitter &outside, mlir::Value buffer);
 
-/// Pending tokens in shared memory, zeros behind the last one.
+/// Pending tokens in shared memory, zeros behind the last one; R rows.
 struct ReplayPending {
-  mlir::Value keys, deltas; ///< W x dk, W x dv
-  mlir::Value weights;      ///< W: what remains of each behind the last one
+  mlir::Value keys, deltas; ///< R x dk, R x dv; both f32 or both f16
+  mlir::Value weights;      ///< R: factors of deltas behind the last one
   mlir::Value kept;         ///< an f32: the same of the state
   mlir::Value count;        ///< how many there are
   mlir::Value commits;      ///< whether the state receives them
 };
 
-/// What remains of pending tokens, whose log decays lie in shared memory: W
-/// numbers to lanes of a warp; and the same of the state.
+/// What remains of pending tokens, whose log decays lie in shared memory: R
+/// numbers to lanes of a warp, times `scales` of their deltas if there are
+/// some, too; and the same of the state.
 mlir::Value emitReplayWeights(mlir::OpBuilder &b, mlir::Location loc,
-                              mlir::Value decays, int64_t most);
+                              mlir::Value decays, int64_t most,
+                              mlir::Value scales = {});
 mlir::Value emitReplayKept(mlir::OpBuilder &b, mlir::Location loc,
                            mlir::Value decays, int64_t most);
 
 /// The factors of the terms of pending tokens: what remains of each behind the
 /// token, times the products of its key with the token's key and query; zero
-/// for a state that has received them. W numbers for each, as the rows of
+/// for a state that has received them. R numbers for each, as the rows of
 /// `rows` have them; `key` and `query` are its columns. `decay` is the token's,
 /// no logarithm.
 std::pair<mlir::Value, mlir::Value>
@@ -47,7 +54,7 @@ emitReplayPairs(mlir::OpBuilder &b, mlir::Location loc,
 /// What one warp knows of the token: tiles in shared memory, and numbers.
 struct ReplayTerms {
   mlir::Value products;             ///< 2 x dv: of the state with key and query
-  mlir::Value keyPairs, queryPairs; ///< W, from emitReplayPairs
+  mlir::Value keyPairs, queryPairs; ///< R, from emitReplayPairs
   mlir::Value key, query, value;    ///< rows
   mlir::Value decay, beta;          ///< f32
 };

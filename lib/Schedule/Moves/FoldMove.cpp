@@ -5,6 +5,7 @@
 // deltas and decays of a token from memory.
 #include "Moves/FoldMove.h"
 #include "Kernel/FoldStep.h"
+#include "Kernel/PendingSource.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -21,14 +22,18 @@ bool FoldMove::contains(Operation *op) {
     return true;
   return llvm::any_of(
       ValueRange{fold.getKey(), fold.getDeltas(), fold.getLogDecay()},
-      [&](Value tile) { return tile.getDefiningOp() == op; });
+      [&](Value tile) {
+        PendingSource source = findPendingSource(tile);
+        return tile.getDefiningOp() == op || source.load.getOperation() == op ||
+               source.scales.getOperation() == op;
+      });
 }
 
 std::optional<FoldMove> gdn::findFoldMove(tile::DeltaFoldOp fold) {
   FoldMove move;
   move.fold = fold;
   for (Value tile : {fold.getKey(), fold.getDeltas(), fold.getLogDecay()})
-    if (!tile.getDefiningOp<tile::LoadOp>() || !tile.hasOneUse())
+    if (!findPendingSource(tile) || !tile.hasOneUse())
       return std::nullopt;
 
   SmallVector<Value> loaded = {fold.getState()};
@@ -139,7 +144,7 @@ void RowsPass::emitStore(tile::StoreOp store) {
 
 Value RowsPass::loadRow(Value tile, Value token, int64_t size, Attribute layout,
                         Value first) {
-  auto load = tile.getDefiningOp<tile::LoadOp>();
+  tile::LoadOp load = findPendingSource(tile).load;
   SmallVector<Value> indices = mapped(load.getIndices());
   Value &at = indices[load.getDims()[0]];
   at = add(at, token);
@@ -169,18 +174,25 @@ Value RowsPass::emitFolded(Value state) {
   auto delta = [&](Value token) {
     return loadRow(fold.getDeltas(), token, numRows, perRow, firstRow);
   };
-  auto logDecay = [&](Value token) -> Value {
-    if (perChannel)
-      return loadRow(fold.getLogDecay(), token, columns, perColumn, Value());
-    auto load = fold.getLogDecay().getDefiningOp<tile::LoadOp>();
+  auto loadNumber = [&](tile::LoadOp load, Value token) -> Value {
     SmallVector<Value> indices = mapped(load.getIndices());
     Value &at = indices[load.getDims()[0]];
     at = add(at, token);
     return memref::LoadOp::create(b, loc, emitter.scalar(load.getView()),
                                   indices);
   };
+  auto logDecay = [&](Value token) -> Value {
+    if (perChannel)
+      return loadRow(fold.getLogDecay(), token, columns, perColumn, Value());
+    return loadNumber(findPendingSource(fold.getLogDecay()).load, token);
+  };
+  tile::LoadOp scales = findPendingSource(fold.getDeltas()).scales;
+  auto scale = [&](Value token) { return loadNumber(scales, token); };
+  FoldTokens tokens = {key, delta, logDecay};
+  if (scales)
+    tokens.scale = scale;
   return emitFold(b, loc, state, emitter.scalar(fold.getValid()), perChannel,
-                  {key, delta, logDecay});
+                  tokens);
 }
 
 void RowsPass::emit() {

@@ -2,6 +2,7 @@
 //
 // gdn-schedule-slot-moves: tiles that are stored as they are loaded, and states
 // that take pending tokens in on the way. See Passes.td.
+#include "Kernel/PendingSource.h"
 #include "Moves/FoldMove.h"
 
 #include "gdn/Schedule/Passes.h"
@@ -32,6 +33,10 @@ constexpr int64_t foldLanes = 8;
 constexpr StringLiteral allowedMoveSpills =
     "spills up to 16 bytes: addresses, on sm_100a, sm_103a and sm_120a with "
     "heads other than 128 or io f32; not measured";
+
+constexpr StringLiteral allowedNarrowSpills =
+    "spills up to 128 bytes: addresses where pending tokens are f16 and states "
+    "in planes, on sm_120a; on other chips none; not measured there";
 
 class SlotMovesKernel {
 public:
@@ -217,7 +222,13 @@ void SlotMovesKernel::emit() {
   folds = *findFolds(source);
   kernel = createKernel(b, source, scalars);
   gpu::KernelFields(kernel).setThreads(numWarps * gpu::warpThreads);
-  kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedMoveSpills));
+  const bool isNarrow = llvm::any_of(folds, [](const FoldMove &move) {
+    tile::DeltaFoldOp fold = move.fold;
+    return bool(findPendingSource(fold.getDeltas()).scales);
+  });
+  kernel->setAttr(
+      "gdn_gpu.allow",
+      b.getStringAttr(isNarrow ? allowedNarrowSpills : allowedMoveSpills));
   emitBlock(source.front());
   func::ReturnOp::create(b, source.getLoc());
   source.erase();

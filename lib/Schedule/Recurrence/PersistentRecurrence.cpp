@@ -2,6 +2,7 @@
 //
 // gdn-schedule-persistent-recurrence: states stream through blocks that stay.
 // See Passes.td.
+#include "Kernel/PendingSource.h"
 #include "Recurrence/PersistentReplay.h"
 
 #include "gdn/Schedule/Passes.h"
@@ -65,7 +66,12 @@ struct SchedulePersistentRecurrence final
         if (failed(suits))
           return signalPassFailure();
         int64_t most = replay.getPendingKey().getType().getDimSize(0);
-        if (!*suits || replayUnits == 0 || most % pendingMultiple != 0)
+        const bool isNarrow =
+            llvm::any_of(getPendingLoads(replay), [](tile::LoadOp load) {
+              return load && !load.getTile().getType().getElementType().isF32();
+            });
+        if (!*suits || replayUnits == 0 || most % pendingMultiple != 0 ||
+            isNarrow)
           continue;
         kernel.emitVariant({replayUnits, INT32_MAX, /*needsDependent=*/false});
         ++numKernels;

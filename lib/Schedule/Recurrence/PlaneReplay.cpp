@@ -13,12 +13,6 @@ using namespace gdn;
 /// of a warp.
 static constexpr int64_t byteLanes = 4, byteColumns = 16, warpRows = 8;
 
-/// Blocks beside each other, with one plane in registers and with two. Measured
-/// on an H100 with 512 sequences of 16/32 heads, dependent launches, us: two
-/// planes 302 with 3 and 295 with 4, but 9.8 and 12.1 with 8 sequences; one
-/// plane 238 and 211.
-static constexpr int64_t onePlaneBlocks = 4, twoPlaneBlocks = 3;
-
 /// Not what a step does that leaves the state as it is.
 static constexpr llvm::StringLiteral allowedFoldSpills =
     "spills up to 128 bytes: where rows of a state in planes receive their "
@@ -37,11 +31,12 @@ int64_t PlaneReplay::getOwnVector() { return byteColumns; }
 
 void PlaneReplay::chooseWarps(int64_t &minBlocks) {
   ResidentReplay::chooseWarps(minBlocks);
-  if (minBlocks == 1)
-    return;
-  constexpr size_t onePlane = 2; // and the scales
-  minBlocks = getSeen().getInputs().size() == onePlane ? onePlaneBlocks
-                                                       : twoPlaneBlocks;
+  if (minBlocks != 1)
+    minBlocks = blocks;
+}
+
+int64_t PlaneReplay::countSeenPlanes(tile::DeltaReplayOp replay) {
+  return findSeen(replay).getInputs().size() - 1; // and the scales
 }
 
 /// Others are loaded again by rows that receive pending tokens.
@@ -166,9 +161,10 @@ void PlaneReplay::emitFoldRows(Value part, int64_t numRows, Value keyColumns) {
   }
   rows.emit(widen);
   Value kept = emitScaled(b, loc, rows[scan.getState()], pending.kept);
-  VectorType deltas = replay.getPendingDeltas().getType();
-  auto pieces = VectorType::get({deltas.getNumElements() / numRows, numRows},
-                                b.getF32Type());
+  VectorType deltas = getPendingRoom(replay.getPendingDeltas());
+  auto pieces = VectorType::get(
+      {deltas.getNumElements() / numRows, numRows},
+      cast<gpu::SharedType>(pending.deltas.getType()).getElementType());
   Value folded = gpu::AddPartProductsOp::create(
       b, loc, kept.getType(), kept,
       gpu::ReshapeOp::create(b, loc, gpu::SharedType::get(pieces),

@@ -13,7 +13,13 @@ namespace gdn {
 
 class PlaneReplay final : public ResidentReplay {
 public:
-  using ResidentReplay::ResidentReplay;
+  /// `blocks` per multiprocessor are what registers must allow.
+  PlaneReplay(mlir::func::FuncOp source, tile::DeltaReplayOp replay,
+              int64_t threads, int64_t blocks)
+      : ResidentReplay(source, replay, threads), blocks(blocks) {}
+
+  /// How many planes of the state of `replay` its tokens see.
+  static int64_t countSeenPlanes(tile::DeltaReplayOp replay);
 
   /// Whether the state of `replay` is made of planes of bytes that tensor cores
   /// take.
@@ -40,10 +46,13 @@ private:
   };
   RowParts keyParts, queryParts;
   /// What tokens see of the state.
-  tile::MapRowsOp getSeen() {
+  static tile::MapRowsOp findSeen(tile::DeltaReplayOp replay) {
     mlir::Value seen = replay.getSeen();
-    return (seen ? seen : scan.getState()).getDefiningOp<tile::MapRowsOp>();
+    return (seen ? seen : replay.getState()).getDefiningOp<tile::MapRowsOp>();
   }
+  tile::MapRowsOp getSeen() { return findSeen(replay); }
+
+  int64_t blocks;
   /// What makes the state of its planes, and what is stored of it.
   tile::MapRowsOp widen;
   llvm::SmallVector<mlir::Operation *> roundings;

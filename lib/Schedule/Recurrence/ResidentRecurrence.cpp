@@ -49,13 +49,8 @@ struct ScheduleResidentRecurrence final
     for (tile::RuleOpInterface rule : rules) {
       auto func = rule->getParentOfType<func::FuncOp>();
       if (auto replay = dyn_cast<tile::DeltaReplayOp>(*rule)) {
-        FailureOr<bool> isScheduled =
-            PlaneReplay::suits(replay, threads)
-                ? PlaneReplay(func, replay, threads).emit(minBlocks)
-                : ResidentReplay(func, replay, threads).emit(minBlocks);
-        if (failed(isScheduled))
+        if (failed(scheduleReplay(func, replay)))
           return signalPassFailure();
-        numKernels += *isScheduled;
         continue;
       }
       auto scan = cast<tile::DeltaScanOp>(*rule);
@@ -70,10 +65,57 @@ struct ScheduleResidentRecurrence final
     }
   }
 
+  LogicalResult scheduleReplay(func::FuncOp func, tile::DeltaReplayOp replay);
   LogicalResult addNarrow(func::FuncOp source, tile::DeltaScanOp scan);
 };
 
 } // namespace
+
+/// A copy of a program, as a variant for launches of at least `leastUnits`.
+static func::FuncOp addVariant(func::FuncOp source, StringRef variant,
+                               int64_t leastUnits) {
+  OpBuilder b(source);
+  auto copy = cast<func::FuncOp>(b.clone(*source));
+  copy.setName((source.getName() + "_" + variant).str());
+  tile::StageFields stage(copy);
+  stage.setStageOf(source.getName());
+  stage.setVariant(variant);
+  Attribute least = b.getStrArrayAttr(StringRef(std::to_string(leastUnits)));
+  stage.setConditions(b.getArrayAttr(b.getArrayAttr({least, stage.getGrid()})));
+  return copy;
+}
+
+/// The one rule of a program.
+template <typename OpTy> static OpTy findRule(func::FuncOp func) {
+  OpTy found;
+  func.walk([&](OpTy op) { found = op; });
+  return found;
+}
+
+LogicalResult
+ScheduleResidentRecurrence::scheduleReplay(func::FuncOp func,
+                                           tile::DeltaReplayOp replay) {
+  auto count = [&](FailureOr<bool> isScheduled) {
+    if (succeeded(isScheduled))
+      numKernels += *isScheduled;
+    return success(succeeded(isScheduled));
+  };
+  if (!PlaneReplay::suits(replay, threads))
+    return count(ResidentReplay(func, replay, threads).emit(minBlocks));
+  const bool isOne = PlaneReplay::countSeenPlanes(replay) == 1;
+  if (crowdedUnits > 0 && !tile::StageFields(func).getStageOf() &&
+      PlaneReplay::suits(replay, crowdedThreads)) {
+    func::FuncOp crowded = addVariant(func, "crowded", crowdedUnits);
+    PlaneReplay kernel(crowded, findRule<tile::DeltaReplayOp>(crowded),
+                       crowdedThreads,
+                       isOne ? crowdedOnePlaneBlocks : crowdedTwoPlaneBlocks);
+    if (failed(count(kernel.emit(minBlocks))))
+      return failure();
+  }
+  return count(PlaneReplay(func, replay, threads,
+                           isOne ? onePlaneBlocks : twoPlaneBlocks)
+                   .emit(minBlocks));
+}
 
 /// The variant "narrow" of a program with a narrow state, which is loaded as it
 /// is and has one decay for a head. What it may spill was measured of the delta
@@ -86,18 +128,10 @@ LogicalResult ScheduleResidentRecurrence::addNarrow(func::FuncOp source,
       !scan.getState().getDefiningOp<tile::LoadOp>() || scan.isPerChannel() ||
       !scan.getBeta() || words > narrowThreads * narrowWords)
     return success();
-  OpBuilder b(source);
-  auto copy = cast<func::FuncOp>(b.clone(*source));
-  copy.setName((source.getName() + "_narrow").str());
-  tile::StageFields stage(copy);
-  stage.setStageOf(source.getName());
-  stage.setVariant("narrow");
-  Attribute least = b.getStrArrayAttr(StringRef(std::to_string(narrowUnits)));
-  stage.setConditions(b.getArrayAttr(b.getArrayAttr({least, stage.getGrid()})));
-  tile::DeltaScanOp copied;
-  copy.walk([&](tile::DeltaScanOp op) { copied = op; });
+  func::FuncOp copy = addVariant(source, "narrow", narrowUnits);
   FailureOr<bool> isScheduled =
-      ResidentKernel(copy, copied, narrowThreads, /*staysNarrow=*/true)
+      ResidentKernel(copy, findRule<tile::DeltaScanOp>(copy), narrowThreads,
+                     /*staysNarrow=*/true)
           .emit(narrowBlocks);
   if (succeeded(isScheduled) && !*isScheduled)
     copy.erase();

@@ -8,6 +8,8 @@
 // one the last warp sums up.
 #include "Recurrence/ResidentReplay.h"
 
+#include "Kernel/PendingSource.h"
+
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -23,8 +25,8 @@ void ResidentReplay::chooseWarps(int64_t &minBlocks) {
 /// Whether `op` stores to the pools that pending tokens come from.
 bool ResidentReplay::storesPending(Operation *op) const {
   SmallPtrSet<Value, 4> views;
-  for (Value tile : replay.getPendingTiles())
-    views.insert(tile.getDefiningOp<tile::LoadOp>().getView());
+  for (tile::LoadOp load : getPendingLoads(replay))
+    views.insert(load.getView());
   return op
       ->walk([&](tile::StoreOp store) {
         return views.contains(store.getView()) ? WalkResult::interrupt()
@@ -36,34 +38,30 @@ bool ResidentReplay::storesPending(Operation *op) const {
 /// The pending tokens are loaded as they are, and the state is stored if it
 /// receives them.
 LogicalResult ResidentReplay::check() {
-  int64_t most = replay.getPendingKey().getType().getDimSize(0);
-  if (most % pendingMultiple != 0)
-    return scan.emitOpError("expects room for a multiple of ")
-           << pendingMultiple << " pending tokens, but has it for " << most;
-  bool ok = llvm::all_of(replay.getPendingTiles(), [](Value tile) {
-    auto load = tile.getDefiningOp<tile::LoadOp>();
-    return load && load.getRows();
-  });
+  if (failed(checkPendingSources(replay)))
+    return failure();
   for (Operation *op : (*roles)[ScanRole::state].stores) {
     auto branch = dyn_cast<scf::IfOp>(op);
-    ok &= branch && branch.getCondition() == replay.getCommit();
+    if (!branch || branch.getCondition() != replay.getCommit())
+      return scan.emitOpError(
+          "expects stores of the state where it receives pending tokens");
   }
-  if (ok)
-    return success();
-  return scan.emitOpError("expects pending tokens as they are loaded, and "
-                          "stores of the state where it receives them");
+  return success();
 }
 
 void ResidentReplay::beginCopies() {
   FragmentEmitter outside(b, scalars);
-  auto begin = [&](Value tile) {
-    Value buffer = allocate(tile);
-    beginPendingCopy(b, tile.getDefiningOp<tile::LoadOp>(), outside, buffer);
+  auto begin = [&](tile::LoadOp load) {
+    Value buffer = allocate(getPendingRoom(load.getTile()));
+    beginPendingCopy(b, load, outside, buffer);
     return buffer;
   };
-  pending.keys = begin(replay.getPendingKey());
-  pending.deltas = begin(replay.getPendingDeltas());
-  decays = begin(replay.getPendingDecay());
+  pending.keys = begin(findPendingSource(replay.getPendingKey()).load);
+  PendingSource deltas = findPendingSource(replay.getPendingDeltas());
+  pending.deltas = begin(deltas.load);
+  decays = begin(findPendingSource(replay.getPendingDecay()).load);
+  if (deltas.scales)
+    scales = begin(deltas.scales);
   pending.count = lookup(replay.getCount());
   pending.commits =
       sumsAheadOfFold()
@@ -90,10 +88,11 @@ void ResidentReplay::emitTickets() {
 /// What remains of pending tokens, which one warp computes, and of the state.
 void ResidentReplay::emitWeights() {
   Location loc = scan.getLoc();
-  int64_t most = replay.getPendingKey().getType().getDimSize(0);
+  int64_t most = getPendingRoom(replay.getPendingKey()).getDimSize(0);
   pending.weights = allocate(VectorType::get({most}, b.getF32Type()));
   gpu::WarpsOp warps = enterWarps(ScanRole::output);
-  gpu::StoreSharedOp::create(b, loc, emitReplayWeights(b, loc, decays, most),
+  gpu::StoreSharedOp::create(b, loc,
+                             emitReplayWeights(b, loc, decays, most, scales),
                              pending.weights, Value());
   gpu::YieldOp::create(b, loc);
   b.setInsertionPointAfter(warps);
@@ -104,8 +103,9 @@ void ResidentReplay::emitWeights() {
 /// The state with the pending tokens, which its slot gets.
 Value ResidentReplay::emitFolded(FragmentEmitter &all) {
   Location loc = scan.getLoc();
-  auto rows = VectorType::get({scan.getState().getType().getDimSize(0)},
-                              b.getF32Type());
+  auto rows = VectorType::get(
+      {scan.getState().getType().getDimSize(0)},
+      cast<gpu::SharedType>(pending.deltas.getType()).getElementType());
   auto perRow = gpu::FragmentType::get(
       rows, gpu::PerRowAttr::get(b.getContext(), stateRows));
   auto delta = [&](Value at) -> Value {
@@ -122,15 +122,18 @@ Value ResidentReplay::emitFolded(FragmentEmitter &all) {
                         });
 }
 
-/// Rows of pending keys to warps, as many lanes to each as there are for it.
+/// Rows of pending keys to warps, as many lanes to each as there are for it in
+/// a block of so many threads: in others sums are the same.
+static constexpr int64_t pairThreads = 256;
+
 gpu::RowsAttr ResidentReplay::getPairRows() {
-  int64_t most = replay.getPendingKey().getType().getDimSize(0);
+  int64_t most = getPendingRoom(replay.getPendingKey()).getDimSize(0);
   int64_t columns = replay.getKey().getType().getDimSize(1);
   int64_t vector = 4, lanes = gpu::warpThreads;
   while (columns % vector != 0)
     vector /= 2;
-  while (lanes > 1 && (columns % (lanes * vector) != 0 ||
-                       numWarps * gpu::warpThreads / lanes < most))
+  while (lanes > 1 &&
+         (columns % (lanes * vector) != 0 || pairThreads / lanes < most))
     lanes /= 2;
   return gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector);
 }

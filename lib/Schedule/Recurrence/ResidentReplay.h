@@ -56,7 +56,7 @@ protected:
   ReplayPending pending;
   mlir::Value decay; // of the token, no logarithm
   // In shared memory: factors of terms, products of the state.
-  mlir::Value decays, keyPairs, queryPairs, products;
+  mlir::Value decays, scales, keyPairs, queryPairs, products;
 };
 
 } // namespace gdn

@@ -2,6 +2,7 @@
 #include "Tokens/PendingTokens.h"
 
 #include "Kernel/FoldStep.h"
+#include "Kernel/PendingSource.h"
 #include "Kernel/ReplayStep.h"
 
 using namespace mlir;
@@ -29,7 +30,7 @@ void PendingTokens::beginCopies() {
   // barrier behind the fold.
   auto begin = [&](Value tile, Value solved) {
     auto load = tile.getDefiningOp<tile::LoadOp>();
-    VectorType type = load.getTile().getType();
+    VectorType type = getPendingRoom(load.getTile());
     Value buffer = solved ? p.shared[solved] : Value();
     if (!buffer || buffer.getType() != gpu::SharedType::get(type))
       buffer = p.allocate(type);
@@ -37,8 +38,8 @@ void PendingTokens::beginCopies() {
     p.shared[tile] = buffer;
   };
   if (p.catchUp) {
-    for (Value tile : p.catchUp.getPendingTiles())
-      begin(tile, Value());
+    for (tile::LoadOp load : getPendingLoads(p.catchUp))
+      begin(load.getTile(), Value());
     return;
   }
   bool isSolved = p.isSolvable();
@@ -79,9 +80,12 @@ Value PendingTokens::emitCatchUp(FragmentEmitter &all) {
   Value state = all[catchUp.getState()];
   Value wide = castRows(b, loc, state, b.getF32Type());
   auto emit = [&] {
-    auto [keys, deltas, decays] = catchUp.getPendingTiles();
+    PendingSource keys = findPendingSource(catchUp.getPendingKey()),
+                  deltas = findPendingSource(catchUp.getPendingDeltas());
     Value folded =
-        p.emitFold(wide, all.scalar(catchUp.getCount()), keys, deltas, decays);
+        p.emitFold(wide, all.scalar(catchUp.getCount()), keys.load.getTile(),
+                   deltas.load.getTile(), catchUp.getPendingDecay(),
+                   deltas.scales ? Value(deltas.scales.getTile()) : Value());
     Value stored =
         castRows(b, loc, folded,
                  cast<gpu::FragmentType>(state.getType()).getElementType());

@@ -12,6 +12,7 @@
 //              the rows from j + 1 on
 //   windows    of other convolutions: those after each token
 //   output     of the scan
+#include "Kernel/PendingSource.h"
 #include "Kernel/ScanStep.h"
 #include "Tokens/PendingTokens.h"
 #include "Tokens/TokenOperands.h"
@@ -177,7 +178,11 @@ void TokensKernel::chooseWarps(int64_t &minBlocks) {
 /// The state without tokens of several steps is not carried on.
 LogicalResult TokensKernel::check() {
   TokenPlan plan = getPlan();
-  if (!plan.catchUp || (plan.isOneBlock && plan.isSolvable()))
+  if (!plan.catchUp)
+    return success();
+  if (failed(checkPendingSources(plan.catchUp)))
+    return failure();
+  if (plan.isOneBlock && plan.isSolvable())
     return success();
   return scan.emitOpError("expects sequences of at most ")
          << plan.blockTokens

@@ -101,6 +101,16 @@ Value CarriedWindow::emit() {
                    choose)[0];
 }
 
+/// What a role makes of tiles ahead of the scan: what it keeps of the scan's
+/// deltas comes behind it.
+static SmallVector<Operation *> getTilesAhead(TokenProgram &p, ScanRole role) {
+  DenseSet<Operation *> behind =
+      getFollowers(p.scan->getResults(), p.loop.getBody());
+  SmallVector<Operation *> tiles(p.roles[role].tiles);
+  llvm::erase_if(tiles, [&](Operation *op) { return behind.contains(op); });
+  return tiles;
+}
+
 /// What a role makes.
 static void emitRole(TokenProgram &p, ScanRole role, Value first, Value count) {
   OpBuilder &b = p.b;
@@ -145,7 +155,7 @@ static void emitRole(TokenProgram &p, ScanRole role, Value first, Value count) {
   SmallVector<Operation *> weights = p.getWeightOps(role);
   emitLoads(emitter, weights);
   emitOthers(emitter, weights);
-  for (Operation *op : work.tiles) {
+  for (Operation *op : getTilesAhead(p, role)) {
     if (isa<tile::LoadOp>(op))
       continue;
     if (op == carried) {
@@ -229,7 +239,7 @@ static void emitFromHistory(TokenProgram &p, ScanRole role, ValueRange weights,
   p.loadTile(emitter, conv.getWindow(), at, conv.getNewWindow());
   loadInputs(p, emitter, conv, at);
   SmallVector<Operation *> inputs = p.getInputOps(conv);
-  for (Operation *op : p.roles[role].tiles)
+  for (Operation *op : getTilesAhead(p, role))
     if (!isa<tile::LoadOp>(op) && !llvm::is_contained(inputs, op))
       emitter.emit(op);
   for (Value operand : p.getTiles(role))

@@ -106,13 +106,16 @@ Value TokenProgram::loadLogDecay(Value tile, Value at) {
 }
 
 Value TokenProgram::emitFold(Value state, Value count, Value keys, Value deltas,
-                             Value logDecays) {
+                             Value logDecays, Value scales) {
   bool perChannel = cast<VectorType>(logDecays.getType()).getRank() == 2;
   auto key = [&](Value at) { return loadPerColumn(keys, at); };
   auto delta = [&](Value at) { return loadPerRow(deltas, at); };
   auto logDecay = [&](Value at) { return loadLogDecay(logDecays, at); };
-  return gdn::emitFold(b, loc, state, count, perChannel,
-                       {key, delta, logDecay});
+  auto scale = [&](Value at) { return loadNumber(shared[scales], at); };
+  FoldTokens tokens = {key, delta, logDecay};
+  if (scales)
+    tokens.scale = scale;
+  return gdn::emitFold(b, loc, state, count, perChannel, tokens);
 }
 
 void TokenProgram::loadTile(FragmentEmitter &emitter, Value tile, Value row,

@@ -91,8 +91,10 @@ struct TokenProgram : TokenPlan {
   /// The log decay of a token: a number, or one per channel.
   mlir::Value loadLogDecay(mlir::Value tile, mlir::Value at);
   /// `state` with `count` tokens put in, of which these lie in shared memory.
+  /// Deltas may have `scales`, a tile that lies there, too.
   mlir::Value emitFold(mlir::Value state, mlir::Value count, mlir::Value keys,
-                       mlir::Value deltas, mlir::Value logDecays);
+                       mlir::Value deltas, mlir::Value logDecays,
+                       mlir::Value scales = {});
   /// Sets `tile` of `emitter` to its rows, or those of `other`, from `row` on.
   void loadTile(FragmentEmitter &emitter, mlir::Value tile, mlir::Value row,
                 mlir::Value other = {});

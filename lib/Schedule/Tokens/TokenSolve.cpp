@@ -24,6 +24,8 @@
 // cores make the products, all tokens at once.
 #include "Tokens/TokenSolve.h"
 
+#include "Kernel/FoldStep.h"
+#include "Kernel/PendingSource.h"
 #include "Kernel/ReplayStep.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -42,7 +44,7 @@ TokenSolve::TokenSolve(TokenProgram &p)
   keyPairs = place(blockTokens);
   queryPairs = place(blockTokens);
   if (p.catchUp) {
-    int64_t most = p.catchUp.getPendingKey().getType().getDimSize(0);
+    int64_t most = getPendingRoom(p.catchUp.getPendingKey()).getDimSize(0);
     pendingKeyPairs = place(most);
     pendingQueryPairs = place(most);
     pendingWeights = p.allocate(VectorType::get({most}, b.getF32Type()));
@@ -134,19 +136,22 @@ static Value reshape(OpBuilder &b, Location loc, Value buffer,
 
 void TokenSolve::emitPendingWeights() {
   tile::DeltaCatchUpOp catchUp = p.catchUp;
+  PendingSource deltas = findPendingSource(catchUp.getPendingDeltas());
   gpu::WarpsOp warps = p.enterWarp(p.numWarps - 1);
-  Value weights =
-      emitReplayWeights(b, loc, p.shared[catchUp.getPendingDecay()],
-                        catchUp.getPendingKey().getType().getDimSize(0));
+  Value weights = emitReplayWeights(
+      b, loc, p.shared[catchUp.getPendingDecay()],
+      getPendingRoom(catchUp.getPendingKey()).getDimSize(0),
+      deltas.scales ? p.shared[deltas.scales.getTile()] : Value());
   gpu::StoreSharedOp::create(b, loc, weights, pendingWeights, Value());
   p.leave(warps);
 }
 
 void TokenSolve::emitPendingPairs(Value at, gpu::RowsAttr rows, Value key,
                                   Value query, ArrayRef<Value> decays) {
-  Value keys = p.catchUp.getPendingKey();
-  VectorType type = p.catchUp.getPendingKey().getType();
-  const int64_t most = type.getDimSize(0);
+  TypedValue<VectorType> keys =
+      findPendingSource(p.catchUp.getPendingKey()).load.getTile();
+  VectorType type = keys.getType();
+  const int64_t most = getPendingRoom(keys).getDimSize(0);
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f)), sum;
   using P = arith::CmpIPredicate;
   for (auto [u, decay] : llvm::enumerate(decays)) {
@@ -157,7 +162,8 @@ void TokenSolve::emitPendingPairs(Value at, gpu::RowsAttr rows, Value key,
   Value factor = math::ExpOp::create(b, loc, sum);
   // A few rows at a time: beside the state a thread has registers for no more.
   auto part = gpu::FragmentType::get(
-      VectorType::get({turnTokens, type.getDimSize(1)}, b.getF32Type()), rows);
+      VectorType::get({turnTokens, type.getDimSize(1)}, type.getElementType()),
+      rows);
   auto pairs =
       gpu::FragmentType::get(VectorType::get({turnTokens}, b.getF32Type()),
                              gpu::PerRowAttr::get(b.getContext(), rows));
@@ -170,8 +176,9 @@ void TokenSolve::emitPendingPairs(Value at, gpu::RowsAttr rows, Value key,
   auto emitRow = [&](ValueRange args) {
     Value weight = arith::MulFOp::create(b, loc, factor, args[4]);
     SmallVector<Value> yielded;
+    Value known = emitWide(b, loc, args[1]);
     for (unsigned i : {2, 3}) {
-      Value dot = emitDot(b, loc, args[1], args[i]);
+      Value dot = emitDot(b, loc, known, args[i]);
       yielded.push_back(arith::MulFOp::create(b, loc, weight, dot));
     }
     return yielded;
@@ -189,8 +196,12 @@ void TokenSolve::emitPendingPairs(Value at, gpu::RowsAttr rows, Value key,
 }
 
 void TokenSolve::emitPendingTerms(gpu::FragmentType type) {
-  auto [keys, deltas, logDecays] = p.catchUp.getPendingTiles();
-  const int64_t most = p.catchUp.getPendingKey().getType().getDimSize(0);
+  Value deltas = findPendingSource(p.catchUp.getPendingDeltas()).load.getTile();
+  Value logDecays = p.catchUp.getPendingDecay();
+  auto row = gpu::FragmentType::get(
+      VectorType::get(type.getShape(), getElementTypeOrSelf(deltas.getType())),
+      type.getLayout());
+  const int64_t most = getPendingRoom(p.catchUp.getPendingKey()).getDimSize(0);
   FragmentEmitter outside(b, p.scalars);
   Value commits = outside.scalar(p.catchUp.getCommit());
   Value one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1.0f));
@@ -214,7 +225,7 @@ void TokenSolve::emitPendingTerms(gpu::FragmentType type) {
     for (int64_t j = 0; j < turnTokens; ++j) {
       Value at = p.add(loop.getInductionVar(), p.index(j));
       inputs.push_back(
-          gpu::LoadSharedOp::create(b, loc, type, p.shared[deltas], at));
+          gpu::LoadSharedOp::create(b, loc, row, p.shared[deltas], at));
       for (int64_t t = 0; t < blockTokens; ++t)
         for (Value pairs : {keyNumbers, queryNumbers})
           numbers.push_back(p.loadNumber(pairs, p.add(at, p.index(t * most))));
@@ -222,13 +233,14 @@ void TokenSolve::emitPendingTerms(gpu::FragmentType type) {
     SmallVector<Type> types(sums.size(), type);
     ValueRange next = p.mapRows(types, inputs, [&](ValueRange args) {
       SmallVector<Value> added(args.slice(1, sums.size()));
-      for (int64_t j = 0; j < turnTokens; ++j)
+      for (int64_t j = 0; j < turnTokens; ++j) {
+        Value delta = emitWide(b, loc, args[1 + sums.size() + j]);
         for (auto [i, sum] : llvm::enumerate(added))
           sum = arith::AddFOp::create(
               b, loc, sum,
-              arith::MulFOp::create(b, loc, numbers[j * sums.size() + i],
-                                    args[1 + sums.size() + j])
+              arith::MulFOp::create(b, loc, numbers[j * sums.size() + i], delta)
                   .getResult());
+      }
       return added;
     });
     scf::YieldOp::create(b, loc, next);

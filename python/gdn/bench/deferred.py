@@ -20,7 +20,7 @@ import torch
 
 from .. import reference
 from ..checks import relative_error
-from ..problems import PENDING
+from ..problems import PENDING, PENDING_SCALES
 from ..runtime import Runtime
 from . import decode, measure, stream, verify_ours
 from .inputs import Step, make_step, to_host
@@ -36,6 +36,8 @@ def fill_pending(step: Step, phases: str) -> None:
     )
     keys.copy_(norm)
     deltas.normal_(0, 0.5, generator=generator)
+    if PENDING_SCALES in step.pools:
+        step.pools[PENDING_SCALES].fill_(1)
     decays.uniform_(-0.3, 0, generator=generator)
     counts = step.pools["pending_counts"]
     heads = torch.arange(counts.shape[1], device="cuda")[None]
@@ -104,6 +106,8 @@ def measure_one(kernel, layer, heads, rows: int, options) -> list[dict]:
     config |= {"form": "deferred" if is_deferred else "in place"}
     if is_deferred:
         config |= {"W": step.pools["pending_keys"].shape[2]}
+        if PENDING_SCALES in params:
+            config |= {"pending": params["pending_keys"].dtype}
     report = measure.Report(config, 2 * step.state_bytes, options.repeats)
     for phases in kinds_of_phases(heads, rows) if is_deferred else ("",):
         place = "" if phases in ("", "apart") else f" {phases}"

@@ -38,7 +38,8 @@ def label(row: dict) -> str:
     if config.get("form") == "deferred":
         # When rows, or key heads of a row, write their states: apart unless it says so.
         phases = [of for of in ("staggered", "together") if of in config["variant"].split()]
-        form = " ".join(["deferred", str(config["W"]), *phases])
+        narrow = ["f16"] * (config.get("pending") == "float16")
+        form = " ".join(["deferred", str(config["W"]), *narrow, *phases])
     if row["impl"] != "gdn":
         # States side by side, where others have slots in random order.
         place = "in order" if config.get("variant") == "state" else ""

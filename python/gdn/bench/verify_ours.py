@@ -50,6 +50,8 @@ def make_pool(param, shape: tuple[int, ...], generator) -> torch.Tensor:
         return torch.randint(1, 256, shape, generator=generator, device="cuda").to(torch.uint8)
     if param.name == "state_scales":
         return 0.0005 + 0.0015 * torch.rand(shape, generator=generator, device="cuda")
+    if param.name == problems.PENDING_SCALES:
+        return torch.ones(shape, device="cuda")
     if param.name == "pending_decays":
         return -0.3 * torch.rand(shape, generator=generator, device="cuda")
     scale = shape[-1] ** -0.5 if param.name == "pending_keys" else _SCALES.get(param.name, 1.0)

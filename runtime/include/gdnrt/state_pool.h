@@ -54,7 +54,7 @@ struct StatePoolShape {
   /// engines that keep the inputs of a verify step there.
   int64_t convExtra = 0;
   /// S, the maximum number of tokens that may be pending in a slot. The pool
-  /// then has memory for their keys, deltas and decays in f32, and convExtra is
+  /// then has memory for their keys, deltas and decays, and convExtra is
   /// S, unless writes are deferred. 0: no tokens are pending, and there is no
   /// such memory.
   int64_t pendingTokens = 0;
@@ -64,6 +64,9 @@ struct StatePoolShape {
   /// Whether kernels count the pending tokens of a slot: the pool has memory
   /// for counts, and convExtra does not depend on S.
   bool deferredWrites = false;
+  /// Of keys and deltas of pending tokens: f32, or with deferred writes f16,
+  /// with memory for a scale for each delta.
+  DType pendingDType = DType::f32;
   /// 1 or 2: states are in so many planes of bytes, with an f32 scale for each
   /// row of dk elements, for kernels of --state=i8 (with deferred writes only)
   /// or --state=i8x2 or i8x2_upper. stateDType is f32 then. The strides of
@@ -113,7 +116,8 @@ enum class PoolBuffer {
   conv,
   /// [P, D, K - 1 + convExtra]: `conv` and the positions after it.
   convHistory,
-  /// [P, Hk, S, dk], [P, Hv, S, dv], [P, Hv, S] or [P, Hv, S, dk]; f32
+  /// [P, Hk, S, dk], [P, Hv, S, dv], of pendingDType; [P, Hv, S] or
+  /// [P, Hv, S, dk], f32
   pendingKeys,
   pendingDeltas,
   pendingDecays,
@@ -123,6 +127,8 @@ enum class PoolBuffer {
   stateScales,
   /// [P, Hv, dv, dk]; u8
   stateLow,
+  /// [P, Hv, S]; f32
+  pendingScales,
 };
 
 struct BufferPlan;

@@ -14,12 +14,11 @@ static Status toOptions(const gdnrt_state_pool_options *options,
   if (known.conv_layout != GDNRT_CONV_DS && known.conv_layout != GDNRT_CONV_SD)
     return invalid("state_pool: conv_layout: expected 0 (DS) or 1 (SD), got ",
                    known.conv_layout);
-  for (int32_t dtype : {known.state_dtype, known.conv_dtype})
+  for (int32_t dtype :
+       {known.state_dtype, known.conv_dtype, known.pending_dtype})
     if (dtype < GDNRT_F32 || dtype > GDNRT_F64)
       return invalid("state_pool: expected dtypes f32, bf16 or f16, got ",
                      dtype);
-  if (known.reserved != 0)
-    return invalid("state_pool: reserved: expected 0, got ", known.reserved);
   shape.numLayers = known.num_layers;
   shape.numRequests = known.num_requests;
   shape.numTrack = known.num_track;
@@ -32,6 +31,7 @@ static Status toOptions(const gdnrt_state_pool_options *options,
   shape.pendingTokens = known.pending_tokens;
   shape.decayPerChannel = known.decay_per_channel != 0;
   shape.deferredWrites = known.deferred_writes != 0;
+  shape.pendingDType = static_cast<DType>(known.pending_dtype);
   shape.statePlanes = known.state_planes;
   shape.stateSlotStride = known.state_slot_stride;
   shape.stateLayerStride = known.state_layer_stride;
@@ -175,9 +175,9 @@ gdnrt_status gdnrt_state_pool_view(const gdnrt_state_pool *pool, int32_t buffer,
       return nullPointer("pool");
     if (!view)
       return nullPointer("view");
-    if (buffer < GDNRT_POOL_STATE || buffer > GDNRT_POOL_STATE_LOW)
+    if (buffer < GDNRT_POOL_STATE || buffer > GDNRT_POOL_PENDING_SCALES)
       return invalid("state_pool: buffer: expected ", int(GDNRT_POOL_STATE),
-                     " to ", int(GDNRT_POOL_STATE_LOW), ", got ", buffer);
+                     " to ", int(GDNRT_POOL_PENDING_SCALES), ", got ", buffer);
     auto seen = pool->pool->view(static_cast<PoolBuffer>(buffer), layer);
     if (!seen.isOk())
       return seen.status();

@@ -45,6 +45,13 @@ Status gdnrt::checkShape(const StatePoolShape &shape) {
   if (shape.deferredWrites && shape.pendingTokens == 0)
     return invalid("state_pool: pending_tokens: expected 1 or more with "
                    "deferred_writes, got 0");
+  const bool isNarrow = shape.pendingDType == DType::f16;
+  if (!isNarrow && shape.pendingDType != DType::f32)
+    return invalid("state_pool: pending_dtype: expected f32 or f16, got ",
+                   toString(shape.pendingDType));
+  if (isNarrow && !shape.deferredWrites)
+    return invalid("state_pool: pending_dtype: expected f32 without "
+                   "deferred_writes, got f16");
   if (shape.keepsInputs() && shape.convExtra != 0 &&
       shape.convExtra != shape.pendingTokens)
     return invalid("state_pool: conv_extra: expected ", shape.pendingTokens,
@@ -191,11 +198,12 @@ Result<std::vector<BufferPlan>> gdnrt::planPool(const StatePoolShape &given) {
                  {isSD ? 1 : positions, isSD ? shape.channels() : 1},
                  shape.convSlotStride, shape.convLayerStride);
   if (status.isOk() && pending > 0)
-    status = add(PoolBuffer::pendingKeys, "pending_keys", DType::f32,
+    status = add(PoolBuffer::pendingKeys, "pending_keys", shape.pendingDType,
                  {shape.keyHeads, pending, shape.keyDim}, {}, 0, 0);
   if (status.isOk() && pending > 0)
-    status = add(PoolBuffer::pendingDeltas, "pending_deltas", DType::f32,
-                 {shape.valueHeads, pending, shape.valueDim}, {}, 0, 0);
+    status =
+        add(PoolBuffer::pendingDeltas, "pending_deltas", shape.pendingDType,
+            {shape.valueHeads, pending, shape.valueDim}, {}, 0, 0);
   std::vector<int64_t> decays = {shape.valueHeads, pending};
   if (shape.decayPerChannel)
     decays.push_back(shape.keyDim);
@@ -205,6 +213,9 @@ Result<std::vector<BufferPlan>> gdnrt::planPool(const StatePoolShape &given) {
   if (status.isOk() && shape.deferredWrites)
     status = add(PoolBuffer::pendingCounts, "pending_counts", DType::i32,
                  {shape.keyHeads}, {}, 0, 0);
+  if (status.isOk() && shape.pendingDType == DType::f16)
+    status = add(PoolBuffer::pendingScales, "pending_scales", DType::f32,
+                 {shape.valueHeads, pending}, {}, 0, 0);
   if (status.isOk() && shape.statePlanes > 0)
     status = add(PoolBuffer::stateScales, "state_scales", DType::f32,
                  {shape.valueHeads, shape.valueDim}, {}, 0, 0);

@@ -256,6 +256,9 @@ Result<Argument> StatePool::view(PoolBuffer buffer, int64_t layer) const {
       argument.sizes = convWindowSizes_.data();
     return argument;
   }
+  if (buffer == PoolBuffer::pendingScales)
+    return invalid("state_pool: the pool has no memory for scales of pending "
+                   "tokens, whose deltas are not f16");
   if (buffer == PoolBuffer::stateScales)
     return invalid("state_pool: the pool has no scales of states: expected "
                    "state_planes 1 or 2, got 0");

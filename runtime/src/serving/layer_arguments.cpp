@@ -38,6 +38,7 @@ static std::optional<ParamRole> roleOf(const ParamSchema &param) {
       {"pending_deltas", ParamRole::fixed},
       {"pending_decays", ParamRole::fixed},
       {"pending_counts", ParamRole::fixed},
+      {"pending_scales", ParamRole::fixed},
       {"token_conv_pool", ParamRole::fixed},
       {"token_state_pool", ParamRole::fixed},
       {"slots", ParamRole::slots},
@@ -110,9 +111,9 @@ static bool isOfSlots(ParamRole role) {
 static Status checkRoom(const EntrySchema &entry, const ParamSchema &param,
                         const gdnrt_arg &given) {
   const std::optional<int64_t> room = entry.pendingRoom();
-  const bool isPending = param.name == "pending_keys" ||
-                         param.name == "pending_deltas" ||
-                         param.name == "pending_decays";
+  const bool isPending =
+      param.name == "pending_keys" || param.name == "pending_deltas" ||
+      param.name == "pending_decays" || param.name == "pending_scales";
   if (!room || !isPending || given.rank < 3 || given.sizes[2] == *room)
     return {};
   return invalid(param.name, ": expected room for ", *room,

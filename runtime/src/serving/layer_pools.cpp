@@ -22,6 +22,12 @@ static Status checkKernel(const StatePool &pool, const EntrySchema &entry) {
     return invalid("state_pool: pending_tokens: expected ", *room,
                    ", the room of ", entry.name, " (--defer-writes), got ",
                    shape.pendingTokens);
+  if (const auto keys = entry.findParam("pending_keys");
+      room && keys && entry.params[*keys].dtype != shape.pendingDType)
+    return invalid("state_pool: pending_dtype: expected ",
+                   toString(entry.params[*keys].dtype), ", that of ",
+                   entry.name, " (--pending), got ",
+                   toString(shape.pendingDType));
   if (!room && shape.deferredWrites)
     return invalid("state_pool: expected one without deferred_writes, for ",
                    entry.name, " does not count pending tokens, got one with");
@@ -58,7 +64,8 @@ gdnrt::poolArguments(const StatePool &pool, int64_t layer,
       {"pending_keys", PoolBuffer::pendingKeys},
       {"pending_deltas", PoolBuffer::pendingDeltas},
       {"pending_decays", PoolBuffer::pendingDecays},
-      {"pending_counts", PoolBuffer::pendingCounts}};
+      {"pending_counts", PoolBuffer::pendingCounts},
+      {"pending_scales", PoolBuffer::pendingScales}};
   std::vector<gdnrt_named_arg> arguments;
   for (auto [name, buffer] : kBuffers) {
     const bool isTaken = std::any_of(

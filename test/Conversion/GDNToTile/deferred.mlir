@@ -138,3 +138,55 @@ func.func @verify(
   } : tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
 }
+
+// Keys and deltas in f16: they are widened as they are loaded, deltas times their scales; and a
+// delta is rounded with the power of two of its largest element.
+// CHECK-LABEL: func.func @narrow(
+//       CHECK:       %[[PK:.+]] = gdn_tile.load {{.*}} rows(%[[M:.+]]) : {{.*}} vector<16x32xf16>
+//       CHECK:       %[[KEYS:.+]] = gdn_tile.map_rows %[[PK]] : vector<16x32xf16> -> vector<16x32xf32>
+//       CHECK:         arith.extf
+//       CHECK:       %[[PD:.+]] = gdn_tile.load {{.*}} rows(%[[M]]) : {{.*}} vector<16x64xf16>
+//       CHECK:       %[[PS:.+]] = gdn_tile.load {{.*}} rows(%[[M]]) : {{.*}} vector<16xf32>
+//       CHECK:       %[[SCALED:.+]] = gdn_tile.map_rows %[[PD]], %[[PS]] : vector<16x64xf16>, vector<16xf32> -> vector<16x64xf32>
+//       CHECK:         %[[WIDE:.+]] = arith.extf
+//       CHECK:         %[[SCALE:.+]] = vector.broadcast
+//       CHECK:         arith.mulf %[[WIDE]], %[[SCALE]]
+//       CHECK:       %{{.+}}, %{{.+}}, %[[DELTAS:.+]] = gdn_tile.delta_replay %{{.+}} pending(%[[KEYS]], %[[SCALED]], %{{.+}}) count(%[[M]])
+//       CHECK:       %[[MADE:.+]]:2 = gdn_tile.map_rows %[[DELTAS]] : vector<1x64xf32> -> vector<1x64xf16>, vector<1xf32>
+//       CHECK:         vector.reduction <maximumf>
+//       CHECK:         %[[POWER:.+]] = arith.shrui
+//       CHECK:         arith.maxui %[[POWER]], %c1_i32
+//       CHECK:         arith.minui %{{.+}}, %c253_i32
+//       CHECK:         arith.truncf
+//       CHECK:       gdn_tile.store %[[MADE]]#0
+//       CHECK:       gdn_tile.store %[[MADE]]#1
+//       CHECK:       %[[KEY:.+]] = gdn_tile.map_rows {{.*}} -> vector<1x32xf16>
+//       CHECK:       scf.if %{{.+}} {
+//       CHECK:         gdn_tile.store %[[KEY]]
+func.func @narrow(
+    %q: tensor<?x?x32xf32> {gdn.name = "q", gdn.dims = ["N", "Hk", "32"]},
+    %k: tensor<?x?x32xf32> {gdn.name = "k", gdn.dims = ["N", "Hk", "32"]},
+    %v: tensor<?x?x64xf32> {gdn.name = "v", gdn.dims = ["N", "Hv", "64"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["N", "Hv"]},
+    %b: tensor<?x?xf32> {gdn.name = "b", gdn.dims = ["N", "Hv"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
+    %pool: !gdn.pool<?x?x64x32xbf16> {gdn.name = "pool", gdn.dims = ["P", "Hv", "64", "32"]},
+    %keys: !gdn.pool<?x?x16x32xf16> {gdn.name = "keys", gdn.dims = ["P", "Hk", "16", "32"]},
+    %deltas: !gdn.pool<?x?x16x64xf16> {gdn.name = "deltas", gdn.dims = ["P", "Hv", "16", "64"]},
+    %decays: !gdn.pool<?x?x16xf32> {gdn.name = "decays", gdn.dims = ["P", "Hv", "16"]},
+    %counts: !gdn.pool<?x?xi32> {gdn.name = "counts", gdn.dims = ["P", "Hk"]},
+    %scales: !gdn.pool<?x?x16xf32> {gdn.name = "scales", gdn.dims = ["P", "Hv", "16"]})
+    -> (tensor<?x?x64xf32> {gdn.name = "y", gdn.dims = ["N", "Hv", "64"]})
+    attributes {gdn.entry} {
+  %o = gdn.kernel "k" {
+    %y = gdn.delta_rule %q, %k, %v gates(%g, %b) pool(%pool) slots(%slots)
+        pending(%keys, %deltas, %decays) counts(%counts) delta_scales(%scales)
+        : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x64xf32>,
+          tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x32xbf16>,
+          tensor<?xi32> pending !gdn.pool<?x?x16x32xf16>, !gdn.pool<?x?x16x64xf16>,
+          !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> delta_scales !gdn.pool<?x?x16xf32>
+          -> tensor<?x?x64xf32>
+    gdn.yield %y : tensor<?x?x64xf32>
+  } : tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}

@@ -106,3 +106,25 @@ func.func @c1_low(%pool: !gdn.pool<?x?x64x128xi8>, %slots: tensor<?xi32>, %keys:
         !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> scales !gdn.pool<?x?x64xf32> low !gdn.pool<?x?x64x128xf32>
   return
 }
+
+// -----
+
+func.func @c3_without_scales(%pool: !gdn.pool<?x?x64x128xf32>, %slots: tensor<?xi32>, %keys: !gdn.pool<?x?x16x128xf16>,
+    %deltas: !gdn.pool<?x?x16x64xf16>, %decays: !gdn.pool<?x?x16xf32>, %counts: !gdn.pool<?x?xi32>) {
+  // expected-error@+1 {{'gdn.commit_delta_rule' op expects the elements of 'keys' to be 'f32', but got 'f16'}}
+  gdn.commit_delta_rule %pool[%slots] pending(%keys, %deltas, %decays) counts(%counts)
+      : !gdn.pool<?x?x64x128xf32>, tensor<?xi32> pending !gdn.pool<?x?x16x128xf16>, !gdn.pool<?x?x16x64xf16>,
+        !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32>
+  return
+}
+
+// -----
+
+func.func @c3_scales_without_counts(%pool: !gdn.pool<?x?x64x128xf32>, %slots: tensor<?xi32>, %keys: !gdn.pool<?x?x8x128xf16>,
+    %deltas: !gdn.pool<?x?x8x64xf16>, %decays: !gdn.pool<?x?x8xf32>, %scales: !gdn.pool<?x?x8xf32>) {
+  // expected-error@+1 {{'gdn.commit_delta_rule' op expects 'counts' to be given with 'pending_scales', but got none}}
+  gdn.commit_delta_rule %pool[%slots] accepted(%slots) pending(%keys, %deltas, %decays) delta_scales(%scales)
+      : !gdn.pool<?x?x64x128xf32>, tensor<?xi32> accepted tensor<?xi32> pending !gdn.pool<?x?x8x128xf16>, !gdn.pool<?x?x8x64xf16>,
+        !gdn.pool<?x?x8xf32> delta_scales !gdn.pool<?x?x8xf32>
+  return
+}

@@ -113,3 +113,22 @@ func.func @token_pool(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.p
         !gdn.pool<?x?x64x64xf32>, tensor<?xi64>, tensor<?xi32> token_slots tensor<?x5xi64> token_pool !gdn.pool<?x?x64x64xf32> -> tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
 }
+
+// Keys and deltas of pending tokens in f16, with a scale for each delta.
+// CHECK-LABEL: func.func @narrow_pending(
+//       CHECK:   gdn.delta_rule %{{.+}} pending(%{{.+}}, %{{.+}}, %{{.+}}) counts(%{{.+}}) delta_scales(%{{.+}}) :
+//  CHECK-SAME:   pending !gdn.pool<?x?x32x64xf16>, !gdn.pool<?x?x32x64xf16>, !gdn.pool<?x?x32xf32> counts !gdn.pool<?x?xi32> delta_scales !gdn.pool<?x?x32xf32> -> tensor<?x?x64xf32>
+//       CHECK:   gdn.commit_delta_rule %{{.+}}[%{{.+}}] pending(%{{.+}}, %{{.+}}, %{{.+}}) counts(%{{.+}}) delta_scales(%{{.+}}) :
+func.func @narrow_pending(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xbf16>,
+    %slots: tensor<?xi64>, %keys: !gdn.pool<?x?x32x64xf16>, %decays: !gdn.pool<?x?x32xf32>,
+    %counts: !gdn.pool<?x?xi32>) -> tensor<?x?x64xf32> {
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) pending(%keys, %keys, %decays) counts(%counts) delta_scales(%decays)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xbf16>, tensor<?xi64>
+        pending !gdn.pool<?x?x32x64xf16>, !gdn.pool<?x?x32x64xf16>, !gdn.pool<?x?x32xf32> counts !gdn.pool<?x?xi32>
+        delta_scales !gdn.pool<?x?x32xf32> -> tensor<?x?x64xf32>
+  gdn.commit_delta_rule %pool[%slots] pending(%keys, %keys, %decays) counts(%counts) delta_scales(%decays)
+      : !gdn.pool<?x?x64x64xbf16>, tensor<?xi64> pending !gdn.pool<?x?x32x64xf16>, !gdn.pool<?x?x32x64xf16>, !gdn.pool<?x?x32xf32>
+        counts !gdn.pool<?x?xi32> delta_scales !gdn.pool<?x?x32xf32>
+  return %o : tensor<?x?x64xf32>
+}

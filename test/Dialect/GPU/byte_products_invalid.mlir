@@ -170,7 +170,7 @@ func.func @share_byte_products_c3(%u: !bytes, %s: !numbers, %x: f32)
 func.func @share_column_parts_c1_from() attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
   %from = gdn_gpu.alloc : !gdn_gpu.shared<16x128xbf16>
   %to = gdn_gpu.alloc : !gdn_gpu.shared<128x32xbf16>
-  // expected-error@+1 {{'gdn_gpu.share_column_parts' op expects 'from' to be a tile of rank 2 of f32, but got '!gdn_gpu.shared<16x128xbf16>'}}
+  // expected-error@+1 {{'gdn_gpu.share_column_parts' op expects 'from' to be a tile of rank 2 of f32 or f16, but got '!gdn_gpu.shared<16x128xbf16>'}}
   gdn_gpu.share_column_parts %from, %to : !gdn_gpu.shared<16x128xbf16>, !gdn_gpu.shared<128x32xbf16>
   return
 }
@@ -259,7 +259,7 @@ func.func @add_part_products_c2_deltas(%state: !gdn_gpu.fragment<8x128xf32, #row
   %deltas = gdn_gpu.alloc : !gdn_gpu.shared<24x8xf32>
   %weights = gdn_gpu.alloc : !gdn_gpu.shared<16xf32>
   %parts = gdn_gpu.alloc : !gdn_gpu.shared<128x32xbf16>
-  // expected-error@+1 {{'gdn_gpu.add_part_products' op expects 'deltas' to be a multiple of 16 rows of 8 f32, but got '!gdn_gpu.shared<24x8xf32>'}}
+  // expected-error@+1 {{'gdn_gpu.add_part_products' op expects 'deltas' to be a multiple of 16 rows of 8 f32 or f16, but got '!gdn_gpu.shared<24x8xf32>'}}
   %new = gdn_gpu.add_part_products %state, %deltas[%i], %weights, %parts
       : !gdn_gpu.fragment<8x128xf32, #rows>, !gdn_gpu.shared<24x8xf32>, !gdn_gpu.shared<16xf32>, !gdn_gpu.shared<128x32xbf16>
   return

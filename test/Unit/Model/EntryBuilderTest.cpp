@@ -175,6 +175,40 @@ TEST_F(EntryBuilderTest, DeferredWrites) {
 }
 
 // A verify counts what is accepted, and keeps pending tokens of several steps.
+TEST_F(EntryBuilderTest, PendingTokensInF16) {
+  EntryOptions options;
+  options.deferWrites = 16;
+  options.pending = FloatKind::f16;
+  build(preset("qwen3.5-4b"), options);
+  for (StringRef entry : {"decode", "commit"}) {
+    EXPECT_THAT(names(entry),
+                testing::IsSupersetOf({"pending_keys", "pending_deltas",
+                                       "pending_decays", "pending_scales"}));
+  }
+  EXPECT_THAT(names("prefill"),
+              testing::Not(testing::Contains("pending_scales")));
+  auto expectError = [&](StringRef name, StringRef message) {
+    EXPECT_EQ(errorOf(preset(name), options), (name + ": " + message).str());
+  };
+  expectError("olmo-hybrid-7b",
+              "pending tokens in f16 expect a write strength up to 1, but that "
+              "of its model is up to 2");
+  options.layout = InputLayout::ready;
+  options.outputs = EntryOutputs::core;
+  expectError(
+      "qwen3.5-4b",
+      "pending tokens in f16 expect keys of unit length, but the layout "
+      "ready takes them as they are without l2norm");
+  options.l2norm = true;
+  build(preset("qwen3.5-4b"), options);
+  options.pending = FloatKind::bf16;
+  expectError("qwen3.5-4b", "pending tokens expect f32 or f16, but got bf16");
+  options.pending = FloatKind::f16;
+  options.deferWrites = 0;
+  expectError("qwen3.5-4b", "pending tokens in f16 expect deferred writes, but "
+                            "got none");
+}
+
 TEST_F(EntryBuilderTest, DeferredVerify) {
   EntryOptions options;
   options.deferWrites = 16;

@@ -199,6 +199,59 @@ TEST_F(Deferred, VerifyDropsWhatIsNotAccepted) {
   }
 }
 
+TEST_F(Deferred, ScaledDeltasStandForTheSame) {
+  auto narrow = [](std::string text) {
+    for (std::string type : {"x8x", "x16x"})
+      for (std::string pool : {"?x?x?" + type}) {
+        size_t at = 0;
+        while ((at = text.find(pool + "f32", at)) != std::string::npos)
+          text.replace(at + pool.size(), 3, "f16");
+      }
+    const std::string counts = "counts(%pc)",
+                      types = "counts !gdn.pool<?x?xi32>",
+                      given = "%pc: !gdn.pool<?x?xi32>";
+    text.insert(text.find(given) + given.size(), ", %ps: !gdn.pool<?x?x?xf32>");
+    text.insert(text.find(counts) + counts.size(), " delta_scales(%ps)");
+    text.insert(text.find(types) + types.size(),
+                " delta_scales !gdn.pool<?x?x?xf32>");
+    return text;
+  };
+  Slots wide, scaled;
+  Pool scales = {filled({slots, heads, room}, qNaN), 0};
+  // Of another size in each step, and once nothing at all.
+  for (int64_t step = 0; step < 2 * room + 1; ++step) {
+    Tokens t(1, 10 * step);
+    for (double &x : t.v.data)
+      x *= step == 3 ? 0 : std::ldexp(1.0, int(5 * step - 20));
+    Tensor want = runDecode(t, wide, {2});
+    auto given = arguments(t, scaled.state, {2});
+    addPools(given, scaled);
+    given.push_back(&scales);
+    Tensor got = run(narrow(decode), given)[0];
+    expectNear(got.data, want.data, 1e-12);
+  }
+  // The numbers of what is pending, one token: from 1 to 2 in the largest.
+  for (int64_t head = 0; head < heads; ++head) {
+    double most = 0;
+    const double scale = scales.data.row(2)[head * room];
+    for (int64_t i = 0; i < dv; ++i) {
+      const double number = scaled.deltas.data.row(2)[head * room * dv + i];
+      most = std::max(most, std::abs(number));
+      EXPECT_NEAR(number * scale, wide.deltas.data.row(2)[head * room * dv + i],
+                  1e-9 * scale);
+    }
+    EXPECT_GE(most, 1);
+    EXPECT_LT(most, 2);
+    EXPECT_EQ(std::exp2(std::round(std::log2(scale))), scale);
+  }
+  runCommit(wide, {2});
+  llvm::SmallVector<Argument> given = {&scaled.state, vector({2})};
+  addPools(given, scaled);
+  given.push_back(&scales);
+  run(narrow(commit), given);
+  expectNear(scaled.state.data.data, wide.state.data.data, 1e-9);
+}
+
 TEST_F(Deferred, CountsOutOfRangeAreRefused) {
   Slots slots;
   slots.counts.data.row(2)[1] = 6;

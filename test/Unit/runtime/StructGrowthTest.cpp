@@ -459,4 +459,4 @@ GDNRT_ENDS_WITH(gdnrt_gdn_metadata, deferred_writes);
 GDNRT_ENDS_WITH(gdnrt_batch_planner_options, reserved);
 GDNRT_ENDS_WITH(gdnrt_device_batch, token_slots_stride);
 GDNRT_ENDS_WITH(gdnrt_attention_call, reserved);
-GDNRT_ENDS_WITH(gdnrt_state_pool_options, reserved);
+GDNRT_ENDS_WITH(gdnrt_state_pool_options, pending_dtype);

@@ -175,6 +175,8 @@ LogicalResult KernelOperands::collectOps() {
                     found.getPendingDecays()});
     if (found && found.getPendingCounts())
       pools.push_back(found.getPendingCounts());
+    if (found && found.getPendingScales())
+      pools.push_back(found.getPendingScales());
     if (auto states = dyn_cast<StateOpInterface>(op))
       if (failed(takeCheckpoints(states)) || failed(takeTokenSlots(states)))
         return failure();

@@ -35,11 +35,32 @@
 #include "Program/PendingTokens.h"
 #include "Program/TokenOps.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace gdn;
+
+/// Of an f32: bits of its fraction, the least exponent of a normal number, and
+/// the sum of those of a power of two and its inverse.
+static constexpr int64_t fractionBits = 23, leastExponent = 1,
+                         exponentsOfInverse = 254;
+
+/// Rows of f16 times their scales.
+static Value widenDeltas(OpBuilder &b, Location loc, Value deltas,
+                         Value scales) {
+  auto type = cast<VectorType>(deltas.getType()).clone(b.getF32Type());
+  return mapRows(
+      b, loc, {deltas, scales}, type,
+      [&](OpBuilder &inner, ValueRange in) -> SmallVector<Value> {
+        auto row = cast<VectorType>(in[0].getType()).clone(inner.getF32Type());
+        Value wide = arith::ExtFOp::create(inner, loc, row, in[0]);
+        Value scale = vector::BroadcastOp::create(inner, loc, row, in[1]);
+        return {arith::MulFOp::create(inner, loc, wide, scale)};
+      })[0];
+}
 
 PendingTiles gdn::loadPending(OpBuilder &b, Location loc,
                               const PendingBuffer &buffer, Value count,
@@ -48,21 +69,75 @@ PendingTiles gdn::loadPending(OpBuilder &b, Location loc,
   if (ShapedType::isDynamic(steps))
     steps = mostPendingTokens;
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
-  auto load = [&](const PoolView &pool, PoolType type, Value head) -> Value {
+  auto load = [&](const PoolView &pool, ArrayRef<int64_t> columns, Type element,
+                  Value head) -> Value {
     SmallVector<Value> at = {buffer.slot, head, zero};
     SmallVector<int64_t> shape = {steps}, dims = {2};
-    if (type.getRank() == 4) {
+    for (int64_t size : columns) {
       at.push_back(zero);
-      shape.push_back(type.getDimSize(3));
+      shape.push_back(size);
       dims.push_back(3);
     }
-    return tile::LoadOp::create(b, loc,
-                                VectorType::get(shape, type.getElementType()),
+    return tile::LoadOp::create(b, loc, VectorType::get(shape, element),
                                 pool.memory, at, dims, count);
   };
-  return {load(buffer.keys, keys, buffer.keyHead),
-          load(buffer.deltas, deltas, buffer.valueHead),
-          load(buffer.decays, decays, buffer.valueHead)};
+  auto loadAs = [&](const PoolView &pool, PoolType type, Value head) {
+    return load(pool, type.getShape().drop_front(3), type.getElementType(),
+                head);
+  };
+  Type f32 = b.getF32Type();
+  Value key = castTile(b, loc, loadAs(buffer.keys, keys, buffer.keyHead), f32);
+  Value delta = loadAs(buffer.deltas, deltas, buffer.valueHead);
+  if (buffer.scales)
+    delta = widenDeltas(b, loc, delta,
+                        load(*buffer.scales, {}, f32, buffer.valueHead));
+  return {key, delta, loadAs(buffer.decays, decays, buffer.valueHead)};
+}
+
+std::pair<Value, Value> gdn::roundDeltas(OpBuilder &b, Location loc,
+                                         Value deltas, Type element) {
+  auto type = cast<VectorType>(deltas.getType());
+  if (element == type.getElementType())
+    return {deltas, Value()};
+  SmallVector<Type> types = {
+      type.clone(element), VectorType::get(type.getDimSize(0), b.getF32Type())};
+  SmallVector<Value> made = mapRows(
+      b, loc, deltas, types,
+      [&](OpBuilder &inner, ValueRange in) -> SmallVector<Value> {
+        Type i32 = inner.getI32Type(), f32 = inner.getF32Type();
+        auto integer = [&](int64_t value) -> Value {
+          return arith::ConstantOp::create(inner, loc,
+                                           inner.getI32IntegerAttr(value));
+        };
+        auto power = [&](Value exponent) -> Value {
+          return arith::BitcastOp::create(
+              inner, loc, f32,
+              arith::ShLIOp::create(inner, loc, exponent,
+                                    integer(fractionBits)));
+        };
+        Value most = vector::ReductionOp::create(
+            inner, loc, vector::CombiningKind::MAXIMUMF,
+            math::AbsFOp::create(inner, loc, in[0]).getResult());
+        // Powers of two are numbers without a fraction. One and its inverse
+        // are both normal.
+        Value exponent = arith::ShRUIOp::create(
+            inner, loc, arith::BitcastOp::create(inner, loc, i32, most),
+            integer(fractionBits));
+        exponent = arith::MaxUIOp::create(inner, loc, exponent,
+                                          integer(leastExponent));
+        exponent = arith::MinUIOp::create(
+            inner, loc, exponent, integer(exponentsOfInverse - leastExponent));
+        Value inverse = power(arith::SubIOp::create(
+            inner, loc, integer(exponentsOfInverse), exponent));
+        auto wide = cast<VectorType>(in[0].getType());
+        Value scaled = arith::MulFOp::create(
+            inner, loc, in[0],
+            vector::BroadcastOp::create(inner, loc, wide, inverse));
+        return {
+            arith::TruncFOp::create(inner, loc, wide.clone(element), scaled),
+            power(exponent)};
+      });
+  return {made[0], made[1]};
 }
 
 Value gdn::emitPendingRows(OpBuilder &b, Location loc, Value at, Value valid,
@@ -78,6 +153,8 @@ PendingBuffer gdn::pendingBufferOf(TileProgram &p, Value r) {
   return {view(rule.getPendingKeys()),
           view(rule.getPendingDeltas()),
           view(rule.getPendingDecays()),
+          rule.getPendingScales() ? std::optional(view(rule.getPendingScales()))
+                                  : std::nullopt,
           p.slot,
           p.h,
           p.headIndex(r)};

@@ -15,6 +15,7 @@ namespace gdn {
 /// pools, a key head and a value head.
 struct PendingBuffer {
   PoolView keys, deltas, decays;
+  std::optional<PoolView> scales; // of deltas in f16
   mlir::Value slot, keyHead, valueHead;
 };
 
@@ -23,7 +24,8 @@ struct PendingTiles {
   mlir::Value keys, deltas, decays;
 };
 
-/// Loads the first `count` tokens. `pools` are the types of the three pools.
+/// Loads the first `count` tokens, in f32. `keys`, `deltas` and `decays` are
+/// the types of the three pools.
 PendingTiles loadPending(mlir::OpBuilder &b, mlir::Location loc,
                          const PendingBuffer &buffer, mlir::Value count,
                          PoolType keys, PoolType deltas, PoolType decays);
@@ -33,6 +35,13 @@ PendingTiles loadPending(mlir::OpBuilder &b, mlir::Location loc,
 mlir::Value emitPendingRows(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value at, mlir::Value valid,
                             mlir::Value steps);
+
+/// A block's deltas as their pool has them, and the scales of rows of f16, or
+/// null.
+std::pair<mlir::Value, mlir::Value> roundDeltas(mlir::OpBuilder &b,
+                                                mlir::Location loc,
+                                                mlir::Value deltas,
+                                                mlir::Type element);
 
 /// The pools of the rule's pending tokens for value head `r` of the block.
 PendingBuffer pendingBufferOf(TileProgram &program, mlir::Value r);

@@ -135,8 +135,8 @@ Value CommitKernel::emitLive() {
       needBelow(last, dim(rule.getKeys(), 2));
     pools = {rule.getPool(), rule.getKeys(), rule.getDeltas(),
              rule.getDecays()};
-    for (Value more : {Value(counts()), Value(rule.getStateScales()),
-                       Value(rule.getStateLow())})
+    for (Value more : {Value(counts()), Value(rule.getPendingScales()),
+                       Value(rule.getStateScales()), Value(rule.getStateLow())})
       if (more)
         pools.push_back(more);
   }
@@ -201,6 +201,9 @@ void CommitKernel::emitRule(Value head, Value count) {
   PendingBuffer buffer = {view(rule.getKeys()),
                           view(rule.getDeltas()),
                           view(rule.getDecays()),
+                          rule.getPendingScales()
+                              ? std::optional(view(rule.getPendingScales()))
+                              : std::nullopt,
                           slot,
                           arith::DivUIOp::create(b, loc, head, ratio),
                           head};

@@ -176,8 +176,15 @@ void TokenBlock::storePending(RuleOpInterface rule, Value key, Value deltas,
     }
     tile::StoreOp::create(b, loc, tile, pool.memory, indices, dims, rows);
   };
-  store(deltas, buffer.deltas, buffer.valueHead);
+  auto elementOf = [](const PoolView &pool) {
+    return getElementTypeOrSelf(pool.memory.getType());
+  };
+  auto [kept, scales] = roundDeltas(b, loc, deltas, elementOf(buffer.deltas));
+  store(kept, buffer.deltas, buffer.valueHead);
+  if (scales)
+    store(scales, *buffer.scales, buffer.valueHead);
   store(logDecay, buffer.decays, buffer.valueHead);
+  key = castTile(b, loc, key, elementOf(buffer.keys));
   // With counts all blocks of the key head have read by now.
   Value writer = p.keyWriter;
   if (p.parts.isDeferredStep() && !writer)

@@ -40,6 +40,11 @@ protected:
   Value zero() {
     return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
   }
+  /// A number of f32 or f16, in f32.
+  Value loadNumber(Value pointer, Type element);
+  static int64_t bytesOf(gdn::gpu::SharedType tile) {
+    return tile.getElementType().getIntOrFloatBitWidth() / 8;
+  }
   Parts split(ArrayRef<Value> numbers);
 
   OpBuilder &b;
@@ -64,10 +69,19 @@ private:
   Value sum, deltas, at, weights, parts;
   gdn::gpu::FragmentType type;
   gdn::gpu::RowsAttr layout;
-  int64_t numTokens, tokenRows, steps, partBytes;
+  Type element; // of deltas
+  int64_t elementBytes, numTokens, tokenRows, steps, partBytes;
   Value group, inGroup; // of four lanes, and the lane in it
 };
 } // namespace
+
+Value PartEmitter::loadNumber(Value pointer, Type element) {
+  Value number = LLVM::LoadOp::create(b, loc, element, pointer,
+                                      element.getIntOrFloatBitWidth() / 8);
+  return element.isF32()
+             ? number
+             : arith::ExtFOp::create(b, loc, b.getF32Type(), number);
+}
 
 Parts PartEmitter::split(ArrayRef<Value> numbers) {
   auto two = VectorType::get({2}, b.getF32Type());
@@ -99,6 +113,8 @@ PartProducts::PartProducts(OpBuilder &b, const BlockThreads &threads,
       weights(values.lookup(op.getWeights())),
       parts(values.lookup(op.getParts())), type(op.getSum().getType()),
       layout(type.getRows()),
+      element(op.getDeltas().getType().getElementType()),
+      elementBytes(bytesOf(op.getDeltas().getType())),
       numTokens(op.getWeights().getType().getShape().back()),
       tokenRows(op.getDeltas().getType().getShape()[0] / numTokens),
       steps(llvm::divideCeil(numTokens, stepTokens)),
@@ -109,9 +125,9 @@ PartProducts::PartProducts(OpBuilder &b, const BlockThreads &threads,
 
 /// The weighted deltas of a row, in parts, for each step.
 SmallVector<Parts> PartProducts::loadLeft(int64_t row) {
-  const int64_t rowBytes = type.getDimSize(0) * f32Bytes;
-  Value place =
-      a.mul(threads.row(a, layout, type.getDimSize(0), row), a.i32(f32Bytes));
+  const int64_t rowBytes = type.getDimSize(0) * elementBytes;
+  Value place = a.mul(threads.row(a, layout, type.getDimSize(0), row),
+                      a.i32(elementBytes));
   place = a.add(place, a.mul(at, a.i32(rowBytes)));
   auto four = VectorType::get({laneTokens}, b.getF32Type());
   SmallVector<Parts> all;
@@ -134,9 +150,8 @@ SmallVector<Parts> PartProducts::loadLeft(int64_t row) {
       Value factor = vector::ExtractOp::create(b, loc, factors, i);
       if (isToken)
         factor = arith::SelectOp::create(b, loc, isToken, factor, zero());
-      Value delta = LLVM::LoadOp::create(
-          b, loc, b.getF32Type(), advance(pointer, i * tokenRows * rowBytes),
-          f32Bytes);
+      Value delta =
+          loadNumber(advance(pointer, i * tokenRows * rowBytes), element);
       if (isToken)
         delta = arith::SelectOp::create(b, loc, isToken, delta, zero());
       numbers.push_back(arith::MulFOp::create(b, loc, factor, delta));
@@ -218,6 +233,8 @@ public:
               const IRMapping &values)
       : PartEmitter(b, op.getLoc()), from(values.lookup(op.getFrom())),
         to(values.lookup(op.getTo())),
+        element(op.getFrom().getType().getElementType()),
+        elementBytes(bytesOf(op.getFrom().getType())),
         numTokens(op.getFrom().getType().getShape()[0]),
         columns(op.getFrom().getType().getShape()[1]),
         partBytes(op.getTo().getType().getShape()[1] * bf16Bytes) {}
@@ -227,12 +244,13 @@ private:
   void emitColumn(Value column);
 
   Value from, to;
-  int64_t numTokens, columns, partBytes;
+  Type element; // of `from`
+  int64_t elementBytes, numTokens, columns, partBytes;
 };
 } // namespace
 
 void ColumnParts::emitColumn(Value column) {
-  Value source = advance(from, a.mul(column, a.i32(f32Bytes)));
+  Value source = advance(from, a.mul(column, a.i32(elementBytes)));
   Value target = advance(to, a.mul(column, a.i32(partBytes)));
   const int64_t groupBytes = 2 * laneTokens * bf16Bytes;
   for (int64_t q = 0; q < partBytes / groupBytes; ++q) {
@@ -241,9 +259,8 @@ void ColumnParts::emitColumn(Value column) {
       int64_t token = q * laneTokens + i;
       numbers.push_back(
           token < numTokens
-              ? Value(LLVM::LoadOp::create(
-                    b, loc, b.getF32Type(),
-                    advance(source, token * columns * f32Bytes), f32Bytes))
+              ? loadNumber(advance(source, token * columns * elementBytes),
+                           element)
               : zero());
     }
     Parts parts = split(numbers);

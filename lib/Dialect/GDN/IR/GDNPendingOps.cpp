@@ -39,13 +39,25 @@ LogicalResult gdn::verifyPendingPools(Operation *op, NamedSizes &sizes,
                                       const PendingPools &pools) {
   const std::string keys = (prefix + "keys").str(),
                     deltas = (prefix + "deltas").str(),
-                    decays = (prefix + "decays").str();
-  for (auto [name, pool] : {std::pair<StringRef, PoolType>{keys, pools.keys},
-                            {deltas, pools.deltas},
-                            {decays, pools.decays}})
-    if (!pool.getElementType().isF32())
+                    decays = (prefix + "decays").str(),
+                    counts = (prefix + "counts").str();
+  if (pools.scales && !pools.counts)
+    return op->emitOpError("expects '")
+           << counts << "' to be given with 'pending_scales', but got none";
+  Builder b(op->getContext());
+  Type f32 = b.getF32Type();
+  Type element = pools.scales ? b.getF16Type() : f32;
+  using Expected = std::tuple<StringRef, PoolType, Type>;
+  for (auto [name, pool, want] :
+       {Expected{keys, pools.keys, element},
+        Expected{deltas, pools.deltas, element},
+        Expected{decays, pools.decays, f32},
+        Expected{"pending_scales", pools.scales, f32}})
+    if (pool && pool.getElementType() != want)
       return op->emitOpError("expects the elements of '")
-             << name << "' to be 'f32', but got " << pool.getElementType();
+             << name << "' to be " << want
+             << (want.isF16() ? " beside 'pending_scales'" : "") << ", but got "
+             << pool.getElementType();
   SmallVector<SizeName> decay = {"P", "Hv", "S"};
   if (pools.decays.getRank() == 4)
     decay.push_back("dk");
@@ -55,7 +67,6 @@ LogicalResult gdn::verifyPendingPools(Operation *op, NamedSizes &sizes,
     return failure();
   if (!pools.counts)
     return verifySteps(op, sizes);
-  const std::string counts = (prefix + "counts").str();
   if (!pools.counts.getElementType().isSignlessInteger(32))
     return op->emitOpError("expects the elements of '")
            << counts << "' to be 'i32', but got "
@@ -64,7 +75,9 @@ LogicalResult gdn::verifyPendingPools(Operation *op, NamedSizes &sizes,
     return op->emitOpError("expects a decay per head where tokens are pending "
                            "over several steps, but '")
            << decays << "' has rank 4";
-  if (failed(sizes.agree(counts, pools.counts, {"P", "Hk"})))
+  if (failed(sizes.agree(counts, pools.counts, {"P", "Hk"})) ||
+      (pools.scales &&
+       failed(sizes.agree("pending_scales", pools.scales, {"P", "Hv", "S"}))))
     return failure();
   return verifySteps(op, sizes, mostDeferred);
 }
@@ -119,7 +132,8 @@ LogicalResult CommitDeltaRuleOp::verify() {
   if (failed(verifyPendingPools(
           *this, sizes, "",
           {getKeys().getType(), getDeltas().getType(), getDecays().getType(),
-           getCounts() ? getCounts().getType() : PoolType()})))
+           getCounts() ? getCounts().getType() : PoolType(),
+           getPendingScales() ? getPendingScales().getType() : PoolType()})))
     return failure();
   return sizes.verifyHeadCounts();
 }

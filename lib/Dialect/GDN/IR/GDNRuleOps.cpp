@@ -72,10 +72,14 @@ static LogicalResult verifyRule(RuleOpInterface op, NamedSizes &sizes) {
 /// Checks the pools of pending tokens of the rule.
 static LogicalResult verifyPending(DeltaRuleOp op, NamedSizes &sizes) {
   auto keys = op.getPendingKeys(), deltas = op.getPendingDeltas(),
-       decays = op.getPendingDecays(), counts = op.getPendingCounts();
+       decays = op.getPendingDecays(), counts = op.getPendingCounts(),
+       scales = op.getPendingScales();
   if (!keys)
     return op.emitOpError("expects 'pending' to be given with '")
-           << (counts ? "counts" : "accepted") << "', but got none";
+           << (counts   ? "counts"
+               : scales ? "delta_scales"
+                        : "accepted")
+           << "', but got none";
   for (auto [name, operand] :
        {std::pair<StringRef, Value>{"pending_deltas", deltas},
         {"pending_decays", decays}})
@@ -94,7 +98,8 @@ static LogicalResult verifyPending(DeltaRuleOp op, NamedSizes &sizes) {
            << decays.getType().getRank();
   return verifyPendingPools(op, sizes, "pending_",
                             {keys.getType(), deltas.getType(), decays.getType(),
-                             counts ? counts.getType() : PoolType()});
+                             counts ? counts.getType() : PoolType(),
+                             scales ? scales.getType() : PoolType()});
 }
 
 LogicalResult DeltaRuleOp::verify() {
@@ -108,7 +113,8 @@ LogicalResult DeltaRuleOp::verify() {
            << (getStateLow() ? "counts" : "low") << "'";
   if (getReadsUpper() && getNumAccepted())
     return emitOpError("expects no 'accepted' with 'reads_upper'");
-  if (!getNumAccepted() && !getPendingKeys() && !getPendingCounts())
+  if (!getNumAccepted() && !getPendingKeys() && !getPendingCounts() &&
+      !getPendingScales())
     return success();
   return verifyPending(*this, sizes); // delta_rule_c10
 }

@@ -13,6 +13,7 @@ namespace gdn {
 struct PendingPools {
   PoolType keys, deltas, decays;
   PoolType counts; // null: those of one step
+  PoolType scales; // null: keys and deltas are f32
 };
 
 /// Checks that S, where it is known, is from 1 to `most`.
@@ -24,7 +25,8 @@ mlir::LogicalResult verifyHistory(mlir::Operation *op, NamedSizes &sizes,
                                   PoolType pool, int64_t window);
 
 /// Checks shapes and elements of the pools, whose operands have the names
-/// `prefix`keys, `prefix`deltas, `prefix`decays and `prefix`counts.
+/// `prefix`keys, `prefix`deltas, `prefix`decays and `prefix`counts; those of
+/// scales are 'pending_scales'.
 mlir::LogicalResult verifyPendingPools(mlir::Operation *op, NamedSizes &sizes,
                                        llvm::StringRef prefix,
                                        const PendingPools &pools);

@@ -143,13 +143,19 @@ static int64_t countParts(int64_t count) {
   return 2 * llvm::alignTo<16>(count);
 }
 
+/// Whether keys and deltas of pending tokens may have it.
+static bool isPendingElement(Type element) {
+  return element.isF32() || element.isF16();
+}
+
 LogicalResult ShareColumnPartsOp::verify() {
   // share_column_parts_c1
   SharedType from = getFrom().getType(), to = getTo().getType();
   Builder b(getContext());
-  if (from.getRank() != 2 || !from.getElementType().isF32() ||
+  if (from.getRank() != 2 || !isPendingElement(from.getElementType()) ||
       from.getSwizzled())
-    return emitOpError("expects 'from' to be a tile of rank 2 of f32, but got ")
+    return emitOpError("expects 'from' to be a tile of rank 2 of f32 or f16, "
+                       "but got ")
            << from;
   SmallVector<int64_t> shape = {from.getShape()[1],
                                 countParts(from.getShape()[0])};
@@ -177,11 +183,12 @@ LogicalResult AddPartProductsOp::verify() {
                        "got ")
            << weights;
   if (deltas.getRank() != 2 || deltas.getShape()[0] % count != 0 ||
+      !isPendingElement(deltas.getElementType()) ||
       !isTile(deltas, {deltas.getShape()[0], sum.getShape()[0]},
-              b.getF32Type()))
+              deltas.getElementType()))
     return emitOpError("expects 'deltas' to be a multiple of ")
-           << count << " rows of " << sum.getShape()[0] << " f32, but got "
-           << deltas;
+           << count << " rows of " << sum.getShape()[0]
+           << " f32 or f16, but got " << deltas;
   SmallVector<int64_t> shape = {sum.getShape()[1], countParts(count)};
   if (!isTile(parts, shape, b.getBF16Type()))
     return emitOpError("expects 'parts' to be ")

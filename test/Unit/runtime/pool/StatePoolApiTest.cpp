@@ -210,10 +210,10 @@ TEST_F(StatePoolApi, Options) {
   options.state_dtype = GDNRT_F16;
   gdnrt_state_pool *pool = make();
   gdnrt_arg view;
-  EXPECT_EQ(gdnrt_state_pool_view(pool, 9, 0, &view, &error),
+  EXPECT_EQ(gdnrt_state_pool_view(pool, 10, 0, &view, &error),
             GDNRT_INVALID_ARGUMENT);
   EXPECT_STREQ(error.message, "INVALID_ARGUMENT: state_pool: buffer: expected "
-                              "0 to 8, got 9");
+                              "0 to 9, got 10");
   EXPECT_EQ(gdnrt_state_pool_view(pool, GDNRT_POOL_STATE_LOW, 0, &view, &error),
             GDNRT_INVALID_ARGUMENT);
   EXPECT_STREQ(error.message,
@@ -224,9 +224,12 @@ TEST_F(StatePoolApi, Options) {
   EXPECT_EQ(message(), "INVALID_ARGUMENT: state_pool: state_dtype: expected "
                        "f32 with state_planes, got f16");
   options.state_dtype = GDNRT_F32;
-  options.reserved = 1;
-  EXPECT_EQ(message(), "INVALID_ARGUMENT: state_pool: reserved: expected 0, "
-                       "got 1");
+  options.pending_dtype = GDNRT_BF16;
+  EXPECT_EQ(message(), "INVALID_ARGUMENT: state_pool: pending_dtype: expected "
+                       "f32 or f16, got bf16");
+  options.pending_dtype = GDNRT_F16;
+  EXPECT_EQ(message(), "INVALID_ARGUMENT: state_pool: pending_dtype: expected "
+                       "f32 without deferred_writes, got f16");
 }
 
 TEST_F(StatePoolApi, StatesInPlanes) {

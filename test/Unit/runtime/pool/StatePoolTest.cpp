@@ -63,6 +63,12 @@ const Layout kLayouts[] = {
        s.statePlanes = 2;
        s.stateSlotStride = 90, s.stateLayerStride = 30;
      }},
+    {"pendingNarrow",
+     [](StatePoolShape &s) {
+       s.pendingTokens = 4;
+       s.deferredWrites = true;
+       s.pendingDType = DType::f16;
+     }},
     {"planesPending",
      [](StatePoolShape &s) {
        s.statePlanes = 2;
@@ -131,6 +137,39 @@ TEST(StatePool, ViewsOfPendingTokens) {
   EXPECT_EQ(makePool()->view(PoolBuffer::pendingKeys, 0).status().toString(),
             "INVALID_ARGUMENT: state_pool: the pool has no memory for pending "
             "tokens");
+}
+
+TEST(StatePool, PendingTokensInF16HaveScales) {
+  StatePoolShape shape = smallShape();
+  shape.pendingTokens = 4;
+  shape.deferredWrites = true;
+  const uint64_t wide = *statePoolBytes(shape);
+  EXPECT_EQ(
+      makePool(shape)->view(PoolBuffer::pendingScales, 0).status().message(),
+      "state_pool: the pool has no memory for scales of pending tokens, whose "
+      "deltas are not f16");
+  shape.pendingDType = DType::f16;
+  auto pool = makePool(shape);
+  EXPECT_LT(*statePoolBytes(shape), wide);
+  auto view = [&](PoolBuffer buffer) { return *pool->view(buffer, 1); };
+  for (PoolBuffer buffer : {PoolBuffer::pendingKeys, PoolBuffer::pendingDeltas})
+    EXPECT_EQ(static_cast<DType>(view(buffer).dtype), DType::f16);
+  EXPECT_EQ(static_cast<DType>(view(PoolBuffer::pendingDecays).dtype),
+            DType::f32);
+  const Argument scales = view(PoolBuffer::pendingScales);
+  EXPECT_EQ(static_cast<DType>(scales.dtype), DType::f32);
+  EXPECT_EQ(std::vector<int64_t>(scales.sizes, scales.sizes + scales.rank),
+            (std::vector<int64_t>{7, shape.valueHeads, 4}));
+  // They go along with a fork.
+  auto scale = [&](int32_t slot) -> float & {
+    return static_cast<float *>(scales.data)[slot * scales.strides[0]];
+  };
+  EXPECT_EQ(take(*pool, 1), (Ids{1}));
+  EXPECT_EQ(scale(1), 0);
+  scale(1) = 0.25;
+  int32_t forked = 0;
+  EXPECT_TRUE(*pool->fork(1, &forked, nullptr));
+  EXPECT_EQ(scale(forked), 0.25);
 }
 
 TEST(StatePool, CountsOfPendingTokens) {

@@ -103,6 +103,8 @@ def GDN_RuleOpInterface
       How many tokens are pending in each slot, P x Hk. With it the state is
       written when there is no room for more.
     }], GDN_PoolValue, "getPendingCounts">,
+    GDN_OptionalOperand<"Scales of deltas of pending tokens in f16.",
+                        GDN_PoolValue, "getPendingScales">,
     InterfaceMethod<"Whether the decay has a value per channel of the key.",
                     "bool", "isPerChannel", (ins), "",
                     "return $_op.getLogDecay().getType().getRank() == 3;">,

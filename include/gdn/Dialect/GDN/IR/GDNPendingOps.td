@@ -114,7 +114,9 @@ def GDN_CommitDeltaRuleOp : GDN_Op<"commit_delta_rule", [
 
     With `counts(%counts)` the tokens are those of several steps:
     `counts[slot,h'] + a` of them are put into the state, with `a = 0` without
-    `accepted`, and `counts[slot,h']` becomes 0.
+    `accepted`, and `counts[slot,h']` becomes 0. With `delta_scales(%scales)`
+    keys and deltas are f16, and `deltas[slot,h,j]` is those numbers times
+    `scales[slot,h,j]`.
 
     **Preconditions**
 
@@ -124,7 +126,9 @@ def GDN_CommitDeltaRuleOp : GDN_Op<"commit_delta_rule", [
     - (C3) `keys` is `P x Hk x S x dk`, `deltas` is `P x Hv x S x dv`, and
       `decays` is `P x Hv x S` or `P x Hv x S x dk`; all are f32, with `S` from
       1 to 8 where static. `num_accepted` or `counts` is given. With `counts`,
-      `P x Hk` of i32, `S` may be up to 32 and `decays` has rank 3.
+      `P x Hk` of i32, `S` may be up to 32 and `decays` has rank 3, and the
+      elements of `keys` and `deltas` may both be f16: then, and only then,
+      `pending_scales` is given, `P x Hv x S` of f32.
 
     **Example**
 
@@ -152,6 +156,8 @@ def GDN_CommitDeltaRuleOp : GDN_Op<"commit_delta_rule", [
         [MemRead]>:$decays,
     Arg<Optional<GDN_PoolType>, "how many tokens are pending, P x Hk",
         GDN_PendingReadWrite>:$counts,
+    Arg<Optional<GDN_PoolType>, "scales of deltas in f16, P x Hv x S",
+        [MemRead]>:$pending_scales,
     Arg<Optional<GDN_PoolType>, "scales of rows, P x Hv x dv",
         GDN_PendingReadWrite>:$state_scales,
     Arg<Optional<GDN_PoolType>, "lower plane, P x Hv x dv x dk",
@@ -159,10 +165,12 @@ def GDN_CommitDeltaRuleOp : GDN_Op<"commit_delta_rule", [
   let assemblyFormat = [{
     $pool `[` $slots `]` (`accepted` `(` $num_accepted^ `)`)?
     `pending` `(` $keys `,` $deltas `,` $decays `)` (`counts` `(` $counts^ `)`)?
+    (`delta_scales` `(` $pending_scales^ `)`)?
     (`scales` `(` $state_scales^ `)`)? (`low` `(` $state_low^ `)`)? attr-dict
     `:` qualified(type($pool)) `,` type($slots) (`accepted` type($num_accepted)^)?
     `pending` qualified(type($keys)) `,` qualified(type($deltas)) `,`
     qualified(type($decays)) (`counts` qualified(type($counts))^)?
+    (`delta_scales` qualified(type($pending_scales))^)?
     (`scales` qualified(type($state_scales))^)? (`low` qualified(type($state_low))^)?
   }];
   let hasVerifier = 1;

@@ -87,6 +87,11 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
     becomes `m + L`; with `accepted` it becomes `m`, and the next step says what
     is accepted.
 
+    With `delta_scales(%scales)` beside counts, keys and deltas of pending tokens
+    are f16: a key is rounded to it, and a delta is a row of f16 times a power of
+    two, which `scales` has for each token and value head. See
+    docs/spec/slots.md.
+
     With `scales(%scales)` states are in planes: a state is the integers of the
     pool times a scale for each row of `M`, and with `low(%low)` these have eight
     more bits in a second pool. See docs/spec/slots.md. `reads_upper` says that
@@ -124,7 +129,9 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
       `P x Hv x S x dv`, and `pending_decays` is `P x Hv x S`, or
       `P x Hv x S x dk` if `log_decay` has rank 3; `S` is from 1 to 8 where
       static. With `pending_counts`, `P x Hk` of i32, `S` may be up to 32 and
-      `log_decay` has rank 2.
+      `log_decay` has rank 2, and the elements of `pending_keys` and
+      `pending_deltas` may both be f16: then, and only then, `pending_scales`
+      is given, `P x Hv x S` of f32.
     - (C11) `token_pool` has the shape and element type of `pool`, except for
       the number of slots, and requires `token_slots`.
     - (C12) `state_scales` is `P x Hv x dv` of f32 and is given if and only if
@@ -160,6 +167,8 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
         GDN_PoolReadWrite>:$pending_decays,
     Arg<Optional<GDN_PoolType>, "how many tokens are pending, P x Hk",
         GDN_PoolReadWrite>:$pending_counts,
+    Arg<Optional<GDN_PoolType>, "scales of pending deltas in f16, P x Hv x S",
+        GDN_PoolReadWrite>:$pending_scales,
     OptionalAttr<F32Attr>:$scale, UnitAttr:$double_beta, UnitAttr:$reads_upper));
   let results = (outs Res<GDN_FloatTensor<3>, "T x Hv x dv">:$output);
   let builders = [OpBuilder<(ins "::mlir::Type":$output, "::mlir::Value":$query,
@@ -172,7 +181,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
           states.cuCheckpoints, states.checkpointTokens, states.checkpointSlots,
           states.tokenSlots, states.parents, states.tokenPool, states.scales, states.low,
           states.numAccepted, pending.keys, pending.deltas, pending.decays, pending.counts,
-          /*scale=*/::mlir::FloatAttr(), doubleBeta, readsUpper);
+          pending.scales, /*scale=*/::mlir::FloatAttr(), doubleBeta, readsUpper);
   }]>];
   let assemblyFormat = !strconcat([{
     $query `,` $key `,` $value `gates` `(` $log_decay `,` $beta `)`
@@ -181,6 +190,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
     (`accepted` `(` $num_accepted^ `)`)?
     (`pending` `(` $pending_keys^ `,` $pending_deltas `,` $pending_decays `)`)?
     (`counts` `(` $pending_counts^ `)`)?
+    (`delta_scales` `(` $pending_scales^ `)`)?
     attr-dict
     `:` type($query) `,` type($key) `,` type($value) `,` type($log_decay) `,`
     type($beta) `,`
@@ -189,6 +199,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
     (`accepted` type($num_accepted)^)?
     (`pending` qualified(type($pending_keys))^ `,` qualified(type($pending_deltas)) `,`
      qualified(type($pending_decays)))? (`counts` qualified(type($pending_counts))^)?
+    (`delta_scales` qualified(type($pending_scales))^)?
     `->` type($output)
   }]);
   let extraClassDeclaration = [{

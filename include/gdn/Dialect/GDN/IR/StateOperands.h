@@ -26,9 +26,10 @@ struct StateOperands {
 };
 
 /// The tokens of previous steps that are not in the states yet, or all null;
-/// counts are null where they are those of one step.
+/// counts are null where they are those of one step, scales where keys and
+/// deltas are f32.
 struct PendingOperands {
-  mlir::Value keys, deltas, decays, counts;
+  mlir::Value keys, deltas, decays, counts, scales;
 };
 
 } // namespace gdn

@@ -143,7 +143,7 @@ def GPU_ShareColumnPartsOp : GPU_Op<"share_column_parts"> {
 
     **Preconditions**
 
-    - (C1) `from` is `W x C` of f32, `to` is `C x 2 W'` of bf16 with `W'` the next
+    - (C1) `from` is `W x C` of f32 or f16, `to` is `C x 2 W'` of bf16 with `W'` the next
       multiple of 16 from `W` on; neither is swizzled.
     - (C2) ordered by barriers as `gdn_gpu.load_shared` (C2) and `gdn_gpu.store_shared` (C2).
 
@@ -183,8 +183,8 @@ def GPU_AddPartProductsOp : GPU_Op<"add_part_products", [
 
     - (C1) `sum` is `R x C` of f32, in a layout of 4 lanes and a vector of 16, not
       tall; `R` is a multiple of 8 times the warps, `C` of 64.
-    - (C2) `weights` is `W` of f32, `deltas` `n W x R` of f32, `parts` `C x 2 W'` of
-      bf16 with `W'` the next multiple of 16 from `W` on, `W` a multiple of 4.
+    - (C2) `weights` is `W` of f32, `deltas` `n W x R` of f32 or f16, `parts`
+      `C x 2 W'` of bf16 with `W'` the next multiple of 16 from `W` on, `W` a multiple of 4.
     - (C3) ordered by barriers as `gdn_gpu.load_shared` (C2).
 
     **Example**
