@@ -108,6 +108,10 @@ static bool canSegment(const KernelOperands &parts, int64_t vSplit) {
          keys % (getHeadSize(rule.getValue()) / vSplit) == 0;
 }
 
+/// What a recurrence convolves at most: inputs in front of a chunk are a block
+/// of eight tokens of a matrix.
+static constexpr int64_t maxConvTaps = 8;
+
 /// Rows of a product that four warps make together, and its inner size in
 /// steps that their instructions read from one row of shared memory.
 static constexpr int64_t groupRows = 64, panelElements = 64;
@@ -133,6 +137,25 @@ static bool canHaveNorm(const KernelOperands &parts, const Algorithm &algorithm,
          types.key.isF16() && NormOperands::find(parts);
 }
 
+/// Whether a recurrence of a variant can convolve the values: as far as it
+/// holds inputs and windows as they are in memory.
+static bool canConvolve(const KernelOperands &parts,
+                        const Algorithm &algorithm) {
+  KernelOp kernel = parts.kernel;
+  RuleOpInterface rule = parts.rule;
+  if (!kernel.getConvWithRule())
+    return false;
+  Conv1dOp conv = KernelOp::findConvOfValues(kernel.getBody().front());
+  Value input =
+      conv.getInputs()[cast<OpResult>(rule.getValue()).getResultNumber()];
+  Type element = getElementTypeOrSelf(input.getType());
+  ChunkTypes types = ChunkTypes::choose(parts, algorithm.precision);
+  return !conv.getBias() && element.getIntOrFloatBitWidth() == 16 &&
+         types.inner.getIntOrFloatBitWidth() == 16 &&
+         conv.getPool().getType().getElementType() == element &&
+         conv.getWeight().getType().getDimSize(1) <= maxConvTaps;
+}
+
 namespace {
 /// A kernel of variants that differ in their conditions alone, or in passes
 /// over memory, and what its stages but the first are called.
@@ -144,7 +167,7 @@ struct StagedVariant {
                       // own
   int64_t wholeCost = 0,
           workers = 0; // one of two recurrences, as lengths of sequences say
-  bool normWithRule = false;
+  bool normWithRule = false, convWithRule = false;
 };
 } // namespace
 
@@ -177,6 +200,8 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
                       spec.fused});
     chosen.back().normWithRule =
         spec.normWithRule && canHaveNorm(parts, algorithm, vSplit);
+    chosen.back().convWithRule =
+        spec.convWithRule && canConvolve(parts, algorithm);
     return chosen.back();
   };
   std::string segments;
@@ -286,10 +311,11 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
                                  "their own, but got '")
                << one.name << "' twice";
   }
-  // Those that have a pass over memory of their own, and others; of these,
-  // those with a norm behind the recurrence. What many have in common does not
-  // say when each is taken.
-  SmallVector<StageVariant, 0> brief, others, normed, prepared;
+  // Those that have a pass over memory of their own, and others: of these,
+  // those of which it leaves the values to the recurrence, and those with a
+  // norm behind that. What many have in common does not say when each is taken.
+  SmallVector<StageVariant, 0> brief, others, keysOnly, normed, prepared;
+  StringRef last;
   Algorithm shortPieces = perKeyHead;
   for (const StagedVariant &variant : chosen) {
     ArrayRef<StageVariant> all = variant.variants;
@@ -302,8 +328,14 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       for (const StageVariant &one : some)
         list.push_back({one.name, {}, /*saysWhen=*/false});
     };
-    if (others.empty() || others.back().name != all.back().name) {
-      append(others, all.drop_front(variant.pieces != 0));
+    if (std::exchange(last, all.back().name) != all.back().name) {
+      // The order of variants is that in which stages name them.
+      if (variant.convWithRule && !others.empty())
+        return entry.emitOpError("expects variants of prefill with 'conv' "
+                                 "ahead of those without, but got '")
+               << all.back().name << "' behind '" << others.back().name << "'";
+      append(variant.convWithRule ? keysOnly : others,
+             all.drop_front(variant.pieces != 0));
       if (!variant.normWithRule)
         append(normed, all.drop_front(variant.pieces != 0));
     }
@@ -312,14 +344,22 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   }
   auto emitPass = [&](EmitStage &emitStage, const Twine &name,
                       ArrayRef<StageVariant> those) -> LogicalResult {
-    if (!brief.empty() &&
-        failed(emit(emitStage, name + "_short", shortPieces, brief)))
-      return failure();
     return those.empty() ? success() : emit(emitStage, name, perKeyHead, those);
   };
-  if (hasPrologue(*parts, perKeyHead) &&
-      failed(emitPass(emitPrologueStage, "__prologue", others)))
-    return failure();
+  auto emitShort = [&](EmitStage &emitStage,
+                       const Twine &name) -> LogicalResult {
+    return brief.empty() ? success()
+                         : emit(emitStage, name, shortPieces, brief);
+  };
+  if (hasPrologue(*parts, perKeyHead)) {
+    Algorithm ofKeys = perKeyHead;
+    ofKeys.convWithRule = true;
+    if (failed(emitShort(emitPrologueStage, "__prologue_short")) ||
+        (!keysOnly.empty() && failed(emit(emitPrologueStage, "__prologue_keys",
+                                          ofKeys, keysOnly))) ||
+        failed(emitPass(emitPrologueStage, "__prologue", others)))
+      return failure();
+  }
   for (const StagedVariant &variant : chosen) {
     Algorithm own = perKeyHead;
     own.vSplit = variant.vSplit;
@@ -329,6 +369,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     own.workers = variant.workers;
     own.shortPieces = variant.pieces;
     own.normWithRule = variant.normWithRule;
+    own.convWithRule = variant.convWithRule;
     // What they have in common stands before the first that has it.
     if (!prepared.empty() &&
         variant.variants.front().name == prepared.front().name &&
@@ -359,7 +400,8 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       return failure();
   }
   if (NormOperands::find(*parts) &&
-      failed(emitPass(emitNormStage, "__norm", normed)))
+      (failed(emitShort(emitNormStage, "__norm_short")) ||
+       failed(emitPass(emitNormStage, "__norm", normed))))
     return failure();
   return success();
 }

@@ -45,7 +45,7 @@ static bool hasToWait(Operation *op, Value tile, bool adds) {
                      : WalkResult::advance();
         })
         .wasInterrupted();
-  if (op->getNumRegions() > 0 && !isa<gdn::gpu::MapRowsOp>(op))
+  if (op->getNumRegions() > 0 && !gdn::gpu::hasArithmetic(op))
     return true;
   if (auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op))
     return store.getBuffer() == tile;
@@ -71,9 +71,10 @@ static bool mayWrite(Operation *op, Value buffer) {
   if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op))
     return copy.getBuffer() == buffer;
   return !isa<gdn::gpu::LoadSharedOp, gdn::gpu::LoadSharedElementOp,
-              gdn::gpu::MapRowsOp, gdn::gpu::StartMatmulOp,
-              gdn::gpu::AwaitMatmulOp, gdn::gpu::MatmulOp, gdn::gpu::BarrierOp,
-              gdn::gpu::AcquireOp>(op) &&
+              gdn::gpu::MapRowsOp, gdn::gpu::ConvColumnsOp,
+              gdn::gpu::StartMatmulOp, gdn::gpu::AwaitMatmulOp,
+              gdn::gpu::MatmulOp, gdn::gpu::BarrierOp, gdn::gpu::AcquireOp>(
+             op) &&
          !isPure(op);
 }
 

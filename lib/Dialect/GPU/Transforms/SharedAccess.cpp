@@ -35,7 +35,7 @@ bool gdn::isPerWarpgroup(Operation *op) {
     return load.getTranspose() && hasAllRows(load.getTile().getType());
   if (auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op))
     return store.getTranspose() && hasAllRows(store.getTile().getType());
-  return isa<gdn::gpu::CopyOutOp>(op);
+  return isa<gdn::gpu::CopyOutOp, gdn::gpu::ConvColumnsOp>(op);
 }
 
 SmallVector<SharedAccess, 4> gdn::getSharedAccesses(Operation *op) {
@@ -48,7 +48,8 @@ SmallVector<SharedAccess, 4> gdn::getSharedAccesses(Operation *op) {
   if (auto sum = dyn_cast<gdn::gpu::ColumnSumOp>(op)) // column_sum_c4
     return {SharedAccess{sum.getScratch(), true, true}};
   if (isa<gdn::gpu::LoadSharedOp, gdn::gpu::LoadSharedElementOp,
-          gdn::gpu::CopyOutOp>(op)) // load_shared_c2, load_shared_element_c2
+          gdn::gpu::CopyOutOp, gdn::gpu::ConvColumnsOp>(
+          op)) // load_shared_c2, load_shared_element_c2, conv_columns_c4
     return {SharedAccess{op->getOperand(0), false, true}};
   if (auto matmul = dyn_cast<gdn::gpu::MatmulOp>(op)) // matmul_c5
     return {SharedAccess{matmul.getRhs(), false, true}};
