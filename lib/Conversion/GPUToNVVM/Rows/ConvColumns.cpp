@@ -7,6 +7,7 @@
 // block stand those of the window, of which lanes have pairs, too.
 #include "Fragments/SharedMatrix.h"
 #include "Fragments/TileAccess.h"
+#include "Kernel/OptimizationBarrier.h"
 #include "Rows/RowWork.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -23,10 +24,12 @@ class ConvColumns {
 public:
   ConvColumns(OpBuilder &b, const BlockThreads &threads,
               gdn::gpu::ConvColumnsOp conv, const IRMapping &values)
-      : b(b), loc(conv.getLoc()), a{b, loc}, threads(threads), conv(conv),
-        values(values), taps(conv.getTaps()),
+      : b(b), loc(conv.getLoc()), a{b, loc}, conv(conv), values(values),
+        // What follows from where the thread stands is computed here.
+        lane(optimizationBarrier(b, loc, threads.lane)),
+        warp(optimizationBarrier(b, loc, threads.warp)), taps(conv.getTaps()),
         tokens(conv.getInputs().getType().getShape()[0]),
-        matrix(b, loc, threads.lane, conv.getInputs().getType(),
+        matrix(b, loc, lane, conv.getInputs().getType(),
                values.lookup(conv.getInputs())) {}
 
   SmallVector<Value> emit();
@@ -35,14 +38,14 @@ private:
   using Words = SmallVector<Value, 4>; // block by block, channels innermost
 
   Value lanePart(int64_t shift, int64_t mask) {
-    Value part = threads.lane;
+    Value part = lane;
     if (shift != 0)
       part = arith::ShRUIOp::create(b, loc, part, a.i32(shift));
     return arith::AndIOp::create(b, loc, part, a.i32(mask));
   }
   Value addressOf(Value row);
   Words load(Value address);
-  Value fromQuad(Value value, Value lane);
+  Value fromQuad(Value value, Value number);
   Value toF32(Value word, Type element, bool isHigh);
   void loadWeights();
   Value windowPair(Value word, int64_t back);
@@ -52,9 +55,9 @@ private:
   OpBuilder &b;
   Location loc;
   Arithmetic a;
-  const BlockThreads &threads;
   gdn::gpu::ConvColumnsOp conv;
   const IRMapping &values;
+  Value lane, warp;
   int64_t taps, tokens;
   SharedMatrix matrix;
   SmallVector<Value> weights[channelBlocks]; // f32, by tap
@@ -65,7 +68,7 @@ private:
 /// row `row`, at the channels of its block.
 Value ConvColumns::addressOf(Value row) {
   constexpr int64_t channelBytes = 2;
-  Value column = a.add(a.mul(threads.warp, a.i32(channelBlocks * blockSize)),
+  Value column = a.add(a.mul(warp, a.i32(channelBlocks * blockSize)),
                        a.mul(lanePart(3, 1), a.i32(blockSize)));
   return matrix.getAddress(row, a.mul(column, a.i32(channelBytes)));
 }
@@ -84,11 +87,11 @@ ConvColumns::Words ConvColumns::load(Value address) {
   return words;
 }
 
-/// `value` of number `lane`, modulo four, of the lanes that have the channel.
-Value ConvColumns::fromQuad(Value value, Value lane) {
+/// `value` of number `number`, modulo four, of the lanes that have the channel.
+Value ConvColumns::fromQuad(Value value, Value number) {
   Value from = arith::OrIOp::create(
-      b, loc, arith::AndIOp::create(b, loc, threads.lane, a.i32(~int64_t(3))),
-      arith::AndIOp::create(b, loc, lane, a.i32(3)));
+      b, loc, arith::AndIOp::create(b, loc, lane, a.i32(~int64_t(3))),
+      arith::AndIOp::create(b, loc, number, a.i32(3)));
   return NVVM::ShflOp::create(b, loc, value.getType(), a.i32(-1), value, from,
                               a.i32(31), NVVM::ShflKind::idx, UnitAttr());
 }
