@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Values that the consumers convolve. They load weights and the window in front of the sequence
-// once, and carry what comes next in registers. A chunk's inputs are convolved beside the first
-// product; the next are on their way as soon as that is done. Other roles know nothing of it.
+// once, and carry what comes next in registers. A chunk's inputs are convolved in place, ahead of
+// its products, and read where values are; then the next inputs are on their way. Other roles know
+// nothing of it.
 //
 // RUN: gdn-opt %S/../Conversion/GDNToTile/fused-conv.mlir -gdn-fuse=conv-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused:fused=2;conv=with-rule,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s
 
@@ -17,18 +18,15 @@
 //  CHECK-NEXT:     gdn_gpu.barrier
 //       CHECK:     gdn_gpu.begin_copy per_warpgroup %{{.+}}, %[[INPUTS:[0-9]+]] :
 //       CHECK:     scf.for {{.+}} iter_args(%{{.+}} = %{{.+}}, %[[WINDOW:.+]] = %[[FIRST]])
-//       CHECK:       %[[U:.+]] = gdn_gpu.start_matmul
-//   CHECK-NOT:       gdn_gpu.start_matmul
 //       CHECK:       gdn_gpu.await_copies
-//  CHECK-NEXT:       %[[VALUES:.+]], %[[NEXT:.+]] = gdn_gpu.conv_columns %[[INPUTS]], %[[WINDOW]], %[[WEIGHT]]
+//       CHECK:       %[[VALUES:.+]] = gdn_gpu.reshape %[[INPUTS]] : {{.+}} to <64x128xf16, swizzled>
+//  CHECK-NEXT:       %[[NEXT:.+]] = gdn_gpu.conv_columns %[[INPUTS]], %[[WINDOW]], %[[WEIGHT]] to %[[VALUES]]
 //  CHECK-NEXT:       ^bb0(%{{.+}}: vector<64xf32>):
 //       CHECK:         math.exp
 //       CHECK:         gdn_gpu.yield %{{.+}} : vector<64xf16>
-//       CHECK:       gdn_gpu.begin_copy per_warpgroup %{{.+}}, %[[INPUTS]] :
 //       CHECK:       gdn_gpu.start_matmul
-//       CHECK:       gdn_gpu.await_matmul %[[U]]
-//   CHECK-NOT:       gdn_gpu.load_shared transpose
-//       CHECK:       gdn_gpu.map_rows %[[VALUES]]
+//       CHECK:       gdn_gpu.load_shared transpose %[[VALUES]]
+//       CHECK:       gdn_gpu.begin_copy per_warpgroup %{{.+}}, %[[INPUTS]] :
 //       CHECK:       scf.yield %{{.+}}, %[[NEXT]]
 //       CHECK:   gdn_gpu.warps 8 for 4 registers 104 {
 //   CHECK-NOT:     conv_columns

@@ -176,7 +176,7 @@ void KernelLowering::lower(Operation &op) {
         values.map(conv.getResults(), emitConv1d(b, conv, values));
       })
       .Case([&](gdn::gpu::ConvColumnsOp conv) {
-        values.map(conv.getResults(),
+        values.map(conv.getNewWindow(),
                    emitConvColumns(b, threads, conv, values));
       })
       .Case([&](gdn::gpu::BeginCopyOp copy) {

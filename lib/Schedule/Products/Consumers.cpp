@@ -180,22 +180,13 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
         some.push_back(tile);
     receive(some);
   };
-  auto beginNext = [&] {
-    beginOwn(
-        arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep()));
-  };
-  read(plan.copied);
+  // Ahead of all products: beside them a thread has no registers for it.
   if (convolution) {
-    // Beside one product: for more a thread has no registers.
-    auto *product = llvm::find_if(first, llvm::IsaPred<tile::MatmulOp>);
-    if (failed(emitter.emitInOrder(Ops(first.begin(), std::next(product)))))
-      return failure();
-    first.erase(first.begin(), std::next(product));
     gpu::AwaitCopiesOp::create(b, loc);
     window = convolution->emit(emitter.tiles.takeFragment(
         tile::Conv1dOp(plan.convolved->conv).getWindow()));
-    beginNext();
   }
+  read(plan.copied);
   if (failed(emitter.emitInOrder(first)))
     return failure();
   Operation *begun = &copy.getBody()->back();
@@ -221,8 +212,8 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   llvm::sort(rest, inProgramOrder);
   if (failed(emitter.emitInOrder(soon)))
     return failure();
-  if (!convolution)
-    beginNext();
+  beginOwn(
+      arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep()));
   // What is scaled has few buffers: ahead of the wait for it comes what those
   // that read it need, and that alone.
   const DenseSet<Operation *> behindScaled =

@@ -152,22 +152,26 @@ Value ConvolutionEmitter::emit(Value window) {
   tile::MapRowsOp rounded = values.rounded;
   tile::LoadOp inputs = values.inputs;
   Location loc = rounded.getLoc();
-  VectorType made = vectorType(rounded.getResult(0));
-  const int64_t tokens = made.getDimSize(0);
-  auto transposed =
-      VectorType::get({made.getDimSize(1), tokens}, made.getElementType());
-  auto conv = gpu::ConvColumnsOp::create(
-      b, loc, gpu::FragmentType::get(transposed, tiles.matrixRows),
-      window.getType(), tiles.findBuffer(inputs.getTile()), window, weight);
+  Value result = rounded.getResult(0);
+  const int64_t tokens = vectorType(result).getDimSize(0);
+  Value from = tiles.findBuffer(inputs.getTile());
+  if (!tiles.findBuffer(result))
+    tiles.pinBuffer(
+        result, gpu::ReshapeOp::create(b, loc,
+                                       gpu::SharedType::get(vectorType(result),
+                                                            /*swizzled=*/true),
+                                       from));
+  auto conv = gpu::ConvColumnsOp::create(b, loc, window.getType(), from, window,
+                                         weight, tiles.findBuffer(result));
   {
     OpBuilder::InsertionGuard guard(b);
     Block *body = conv.openBody(b);
     auto rowOf = [&](Type type) {
       return VectorType::get({tokens}, cast<VectorType>(type).getElementType());
     };
-    Block &from = rounded.getBody().front();
+    Block &work = rounded.getBody().front();
     IRMapping mapping;
-    mapping.map(from.getArgument(1), body->getArgument(0));
+    mapping.map(work.getArgument(1), body->getArgument(0));
     auto find = [&](Value value) {
       DenseElementsAttr elements;
       if (!mapping.contains(value) &&
@@ -180,7 +184,7 @@ Value ConvolutionEmitter::emit(Value window) {
                                .getResult());
       return mapping.lookup(value);
     };
-    for (Operation &op : from.without_terminator()) {
+    for (Operation &op : work.without_terminator()) {
       if (op.hasTrait<OpTrait::ConstantLike>())
         continue;
       llvm::for_each(op.getOperands(), find);
@@ -188,9 +192,7 @@ Value ConvolutionEmitter::emit(Value window) {
       for (OpResult result : copy->getResults())
         result.setType(rowOf(result.getType()));
     }
-    gpu::YieldOp::create(b, loc, find(from.getTerminator()->getOperand(0)));
+    gpu::YieldOp::create(b, loc, find(work.getTerminator()->getOperand(0)));
   }
-  for (Operation *user : rounded->getUsers())
-    tiles.setFragment(user->getResult(0), conv.getResult());
   return conv.getNewWindow();
 }

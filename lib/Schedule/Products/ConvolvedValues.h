@@ -43,8 +43,8 @@ public:
 
   /// Loads the weights and the first window; returns that.
   mlir::Value begin();
-  /// Convolves the inputs of a chunk, which are shared, behind `window`. The
-  /// result is in registers then. Returns the next window.
+  /// Convolves the inputs of a chunk, which are shared, behind `window`, in
+  /// place. Returns the next window.
   mlir::Value emit(mlir::Value window);
 
 private:

@@ -6,6 +6,7 @@
 
 #include "Fragments/SharedMatrix.h"
 #include "Kernel/Assembly.h"
+#include "Kernel/OptimizationBarrier.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -147,7 +148,9 @@ public:
     Value number = arith::RemUIOp::create(b, loc, thread, a.i32(rowPieces));
     column =
         a.mul(a.add(a.mul(group, a.i32(rowPieces)), number), a.i32(pieceBytes));
-    stride = memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
+    // Of an array of the caller's nothing is computed ahead, to be kept.
+    stride = memory.row.known ? a.i64(*memory.row.known)
+                              : optimizationBarrier(b, loc, memory.row.value);
     start = advance(memory.pointer,
                     a.add(a.mul(a.toI64(row), stride), a.toI64(column)));
   }

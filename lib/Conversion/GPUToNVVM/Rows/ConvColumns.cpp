@@ -30,9 +30,12 @@ public:
         warp(optimizationBarrier(b, loc, threads.warp)), taps(conv.getTaps()),
         tokens(conv.getInputs().getType().getShape()[0]),
         matrix(b, loc, lane, conv.getInputs().getType(),
-               values.lookup(conv.getInputs())) {}
+               values.lookup(conv.getInputs())),
+        made(b, loc, lane, conv.getValues().getType(),
+             values.lookup(conv.getValues())) {}
 
-  SmallVector<Value> emit();
+  /// Returns the next window.
+  Value emit();
 
 private:
   using Words = SmallVector<Value, 4>; // block by block, channels innermost
@@ -51,6 +54,8 @@ private:
   Value windowPair(Value word, int64_t back);
   void putWindow(Words &words, int64_t back);
   Value emitBody(ArrayRef<Value> elements);
+  void meetLanes() { NVVM::SyncWarpOp::create(b, loc, a.i32(-1)); }
+  void store(int64_t first, ArrayRef<Value> words);
 
   OpBuilder &b;
   Location loc;
@@ -59,7 +64,7 @@ private:
   const IRMapping &values;
   Value lane, warp;
   int64_t taps, tokens;
-  SharedMatrix matrix;
+  SharedMatrix matrix, made;
   SmallVector<Value> weights[channelBlocks]; // f32, by tap
 };
 } // namespace
@@ -192,34 +197,60 @@ Value ConvColumns::emitBody(ArrayRef<Value> elements) {
   return lookup(body.getTerminator()->getOperand(0));
 }
 
-SmallVector<Value> ConvColumns::emit() {
+/// Puts what is made of a slice of tokens from `first` on in its place; words
+/// as those of `load`.
+void ConvColumns::store(int64_t first, ArrayRef<Value> words) {
+  SharedMatrix::Corner corner;
+  corner.row = first / blockSize;
+  corner.columnValue = a.mul(warp, a.i32(channelBlocks));
+  auto function = conv->getParentOfType<func::FuncOp>();
+  if (gdn::gpu::KernelFields(function).getWarpgroups())
+    return made.store4(corner, /*step=*/{0, 1}, /*other=*/{1, 0}, words,
+                       /*transpose=*/true);
+  for (auto [n, word] : llvm::enumerate(words)) {
+    SharedMatrix::Corner own = corner;
+    own.row += n / channelBlocks;
+    own.column = n % channelBlocks;
+    made.store(own, word, /*transpose=*/true);
+  }
+}
+
+Value ConvColumns::emit() {
   Type element = conv.getInputs().getType().getElementType();
   loadWeights();
-  const int64_t sliceTokens = sliceBlocks * blockSize,
-                blocks = tokens / blockSize;
+  const int64_t sliceTokens = sliceBlocks * blockSize;
   Value ownRow = a.add(lanePart(0, blockSize - 1),
                        a.mul(lanePart(4, 1), a.i32(blockSize)));
+  // The next window: the last inputs, from a row within the tile on.
+  Value row = arith::MinSIOp::create(
+      b, loc, a.add(lanePart(0, blockSize - 1), a.i32(tokens - (taps - 1))),
+      a.i32(tokens - 1));
+  Words last = load(addressOf(row));
   // By how many tokens pairs are earlier: all even numbers that taps reach.
   SmallVector<int64_t> backs;
-  for (int64_t back = 0; back <= 2 * (taps / 2); back += 2)
-    backs.push_back(back);
   SmallVector<Value> addresses;
-  SmallVector<Value> words(channelBlocks * blocks);
+  for (int64_t back = 0; back <= 2 * (taps / 2); back += 2) {
+    backs.push_back(back);
+    addresses.push_back(addressOf(a.add(ownRow, a.i32(-back))));
+  }
+  SmallVector<SmallVector<Words>> slices;
   for (int64_t first = 0; first < tokens; first += sliceTokens) {
-    SmallVector<Words> pairs;
+    SmallVector<Words> &pairs = slices.emplace_back();
     for (auto [n, back] : llvm::enumerate(backs)) {
-      if (first == 0) {
-        Value row = a.add(ownRow, a.i32(-back));
-        addresses.push_back(addressOf(row));
-        // Rows in front of the tile are the window's.
-        if (back != 0)
-          row = arith::MaxSIOp::create(b, loc, row, a.i32(0));
-        pairs.push_back(load(back == 0 ? addresses[n] : addressOf(row)));
+      Value from = first == 0 ? addresses[n]
+                              : matrix.getBelow(addresses[n], a.i32(first));
+      // Rows in front of the tile are the window's.
+      if (first == 0 && back != 0)
+        from = addressOf(arith::MaxSIOp::create(
+            b, loc, a.add(ownRow, a.i32(-back)), a.i32(0)));
+      pairs.push_back(load(from));
+      if (first == 0)
         putWindow(pairs.back(), back);
-      } else {
-        pairs.push_back(load(matrix.getBelow(addresses[n], a.i32(first))));
-      }
     }
+  }
+  meetLanes(); // others have loaded, too
+  for (auto [slice, pairs] : llvm::enumerate(slices)) {
+    SmallVector<Value> words(sliceBlocks * channelBlocks);
     for (int64_t i = 0; i < channelBlocks; ++i) {
       SmallVector<Value> sums;
       for (int64_t block = 0; block < sliceBlocks; ++block)
@@ -238,24 +269,18 @@ SmallVector<Value> ConvColumns::emit() {
           }
           sums.push_back(sum);
         }
-      SmallVector<Value> made = getWords(b, loc, emitBody(sums));
-      for (auto [block, word] : llvm::enumerate(made))
-        words[i * blocks + first / blockSize + block] = word;
+      for (auto [block, word] :
+           llvm::enumerate(getWords(b, loc, emitBody(sums))))
+        words[block * channelBlocks + i] = word;
     }
+    store(slice * sliceTokens, words);
   }
-  // The last inputs, from a row within the tile on.
-  Value row = arith::MinSIOp::create(
-      b, loc, a.add(lanePart(0, blockSize - 1), a.i32(tokens - (taps - 1))),
-      a.i32(tokens - 1));
-  Words last = load(addressOf(row));
-  return {
-      fromWords(b, loc, words, conv.getResult().getType().getElementType()),
-      fromWords(b, loc, ValueRange(last).take_front(channelBlocks), element)};
+  meetLanes();
+  return fromWords(b, loc, ValueRange(last).take_front(channelBlocks), element);
 }
 
-SmallVector<Value> gdn::emitConvColumns(OpBuilder &b,
-                                        const BlockThreads &threads,
-                                        gdn::gpu::ConvColumnsOp conv,
-                                        const IRMapping &values) {
+Value gdn::emitConvColumns(OpBuilder &b, const BlockThreads &threads,
+                           gdn::gpu::ConvColumnsOp conv,
+                           const IRMapping &values) {
   return ConvColumns(b, threads, conv, values).emit();
 }

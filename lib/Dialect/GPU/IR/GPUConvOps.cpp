@@ -14,45 +14,47 @@ using namespace gdn::gpu;
 /// inputs in front of the tokens are one block of a matrix.
 static constexpr int64_t warpRows = 16, tokenStep = 16, mostTaps = 8;
 
-static VectorType getRowOf(FragmentType fragment, Type element) {
-  return VectorType::get(fragment.getShape().take_back(), element);
+static VectorType getRowOf(SharedType tile, Type element) {
+  return VectorType::get(tile.getShape().front(), element);
 }
 
 Block *ConvColumnsOp::openBody(OpBuilder &builder) {
-  Type row = getRowOf(getResult().getType(), builder.getF32Type());
+  Type row = getRowOf(getInputs().getType(), builder.getF32Type());
   return builder.createBlock(&getBody(), {}, row, getLoc());
 }
 
 /// (C1).
 static LogicalResult verifyShapes(ConvColumnsOp conv) {
-  SharedType inputs = conv.getInputs().getType();
-  FragmentType result = conv.getResult().getType(),
-               window = conv.getWindow().getType(),
+  SharedType inputs = conv.getInputs().getType(),
+             values = conv.getValues().getType();
+  FragmentType window = conv.getWindow().getType(),
                weight = conv.getWeight().getType();
-  auto isNarrow = [](Type element) {
-    return element.isBF16() || element.isF16();
+  auto isNarrow = [](SharedType tile) {
+    return tile.getSwizzled() &&
+           (tile.getElementType().isBF16() || tile.getElementType().isF16());
   };
-  if (!inputs.getSwizzled() || !isNarrow(inputs.getElementType()) ||
-      inputs.getShape()[0] % tokenStep != 0)
+  if (!isNarrow(inputs) || inputs.getShape()[0] % tokenStep != 0)
     return conv.emitOpError("expects 'inputs' to be swizzled, of 16 bits, with "
                             "a multiple of ")
            << tokenStep << " rows, but got " << inputs;
-  auto rows = dyn_cast<RowsAttr>(result.getLayout());
-  const int64_t tokens = inputs.getShape()[0], channels = inputs.getShape()[1];
-  if (!rows || !rows.isMatrix() || !isNarrow(result.getElementType()) ||
-      result.getShape() != ArrayRef<int64_t>{channels, tokens} ||
-      rows.getWarps() * warpRows != channels)
-    return conv.emitOpError("expects the result to be ")
-           << channels << "x" << tokens
-           << " of 16 bits in a layout of matrix instructions, " << warpRows
-           << " rows to a warp, but got " << result;
+  if (!isNarrow(values) || values.getShape() != inputs.getShape())
+    return conv.emitOpError("expects 'values' to be swizzled, of 16 bits, in "
+                            "the shape of ")
+           << inputs << ", but got " << values;
+  auto rows = dyn_cast<RowsAttr>(window.getLayout());
+  const int64_t channels = inputs.getShape()[1];
+  if (!rows || !rows.isMatrix() || rows.getWarps() * warpRows != channels)
+    return conv.emitOpError("expects 'window' to be in a layout of matrix "
+                            "instructions over ")
+           << channels / warpRows << " warps, " << warpRows
+           << " rows to a warp, but got " << window;
   const int64_t taps = weight.getRank() == 2 ? weight.getDimSize(1) : 0;
   if (taps < 2 || taps > mostTaps || weight.getLayout() != rows ||
       weight.getDimSize(0) != channels ||
       !isa<FloatType>(weight.getElementType()))
     return conv.emitOpError("expects 'weight' to be ")
            << channels << "x2 to " << channels << "x" << mostTaps
-           << " in the layout of the result, but got " << weight;
+           << " in the layout of 'window', but got " << weight;
   auto want = FragmentType::get(conv.getContext(), {channels, taps - 1},
                                 inputs.getElementType(), rows);
   if (window != want)
@@ -65,11 +67,11 @@ LogicalResult ConvColumnsOp::verifyRegions() {
   // conv_columns_c1
   if (failed(verifyShapes(*this)))
     return failure();
-  FragmentType result = getResult().getType();
   // conv_columns_c2
   Block &body = getBody().front();
-  Type in = getRowOf(result, Float32Type::get(getContext())),
-       out = getRowOf(result, result.getElementType());
+  SharedType values = getValues().getType();
+  Type in = getRowOf(values, Float32Type::get(getContext())),
+       out = getRowOf(values, values.getElementType());
   if (body.getArgumentTypes() != TypeRange(in) ||
       body.getTerminator()->getOperandTypes() != TypeRange(out))
     return emitOpError("expects the body to take ")

@@ -51,6 +51,8 @@ static bool hasToWait(Operation *op, Value tile, bool adds) {
     return store.getBuffer() == tile;
   if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op))
     return copy.getBuffer() == tile;
+  if (auto conv = dyn_cast<gdn::gpu::ConvColumnsOp>(op))
+    return conv.getValues() == tile;
   return false;
 }
 
@@ -70,11 +72,12 @@ static bool mayWrite(Operation *op, Value buffer) {
     return store.getBuffer() == buffer;
   if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op))
     return copy.getBuffer() == buffer;
+  if (auto conv = dyn_cast<gdn::gpu::ConvColumnsOp>(op))
+    return conv.getValues() == buffer;
   return !isa<gdn::gpu::LoadSharedOp, gdn::gpu::LoadSharedElementOp,
-              gdn::gpu::MapRowsOp, gdn::gpu::ConvColumnsOp,
-              gdn::gpu::StartMatmulOp, gdn::gpu::AwaitMatmulOp,
-              gdn::gpu::MatmulOp, gdn::gpu::BarrierOp, gdn::gpu::AcquireOp>(
-             op) &&
+              gdn::gpu::MapRowsOp, gdn::gpu::StartMatmulOp,
+              gdn::gpu::AwaitMatmulOp, gdn::gpu::MatmulOp, gdn::gpu::BarrierOp,
+              gdn::gpu::AcquireOp>(op) &&
          !isPure(op);
 }
 

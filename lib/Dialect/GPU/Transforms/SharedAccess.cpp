@@ -48,9 +48,11 @@ SmallVector<SharedAccess, 4> gdn::getSharedAccesses(Operation *op) {
   if (auto sum = dyn_cast<gdn::gpu::ColumnSumOp>(op)) // column_sum_c4
     return {SharedAccess{sum.getScratch(), true, true}};
   if (isa<gdn::gpu::LoadSharedOp, gdn::gpu::LoadSharedElementOp,
-          gdn::gpu::CopyOutOp, gdn::gpu::ConvColumnsOp>(
-          op)) // load_shared_c2, load_shared_element_c2, conv_columns_c4
+          gdn::gpu::CopyOutOp>(op)) // load_shared_c2, load_shared_element_c2
     return {SharedAccess{op->getOperand(0), false, true}};
+  if (auto conv = dyn_cast<gdn::gpu::ConvColumnsOp>(op)) // conv_columns_c4
+    return {SharedAccess{conv.getInputs(), false, true},
+            SharedAccess{conv.getValues(), true, false}};
   if (auto matmul = dyn_cast<gdn::gpu::MatmulOp>(op)) // matmul_c5
     return {SharedAccess{matmul.getRhs(), false, true}};
   auto start = dyn_cast<gdn::gpu::StartMatmulOp>(op);
