@@ -9,7 +9,34 @@
 // RUN: gdn-opt %s -gdn-fuse=conv-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=halves:fused=2;v-split=2;conv=with-rule value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefix=HALVES
 // RUN: not gdn-opt %s -gdn-fuse=conv-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=first:fused=2;v-split=2,second:fused=2;conv=with-rule value-heads" 2>&1 | FileCheck %s --check-prefix=ORDER
 
-// ORDER: expects variants of prefill with 'conv' ahead of those without, but got 'second' behind 'first'
+// ORDER: expects variants of prefill with 'conv' ahead of those without, 'by-lengths' first, but got 'second' behind 'first'
+
+// RUN: not gdn-opt %s -gdn-fuse=conv-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=second:fused=2;conv=with-rule,first:fused=2;conv=with-rule;by-lengths=165/132 value-heads" 2>&1 | FileCheck %s --check-prefix=AHEAD
+
+// AHEAD: expects variants of prefill with 'conv' ahead of those without, 'by-lengths' first, but got 'first' behind 'second'
+
+// RUN: gdn-opt %s -gdn-fuse=conv-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=lengths:fused=2;conv=with-rule;by-lengths=165/132,fused:fused=2;conv=with-rule,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefix=LENGTHS
+
+// Of two recurrences, of whole heads and of halves, the first convolves values, and the prologue does
+// so for the other: both ask the lengths.
+// LENGTHS-LABEL: func.func @prefill__prologue_by_lengths(
+//  LENGTHS-SAME:   grid = ["T floordiv 64 + N", "Hv + Hk + Hk", "2"]
+//  LENGTHS-SAME:   variant = "lengths"
+//       LENGTHS:   %[[ISVALUE:.+]] = arith.cmpi ult, %{{.+}}, %{{.+}}
+//       LENGTHS:   scf.if %[[ISVALUE]] {
+//       LENGTHS:     scf.for
+//       LENGTHS:     %[[WHOLE:.+]] = arith.cmpi u{{[a-z]+}}, %{{.+}}, %{{.+}}
+//       LENGTHS:     scf.if
+//       LENGTHS:       gdn_tile.conv1d
+// LENGTHS-LABEL: func.func @prefill__prologue_keys(
+//  LENGTHS-SAME:   variant = "fused"
+// LENGTHS-LABEL: func.func @prefill__prologue(
+//  LENGTHS-SAME:   variant = "staged"
+// LENGTHS-LABEL: func.func @prefill__inter_chunk_by_lengths_1(
+//       LENGTHS:   gdn_tile.conv1d
+// LENGTHS-LABEL: func.func @prefill__inter_chunk_by_lengths_2(
+//   LENGTHS-NOT:   gdn_tile.conv1d
+// LENGTHS-LABEL: func.func @prefill__inter_chunk_fused(
 
 // CHECK-LABEL: func.func @prefill__prologue_keys(
 //  CHECK-SAME:   grid = ["T floordiv 64 + N", "Hk + Hk", "2"]

@@ -130,7 +130,8 @@ void KernelStage::describe() {
     stage.setBits(numSegments != 0         ? names.front().getValue()
                   : algorithm.normWithRule ? "fused-norm"
                                            : "fused");
-  else if ((names.size() == 1 && !algorithm.convWithRule) ||
+  else if ((names.size() == 1 && !algorithm.convWithRule &&
+            algorithm.wholeCost == 0) ||
            algorithm.shortPieces != 0)
     stage.setBits(numSegments != 0 ? names.front().getValue() : "staged");
   // For targets that have these variants alone.

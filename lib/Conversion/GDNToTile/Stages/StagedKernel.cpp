@@ -215,6 +215,8 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
     if (spec.wholeCost != 0) {
       for (int64_t count : {1, 2}) {
         StagedVariant &one = add("_by_lengths_" + Twine(count), count);
+        // V-splits have no time for it: a chunk takes them half as long.
+        one.convWithRule &= count == 1;
         one.wholeCost = spec.wholeCost;
         one.workers = spec.workers;
       }
@@ -312,9 +314,14 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
                << one.name << "' twice";
   }
   // Those that have a pass over memory of their own, and others: of these,
-  // those of which it leaves the values to the recurrence, and those with a
-  // norm behind that. What many have in common does not say when each is taken.
-  SmallVector<StageVariant, 0> brief, others, keysOnly, normed, prepared;
+  // those of which it leaves the values to the recurrence, or to one of two, as
+  // lengths of sequences say, and those with a norm behind that. What many have
+  // in common does not say when each is taken.
+  SmallVector<StageVariant, 0> brief, others, keysOnly, byLengths, normed,
+      prepared;
+  Algorithm ofKeys = perKeyHead, ofLengths = perKeyHead;
+  ofKeys.convWithRule = true;
+  using Names = ArrayRef<StageVariant>;
   StringRef last;
   Algorithm shortPieces = perKeyHead;
   for (const StagedVariant &variant : chosen) {
@@ -330,12 +337,26 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     };
     if (std::exchange(last, all.back().name) != all.back().name) {
       // The order of variants is that in which stages name them.
-      if (variant.convWithRule && !others.empty())
+      auto isBehind = [&](Names earlier) -> LogicalResult {
+        if (earlier.empty())
+          return success();
         return entry.emitOpError("expects variants of prefill with 'conv' "
-                                 "ahead of those without, but got '")
-               << all.back().name << "' behind '" << others.back().name << "'";
-      append(variant.convWithRule ? keysOnly : others,
+                                 "ahead of those without, 'by-lengths' first, "
+                                 "but got '")
+               << all.back().name << "' behind '" << earlier.back().name << "'";
+      };
+      const bool isChoice = variant.convWithRule && variant.wholeCost != 0;
+      if ((variant.convWithRule && failed(isBehind(others))) ||
+          (isChoice && failed(isBehind(keysOnly))))
+        return failure();
+      append(isChoice               ? byLengths
+             : variant.convWithRule ? keysOnly
+                                    : others,
              all.drop_front(variant.pieces != 0));
+      if (isChoice) {
+        ofLengths.wholeCost = variant.wholeCost;
+        ofLengths.workers = variant.workers;
+      }
       if (!variant.normWithRule)
         append(normed, all.drop_front(variant.pieces != 0));
     }
@@ -343,23 +364,19 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       append(prepared, all);
   }
   auto emitPass = [&](EmitStage &emitStage, const Twine &name,
-                      ArrayRef<StageVariant> those) -> LogicalResult {
-    return those.empty() ? success() : emit(emitStage, name, perKeyHead, those);
+                      const Algorithm &pass, Names those) -> LogicalResult {
+    return those.empty() ? success() : emit(emitStage, name, pass, those);
   };
-  auto emitShort = [&](EmitStage &emitStage,
-                       const Twine &name) -> LogicalResult {
-    return brief.empty() ? success()
-                         : emit(emitStage, name, shortPieces, brief);
+  auto emitPrologue = [&](const Twine &name, const Algorithm &pass,
+                          Names those) {
+    return emitPass(emitPrologueStage, "__prologue" + name, pass, those);
   };
-  if (hasPrologue(*parts, perKeyHead)) {
-    Algorithm ofKeys = perKeyHead;
-    ofKeys.convWithRule = true;
-    if (failed(emitShort(emitPrologueStage, "__prologue_short")) ||
-        (!keysOnly.empty() && failed(emit(emitPrologueStage, "__prologue_keys",
-                                          ofKeys, keysOnly))) ||
-        failed(emitPass(emitPrologueStage, "__prologue", others)))
-      return failure();
-  }
+  if (hasPrologue(*parts, perKeyHead) &&
+      (failed(emitPrologue("_short", shortPieces, brief)) ||
+       failed(emitPrologue("_by_lengths", ofLengths, byLengths)) ||
+       failed(emitPrologue("_keys", ofKeys, keysOnly)) ||
+       failed(emitPrologue("", perKeyHead, others))))
+    return failure();
   for (const StagedVariant &variant : chosen) {
     Algorithm own = perKeyHead;
     own.vSplit = variant.vSplit;
@@ -400,8 +417,8 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       return failure();
   }
   if (NormOperands::find(*parts) &&
-      (failed(emitShort(emitNormStage, "__norm_short")) ||
-       failed(emitPass(emitNormStage, "__norm", normed))))
+      (failed(emitPass(emitNormStage, "__norm_short", shortPieces, brief)) ||
+       failed(emitPass(emitNormStage, "__norm", perKeyHead, normed))))
     return failure();
   return success();
 }
