@@ -22,12 +22,10 @@
 // LENGTHS-LABEL: func.func @prefill__prologue_by_lengths(
 //  LENGTHS-SAME:   grid = ["T floordiv 64 + N", "Hv + Hk + Hk", "2"]
 //  LENGTHS-SAME:   variant = "lengths"
-//       LENGTHS:   %[[ISVALUE:.+]] = arith.cmpi ult, %{{.+}}, %{{.+}}
-//       LENGTHS:   scf.if %[[ISVALUE]] {
-//       LENGTHS:     scf.for
-//       LENGTHS:     %[[WHOLE:.+]] = arith.cmpi u{{[a-z]+}}, %{{.+}}, %{{.+}}
-//       LENGTHS:     scf.if
-//       LENGTHS:       gdn_tile.conv1d
+//       LENGTHS:   scf.for {{.+}} -> (index, index, index, index) {
+//       LENGTHS:   %[[ISHALF:.+]] = arith.cmpi ult,
+//  LENGTHS-NEXT:   scf.if %[[ISHALF]] {
+//       LENGTHS:     gdn_tile.conv1d
 // LENGTHS-LABEL: func.func @prefill__prologue_keys(
 //  LENGTHS-SAME:   variant = "fused"
 // LENGTHS-LABEL: func.func @prefill__prologue(
