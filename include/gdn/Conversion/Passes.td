@@ -107,6 +107,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       the same type, the recurrence convolves the values. Its loop carries the
       window in front of a chunk, the first of which is the pool's. The bits are
       the same. `@<entry>__prologue_keys` computes the rest for such variants.
+      With `by-lengths` the recurrence of whole heads does so, and
+      `@<entry>__prologue_by_lengths` computes values where the other is taken.
+      Such variants stand before those without, `by-lengths` first.
     - `pieces=<t>`: for few tokens. This variant shares everything with the
       variant that has the same `v-split` and neither `fused` nor `segments`,
       except that its prologue and norm (`@<entry>__prologue_short`,
