@@ -24,9 +24,10 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
                                 const TargetModel &target,
                                 const GpuPipelineOptions &options) {
   passes.addPass(createCanonicalizerPass());
-  // Blocks in roles have a way from the rule to the norm.
+  // Blocks in roles have a way from the convolution to the rule, and from that
+  // to the norm.
   GDNFuseOptions kernels;
-  kernels.normWithRule = target.hasWgmma();
+  kernels.normWithRule = kernels.convWithRule = target.hasWgmma();
   passes.addPass(createGDNFuse(kernels));
   ConvertGDNToTileOptions algorithm;
   algorithm.valueHeads = true;

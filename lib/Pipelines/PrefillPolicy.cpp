@@ -35,14 +35,15 @@ static constexpr Row fused[] = {
     // and V-splits of two, of which either go home at once. A chunk takes 2.81
     // us whole and 1.61 us by V-splits where they fill the GPU. It costs
     // sequences that are as long as each other 2 to 11 us.
-    {"fused-by-lengths: fused=2; norm=with-rule; by-lengths=165/SMS;"
+    {"fused-by-lengths: fused=2; norm=with-rule; conv=with-rule;"
+     "by-lengths=165/SMS;"
      "when=2 <= sequences & sequences <= 8 &"
      "  51*workers <= 100*sequences*heads & sequences*heads <= workers &"
      "  4096*sequences <= tokens",
      prefillH200},
     // One wave, two or more, of which the last has to be full enough; and two
     // turns of two chunks for each block, in the mean.
-    {"fused: fused=2; norm=with-rule;"
+    {"fused: fused=2; norm=with-rule; conv=with-rule;"
      "when=256*sequences <= tokens &"
      "  (51*workers <= 100*sequences*heads & sequences*heads <= workers |"
      "   150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"

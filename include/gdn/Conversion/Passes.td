@@ -102,6 +102,14 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       their way to it. What a token's key is multiplied by on its way into the
       state is multiplied by the token's error instead, so that nothing is kept
       of scaled keys.
+    - `conv=with-rule`, with `fused` and without `segments`: of kernels with
+      `conv_with_rule` whose convolution has no bias, inputs of 16 bits and windows of
+      the same type, the recurrence convolves the values. Its loop carries the
+      window in front of a chunk, the first of which is the pool's. The bits are
+      the same. `@<entry>__prologue_keys` computes the rest for such variants.
+      With `by-lengths` the recurrence of whole heads does so, and
+      `@<entry>__prologue_by_lengths` computes values where the other is taken.
+      Such variants stand before those without, `by-lengths` first.
     - `pieces=<t>`: for few tokens. This variant shares everything with the
       variant that has the same `v-split` and neither `fused` nor `segments`,
       except that its prologue and norm (`@<entry>__prologue_short`,
@@ -155,7 +163,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     `checkpoints.mlir`; `token-slots.mlir`; `parents.mlir`; `pending.mlir`
     (pending tokens); `commit.mlir`; `slot-moves.mlir`; and with
     `chunk-stages=staged` `staged.mlir`, `staged-segments.mlir`, `fused.mlir`
-    `fused-norm.mlir` (a norm in the recurrence) and `staged-short.mlir` (short
+    `fused-norm.mlir` (a norm in the recurrence), `fused-conv.mlir` (the
+    convolution of values, too) and `staged-short.mlir` (short
     pieces).
   }];
   let options = [

@@ -71,9 +71,16 @@ static llvm::Error readField(StringRef field, VariantSpec &spec) {
                : llvm::createStringError(
                      "expected 'norm' to be with-rule, got '" + value + "'");
   }
+  if (key == "conv") {
+    spec.convWithRule = true;
+    return value == "with-rule"
+               ? llvm::Error::success()
+               : llvm::createStringError(
+                     "expected 'conv' to be with-rule, got '" + value + "'");
+  }
   return llvm::createStringError(
-      "expected fused, v-split, segments, pieces, by-lengths, norm, where or "
-      "when, got '" +
+      "expected fused, v-split, segments, pieces, by-lengths, norm, conv, "
+      "where or when, got '" +
       key + "'");
 }
 
@@ -98,6 +105,9 @@ Expected<VariantSpec> VariantSpec::parse(StringRef given) {
         "expected 'pieces' without 'fused' and 'segments'");
   if (spec.normWithRule && spec.fused == 0)
     return llvm::createStringError("expected 'norm' with 'fused'");
+  if (spec.convWithRule && (spec.fused == 0 || spec.segments != 0))
+    return llvm::createStringError(
+        "expected 'conv' with 'fused' and without 'segments'");
   if (spec.wholeCost != 0 && spec.fused == 0)
     return llvm::createStringError("expected 'by-lengths' with 'fused'");
   if (spec.wholeCost != 0 && (spec.segments != 0 || spec.vSplit != 1))

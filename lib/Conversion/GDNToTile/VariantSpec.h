@@ -29,6 +29,9 @@ struct VariantSpec {
   /// Whether a kernel that asks for it has its gated norm where the outputs of
   /// the rule are made.
   bool normWithRule = false;
+  /// Whether a kernel that asks for it convolves the values of the rule where
+  /// the rule takes them.
+  bool convWithRule = false;
   /// Over `keys` and `values`, the sizes of heads: whether there is the
   /// variant.
   Conditions where;
@@ -39,7 +42,8 @@ struct VariantSpec {
   /// Reads "NAME: fused=2; v-split=2; segments=5; where=..; when=..", in which
   /// all but the name may be left out; blanks are free. "NAME: pieces=8; .." is
   /// for few tokens, "NAME: by-lengths=165/132; fused=2; .." a choice,
-  /// "NAME: fused=2; norm=with-rule" has the norm with the rule.
+  /// "NAME: fused=2; norm=with-rule; conv=with-rule" has the norm and the
+  /// convolution of values with the rule.
   static llvm::Expected<VariantSpec> parse(llvm::StringRef text);
 };
 

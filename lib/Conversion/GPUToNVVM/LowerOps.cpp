@@ -175,6 +175,10 @@ void KernelLowering::lower(Operation &op) {
       .Case([&](gdn::gpu::Conv1dOp conv) {
         values.map(conv.getResults(), emitConv1d(b, conv, values));
       })
+      .Case([&](gdn::gpu::ConvColumnsOp conv) {
+        values.map(conv.getNewWindow(),
+                   emitConvColumns(b, threads, conv, values));
+      })
       .Case([&](gdn::gpu::BeginCopyOp copy) {
         Value to = values.lookup(copy.getBuffer()),
               rows = getIf(copy.getRows());

@@ -114,12 +114,22 @@ static void storeBehind(OpBuilder &b, scf::ForOp loop, Operation *begun,
 }
 
 bool Consumers::isOwn(Operation *op) const {
+  if (convolution && plan.convolved->contains(op))
+    return false;
   auto isAhead = [&](Operation *user) {
     while (user && !plan.isAhead(user))
       user = user->getParentOp();
     return user != nullptr;
   };
   return !plan.isAhead(op) || !llvm::all_of(op->getUsers(), isAhead);
+}
+
+Value Consumers::getCarried(Value tile) {
+  if (!convolution || !plan.convolved->isWindow(tile))
+    return RoleProgram::getCarried(tile);
+  if (tile == plan.convolved->firstWindow)
+    window = convolution->begin();
+  return window;
 }
 
 LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
@@ -152,7 +162,7 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   for (Operation &op : body.without_terminator()) {
     copyScalar(b, &op, scalars);
     if (!isa<tile::TileDialect>(op.getDialect()) || isa<tile::LoadOp>(op) ||
-        !isInRecurrence(&op))
+        !isInRecurrence(&op) || (convolution && plan.convolved->contains(&op)))
       continue;
     (behindAll.contains(&op)     ? rest
      : behindGates.contains(&op) ? second
@@ -170,6 +180,12 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
         some.push_back(tile);
     receive(some);
   };
+  // Ahead of all products: beside them a thread has no registers for it.
+  if (convolution) {
+    gpu::AwaitCopiesOp::create(b, loc);
+    window = convolution->emit(emitter.tiles.takeFragment(
+        tile::Conv1dOp(plan.convolved->conv).getWindow()));
+  }
   read(plan.copied);
   if (failed(emitter.emitInOrder(first)))
     return failure();
@@ -185,7 +201,8 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   if (!shared.isPaired || getNumWarps() != gpu::groupWarps)
     channels.release(std::exchange(multiplied, {}));
   read(plan.vectors);
-  gpu::AwaitCopiesOp::create(b, loc);
+  if (!convolution)
+    gpu::AwaitCopiesOp::create(b, loc);
   // What the last products multiply comes before the wait for what they
   // multiply by; the rest behind it loads gates again, rather than keep them.
   DenseSet<Operation *> now = getSources(rest, second);

@@ -94,6 +94,9 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
                  llvm::all_of(user->getUsers(), llvm::IsaPred<tile::MapRowsOp>);
         }))
       plan.perWarpgroup.push_back(load);
+  plan.convolved = ConvolvedValues::find(plan.loop);
+  if (plan.convolved)
+    plan.perWarpgroup.push_back(plan.convolved->inputs);
   SmallVector<Value> carried(plan.loop.getRegionIterArgs());
   for (tile::LoadOp load : plan.perWarpgroup)
     carried.push_back(load.getTile());

@@ -4,7 +4,7 @@
 #ifndef GDN_LIB_SCHEDULE_PRODUCTS_ROLEPLAN_H
 #define GDN_LIB_SCHEDULE_PRODUCTS_ROLEPLAN_H
 
-#include "gdn/Dialect/Tile/IR/Tile.h"
+#include "Products/ConvolvedValues.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -24,6 +24,8 @@ struct RolePlan {
   tile::TriInverseOp inverse;                // among them
   llvm::SmallVector<tile::LoadOp>
       perWarpgroup; // copied by the consumers, transposed
+  // Of these, the values that the consumers convolve.
+  std::optional<ConvolvedValues> convolved;
   // Work on whole rows of outputs, of which each group of the consumers has a
   // part: maps, sums over two blocks, and stores. It takes outputs, and tiles
   // of memory that another role fetches.

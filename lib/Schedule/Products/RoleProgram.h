@@ -101,10 +101,16 @@ struct Consumers final : RoleProgram {
   Consumers(const SharedByRoles &shared, int64_t numWarps)
       : RoleProgram(shared, numWarps) {
     emitter.storePerWarpgroup();
+    if (plan.convolved)
+      convolution.emplace(emitter.tiles, *plan.convolved);
   }
   bool isOwn(mlir::Operation *op) const override;
+  mlir::Value getCarried(mlir::Value tile) override;
   mlir::LogicalResult emitLoopBody(mlir::scf::ForOp loop,
                                    mlir::scf::ForOp copy) override;
+
+  std::optional<ConvolutionEmitter> convolution;
+  mlir::Value window; // in front of what it convolves next
 };
 
 } // namespace gdn

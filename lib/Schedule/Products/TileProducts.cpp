@@ -109,6 +109,8 @@ static FailureOr<func::FuncOp> emitKernel(func::FuncOp source, int64_t numWarps,
 
 /// True if the schedule takes ops like `op`.
 static bool isKnown(Operation *op) {
+  if (auto conv = dyn_cast<tile::Conv1dOp>(op))
+    return ConvolvedValues::find(conv).has_value();
   return !isa<tile::TileDialect>(op->getDialect()) ||
          isa<tile::BlockIdOp, tile::LoadOp, tile::StoreOp, tile::FillOp,
              tile::MapRowsOp, tile::YieldOp, tile::MatmulOp, tile::TransposeOp,

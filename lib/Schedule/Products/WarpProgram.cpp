@@ -68,8 +68,7 @@ LogicalResult WarpProgram::emitRegions(Operation *op) {
 LogicalResult WarpProgram::emitLoop(scf::ForOp loop) {
   auto give = [&](ValueRange values) {
     return llvm::map_to_vector(values, [&](Value value) {
-      return isTile(value) ? emitter.tiles.fragmentOf(value)
-                           : scalars.lookupOrDefault(value);
+      return isTile(value) ? getCarried(value) : scalars.lookupOrDefault(value);
     });
   };
   auto take = [&](ValueRange from, ValueRange to) {

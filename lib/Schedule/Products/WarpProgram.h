@@ -33,6 +33,10 @@ public:
 protected:
   /// Whether these warps have something to do for `op`.
   virtual bool takes(mlir::Operation *op) const { return true; }
+  /// What a loop carries of `tile`, at its beginning or end.
+  virtual mlir::Value getCarried(mlir::Value tile) {
+    return emitter.tiles.fragmentOf(tile);
+  }
   /// Emits `loop` and what it carries.
   virtual mlir::LogicalResult emitLoop(mlir::scf::ForOp loop);
   /// Emits the body of `copy`, a loop like `loop` right ahead of the builder,

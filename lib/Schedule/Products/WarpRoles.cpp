@@ -215,7 +215,7 @@ FailureOr<func::FuncOp> gdn::emitInRoles(func::FuncOp source,
   fields.setThreads(allWarps * gpu::warpThreads);
   fields.setMinBlocks(1);
   // Other calls take another variant.
-  fields.setPromised(!plan.behind.empty());
+  fields.setPromised(!plan.behind.empty() || plan.convolved);
   if (numWarps > groupWarps)
     fields.setKeepLoops();
   kernel->setAttr("gdn_gpu.allow",

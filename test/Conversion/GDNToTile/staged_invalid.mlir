@@ -19,7 +19,7 @@
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=:fused=2 2>&1 | FileCheck %s --check-prefix=NAME
 //    NAME: but of ':fused=2': expected a name, got ':fused=2'
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:wide=2 2>&1 | FileCheck %s --check-prefix=FIELD
-//   FIELD: expected fused, v-split, segments, pieces, by-lengths, norm, where or when, got 'wide'
+//   FIELD: expected fused, v-split, segments, pieces, by-lengths, norm, conv, where or when, got 'wide'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:where=sequences<=2' 2>&1 | FileCheck %s --check-prefix=WHERE
 //   WHERE: expected 'where' to be about keys, values, got 'sequences'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:when=sequences' 2>&1 | FileCheck %s --check-prefix=WHEN
@@ -30,6 +30,11 @@
 //    NORM: expected 'norm' to be with-rule, got 'apart'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:norm=with-rule' 2>&1 | FileCheck %s --check-prefix=STAGED
 //  STAGED: expected 'norm' with 'fused'
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;conv=apart' 2>&1 | FileCheck %s --check-prefix=CONV
+//    CONV: expected 'conv' to be with-rule, got 'apart'
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:conv=with-rule' 2>&1 | FileCheck %s --check-prefix=WHOLE
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;segments=3;conv=with-rule' 2>&1 | FileCheck %s --check-prefix=WHOLE
+//   WHOLE: expected 'conv' with 'fused' and without 'segments'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;by-lengths=165/132;v-split=2' 2>&1 | FileCheck %s --check-prefix=HALVES
 //  HALVES: expected 'by-lengths' without 'segments' and 'v-split'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:pieces=8;segments=2' 2>&1 | FileCheck %s --check-prefix=PIECES

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn.kernel: one case per constraint that the verifier owns (C1 to C3).
+// gdn.kernel: one case per constraint that the verifier owns (C1 to C4).
 //
 // RUN: gdn-opt %s -split-input-file -verify-diagnostics
 
@@ -69,5 +69,39 @@ func.func @c3_used_twice(
         : tensor<?x?x8xf32>, tensor<?x?x8xbf16>, tensor<8xbf16> -> tensor<?x?x8xbf16>
     gdn.yield %o, %y : tensor<?x?x8xf32>, tensor<?x?x8xbf16>
   } : tensor<?x?x8xf32>, tensor<?x?x8xbf16>
+  return
+}
+
+// -----
+
+// Values that no convolution makes.
+func.func @c4_no_conv(
+    %q: tensor<?x?x8xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x8x8xf32>,
+    %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.kernel' op expects one rule, whose values are a result of a gdn.conv1d that nothing else uses, with 'conv_with_rule'}}
+  %0 = gdn.kernel "k" conv_with_rule {
+    %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu)
+        : tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+          !gdn.pool<?x?x8x8xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x8xf32>
+    gdn.yield %o : tensor<?x?x8xf32>
+  } : tensor<?x?x8xf32>
+  return
+}
+
+// -----
+
+func.func @c4_used_twice(
+    %q: tensor<?x?x8xf32>, %g: tensor<?x?xf32>, %w: tensor<?x4xf32>, %windows: !gdn.pool<?x?x3xf32>,
+    %pool: !gdn.pool<?x?x8x8xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.kernel' op expects one rule, whose values are a result of a gdn.conv1d that nothing else uses, with 'conv_with_rule'}}
+  %0:2 = gdn.kernel "k" conv_with_rule {
+    %v = gdn.conv1d %q weight(%w) silu pool(%windows) slots(%slots) sequences(%cu)
+        : (tensor<?x?x8xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32>
+          -> tensor<?x?x8xf32>
+    %o = gdn.delta_rule %q, %q, %v gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu)
+        : tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+          !gdn.pool<?x?x8x8xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x8xf32>
+    gdn.yield %o, %v : tensor<?x?x8xf32>, tensor<?x?x8xf32>
+  } : tensor<?x?x8xf32>, tensor<?x?x8xf32>
   return
 }

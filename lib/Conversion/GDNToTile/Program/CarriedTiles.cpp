@@ -52,8 +52,10 @@ Value TileProgram::loadCarryAt(const Carry &carry, Value r, Value from,
   const PoolView &pool = views.pools.find(carry.pool)->second;
   Value tile;
   if (auto conv = dyn_cast<Conv1dOp>(carry.op)) {
-    SmallVector<Value> at = {from, channel(conv, carry.section, r),
-                             windowStart()};
+    Value first = channel(conv, carry.section, r);
+    if (!carry.perKeyHead)
+      first = add(first, valueStart());
+    SmallVector<Value> at = {from, first, windowStart()};
     tile = tile::LoadOp::create(b, loc, carry.stored, pool.memory, at,
                                 ArrayRef<int64_t>{2, 1}, rows);
   } else {

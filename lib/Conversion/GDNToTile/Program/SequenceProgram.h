@@ -39,6 +39,7 @@ struct Algorithm {
                          ///< chunk of V-splits that one of whole heads takes
   int64_t workers = 0;   ///< and the multiprocessors of the device
   bool normWithRule = false; ///< whether such a recurrence has the gated norm
+  bool convWithRule = false; ///< whether it convolves the rule's values
   bool ordersSequences = false; ///< whether it takes sequences longest first
   int64_t shortPieces = 0;   ///< tokens of a piece in passes over memory of the
                              ///< first variant of a stage, which is for few

@@ -23,26 +23,35 @@ TokenBlock::TokenBlock(TileProgram &program, Value r)
     weights[{conv, carry.section}] = weightTile(conv, carry.section);
     if (Value bias = conv.getBias()) {
       auto type = cast<RankedTensorType>(bias.getType());
+      auto [first, count] = channelsOf(conv, carry.section);
       Value tile = tile::LoadOp::create(
-          b, loc,
-          VectorType::get({carry.type.getDimSize(1)}, type.getElementType()),
-          p.views.tensors.lookup(bias),
-          ValueRange{p.channel(conv, carry.section, r)}, ArrayRef<int64_t>{0},
+          b, loc, VectorType::get({count}, type.getElementType()),
+          p.views.tensors.lookup(bias), ValueRange{first}, ArrayRef<int64_t>{0},
           Value());
       biases[{conv, carry.section}] = castTile(b, loc, tile, b.getF32Type());
     }
   }
 }
 
-/// The weights of a section's head, `K x d` in f32.
+/// The channels of a section's head, of values those that the block has: the
+/// first, and how many.
+std::pair<Value, int64_t> TokenBlock::channelsOf(Conv1dOp op,
+                                                 unsigned section) {
+  Value input = op.getInputs()[section], first = p.channel(op, section, r);
+  int64_t count = cast<RankedTensorType>(input.getType()).getDimSize(2);
+  return p.parts.isKey(input)
+             ? std::pair(first, count)
+             : std::pair(p.add(first, p.valueStart()), p.valueCount(count));
+}
+
+/// The weights of these channels, `K x d` in f32.
 Value TokenBlock::weightTile(Conv1dOp op, unsigned section) {
   auto type = cast<RankedTensorType>(op.getWeight().getType());
-  auto input = cast<RankedTensorType>(op.getInputs()[section].getType());
-  SmallVector<Value> at = {p.channel(op, section, r), p.index(0)};
+  auto [first, count] = channelsOf(op, section);
+  SmallVector<Value> at = {first, p.index(0)};
   Value tile = tile::LoadOp::create(
       b, loc,
-      VectorType::get({type.getDimSize(1), input.getDimSize(2)},
-                      type.getElementType()),
+      VectorType::get({type.getDimSize(1), count}, type.getElementType()),
       p.views.tensors.lookup(op.getWeight()), at, ArrayRef<int64_t>{1, 0},
       Value());
   return castTile(b, loc, tile, b.getF32Type());

@@ -70,6 +70,7 @@ private:
   mlir::Value tileOf(mlir::Value value);
   mlir::Value rowTile(mlir::Value tensor, llvm::ArrayRef<mlir::Value> at);
   mlir::Value scalar(mlir::Value tensor, mlir::Value at);
+  std::pair<mlir::Value, int64_t> channelsOf(Conv1dOp op, unsigned section);
   mlir::Value weightTile(Conv1dOp op, unsigned section);
   void emitGates(GatesOp gates);
   void emitNormOfOutputs(GatedRMSNormOp norm, mlir::ValueRange constants);

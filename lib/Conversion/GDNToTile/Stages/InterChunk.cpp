@@ -8,7 +8,8 @@
 // state, may have a stage of their own, beside the maps of the others.
 //
 // The pools are written here, when all reading of them is over: windows of a
-// key head by its first value head.
+// key head by its first value head, those of values by whoever has these. Where
+// values are convolved here, their windows are read here, too.
 #include "Program/TokenOps.h"
 #include "Recurrence/Checkpoints.h"
 #include "Stages/KernelStage.h"
@@ -28,6 +29,16 @@ public:
   /// Of first segments alone, or without them, where they are apart.
   InterChunkStage(const StageInputs &inputs, bool isFirst)
       : KernelStage(inputs), isFirst(isFirst) {
+    if (algorithm.convWithRule) {
+      RuleOpInterface rule = parts.rule;
+      auto values = cast<OpResult>(rule.getValue());
+      convolution = llvm::find_if(parts.carries, [&](const Carry &carry) {
+        return carry.op == values.getOwner() &&
+               carry.section == values.getResultNumber();
+      });
+      // As in the stage that convolves queries and keys.
+      fastExponentials = true;
+    }
     std::optional<NormOperands> found = NormOperands::find(parts);
     if (!found || !algorithm.normWithRule) {
       norm = found;
@@ -60,6 +71,7 @@ private:
   }
   Value lastInputs(const Carry &carry, Value to, Value count);
   void moveWindow(const Carry &carry);
+  Value convolve(TokenBlock &block, Value t, Value valid, Value &window);
   Value emitChunks(TokenBlock &block, Value state, Value from, Value to);
   Value emitPieces(TokenBlock &block, Value start);
   void emitSequence();
@@ -69,6 +81,7 @@ private:
 
   std::optional<NormOperands> norm; // the stage behind this one
   Type handedOn; // of outputs, where the norm is in this stage; else null
+  const Carry *convolution = nullptr; // the window of values convolved here
   bool isFirst;
   Value writesShared; // whether the block writes what blocks share
 };
@@ -79,7 +92,7 @@ private:
 Value InterChunkStage::lastInputs(const Carry &carry, Value to, Value count) {
   auto conv = cast<Conv1dOp>(carry.op);
   Value own = loadInput(conv.getInputs()[carry.section], sub(to, count), count,
-                        carry.type.getDimSize(0), /*wholeValues=*/true);
+                        carry.type.getDimSize(0), /*wholeValues=*/false);
   if (own.getType() != carry.stored)
     own = castTile(b, loc, castTile(b, loc, own, b.getF32Type()),
                    carry.stored.getElementType());
@@ -100,6 +113,8 @@ void InterChunkStage::moveWindow(const Carry &carry) {
   if (Value start = startRows(carry))
     kept = minimum(start, rest);
   Value at = channel(conv, carry.section, head);
+  if (!carry.perKeyHead)
+    at = add(at, valueStart());
   const int64_t dims[] = {2, 1};
   Value old = tile::LoadOp::create(b, loc, carry.stored, memory,
                                    ValueRange{slot, at, count}, dims, kept);
@@ -112,13 +127,37 @@ void InterChunkStage::moveWindow(const Carry &carry) {
                         count);
 }
 
+/// The values of the chunk of `valid` tokens from `t` on, from the
+/// convolution's inputs; `window` holds those in front of it, and receives its
+/// last ones.
+Value InterChunkStage::convolve(TokenBlock &block, Value t, Value valid,
+                                Value &window) {
+  RuleOpInterface rule = parts.rule;
+  auto conv = cast<Conv1dOp>(convolution->op);
+  Value input = conv.getInputs()[convolution->section];
+  block.hold(input, loadInput(input, t, valid, algorithm.chunk,
+                              /*wholeValues=*/false));
+  SmallVector<Value> carried(parts.carries.size());
+  Value &own = carried[convolution - parts.carries.begin()];
+  own = window;
+  // A chunk with fewer tokens is the last: no one wants the window behind it.
+  Value tile =
+      block.emitInputs(t, index(algorithm.chunk), rule.getValue(), carried)
+          .front();
+  window = own;
+  return castTile(b, loc, tile, chunkTypes.inner);
+}
+
 /// The state after the tokens `from` to `to`, chunk after chunk; their outputs.
 /// States are times the scale of values.
 Value InterChunkStage::emitChunks(TokenBlock &block, Value state, Value from,
                                   Value to) {
   Value first = firstSlot(*this);
   const int64_t C = algorithm.chunk;
-  auto loop = scf::ForOp::create(b, loc, from, to, index(C), ValueRange{state});
+  SmallVector<Value> carried = {state};
+  if (convolution)
+    carried.push_back(loadCarry(windowCarry(*convolution), head));
+  auto loop = scf::ForOp::create(b, loc, from, to, index(C), carried);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value t = loop.getInductionVar();
@@ -128,16 +167,24 @@ Value InterChunkStage::emitChunks(TokenBlock &block, Value state, Value from,
   Value valid = minimum(left, index(C));
   Value number = divideTokens(*this, sub(t, begin), index(C));
   Value chunkSlot = add(first, number);
+  Value window, convolved;
+  if (convolution) {
+    window = loop.getRegionIterArg(1);
+    convolved = convolve(block, t, valid, window);
+  }
   StoredChunk chunk = algorithm.fusedChunks != 0
                           ? emitIntraChunkAt(chunkSlot, t, valid, valid,
-                                             /*wantsOutput=*/true)
+                                             /*wantsOutput=*/true, convolved)
                           : loadChunk(chunkSlot, t, valid, valid,
                                       /*wantsOutput=*/true);
   ChunkResult result =
       emitStateRowsChunk(b, loc, loop.getRegionIterArg(0), chunk, chunkTypes);
   block.emitRuleResults(t, valid, result.output, norm ? &*norm : nullptr,
                         handedOn, /*fullUntilLast=*/true);
-  scf::YieldOp::create(b, loc, result.state);
+  carried = {result.state};
+  if (window)
+    carried.push_back(window);
+  scf::YieldOp::create(b, loc, carried);
   return loop.getResult(0);
 }
 
@@ -180,18 +227,15 @@ void InterChunkStage::emitSequence() {
 /// Keeps the state at the end of the sequence, and its windows.
 void InterChunkStage::storeLast(TokenBlock &block, Value state) {
   storeCarry(stateCarry(), unscaled(state), head);
-  Value isFirstSplit;
-  if (firstValue) {
-    isFirstSplit = compare(P::eq, firstValue, index(0));
-    writesShared = both(writesShared, isFirstSplit);
-  }
+  if (firstValue)
+    writesShared = both(writesShared, compare(P::eq, firstValue, index(0)));
   for (const Carry &window : parts.carries) {
     if (!isa<Conv1dOp>(window.op))
       continue;
     OpBuilder::InsertionGuard guard(b);
-    if (Value writes = window.perKeyHead ? writesShared : isFirstSplit)
-      enterIf(writes);
-    moveWindow(window);
+    if (window.perKeyHead)
+      enterIf(writesShared);
+    moveWindow(windowCarry(window));
   }
 }
 

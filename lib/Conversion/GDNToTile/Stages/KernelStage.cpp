@@ -92,7 +92,7 @@ void KernelStage::describe() {
     queries = region(headForm, C, dk, chunkTypes.key);
   if (!isReady(rule.getKey(), readyKey))
     keys = region(headForm, C, dk, chunkTypes.key);
-  if (!isReady(rule.getValue(), Type()))
+  if (!isReady(rule.getValue(), Type()) && !algorithm.convWithRule)
     values = region(valueForm, C, dv, chunkTypes.inner);
   if (readsIntraChunk()) {
     toState = region(valueForm, C, dk, chunkTypes.inner);
@@ -143,7 +143,9 @@ void KernelStage::describe() {
     stage.setBits(numSegments != 0         ? names.front().getValue()
                   : algorithm.normWithRule ? "fused-norm"
                                            : "fused");
-  else if (names.size() == 1 || algorithm.shortPieces != 0)
+  else if ((names.size() == 1 && !algorithm.convWithRule &&
+            algorithm.wholeCost == 0) ||
+           algorithm.shortPieces != 0)
     stage.setBits(numSegments != 0 ? names.front().getValue() : "staged");
   // For targets that have these variants alone.
   auto fact = [&](StringRef name, const Twine &value) {
@@ -262,7 +264,8 @@ StoredChunk KernelStage::loadChunk(Value chunkSlot, Value t, Value valid,
 }
 
 StoredChunk KernelStage::emitIntraChunkAt(Value chunkSlot, Value t, Value valid,
-                                          Value valuesValid, bool wantsOutput) {
+                                          Value valuesValid, bool wantsOutput,
+                                          Value convolved) {
   RuleOpInterface rule = parts.rule;
   auto load = [&](Value region, Value at, Value input, Value rows) {
     return region ? loadRegion(region, chunkSlot, at, rows)
@@ -273,19 +276,32 @@ StoredChunk KernelStage::emitIntraChunkAt(Value chunkSlot, Value t, Value valid,
   chunk.key = load(keys, h, rule.getKey(), valid);
   if (wantsOutput)
     chunk.query = load(queries, h, rule.getQuery(), valid);
-  chunk.value = load(values, headIndex(head), rule.getValue(), valuesValid);
+  chunk.value =
+      convolved ? convolved
+                : load(values, headIndex(head), rule.getValue(), valuesValid);
   addIntraChunk(*this, chunk, t, valid);
   return chunk;
 }
 
-Carry KernelStage::stateCarry() {
-  Carry carry = *llvm::find_if(
-      parts.carries, [](const Carry &c) { return isa<RuleOpInterface>(c.op); });
+/// `carry` with `count` elements along the dimension `dim` of its tile.
+static Carry resize(Carry carry, int64_t dim, int64_t count) {
   SmallVector<int64_t> shape(carry.type.getShape());
-  shape[0] = valueCount(shape[0]);
+  shape[dim] = count;
   carry.type = VectorType::get(shape, carry.type.getElementType());
   carry.stored = VectorType::get(shape, carry.stored.getElementType());
   return carry;
+}
+
+Carry KernelStage::stateCarry() {
+  const Carry &carry = *llvm::find_if(
+      parts.carries, [](const Carry &c) { return isa<RuleOpInterface>(c.op); });
+  return resize(carry, 0, valueCount(carry.type.getDimSize(0)));
+}
+
+Carry KernelStage::windowCarry(const Carry &carry) {
+  return carry.perKeyHead
+             ? carry
+             : resize(carry, 1, valueCount(carry.type.getDimSize(1)));
 }
 
 void KernelStage::takeVSplit(Value which, int64_t vSplit) {

@@ -59,6 +59,8 @@ protected:
   void haveSameChunks(int64_t blocks) { views.stage().setSameChunks(blocks); }
   /// The state's carry, of the rows that the block has.
   Carry stateCarry();
+  /// That of a window, of the values that the block has.
+  Carry windowCarry(const Carry &carry);
   /// The block has the values of number `which` of `vSplit` blocks.
   void takeVSplit(mlir::Value which, int64_t vSplit);
 
@@ -103,10 +105,11 @@ protected:
   /// false.
   StoredChunk loadChunk(mlir::Value chunkSlot, mlir::Value t, mlir::Value valid,
                         mlir::Value valuesValid, bool wantsOutput);
-  /// What loadChunk gives, prepared here.
+  /// What loadChunk gives, prepared here; with the values `convolved`, unless
+  /// that is null.
   StoredChunk emitIntraChunkAt(mlir::Value chunkSlot, mlir::Value t,
                                mlir::Value valid, mlir::Value valuesValid,
-                               bool wantsOutput);
+                               bool wantsOutput, mlir::Value convolved = {});
 
 private:
   void describe();

@@ -6,6 +6,7 @@
 // window of the convolution before it is the pool's at the beginning of a
 // sequence, and else the sequence's own input.
 #include "Program/TokenOps.h"
+#include "Stages/SequenceOrder.h"
 #include "Stages/TokenGroupStage.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -146,6 +147,11 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
       return;
     OpBuilder::InsertionGuard guard(b);
     enterIf(compare(P::ult, unit, count));
+    // Where a block has all values of a head, it convolves them itself.
+    if (isValue && algorithm.wholeCost != 0)
+      enterIf(
+          arith::XOrIOp::create(b, loc, chooseByLengths(*this, none).isWhole,
+                                arith::ConstantIntOp::create(b, loc, 1, 1)));
     h = isValue ? Value(arith::DivUIOp::create(b, loc, unit, ratio)) : unit;
     head = isValue ? Value(arith::RemUIOp::create(b, loc, unit, ratio)) : none;
     emitInput(input, region, chunkSlot, unit, isFirst);

@@ -108,6 +108,10 @@ static bool canSegment(const KernelOperands &parts, int64_t vSplit) {
          keys % (getHeadSize(rule.getValue()) / vSplit) == 0;
 }
 
+/// What a recurrence convolves at most: inputs in front of a chunk are a block
+/// of eight tokens of a matrix.
+static constexpr int64_t maxConvTaps = 8;
+
 /// Rows of a product that four warps make together, and its inner size in
 /// steps that their instructions read from one row of shared memory.
 static constexpr int64_t groupRows = 64, panelElements = 64;
@@ -133,6 +137,25 @@ static bool canHaveNorm(const KernelOperands &parts, const Algorithm &algorithm,
          types.key.isF16() && NormOperands::find(parts);
 }
 
+/// Whether a recurrence of a variant can convolve the values: as far as it
+/// holds inputs and windows as they are in memory.
+static bool canConvolve(const KernelOperands &parts,
+                        const Algorithm &algorithm) {
+  KernelOp kernel = parts.kernel;
+  RuleOpInterface rule = parts.rule;
+  if (!kernel.getConvWithRule())
+    return false;
+  Conv1dOp conv = KernelOp::findConvOfValues(kernel.getBody().front());
+  Value input =
+      conv.getInputs()[cast<OpResult>(rule.getValue()).getResultNumber()];
+  Type element = getElementTypeOrSelf(input.getType());
+  ChunkTypes types = ChunkTypes::choose(parts, algorithm.precision);
+  return !conv.getBias() && element.getIntOrFloatBitWidth() == 16 &&
+         types.inner.getIntOrFloatBitWidth() == 16 &&
+         conv.getPool().getType().getElementType() == element &&
+         conv.getWeight().getType().getDimSize(1) <= maxConvTaps;
+}
+
 namespace {
 /// A kernel of variants that differ in their conditions alone, or in passes
 /// over memory, and what its stages but the first are called.
@@ -144,7 +167,7 @@ struct StagedVariant {
                       // own
   int64_t wholeCost = 0,
           workers = 0; // one of two recurrences, as lengths of sequences say
-  bool normWithRule = false;
+  bool normWithRule = false, convWithRule = false;
 };
 } // namespace
 
@@ -177,6 +200,8 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
                       spec.fused});
     chosen.back().normWithRule =
         spec.normWithRule && canHaveNorm(parts, algorithm, vSplit);
+    chosen.back().convWithRule =
+        spec.convWithRule && canConvolve(parts, algorithm);
     return chosen.back();
   };
   std::string segments;
@@ -190,6 +215,8 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
     if (spec.wholeCost != 0) {
       for (int64_t count : {1, 2}) {
         StagedVariant &one = add("_by_lengths_" + Twine(count), count);
+        // V-splits have no time for it: a chunk takes them half as long.
+        one.convWithRule &= count == 1;
         one.wholeCost = spec.wholeCost;
         one.workers = spec.workers;
       }
@@ -286,10 +313,16 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
                                  "their own, but got '")
                << one.name << "' twice";
   }
-  // Those that have a pass over memory of their own, and others; of these,
-  // those with a norm behind the recurrence. What many have in common does not
-  // say when each is taken.
-  SmallVector<StageVariant, 0> brief, others, normed, prepared;
+  // Those that have a pass over memory of their own, and others: of these,
+  // those of which it leaves the values to the recurrence, or to one of two, as
+  // lengths of sequences say, and those with a norm behind that. What many have
+  // in common does not say when each is taken.
+  SmallVector<StageVariant, 0> brief, others, keysOnly, byLengths, normed,
+      prepared;
+  Algorithm ofKeys = perKeyHead, ofLengths = perKeyHead;
+  ofKeys.convWithRule = true;
+  using Names = ArrayRef<StageVariant>;
+  StringRef last;
   Algorithm shortPieces = perKeyHead;
   for (const StagedVariant &variant : chosen) {
     ArrayRef<StageVariant> all = variant.variants;
@@ -302,8 +335,28 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       for (const StageVariant &one : some)
         list.push_back({one.name, {}, /*saysWhen=*/false});
     };
-    if (others.empty() || others.back().name != all.back().name) {
-      append(others, all.drop_front(variant.pieces != 0));
+    if (std::exchange(last, all.back().name) != all.back().name) {
+      // The order of variants is that in which stages name them.
+      auto isBehind = [&](Names earlier) -> LogicalResult {
+        if (earlier.empty())
+          return success();
+        return entry.emitOpError("expects variants of prefill with 'conv' "
+                                 "ahead of those without, 'by-lengths' first, "
+                                 "but got '")
+               << all.back().name << "' behind '" << earlier.back().name << "'";
+      };
+      const bool isChoice = variant.convWithRule && variant.wholeCost != 0;
+      if ((variant.convWithRule && failed(isBehind(others))) ||
+          (isChoice && failed(isBehind(keysOnly))))
+        return failure();
+      append(isChoice               ? byLengths
+             : variant.convWithRule ? keysOnly
+                                    : others,
+             all.drop_front(variant.pieces != 0));
+      if (isChoice) {
+        ofLengths.wholeCost = variant.wholeCost;
+        ofLengths.workers = variant.workers;
+      }
       if (!variant.normWithRule)
         append(normed, all.drop_front(variant.pieces != 0));
     }
@@ -311,14 +364,18 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       append(prepared, all);
   }
   auto emitPass = [&](EmitStage &emitStage, const Twine &name,
-                      ArrayRef<StageVariant> those) -> LogicalResult {
-    if (!brief.empty() &&
-        failed(emit(emitStage, name + "_short", shortPieces, brief)))
-      return failure();
-    return those.empty() ? success() : emit(emitStage, name, perKeyHead, those);
+                      const Algorithm &pass, Names those) -> LogicalResult {
+    return those.empty() ? success() : emit(emitStage, name, pass, those);
+  };
+  auto emitPrologue = [&](const Twine &name, const Algorithm &pass,
+                          Names those) {
+    return emitPass(emitPrologueStage, "__prologue" + name, pass, those);
   };
   if (hasPrologue(*parts, perKeyHead) &&
-      failed(emitPass(emitPrologueStage, "__prologue", others)))
+      (failed(emitPrologue("_short", shortPieces, brief)) ||
+       failed(emitPrologue("_by_lengths", ofLengths, byLengths)) ||
+       failed(emitPrologue("_keys", ofKeys, keysOnly)) ||
+       failed(emitPrologue("", perKeyHead, others))))
     return failure();
   for (const StagedVariant &variant : chosen) {
     Algorithm own = perKeyHead;
@@ -329,6 +386,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     own.workers = variant.workers;
     own.shortPieces = variant.pieces;
     own.normWithRule = variant.normWithRule;
+    own.convWithRule = variant.convWithRule;
     // What they have in common stands before the first that has it.
     if (!prepared.empty() &&
         variant.variants.front().name == prepared.front().name &&
@@ -359,7 +417,8 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       return failure();
   }
   if (NormOperands::find(*parts) &&
-      failed(emitPass(emitNormStage, "__norm", normed)))
+      (failed(emitPass(emitNormStage, "__norm_short", shortPieces, brief)) ||
+       failed(emitPass(emitNormStage, "__norm", perKeyHead, normed))))
     return failure();
   return success();
 }

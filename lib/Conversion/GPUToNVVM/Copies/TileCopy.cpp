@@ -6,6 +6,7 @@
 
 #include "Fragments/SharedMatrix.h"
 #include "Kernel/Assembly.h"
+#include "Kernel/OptimizationBarrier.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -130,8 +131,11 @@ namespace {
 /// those of a row, and a thread has every `step`-th row.
 class OwnPieces {
 public:
+  /// If registers are tight, what follows from the stride of rows alone is not
+  /// computed ahead, to be kept.
   OwnPieces(OpBuilder &b, Location loc, const BlockThreads &threads,
-            gdn::gpu::SharedType type, Value buffer, const TileMemory &memory)
+            gdn::gpu::SharedType type, Value buffer, const TileMemory &memory,
+            bool isTight = false)
       : b(b), loc(loc), a{b, loc}, type(type),
         matrix(b, loc, threads.lane, type, buffer) {
     const int64_t size = getGroupThreads(threads),
@@ -148,6 +152,8 @@ public:
     column =
         a.mul(a.add(a.mul(group, a.i32(rowPieces)), number), a.i32(pieceBytes));
     stride = memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
+    if (isTight && !memory.row.known)
+      stride = optimizationBarrier(b, loc, stride);
     start = advance(memory.pointer,
                     a.add(a.mul(a.toI64(row), stride), a.toI64(column)));
   }
@@ -191,7 +197,10 @@ static void emitOwnCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
                         Value rows, Value buffer) {
   Location loc = copy.getLoc();
   Arithmetic a{b, loc};
-  OwnPieces pieces(b, loc, threads, copy.getBuffer().getType(), buffer, memory);
+  const bool isTight = llvm::any_of(copy.getBuffer().getUsers(),
+                                    llvm::IsaPred<gdn::gpu::ConvColumnsOp>);
+  OwnPieces pieces(b, loc, threads, copy.getBuffer().getType(), buffer, memory,
+                   isTight);
   meetGroup(b, loc, threads); // others have read it
   for (int64_t i = 0; i < pieces.count(); ++i) {
     Value bytes;

@@ -87,8 +87,8 @@ LogicalResult gdn::checkKernel(func::FuncOp function, bool hasBulkCopies) {
         if (failed(checkOp(op)))
           return WalkResult::interrupt();
         // Its verifier knows what is in it.
-        return isa<gdn::gpu::MapRowsOp>(op) ? WalkResult::skip()
-                                            : WalkResult::advance();
+        return gdn::gpu::hasArithmetic(op) ? WalkResult::skip()
+                                           : WalkResult::advance();
       });
   return failure(walk.wasInterrupted());
 }

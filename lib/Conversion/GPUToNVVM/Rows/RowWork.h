@@ -35,6 +35,12 @@ llvm::SmallVector<mlir::Value> emitConv1d(mlir::OpBuilder &b,
                                           gpu::Conv1dOp conv,
                                           const mlir::IRMapping &values);
 
+/// Convolves the thread's channels of a shared tile; returns its elements of
+/// the next window.
+mlir::Value emitConvColumns(mlir::OpBuilder &b, const BlockThreads &threads,
+                            gpu::ConvColumnsOp conv,
+                            const mlir::IRMapping &values);
+
 /// Sums up to each of the thread's elements.
 mlir::Value emitRunningSum(mlir::OpBuilder &b, const BlockThreads &threads,
                            gpu::RunningSumOp sum, mlir::Value local);

@@ -154,8 +154,8 @@ static Before findBefore(Operation *op, Operation *end,
     if (writesOperand(op, operands))
       return Before::write;
     // A loop or branch may have no barrier at its end.
-    if (op->getNumRegions() > 0 &&
-        !isa<gdn::gpu::MapRowsOp, gdn::gpu::WarpsOp>(op))
+    if (op->getNumRegions() > 0 && !gdn::gpu::hasArithmetic(op) &&
+        !isa<gdn::gpu::WarpsOp>(op))
       return Before::write;
   }
 }

@@ -30,6 +30,16 @@ GatedRMSNormOp KernelOp::findNormOfRule(Block &body) {
                                                        : GatedRMSNormOp();
 }
 
+Conv1dOp KernelOp::findConvOfValues(Block &body) {
+  auto rules = body.getOps<RuleOpInterface>();
+  if (!llvm::hasSingleElement(rules))
+    return {};
+  Value values = (*rules.begin()).getValue();
+  auto conv = values.getDefiningOp<Conv1dOp>();
+  return conv && conv->getBlock() == &body && values.hasOneUse() ? conv
+                                                                 : Conv1dOp();
+}
+
 LogicalResult KernelOp::verifyRegions() {
   Block &body = getBody().front();
   // kernel_c2
@@ -46,6 +56,11 @@ LogicalResult KernelOp::verifyRegions() {
     return emitOpError(
         "expects one rule, and one gdn.gated_rms_norm that alone "
         "uses its output, with 'norm_with_rule'");
+  // kernel_c4
+  if (getConvWithRule() && !findConvOfValues(body))
+    return emitOpError("expects one rule, whose values are a result of a "
+                       "gdn.conv1d that nothing else uses, with "
+                       "'conv_with_rule'");
   // kernel_c1
   Operation *yield = body.getTerminator();
   if (yield->getNumOperands() != getNumResults())
@@ -90,7 +105,8 @@ struct SimplifyKernelResults final : OpRewritePattern<KernelOp> {
       rewriter.modifyOpInPlace(yield, [&] { yield->setOperands(kept); });
       slim =
           KernelOp::create(rewriter, op.getLoc(), TypeRange(ValueRange(kept)),
-                           op.getNameAttr(), op.getNormWithRuleAttr());
+                           op.getNameAttr(), op.getNormWithRuleAttr(),
+                           op.getConvWithRuleAttr());
       slim->setDiscardableAttrs(op->getDiscardableAttrDictionary());
       rewriter.inlineRegionBefore(op.getBody(), slim.getBody(),
                                   slim.getBody().begin());

@@ -313,6 +313,8 @@ struct GDNFuse final : gdn::impl::GDNFuseBase<GDNFuse> {
       }
       KernelOp kernel = makeKernel(block, ops, name);
       kernel.setNormWithRule(normWithRule && takesNormWithRule(kernel));
+      kernel.setConvWithRule(
+          convWithRule && KernelOp::findConvOfValues(kernel.getBody().front()));
       ++numKernels;
       if (ops.size() > 1)
         numFusedOps += ops.size();

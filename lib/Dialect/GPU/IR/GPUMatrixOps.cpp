@@ -293,7 +293,7 @@ LogicalResult StartMatmulOp::verify() {
                        "same block");
   for (Operation *op = (*this)->getNextNode(); op != await;
        op = op->getNextNode())
-    if (op->getNumRegions() > 0 && !isa<MapRowsOp, WarpsOp>(op))
+    if (op->getNumRegions() > 0 && !hasArithmetic(op) && !isa<WarpsOp>(op))
       return emitOpError("expects its gdn_gpu.await_matmul before ")
              << op->getName();
   return success();

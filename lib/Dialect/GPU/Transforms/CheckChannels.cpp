@@ -283,7 +283,7 @@ LogicalResult ChannelCheck::checkTurns(Region &region, Turn &turn) {
     }
     const Turn before = turn;
     bool isLoop = isa<scf::ForOp, scf::WhileOp, gdn::gpu::UnitsOp>(op);
-    if (op.getNumRegions() == 0 || isa<gdn::gpu::MapRowsOp>(op))
+    if (op.getNumRegions() == 0 || gdn::gpu::hasArithmetic(&op))
       continue;
     std::optional<Turn> after;
     if (isLoop)

@@ -217,7 +217,7 @@ LogicalResult GlobalWalk::visit(Operation &op) {
     pending.clear();
     return success();
   }
-  if (isa<gdn::gpu::MapRowsOp>(op))
+  if (gdn::gpu::hasArithmetic(&op))
     return success();
   if (isa<scf::IfOp>(op))
     return visitBranches(op);

@@ -45,12 +45,14 @@ static bool hasToWait(Operation *op, Value tile, bool adds) {
                      : WalkResult::advance();
         })
         .wasInterrupted();
-  if (op->getNumRegions() > 0 && !isa<gdn::gpu::MapRowsOp>(op))
+  if (op->getNumRegions() > 0 && !gdn::gpu::hasArithmetic(op))
     return true;
   if (auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op))
     return store.getBuffer() == tile;
   if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op))
     return copy.getBuffer() == tile;
+  if (auto conv = dyn_cast<gdn::gpu::ConvColumnsOp>(op))
+    return conv.getValues() == tile;
   return false;
 }
 
@@ -70,6 +72,8 @@ static bool mayWrite(Operation *op, Value buffer) {
     return store.getBuffer() == buffer;
   if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op))
     return copy.getBuffer() == buffer;
+  if (auto conv = dyn_cast<gdn::gpu::ConvColumnsOp>(op))
+    return conv.getValues() == buffer;
   return !isa<gdn::gpu::LoadSharedOp, gdn::gpu::LoadSharedElementOp,
               gdn::gpu::MapRowsOp, gdn::gpu::StartMatmulOp,
               gdn::gpu::AwaitMatmulOp, gdn::gpu::MatmulOp, gdn::gpu::BarrierOp,

@@ -35,7 +35,7 @@ bool gdn::isPerWarpgroup(Operation *op) {
     return load.getTranspose() && hasAllRows(load.getTile().getType());
   if (auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op))
     return store.getTranspose() && hasAllRows(store.getTile().getType());
-  return isa<gdn::gpu::CopyOutOp>(op);
+  return isa<gdn::gpu::CopyOutOp, gdn::gpu::ConvColumnsOp>(op);
 }
 
 SmallVector<SharedAccess, 4> gdn::getSharedAccesses(Operation *op) {
@@ -57,6 +57,9 @@ SmallVector<SharedAccess, 4> gdn::getSharedAccesses(Operation *op) {
   if (isa<gdn::gpu::LoadSharedOp, gdn::gpu::LoadSharedElementOp,
           gdn::gpu::CopyOutOp>(op)) // load_shared_c2, load_shared_element_c2
     return {SharedAccess{op->getOperand(0), false, true}};
+  if (auto conv = dyn_cast<gdn::gpu::ConvColumnsOp>(op)) // conv_columns_c4
+    return {SharedAccess{conv.getInputs(), false, true},
+            SharedAccess{conv.getValues(), true, false}};
   if (auto matmul = dyn_cast<gdn::gpu::MatmulOp>(op)) // matmul_c5
     return {SharedAccess{matmul.getRhs(), false, true}};
   auto start = dyn_cast<gdn::gpu::StartMatmulOp>(op);

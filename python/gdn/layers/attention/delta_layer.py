@@ -98,8 +98,8 @@ class DeltaLayer:
         """The layer's states, slots in front of get_state_shape(). They stay the caller's.
         `states` are what kernels keep states in besides: pending_keys, pending_deltas and
         pending_decays, with deferred writes pending_counts, too, and of deltas in f16
-        pending_scales, or token_conv_pool and
-        token_state_pool; of states in planes state_scales and state_low."""
+        pending_scales, or token_conv_pool and token_state_pool; of states in planes state_scales
+        and state_low."""
         self._check_loaded()
         given = {"conv_state": conv_state, "ssm_state": ssm_state, **states}
         names = ("conv_state", "ssm_state", *self._plane_names())

@@ -18,7 +18,9 @@ def GDN_KernelOp : GDN_Op<"kernel", [
     body without the op around it.
 
     With `norm_with_rule`, the outputs of the rule go to the gated norm behind it
-    without a way through memory, where the kernel has a form that can do so.
+    without a way through memory, where the kernel has a form that can do so. With
+    `conv_with_rule`, the rule takes values where their convolution is computed, in
+    the same way.
 
     **Preconditions**
 
@@ -27,6 +29,8 @@ def GDN_KernelOp : GDN_Op<"kernel", [
     - (C3) with `norm_with_rule`, the body has one rule, and one
       `gdn.gated_rms_norm`, which alone uses the rule's output, by way of
       `gdn.cast` at most.
+    - (C4) with `conv_with_rule`, the body has one rule, whose values are the result of
+      a `gdn.conv1d` of the body that nothing else uses.
 
     **Example**
 
@@ -40,16 +44,20 @@ def GDN_KernelOp : GDN_Op<"kernel", [
     }
     ```
   }];
-  let arguments = (ins StrAttr:$name, UnitAttr:$norm_with_rule);
+  let arguments = (ins StrAttr:$name, UnitAttr:$norm_with_rule,
+                       UnitAttr:$conv_with_rule);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $name (`norm_with_rule` $norm_with_rule^)? $body attr-dict (`:` type($results)^)?
+    $name (`norm_with_rule` $norm_with_rule^)? (`conv_with_rule` $conv_with_rule^)? $body attr-dict (`:` type($results)^)?
   }];
   let extraClassDeclaration = [{
     /// The norm that alone uses the output of the rule in `body`; null if there
     /// is none, or more than one of either.
     static ::gdn::GatedRMSNormOp findNormOfRule(::mlir::Block &body);
+    /// The convolution in `body` whose result the one rule there takes as its
+    /// values, and nothing else does; null if there is none.
+    static ::gdn::Conv1dOp findConvOfValues(::mlir::Block &body);
   }];
   let hasRegionVerifier = 1;
   let hasCanonicalizer = 1;

@@ -37,7 +37,9 @@ def GDNFuse : Pass<"gdn-fuse", "::mlir::ModuleOp"> {
     outputs of its rule are used by one gated norm alone, with or without casts
     between the two, and the norm's result has 16 bits: what the outputs would be
     rounded to on their way through memory. A norm behind a rule whose output is
-    a result too stays apart from the rule.
+    a result too stays apart from the rule. With `conv-with-rule`, a kernel gets the
+    attribute `conv_with_rule` if the values of its rule are a result of a
+    convolution that nothing else uses.
 
     The kernel has the name of its entry. If an entry needs several kernels,
     they are numbered in program order. Names are unique in the module. Ops
@@ -59,12 +61,15 @@ def GDNFuse : Pass<"gdn-fuse", "::mlir::ModuleOp"> {
     gdn op inside the region of another op.
 
     Before and after: `test/Dialect/GDN/Transforms/fuse.mlir`, and
-    `fuse-norm.mlir` with `norm-with-rule`.
+    `fuse-norm.mlir` and `fuse-conv.mlir` with the options.
   }];
   let options = [
     Option<"normWithRule", "norm-with-rule", "bool", /*default=*/"false",
            "Gated norms take the outputs of rules without a way through memory, "
-           "where kernels have a form that can do so">
+           "where kernels have a form that can do so">,
+    Option<"convWithRule", "conv-with-rule", "bool", /*default=*/"false",
+           "Rules take convolved values without a way through memory, where "
+           "kernels have a form that can do so">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels made">,

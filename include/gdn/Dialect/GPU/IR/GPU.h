@@ -44,6 +44,11 @@ constexpr int64_t groupWarps = 4;
 /// The role of a `gdn_gpu.roles` that `op` is inside; null if there is none.
 WarpsOp getRole(mlir::Operation *op);
 
+/// True for an op whose region is arithmetic on fragments.
+inline bool hasArithmetic(mlir::Operation *op) {
+  return mlir::isa<MapRowsOp, ConvColumnsOp>(op);
+}
+
 /// True if only some warps of the block or role run `op`, by a `gdn_gpu.warps`.
 bool isInSomeWarps(mlir::Operation *op);
 

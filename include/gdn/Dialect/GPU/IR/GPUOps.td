@@ -6,6 +6,7 @@
 #define GDN_DIALECT_GPU_IR_GPUOPS_TD
 
 include "gdn/Dialect/GPU/IR/GPUChannelOps.td"
+include "gdn/Dialect/GPU/IR/GPUConvOps.td"
 include "gdn/Dialect/GPU/IR/GPUCopyOps.td"
 include "gdn/Dialect/GPU/IR/GPUDecayOps.td"
 include "gdn/Dialect/GPU/IR/GPUMatrixOps.td"
@@ -265,7 +266,8 @@ def GPU_MapRowsOp : GPU_Op<"map_rows", [
 
 def GPU_YieldOp : GPU_Op<"yield", [
     Pure, Terminator, ReturnLike,
-    ParentOneOf<["::gdn::gpu::MapRowsOp", "::gdn::gpu::WarpsOp", "::gdn::gpu::EachWarpOp"]>]> {
+    ParentOneOf<["::gdn::gpu::MapRowsOp", "::gdn::gpu::ConvColumnsOp",
+                 "::gdn::gpu::WarpsOp", "::gdn::gpu::EachWarpOp"]>]> {
   let summary = "What the body of a gdn_gpu op gives";
   let description = [{
     Ends the body; see there.
