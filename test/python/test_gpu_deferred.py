@@ -220,9 +220,11 @@ def test_states_in_planes(tool, build_dir, ptx_driver, tmp_path, states, entries
     assert len(kernels) == len(states.split(",")) * len(entries.split(","))
 
 
-def test_a_number_of_tokens_without_kernel(tool, tmp_path):
-    options = ["--preset=qwen3-next-80b-a3b", "--defer-writes=6", "--only=decode"]
-    options += ["--target=sm_90a", "--ptxas=none", "-o", tmp_path / "image.gdnk"]
-    done = tool("gdn-compile", *options)
-    assert done.returncode != 0
-    assert "expects room for a multiple of 4 pending tokens, but has it for 6" in done.stderr
+@pytest.mark.parametrize("tokens, is_there", [(6, False), (8, True)])
+def test_numbers_of_tokens_with_a_persistent_kernel(tool, tokens, is_there):
+    """Multiples of four, for states of one array; every number has the other kernel."""
+    options = ["--preset=qwen3-next-80b-a3b", f"--defer-writes={tokens}", "--only=decode"]
+    done = tool("gdn-compile", *options, "--state=f32", "--target=sm_90a", "--emit=gpu")
+    assert done.returncode == 0, done.stderr
+    assert ("func.func @decode_persistent(" in done.stdout) == is_there
+    assert "func.func @decode(" in done.stdout
