@@ -230,7 +230,10 @@ def test_targets_without_code(folder):
 
 def test_a_preset_that_the_index_does_not_know(folder):
     error = miss("qwen9", "sm_90a", folder=folder)
-    assert "one of the presets glm-5.3-flash, kimi-k3, kimi-linear-48b-a3b, ling-3.0-flash, " in str(error)
+    assert (
+        "one of the presets glm-5.3-flash, kimi-k3, kimi-linear-48b-a3b, ling-3.0-flash, "
+        in str(error)
+    )
     assert "gdn-compile --preset qwen9 --for=c --target=sm_90a" in str(error)
 
 

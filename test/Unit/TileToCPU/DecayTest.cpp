@@ -212,8 +212,8 @@ TEST_P(DecaysTest, OperandsAgreeWithDoubles) {
             cast("qn", "qt", true) + cast("kn", "kt", true) +
             "%p, %l, %fq, %fk, %te, %end = gdn_tile.decay_operands %qn, %kn "
             "decay(%gt) : " +
-            narrow + " -> " + tile(c, c) + ", " + narrow + ", " + row + "32>\n" +
-            cast("fqw", "fq", false) + cast("fkw", "fk", false) +
+            narrow + " -> " + tile(c, c) + ", " + narrow + ", " + row +
+            "32>\n" + cast("fqw", "fq", false) + cast("fkw", "fk", false) +
             cast("tew", "te", false) + store("p", "a", c, c) +
             store("l", "b", c, c) + store("fqw", "d", c, dk) +
             store("fkw", "e", c, dk) + store("tew", "f", c, dk) +

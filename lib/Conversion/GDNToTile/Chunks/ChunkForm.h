@@ -98,9 +98,9 @@ struct StoredChunk {
   mlir::Value fading;     // what K' has beside K, C; null: nothing
   mlir::Value decay;      // e^G, C; null: keys and queries have it
   mlir::Value strength;   // beta e^-H, C
-  mlir::Value end;        // e^(G_last), C times, or dk with a decay per channel;
-                          // null: it follows from `decay`
-  double scale;           // of the queries
+  mlir::Value end; // e^(G_last), C times, or dk with a decay per channel;
+                   // null: it follows from `decay`
+  double scale;    // of the queries
 };
 
 /// Emits what is left to do for a chunk: from the state, `dv x dk` times

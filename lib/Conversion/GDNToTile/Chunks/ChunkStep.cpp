@@ -112,11 +112,10 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
   if (!chunk.query)
     return {next(), Value()};
 
-  Value answered =
-      mapRows(b, loc, answers, {answers.getType()},
-              [&](OpBuilder &, ValueRange in) -> Rows {
-                return {fromState(in[0], chunk.scale)};
-              })[0];
+  Value answered = mapRows(b, loc, answers, {answers.getType()},
+                           [&](OpBuilder &, ValueRange in) -> Rows {
+                             return {fromState(in[0], chunk.scale)};
+                           })[0];
   Value toOutput =
       chunk.solve ? chunk.toOutput : transposeTile(b, loc, chunk.toOutput);
   Value output = multiply(b, loc, error, toOutput, answered);

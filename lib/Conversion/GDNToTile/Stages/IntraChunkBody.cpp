@@ -53,8 +53,7 @@ StoredChunk gdn::emitIntraChunk(SequenceProgram &p, Chunk chunk, Value t,
     stored.toOutput = made.toOutput;
     stored.end = made.end;
     stored.scale = chunk.scale;
-    stored.strength =
-        scaleTile(b, loc, chunk.beta, p.chunkTypes.valueScale);
+    stored.strength = scaleTile(b, loc, chunk.beta, p.chunkTypes.valueScale);
     return stored;
   }
   // Beside a recurrence in the same block, what is ahead of the state is what

@@ -103,10 +103,11 @@ llvm::SmallVector<mlir::Value> emitTriInverse(mlir::OpBuilder &b,
 
 /// The thread's elements of the results, from `local`, those of the log decays;
 /// `values` has the pointers of the buffers.
-llvm::SmallVector<mlir::Value>
-emitDecayOperands(mlir::OpBuilder &b, const BlockThreads &threads,
-                  gpu::DecayOperandsOp op, const mlir::IRMapping &values,
-                  mlir::Value local);
+llvm::SmallVector<mlir::Value> emitDecayOperands(mlir::OpBuilder &b,
+                                                 const BlockThreads &threads,
+                                                 gpu::DecayOperandsOp op,
+                                                 const mlir::IRMapping &values,
+                                                 mlir::Value local);
 
 /// The thread's 16-bit elements, two in an i32, and back.
 llvm::SmallVector<mlir::Value> getWords(mlir::OpBuilder &b, mlir::Location loc,

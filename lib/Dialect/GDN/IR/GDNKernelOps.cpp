@@ -103,10 +103,9 @@ struct SimplifyKernelResults final : OpRewritePattern<KernelOp> {
     KernelOp slim;
     if (!isEmpty) {
       rewriter.modifyOpInPlace(yield, [&] { yield->setOperands(kept); });
-      slim =
-          KernelOp::create(rewriter, op.getLoc(), TypeRange(ValueRange(kept)),
-                           op.getNameAttr(), op.getNormWithRuleAttr(),
-                           op.getConvWithRuleAttr());
+      slim = KernelOp::create(
+          rewriter, op.getLoc(), TypeRange(ValueRange(kept)), op.getNameAttr(),
+          op.getNormWithRuleAttr(), op.getConvWithRuleAttr());
       slim->setDiscardableAttrs(op->getDiscardableAttrDictionary());
       rewriter.inlineRegionBefore(op.getBody(), slim.getBody(),
                                   slim.getBody().begin());
