@@ -33,6 +33,10 @@ PRESETS = {
     "qwen3.8-flash-next": (16, 48, 36),
     "olmo-hybrid-7b": (30, 30, 24),
     "kimi-linear-48b-a3b": (32, 32, 20),
+    "kimi-k3": (96, 96, 69),
+    "glm-5.3-flash": (64, 64, 34),
+    "ling-3.0-flash": (32, 32, 35),
+    "ling-3.0-tiny": (16, 16, 18),
 }
 
 

@@ -321,7 +321,7 @@ ROW_FIELDS = {
     "calls",
 }
 ALL_SUITES = ("decode", "verify", "prefill", "packed", "prologue", "norm")
-ALL_SUITES += ("cpu", "host", "compile", "first call", "step")
+ALL_SUITES += ("cpu", "host", "compile", "first call", "step", "prefill-channels")
 
 
 # Of parts of other programs, which say what gdn-bench does not ask.

@@ -79,7 +79,8 @@ def bound_of(call: Call, name: str, dtype: str) -> tuple[float, float]:
     """The largest error of a tensor, and the smallest size it is relative to."""
     variant = call.case.variant
     # The lowering keeps f32 operands for these (docs/design, the chunk form).
-    exact = variant.io == "float32" or variant.per_channel or variant.double_beta
+    exact = variant.io == "float32" or variant.double_beta
+    exact = exact or (variant.per_channel and variant.dk % 16 != 0)
     if call.case.precision == "f32" or exact:
         # A row of one token gives its value times k.q, which may be next to nothing.
         return BOUNDS[dtype], 1e-2 * call.case.scale if name == "core" else 0

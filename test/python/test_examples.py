@@ -116,6 +116,9 @@ def test_sizes_of_presets_are_those_of_the_compiler(monkeypatch):
     for name, _, *numbers in re.findall(rf"\{{{kind} (\d+), (\d+), (\d+),", text):
         layers, keys, values = map(int, numbers)
         found[name] = (keys, values, layers)
+    for name, *numbers in re.findall(r'kda\("([\w.-]+)", "\w+", \d+, \d+, (\d+), (\d+),', text):
+        layers, heads = map(int, numbers)
+        found[name] = (heads, heads, layers)
     assert found == PRESETS
 
 

@@ -96,6 +96,8 @@ def test_there_are_all_measured_batches():
     for record in sorted((ROOT / "runtime/bench/results").glob("p*.json")):
         layout = "packed" if record.name.startswith("packed") else "ready"
         for row in json.loads(record.read_text())["rows"]:
+            if row["suite"] == "prefill-channels":
+                continue  # no variant is fused
             batch = row["config"]
             if "T" in batch and batch["dk"] != 256:
                 heads = f"{batch['dk']}x{batch['dv']} {layout}"

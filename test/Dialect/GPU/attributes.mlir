@@ -10,12 +10,13 @@
 //  CHECK-SAME:   gdn_gpu.allow = ["spills up to 16 bytes: addresses", "C7508: by the launch"]
 //  CHECK-SAME:   gdn_gpu.fewer_blocks
 //  CHECK-SAME:   gdn_gpu.kernel = {aligned_variant, blocks_per_sm = 2 : i64, cluster = 2 : i64, counters = ["2", "N"],
-//  CHECK-SAME:     finish_products, keep_loops, min_blocks = 16 : i64, promised, rows_apart, single_warps, threads = 1024 : i64, warpgroups}
+//  CHECK-SAME:     finish_products, keep_loops, min_blocks = 16 : i64, promised, rows_apart, single_warps, stores_matrices, threads = 1024 : i64, warpgroups}
 func.func private @program(memref<?xf32> {gdn_gpu.alignment = 16 : i64},
                            memref<?xf32> {gdn_gpu.alignment = 1 : i64})
     attributes {gdn_gpu.kernel = {threads = 1024, min_blocks = 16, blocks_per_sm = 2, cluster = 2,
                                   counters = ["2", "N"], keep_loops, rows_apart, finish_products,
-                                  single_warps, warpgroups, aligned_variant, promised},
+                                  single_warps, stores_matrices, warpgroups,
+                                  aligned_variant, promised},
                 gdn_gpu.fewer_blocks,
                 gdn_gpu.allow = ["spills up to 16 bytes: addresses", "C7508: by the launch"]}
 

@@ -155,6 +155,11 @@ func.func private @single_warps() attributes {gdn_gpu.kernel = {single_warps = t
 
 // -----
 
+// expected-error@+1 {{'func.func' op expects 'stores_matrices' of 'gdn_gpu.kernel' to be a unit attribute, but got true}}
+func.func private @stores_matrices() attributes {gdn_gpu.kernel = {stores_matrices = true}}
+
+// -----
+
 // expected-error@+1 {{'func.func' op expects 'warpgroups' of 'gdn_gpu.kernel' to be a unit attribute, but got true}}
 func.func private @warpgroups() attributes {gdn_gpu.kernel = {warpgroups = true}}
 

@@ -3,6 +3,8 @@
 // Chooses the types of operands; see OperandTypes.h.
 #include "Program/OperandTypes.h"
 
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
 using namespace mlir;
 using namespace gdn;
 
@@ -25,6 +27,14 @@ static bool hasDoubledBeta(RuleOpInterface rule) {
   return rule.getDoubleBeta() || (gates && gates.getDoubleBeta());
 }
 
+/// Whether the channels of keys that decay on their own are whole blocks of a
+/// gdn_tile.decay_operands.
+static bool hasWholeBlocks(RuleOpInterface rule) {
+  auto key = cast<RankedTensorType>(rule.getKey().getType());
+  return !rule.isPerChannel() ||
+         key.getShape().back() % tile::DecayOperandsOp::block == 0;
+}
+
 bool gdn::isInMemory(Value value) {
   Operation *op = value.getDefiningOp();
   return !op || isa<UnpackOp>(op);
@@ -36,7 +46,7 @@ ChunkTypes ChunkTypes::choose(const KernelOperands &parts,
   Builder b(rule.getContext());
   Type input = inputTypeOf(rule.getKey());
   if (precision == Precision::f32 || input.isF32() || !rule.getBeta() ||
-      hasDoubledBeta(rule))
+      hasDoubledBeta(rule) || !hasWholeBlocks(rule))
     return {b.getF32Type(), b.getF32Type()};
   // Keys that the kernel computes are nowhere in memory, and f16 is closer. So
   // are keys with a decay for each of their channels.

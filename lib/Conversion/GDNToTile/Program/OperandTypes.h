@@ -29,9 +29,10 @@ struct ChunkTypes {
 
   /// The types for the rule of `parts`. A kernel whose keys are made of f32
   /// inputs keeps f32 operands in every precision: 16 bits would lose what its
-  /// caller pays for. So does a rule without a delta term, for now, and one
-  /// that may write with more than 1: the state turns in the plane of keys that
-  /// repeat, and a key that is rounded turns it by another angle each time.
+  /// caller pays for. So does a rule without a delta term, for now, one with a
+  /// decay for each of channels that are no whole blocks, and one that may
+  /// write with more than 1: the state turns in the plane of keys that repeat,
+  /// and a key that is rounded turns it by another angle each time.
   static ChunkTypes choose(const KernelOperands &parts, Precision precision);
 };
 
