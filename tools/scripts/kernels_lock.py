@@ -41,6 +41,10 @@ FAMILIES_OF = {
     # Two sets that share most of prefill share the families, too.
     "d128-bf16": ["sm_80", "sm_90a", "sm_120a"],
     "d128-ready-bf16": ["sm_90a", "sm_100a"],
+    # Of a decay per channel d128-kda has all families; f16 of pending tokens is a conversion.
+    "d128-kda-ready": ["sm_80"],
+    "d128-kda-bounded": ["sm_90a"],
+    "d128-pending": ["sm_90a", "sm_120a"],
 }
 # The default kernels: the name of a set, and what gdn-compile makes it of. A
 # kernel is called <set>/<entry>.
