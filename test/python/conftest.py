@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -76,6 +77,21 @@ def ptx_driver(build_dir: Path, sanitized: bool) -> Path:
     if not (folder / "libcuda.so.1").exists():
         pytest.skip("the target gdn-ptx-driver is not built")
     return folder
+
+
+@pytest.fixture
+def on_ptx_driver(build_dir: Path, ptx_driver: Path) -> Callable[..., str]:
+    """Runs a program of Python whose library finds that driver; what it prints."""
+
+    def run(*arguments: object) -> str:
+        folders = [ROOT / folder for folder in ("python", "test/python", "tools/scripts")]
+        paths = {"PYTHONPATH": ":".join(map(str, folders)), "LD_LIBRARY_PATH": str(ptx_driver)}
+        command = [sys.executable, *map(str, arguments)]
+        done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
 
 
 @pytest.fixture(scope="session")

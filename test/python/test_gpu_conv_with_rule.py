@@ -5,12 +5,9 @@ shorter than a window, whole chunks and others, skipped ones, and ones that begi
 is in front of a sequence is its neighbour's and must not matter: there are NaNs."""
 
 import json
-import os
-import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
 
 WITH_RULE = ("fused", "fused-by-lengths")
 # Lengths of sequences, key and value heads, and which sequences are skipped.
@@ -79,17 +76,13 @@ def run_variants(image: str, library: str) -> None:
     print(json.dumps(report))
 
 
-def test_values_and_windows(build_dir, ptx_driver, tool, tmp_path):
+def test_values_and_windows(build_dir, on_ptx_driver, tool, tmp_path):
     image = tmp_path / "conv.gdnk"
     options = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--has-initial", "--only=prefill"]
     done = tool("gdn-compile", *options, "--target=sm_90a", "--ptxas=none", "-o", image)
     assert done.returncode == 0, done.stderr
-    command = [sys.executable, __file__, image, build_dir / "lib/libgdnrt.so"]
-    folders = [ROOT / folder for folder in ("python", "test/python", "tools/scripts")]
-    paths = {"PYTHONPATH": ":".join(map(str, folders)), "LD_LIBRARY_PATH": str(ptx_driver)}
-    done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads(done.stdout.splitlines()[-1])
+    printed = on_ptx_driver(__file__, image, build_dir / "lib/libgdnrt.so")
+    report = json.loads(printed.splitlines()[-1])
     assert set(report) == set(CASES)
     for name, variants in report.items():
         for variant in WITH_RULE:

@@ -4,12 +4,9 @@ on the CPU: whole heads and halves have the same bits, and large gates, weights 
 finite where they do so in a norm that is a stage of its own."""
 
 import json
-import os
-import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
 
 # What each part of the inputs is multiplied by: values, gates, the norm's weight.
 FACTORS = {
@@ -72,17 +69,13 @@ def run_variants(image: str, library: str) -> None:
     print(json.dumps(report))
 
 
-def test_large_numbers_and_bits(build_dir, ptx_driver, tool, tmp_path):
+def test_large_numbers_and_bits(build_dir, on_ptx_driver, tool, tmp_path):
     image = tmp_path / "norm.gdnk"
     options = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--state=f32", "--only=prefill"]
     done = tool("gdn-compile", *options, "--target=sm_90a", "--ptxas=none", "-o", image)
     assert done.returncode == 0, done.stderr
-    command = [sys.executable, __file__, image, build_dir / "lib/libgdnrt.so"]
-    folders = [ROOT / folder for folder in ("python", "test/python", "tools/scripts")]
-    paths = {"PYTHONPATH": ":".join(map(str, folders)), "LD_LIBRARY_PATH": str(ptx_driver)}
-    done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads(done.stdout.splitlines()[-1])
+    printed = on_ptx_driver(__file__, image, build_dir / "lib/libgdnrt.so")
+    report = json.loads(printed.splitlines()[-1])
     assert set(report) == set(FACTORS)
     for name, variants in report.items():
         for variant in WITH_RULE:

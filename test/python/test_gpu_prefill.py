@@ -3,12 +3,8 @@
 the device check asks of them on a GPU, in its small cases."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
-from conftest import ROOT
 
 ALL = {"fused", "fused-segments-5", "fused-v-split-2", "staged-segments-8", "staged-v-split-2"}
 LAYERS = {
@@ -30,7 +26,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("layer, target", CASES)
-def test_device_check(build_dir, ptx_driver, tool, tmp_path, layer, target):
+def test_device_check(build_dir, on_ptx_driver, tool, tmp_path, layer, target):
     form, variants = LAYERS[layer]
     image, report = tmp_path / f"{layer}.gdnk", tmp_path / "report.json"
     options = ["--preset=qwen3.5-0.8b", "--io=bf16", "--state=f32", "--only=prefill", *form]
@@ -42,11 +38,8 @@ def test_device_check(build_dir, ptx_driver, tool, tmp_path, layer, target):
         if target == "sm_80" and variant.startswith("fused"):
             continue
         assert f'"{variant}"' in listed
-    command = [sys.executable, "-m", "gdn.device_check", image, "--quick", "--no-times"]
-    command += ["--library", build_dir / "lib/libgdnrt.so", "--output", report]
-    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
-    done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    check = ["-m", "gdn.device_check", image, "--quick", "--no-times", "--output", report]
+    on_ptx_driver(*check, "--library", build_dir / "lib/libgdnrt.so")
     (kernel,) = json.loads(report.read_text())["kernels"]
     assert kernel["target"] == target and kernel["failures"] == []
 
@@ -74,31 +67,25 @@ CHANNELS = [
 
 
 @pytest.mark.parametrize("preset, form, target", CHANNELS)
-def test_decay_per_channel(build_dir, ptx_driver, tool, tmp_path, preset, form, target):
+def test_decay_per_channel(build_dir, on_ptx_driver, tool, tmp_path, preset, form, target):
     image, report = tmp_path / "channels.gdnk", tmp_path / "report.json"
     options = [f"--preset={preset}", "--io=bf16", "--state=f32", "--only=prefill", *form]
     code = [f"--target={target}", "--ptxas=none", "-o", image]
     done = tool("gdn-compile", *options, *code)
     assert done.returncode == 0, done.stderr
-    command = [sys.executable, "-m", "gdn.device_check", image, "--quick", "--no-times"]
-    command += ["--library", build_dir / "lib/libgdnrt.so", "--output", report]
-    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
-    done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    check = ["-m", "gdn.device_check", image, "--quick", "--no-times", "--output", report]
+    on_ptx_driver(*check, "--library", build_dir / "lib/libgdnrt.so")
     (kernel,) = json.loads(report.read_text())["kernels"]
     assert kernel["failures"] == []
     assert kernel["error_o"] < 3e-3 and kernel["error_state"] < 5e-4
 
 
 @pytest.mark.parametrize("name", ["whole", "halves", pytest.param("pair", marks=pytest.mark.long)])
-def test_what_lengths_decide(build_dir, ptx_driver, image_90a, tmp_path, name):
+def test_what_lengths_decide(build_dir, on_ptx_driver, image_90a, tmp_path, name):
     report = tmp_path / "report.json"
-    command = [sys.executable, "-m", "gdn.numerics_check", image_90a, "--quick"]
-    command += ["--lengths", *map(str, LENGTHS[name])]
-    command += ["--library", build_dir / "lib/libgdnrt.so", "--output", report]
-    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
-    done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    check = ["-m", "gdn.numerics_check", image_90a, "--quick", "--output", report]
+    check += ["--lengths", *LENGTHS[name]]
+    on_ptx_driver(*check, "--library", build_dir / "lib/libgdnrt.so")
     (row,) = json.loads(report.read_text())["rows"]
     assert row["failures"] == [] and set(row["cases"]) == {"near_one", "realistic", "strong"}
     assert {"fused-by-lengths", "fused-segments-3", "fused-segments-5"} <= set(row["variants"])

@@ -30,9 +30,9 @@ static int64_t countElements(Value tile, int64_t numWarps) {
              : 0;
 }
 
-/// Of a program with decays by channel: those of three blocks of four warps.
-/// Logs of decays and scores of six kinds are there at once.
-static constexpr int64_t registersOfChannels = 168;
+/// Warps of a multiprocessor that programs with decays by channel leave room
+/// for: logs of decays and scores of six kinds are in the registers of each.
+static constexpr int64_t channelWarps = 12;
 
 int64_t gdn::countRegisters(func::FuncOp program, int64_t numWarps,
                             bool together) {
@@ -56,7 +56,7 @@ int64_t gdn::countRegisters(func::FuncOp program, int64_t numWarps,
   bool hasChannels = false;
   program.walk([&](tile::DecayOperandsOp) { hasChannels = true; });
   if (hasChannels)
-    return registersOfChannels;
+    return getMostRegisters(channelWarps, /*numBlocks=*/1);
   if (carried == 0)
     return largest * 6 / 5 + 84;
   int64_t copies = carried * 12 / 5 + tokens * 11 / 10;

@@ -33,24 +33,12 @@ public:
   using ChunkProducts::ChunkProducts;
 
   ChunkResult emit(Value state, const Chunk &chunk);
-
-private:
-  /// Row i times x_i.
-  Value scaleRows(Value tile, Value factors);
 };
 } // namespace
 
 /// `value` in every element of `like`, if that is a vector.
 static Value splat(OpBuilder &b, Location loc, Value value, Type like) {
   return vector::BroadcastOp::create(b, loc, like, value);
-}
-
-Value ChannelChunkEmitter::scaleRows(Value tile, Value factors) {
-  return mapRows(b, loc, {tile, factors}, {tile.getType()},
-                 [&](OpBuilder &b, ValueRange in) -> Rows {
-                   Value row = splat(b, loc, in[1], in[0].getType());
-                   return {arith::MulFOp::create(b, loc, in[0], row)};
-                 })[0];
 }
 
 ChunkResult ChannelChunkEmitter::emit(Value state, const Chunk &chunk) {

@@ -13,6 +13,7 @@
 //
 // Decay is no similarity of the triangle here, so T has it.
 #include "Chunks/ChunkForm.h"
+#include "Chunks/ChunkProducts.h"
 #include "Program/TokenOps.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -23,31 +24,23 @@
 using namespace mlir;
 using namespace gdn;
 
-using Rows = SmallVector<Value>;
+namespace {
+class RoundedChannels : private ChunkProducts {
+public:
+  RoundedChannels(OpBuilder &b, Location loc, const ChunkTypes &types)
+      : ChunkProducts(b, loc), types(types) {}
 
-static Value product(OpBuilder &b, Location loc, Value lhs, Value rhs,
-                     Value acc = {}, bool transposeLhs = false) {
-  auto left = cast<VectorType>(lhs.getType());
-  auto right = cast<VectorType>(rhs.getType());
-  auto type = VectorType::get(
-      {left.getDimSize(transposeLhs ? 1 : 0), right.getDimSize(1)},
-      b.getF32Type());
-  return tile::MatmulOp::create(b, loc, type, lhs, rhs, acc, transposeLhs);
-}
+  ChannelChunkTiles intraChunk(const Chunk &chunk);
+  ChunkResult emit(Value state, const Chunk &given);
 
-/// Each row of `tile` times its element of `factors`.
-static Value scaleRows(OpBuilder &b, Location loc, Value tile, Value factors) {
-  return mapRows(b, loc, {tile, factors}, {tile.getType()},
-                 [&](OpBuilder &b, ValueRange in) -> Rows {
-                   Value row = vector::BroadcastOp::create(
-                       b, loc, in[0].getType(), in[1]);
-                   return {arith::MulFOp::create(b, loc, in[0], row)};
-                 })[0];
-}
+private:
+  Value inner(Value tile) { return castTile(b, loc, tile, types.inner); }
 
-ChannelChunkTiles gdn::emitRoundedChannelIntraChunk(OpBuilder &b, Location loc,
-                                                    const Chunk &chunk,
-                                                    const ChunkTypes &types) {
+  const ChunkTypes &types;
+};
+} // namespace
+
+ChannelChunkTiles RoundedChannels::intraChunk(const Chunk &chunk) {
   auto log = cast<VectorType>(chunk.logDecay.getType());
   const int64_t tokens = log.getDimSize(0), channels = log.getDimSize(1);
   // As they lie in memory, if they do.
@@ -63,29 +56,25 @@ ChannelChunkTiles gdn::emitRoundedChannelIntraChunk(OpBuilder &b, Location loc,
   auto made =
       tile::DecayOperandsOp::create(b, loc, square, square, faded, faded, faded,
                                     row, query, key, chunk.logDecay);
-  auto inner = [&](Value tile) { return castTile(b, loc, tile, types.inner); };
   Value solve = tile::TriInverseOp::create(
-      b, loc, inner(scaleRows(b, loc, made.getKeyScores(), chunk.beta)));
-  Value ofScores = product(b, loc, inner(made.getQueryScores()), solve);
-  ofScores.getDefiningOp<tile::MatmulOp>().setLowerLhs(true);
+      b, loc, inner(scaleRows(made.getKeyScores(), chunk.beta)));
+  Value ofScores = lowerLhs(matmul(inner(made.getQueryScores()), solve));
   ChannelChunkTiles tiles;
   tiles.query = made.getFromQuery();
   tiles.key = made.getFromKey();
-  tiles.toState = inner(product(b, loc, solve, made.getToEnd(), {},
-                                /*transposeLhs=*/true));
+  tiles.toState = inner(matmul(solve, made.getToEnd(), {},
+                               /*transposeLhs=*/true));
   tiles.toOutput =
       inner(scaleTile(b, loc, ofScores, chunk.scale / types.valueScale));
   tiles.end = made.getEnd();
   return tiles;
 }
 
-ChunkResult gdn::emitRoundedChannelChunk(OpBuilder &b, Location loc,
-                                         Value state, const Chunk &given,
-                                         const ChunkTypes &types) {
+ChunkResult RoundedChannels::emit(Value state, const Chunk &given) {
   Chunk chunk = maskChunk(b, loc, given);
-  ChannelChunkTiles made = emitRoundedChannelIntraChunk(b, loc, chunk, types);
+  ChannelChunkTiles made = intraChunk(chunk);
   Value held = roundTile(b, loc, state, types.key);
-  Value known = product(b, loc, made.key, held);
+  Value known = matmul(made.key, held);
   Value error = mapRows(
       b, loc,
       {scaleTile(b, loc, chunk.value, types.valueScale), known, chunk.beta},
@@ -95,13 +84,25 @@ ChunkResult gdn::emitRoundedChannelChunk(OpBuilder &b, Location loc,
             vector::BroadcastOp::create(b, loc, left.getType(), in[2]);
         return {arith::MulFOp::create(b, loc, left, strength)};
       })[0];
-  error = castTile(b, loc, error, types.inner);
-  Value fromState = scaleTile(b, loc, product(b, loc, made.query, held),
+  error = inner(error);
+  Value fromState = scaleTile(b, loc, matmul(made.query, held),
                               chunk.scale / types.valueScale);
-  Value output = product(b, loc, made.toOutput, error, fromState);
-  output.getDefiningOp<tile::MatmulOp>().setLowerLhs(true);
-  Value decayed = scaleRows(b, loc, state, made.end);
-  Value next = product(b, loc, made.toState, error, decayed,
-                       /*transposeLhs=*/true);
+  Value output = lowerLhs(matmul(made.toOutput, error, fromState));
+  Value decayed = scaleRows(state, made.end);
+  Value next = matmul(made.toState, error, decayed,
+                      /*transposeLhs=*/true);
   return {next, output};
+}
+
+ChannelChunkTiles gdn::emitRoundedChannelIntraChunk(OpBuilder &builder,
+                                                    Location loc,
+                                                    const Chunk &chunk,
+                                                    const ChunkTypes &types) {
+  return RoundedChannels(builder, loc, types).intraChunk(chunk);
+}
+
+ChunkResult gdn::emitRoundedChannelChunk(OpBuilder &builder, Location loc,
+                                         Value state, const Chunk &chunk,
+                                         const ChunkTypes &types) {
+  return RoundedChannels(builder, loc, types).emit(state, chunk);
 }

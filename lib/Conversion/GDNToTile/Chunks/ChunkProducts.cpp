@@ -31,6 +31,15 @@ Value ChunkProducts::lowerResult(Value product) {
   return product;
 }
 
+Value ChunkProducts::scaleRows(Value tile, Value factors) {
+  return mapRows(b, loc, {tile, factors}, {tile.getType()},
+                 [&](OpBuilder &b, ValueRange in) -> Rows {
+                   Value row = vector::BroadcastOp::create(
+                       b, loc, in[0].getType(), in[1]);
+                   return {arith::MulFOp::create(b, loc, in[0], row)};
+                 })[0];
+}
+
 Value ChunkProducts::times(OpBuilder &b, Value row, double factor) {
   if (factor == 1)
     return row;

@@ -26,6 +26,8 @@ protected:
   mlir::Value lowerLhs(mlir::Value product);
   mlir::Value lowerResult(mlir::Value product);
 
+  /// Row i times x_i.
+  mlir::Value scaleRows(mlir::Value tile, mlir::Value factors);
   /// A row times a number.
   mlir::Value times(mlir::OpBuilder &b, mlir::Value row, double factor);
   /// Row i times exp(x_i), x a tile of one value per row, and `factor`.

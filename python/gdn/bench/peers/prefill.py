@@ -53,14 +53,13 @@ def forget_choices() -> None:
             found.cache.clear()
 
 
-def fla(problem: Problem) -> PrefillPeer:
-    from fla.ops.gated_delta_rule import chunk_gated_delta_rule
-
+def fla_chunks(problem: Problem, function: Callable[..., tuple], **options) -> PrefillPeer:
+    """One of FLA's functions that go in chunks, from ready inputs."""
     bounds = problem.bounds.long()
 
     def call(x):
         with torch.no_grad():
-            return chunk_gated_delta_rule(
+            return function(
                 x.q[None],
                 x.k[None],
                 x.v[None],
@@ -70,9 +69,16 @@ def fla(problem: Problem) -> PrefillPeer:
                 output_final_state=True,
                 state_v_first=True,
                 cu_seqlens=bounds,
+                **options,
             )
 
     return peer_of(problem, call)
+
+
+def fla(problem: Problem) -> PrefillPeer:
+    from fla.ops.gated_delta_rule import chunk_gated_delta_rule
+
+    return fla_chunks(problem, chunk_gated_delta_rule)
 
 
 def flashqla(problem: Problem) -> PrefillPeer:

@@ -95,15 +95,11 @@ func.func @shared_lhs(%t: !square) -> (!product, !product)
 }
 
 // A row from shared memory is loaded ahead of a product with the work on the
-// state that is all that needs it; not where a barrier stands between.
+// state that is all that needs it.
 // OVERLAP-LABEL: func.func @row_ahead(
 //       OVERLAP:   %[[ROW:.+]] = gdn_gpu.load_shared %{{.+}} : <128xf32>
 //       OVERLAP:   %[[NEXT:.+]] = gdn_gpu.map_rows %{{.+}}, %[[ROW]] :
 //       OVERLAP:   gdn_gpu.start_matmul
-// OVERLAP-LABEL: func.func @row_behind(
-//       OVERLAP:   gdn_gpu.start_matmul
-//       OVERLAP:   gdn_gpu.barrier
-//       OVERLAP:   gdn_gpu.load_shared %{{.+}} : <128xf32>
 #state = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !held = !gdn_gpu.fragment<64x128xf16, #state>
 !whole = !gdn_gpu.fragment<64x128xf32, #state>
@@ -118,23 +114,6 @@ func.func @row_ahead(%h: !held, %s: !whole, %f: !row) -> (!known, !whole)
   gdn_gpu.store_shared %h, %keys : !held, !chunk
   gdn_gpu.barrier
   %u = gdn_gpu.matmul %h, transpose %keys : !held, !chunk -> !known
-  %row = gdn_gpu.load_shared %decay : !gdn_gpu.shared<128xf32> -> !row
-  %next = gdn_gpu.map_rows %s, %row : !whole, !row -> !whole {
-  ^bb0(%i: index, %x: vector<128xf32>, %y: vector<128xf32>):
-    %z = arith.mulf %x, %y : vector<128xf32>
-    gdn_gpu.yield %z : vector<128xf32>
-  }
-  return %u, %next : !known, !whole
-}
-func.func @row_behind(%h: !held, %s: !whole, %f: !row) -> (!known, !whole)
-    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
-  %keys = gdn_gpu.alloc : !chunk
-  %decay = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
-  gdn_gpu.store_shared %h, %keys : !held, !chunk
-  gdn_gpu.barrier
-  %u = gdn_gpu.matmul %h, transpose %keys : !held, !chunk -> !known
-  gdn_gpu.store_shared %f, %decay : !row, !gdn_gpu.shared<128xf32>
-  gdn_gpu.barrier
   %row = gdn_gpu.load_shared %decay : !gdn_gpu.shared<128xf32> -> !row
   %next = gdn_gpu.map_rows %s, %row : !whole, !row -> !whole {
   ^bb0(%i: index, %x: vector<128xf32>, %y: vector<128xf32>):
