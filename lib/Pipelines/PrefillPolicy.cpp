@@ -160,9 +160,10 @@ gdn::getPrefillPolicy(const TargetModel &target) {
 
 // A block has a warp for 16 values. Of more than eight warps a thread has too
 // few registers for its state and results for 64 tokens; of fewer than eight
-// each thread copies more beside a large state.
+// each thread copies more beside a large state. Operands in two parts take
+// twice the shared memory.
 llvm::StringRef gdn::getShortChunks() {
-  return "32:(129<=values|values<=127&65<=keys)";
+  return "32:(129<=values|values<=127&65<=keys|2<=parts)";
 }
 
 // Where there are fused variants they take the batches of many blocks, and

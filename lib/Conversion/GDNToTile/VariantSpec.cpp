@@ -40,11 +40,12 @@ static llvm::Error readConditions(StringRef key, StringRef text,
 }
 
 /// What conditions about heads may speak of.
-static constexpr StringRef ofHeads[] = {"keys", "values"};
+static constexpr StringRef ofHeads[] = {"keys", "values", "parts"};
 
 static llvm::Error readField(StringRef field, VariantSpec &spec) {
-  static constexpr StringRef ofLaunches[] = {
-      "sequences", "heads", "tokens", "workers", "keys", "values", "chunk"};
+  static constexpr StringRef ofLaunches[] = {"sequences", "heads", "tokens",
+                                             "workers",   "keys",  "values",
+                                             "chunk",     "parts"};
   auto [key, value] = field.split('=');
   if (key == "fused")
     return readNumber(key, value, 1, spec.fused);

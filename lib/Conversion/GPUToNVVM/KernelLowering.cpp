@@ -86,8 +86,8 @@ void KernelLowering::placeSharedTiles() {
 }
 
 TileMemory KernelLowering::sharedMemory(Location loc, Value buffer,
-                                        gdn::gpu::FragmentType type,
-                                        Value row) {
+                                        gdn::gpu::FragmentType type, Value row,
+                                        bool transpose) {
   auto shared = cast<gdn::gpu::SharedType>(buffer.getType());
   int64_t bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
   int64_t columns = shared.getShape().back();
@@ -107,6 +107,8 @@ TileMemory KernelLowering::sharedMemory(Location loc, Value buffer,
         LLVM::GEPOp::create(b, loc, tile.pointer.getType(), b.getI8Type(),
                             tile.pointer, ArrayRef<LLVM::GEPArg>{offset});
   }
+  if (transpose)
+    std::swap(tile.row, tile.column);
   return tile;
 }
 

@@ -38,7 +38,8 @@ private:
   void lowerIf(mlir::scf::IfOp branch);
   void lowerAwait(mlir::Location loc);
   TileMemory sharedMemory(mlir::Location loc, mlir::Value buffer,
-                          gpu::FragmentType type, mlir::Value row);
+                          gpu::FragmentType type, mlir::Value row,
+                          bool transpose);
 
   mlir::Value get(mlir::Value value) { return values.lookupOrDefault(value); }
   mlir::Value getIf(mlir::Value value) {

@@ -20,6 +20,11 @@
 using namespace mlir;
 using namespace gdn;
 
+/// Whether instructions of matrices take elements of `type`.
+static bool hasNarrowElements(gdn::gpu::FragmentType type) {
+  return type.getElementType().getIntOrFloatBitWidth() <= 16;
+}
+
 void KernelLowering::lower(Operation &op) {
   Location loc = op.getLoc();
   Arithmetic a{b, loc};
@@ -128,29 +133,32 @@ void KernelLowering::lower(Operation &op) {
         gdn::gpu::FragmentType type = store.getTile().getType();
         gdn::gpu::SharedType buffer = store.getBuffer().getType();
         emitAwaitTensorMapStores(b, store, threads);
-        if (buffer.getSwizzled() || store.getTranspose())
+        if (buffer.getSwizzled() ||
+            (store.getTranspose() && hasNarrowElements(type)))
           return storeMatrix(b, loc, threads, type, get(store.getTile()),
                              buffer, values.lookup(store.getBuffer()),
                              rowOf(store), store.getTranspose(),
                              gdn::gpu::KernelFields(source).getWarpgroups());
-        storeFragment(
-            b, loc, threads, type, get(store.getTile()),
-            sharedMemory(loc, store.getBuffer(), type, store.getRow()),
-            Value());
+        storeFragment(b, loc, threads, type, get(store.getTile()),
+                      sharedMemory(loc, store.getBuffer(), type, store.getRow(),
+                                   store.getTranspose()),
+                      Value());
       })
       .Case([&](gdn::gpu::LoadSharedOp load) {
         gdn::gpu::FragmentType type = load.getTile().getType();
         gdn::gpu::SharedType buffer = load.getBuffer().getType();
-        if (buffer.getSwizzled() || load.getTranspose())
+        if (buffer.getSwizzled() ||
+            (load.getTranspose() && hasNarrowElements(type)))
           return values.map(load.getTile(),
                             loadMatrix(b, loc, threads, type, buffer,
                                        values.lookup(load.getBuffer()),
                                        rowOf(load), load.getTranspose()));
-        values.map(load.getTile(),
-                   loadFragment(
-                       b, loc, threads, type,
-                       sharedMemory(loc, load.getBuffer(), type, load.getRow()),
-                       Value()));
+        values.map(
+            load.getTile(),
+            loadFragment(b, loc, threads, type,
+                         sharedMemory(loc, load.getBuffer(), type,
+                                      load.getRow(), load.getTranspose()),
+                         Value()));
       })
       .Case([&](gdn::gpu::LoadSharedElementOp load) {
         Type type = load.getValue().getType();

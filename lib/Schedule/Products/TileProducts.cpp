@@ -61,6 +61,11 @@ constexpr StringLiteral allowedChannelSpills =
     "spill nothing, took 1,066 us where these took 1,055 (32 heads, 4 x 8,192 "
     "tokens, H100), and 40 where these took 36 (12 heads, 1 x 2,048)";
 
+/// A few words of what operands in two parts keep beside each other.
+constexpr StringLiteral allowedPartsSpills =
+    "spills up to 32 bytes: of chunks whose operands have two parts, stored "
+    "and loaded once for each chunk";
+
 /// Elements of the largest matrix that `loop` carries, whose rows take
 /// registers of their own beside those of the products; 0 if it carries none.
 static int64_t countCarried(scf::ForOp loop) {
@@ -149,6 +154,15 @@ static bool hasChannels(func::FuncOp func) {
   return found;
 }
 
+/// Whether operands have two parts, whose products add up.
+static bool hasParts(func::FuncOp func) {
+  bool found = false;
+  func.walk([&](tile::MatmulOp matmul) {
+    found |= matmul.getAcc() && matmul.getAcc().getDefiningOp<tile::MatmulOp>();
+  });
+  return found;
+}
+
 /// Registers of a state beside which a thread has room for all else.
 static constexpr int64_t mostOfState = 64;
 
@@ -224,6 +238,8 @@ void ScheduleTileProducts::runOnOperation() {
     };
     if (hasChannels(func))
       allow(allowedChannelSpills);
+    else if (hasParts(func))
+      allow(allowedPartsSpills);
     else if (warpgroups && countCarried(func) != 0)
       allow(allowedProductSpills);
     else if (hasStatesInside(func))

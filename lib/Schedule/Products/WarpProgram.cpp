@@ -120,6 +120,15 @@ static bool isLate(Value tile, const DenseSet<Operation *> &behindProducts) {
   });
 }
 
+/// True if any of `ops` uses `tile`, or its transpose.
+static bool isUsedBy(Value tile, const DenseSet<Operation *> &ops) {
+  return llvm::any_of(tile.getUsers(), [&](Operation *user) {
+    auto transpose = dyn_cast<tile::TransposeOp>(user);
+    return transpose ? isUsedBy(transpose.getResult(), ops)
+                     : ops.contains(user);
+  });
+}
+
 SmallVector<gpu::BeginCopyOp>
 WarpProgram::readAhead(ArrayRef<tile::LoadOp> loads, Value at, Value end,
                        bool perWarpgroup) {
@@ -164,12 +173,28 @@ LogicalResult WarpProgram::emitReadingAhead(scf::ForOp loop, scf::ForOp copy) {
       early.push_back(load);
     }
   }
+  // What work behind late tiles uses as well cannot make room for the next
+  // turn's ahead of it.
+  DenseSet<Operation *> behindLate = getFollowers(lateTiles, &body);
+  while (true) {
+    auto isEarly = [&](tile::LoadOp load) {
+      return !isUsedBy(load.getTile(), behindLate);
+    };
+    if (llvm::all_of(early, isEarly))
+      break;
+    for (tile::LoadOp load : early)
+      if (!isEarly(load)) {
+        late.push_back(load);
+        lateTiles.push_back(load.getTile());
+      }
+    llvm::erase_if(early, [&](tile::LoadOp load) { return !isEarly(load); });
+    behindLate = getFollowers(lateTiles, &body);
+  }
   readAhead(early, copy.getLowerBound(), copy.getUpperBound());
   copy->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
 
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
-  const DenseSet<Operation *> behindLate = getFollowers(lateTiles, &body);
   SmallVector<Operation *> first, rest;
   for (Operation &op : body.without_terminator()) {
     copyScalar(b, &op, scalars);

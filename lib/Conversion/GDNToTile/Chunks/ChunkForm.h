@@ -36,13 +36,33 @@ struct ChunkResult {
   mlir::Value state, output;
 };
 
+/// A tile as products take it: rounded, or in two parts, of which the second is
+/// what rounding has left of it.
+struct Operand {
+  mlir::Value high = {};
+  mlir::Value low = {}; // null: nothing
+
+  explicit operator bool() const { return bool(high); }
+};
+
+/// `tile`, of f32, in two parts of the type `part`.
+Operand splitTile(mlir::OpBuilder &builder, mlir::Location loc,
+                  mlir::Value tile, mlir::Type part);
+
+/// H and g' of the log decays of a chunk and their running sums: what is taken
+/// out of products, down to e^-1, and what is left of each log decay.
+std::pair<mlir::Value, mlir::Value> splitDecays(mlir::OpBuilder &builder,
+                                                mlir::Location loc,
+                                                mlir::Value logDecay,
+                                                mlir::Value sums);
+
 /// What is known of a chunk before the state is, with operands rounded: tiles
-/// of ChunkFormRounded.cpp.
+/// of ChunkFormRounded.cpp and ChunkFormSplit.cpp.
 struct IntraChunkTiles {
   mlir::Value query, key; // Q and K, C x dk, in the type of keys
   mlir::Value solve;      // T^T, C x C, or null
-  mlir::Value toState;    // Y, C x dk; null where T is apart
-  mlir::Value toOutput;   // Z, C x C, zero above its diagonal, or P'^T
+  Operand toState;        // Y, C x dk; null where T is apart
+  Operand toOutput;       // Z, C x C, zero above its diagonal, or P'^T
   mlir::Value sums;       // G
   mlir::Value outside;    // H
   mlir::Value toEnd;      // G'_last - G'
@@ -54,6 +74,12 @@ struct IntraChunkTiles {
 IntraChunkTiles emitRoundedIntraChunk(mlir::OpBuilder &builder,
                                       mlir::Location loc, const Chunk &chunk,
                                       const ChunkTypes &types, bool apart);
+
+/// The same with operands in two parts; queries may have one.
+IntraChunkTiles emitSplitIntraChunk(mlir::OpBuilder &builder,
+                                    mlir::Location loc, const Operand &query,
+                                    const Operand &key, const Chunk &chunk,
+                                    const ChunkTypes &types);
 
 /// The same with a decay per channel: tiles of ChunkFormRoundedChannels.cpp.
 struct ChannelChunkTiles {
@@ -90,17 +116,17 @@ ChunkResult emitRoundedChannelChunk(mlir::OpBuilder &builder,
 /// A chunk as a stage before left it, and as it lies in memory: tiles with
 /// zeros in the rows of tokens past the valid ones.
 struct StoredChunk {
-  mlir::Value query, key; // Q and K, C x dk, in the type of keys
-  mlir::Value value;      // V, C x dv, in any type
-  mlir::Value solve;      // T^T, C x C, if the others are without
-  mlir::Value toState;    // Y or K', C x dk; or K, if `fading` is apart
-  mlir::Value toOutput;   // Z or P'^T, C x C
-  mlir::Value fading;     // what K' has beside K, C; null: nothing
-  mlir::Value decay;      // e^G, C; null: keys and queries have it
-  mlir::Value strength;   // beta e^-H, C
-  mlir::Value end; // e^(G_last), C times, or dk with a decay per channel;
-                   // null: it follows from `decay`
-  double scale;    // of the queries
+  Operand query, key;   // Q and K, C x dk, in the type of keys
+  Operand value;        // V, C x dv, in any type, or in as many parts as Q
+  mlir::Value solve;    // T^T, C x C, if the others are without
+  Operand toState;      // Y or K', C x dk; or K, if `fading` is apart
+  Operand toOutput;     // Z or P'^T, C x C
+  mlir::Value fading;   // what K' has beside K, C; null: nothing
+  mlir::Value decay;    // e^G, C; null: keys and queries have it
+  mlir::Value strength; // beta e^-H, C
+  mlir::Value end;      // e^(G_last), C times, or dk with a decay per channel;
+                        // null: it follows from `decay`
+  double scale;         // of the queries
 };
 
 /// Emits what is left to do for a chunk: from the state, `dv x dk` times

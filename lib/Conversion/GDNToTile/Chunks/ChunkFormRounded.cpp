@@ -43,11 +43,30 @@
 using namespace mlir;
 using namespace gdn;
 
-namespace {
-
 /// Decay down to e^-1 is taken out of products, by factors of at most e on the
 /// other side.
-constexpr double kOutside = 1;
+static constexpr double kOutside = 1;
+
+std::pair<Value, Value> gdn::splitDecays(OpBuilder &b, Location loc,
+                                         Value logDecay, Value sums) {
+  auto number = [&](double value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
+  };
+  SmallVector<Value> parts = mapRows(
+      b, loc, {logDecay, sums}, {sums.getType(), sums.getType()},
+      [&](OpBuilder &, ValueRange in) -> SmallVector<Value> {
+        Value outside =
+            arith::MaximumFOp::create(b, loc, in[1], number(-kOutside));
+        // Above the bound 0; the step across it what is below; then all of g.
+        Value below = arith::MinimumFOp::create(
+            b, loc, arith::AddFOp::create(b, loc, in[1], number(kOutside)),
+            number(0));
+        return {outside, arith::MaximumFOp::create(b, loc, in[0], below)};
+      });
+  return {parts[0], parts[1]};
+}
+
+namespace {
 
 class RoundedChunkEmitter {
 public:
@@ -87,8 +106,6 @@ private:
   }
   IntraChunkTiles intraChunkApart(const IntraChunkTiles &known, Value inverse,
                                   Value decay, double outputScale);
-  /// H and g' of the log decays and their running sums.
-  std::pair<Value, Value> splitDecay(Value logDecay, Value sums);
 
   // The roundings of operands.
   Value keySide(Value tile) { return roundTile(b, loc, tile, types.key); }
@@ -139,22 +156,6 @@ Value RoundedChunkEmitter::scaleRows(
                  })[0];
 }
 
-std::pair<Value, Value> RoundedChunkEmitter::splitDecay(Value logDecay,
-                                                        Value sums) {
-  Rows parts = mapRows(
-      b, loc, {logDecay, sums}, {sums.getType(), sums.getType()},
-      [&](OpBuilder &, ValueRange in) -> Rows {
-        Value outside =
-            arith::MaximumFOp::create(b, loc, in[1], number(-kOutside));
-        // Above the bound 0; the step across it what is below; then all of g.
-        Value below = arith::MinimumFOp::create(
-            b, loc, arith::AddFOp::create(b, loc, in[1], number(kOutside)),
-            number(0));
-        return {outside, arith::MaximumFOp::create(b, loc, in[0], below)};
-      });
-  return {parts[0], parts[1]};
-}
-
 IntraChunkTiles RoundedChunkEmitter::intraChunk(Value rawQuery, Value rawKey,
                                                 Value logDecay, Value beta,
                                                 double scale, bool apart) {
@@ -164,7 +165,7 @@ IntraChunkTiles RoundedChunkEmitter::intraChunk(Value rawQuery, Value rawKey,
   int64_t last = size - 1;
   double outputScale = scale / types.valueScale;
   Value outside, inside;
-  std::tie(outside, inside) = splitDecay(logDecay, sums);
+  std::tie(outside, inside) = splitDecays(b, loc, logDecay, sums);
 
   // Scores among the tokens of the chunk.
   Value keyT = transposeTile(b, loc, key);
@@ -209,7 +210,7 @@ IntraChunkTiles RoundedChunkEmitter::intraChunk(Value rawQuery, Value rawKey,
     return exp(arith::AddFOp::create(b, loc, sum[0], elementOf(outside, last)));
   }));
   Value toState = inner(matmulTransposed(solve, fadedKey));
-  return {query, key, Value(), toState, toOutput, sums, outside, toEnd};
+  return {query, key, Value(), {toState}, {toOutput}, sums, outside, toEnd};
 }
 
 /// T and P', transposed: that is how the inverse comes out of its products, and
@@ -238,7 +239,7 @@ RoundedChunkEmitter::intraChunkApart(const IntraChunkTiles &known,
                          })[0];
   IntraChunkTiles made = known;
   made.solve = solve;
-  made.toOutput = scores;
+  made.toOutput = {scores};
   return made;
 }
 
@@ -266,10 +267,10 @@ ChunkResult RoundedChunkEmitter::emit(Value state, const Chunk &chunk) {
   Value fromState = scaleRows(matmul(query, held), sums, [&](ValueRange sum) {
     return mul(exp(sum[0]), number(outputScale));
   });
-  Value output = matmul(made.toOutput, error, lowerLhs, fromState);
+  Value output = matmul(made.toOutput.high, error, lowerLhs, fromState);
   Value decayedState = scaleRows(
       state, {}, [&](ValueRange) { return exp(elementOf(sums, last)); });
-  return {matmulTransposed(made.toState, error, decayedState), output};
+  return {matmulTransposed(made.toState.high, error, decayedState), output};
 }
 
 IntraChunkTiles gdn::emitRoundedIntraChunk(OpBuilder &builder, Location loc,

@@ -16,6 +16,8 @@
 // With a decay per channel, K and Q have the decay from the start of the chunk,
 // there is no e^G, and e^(G_last) is a row of M's columns.
 //
+// Where operands have two parts, each product is one of parts.
+//
 // So every left operand is the result of a step before it, or the state: on a
 // tensor core it stays in registers, and only what is loaded lies in shared
 // memory. Numbers and roundings are those of the other orientation.
@@ -42,6 +44,16 @@ static Value multiply(OpBuilder &b, Location loc, Value lhs, Value rhs,
                                 /*transpose_lhs=*/false);
 }
 
+/// The same of operands in parts. What is there first is done with first: the
+/// first part of `rhs` is copied for the next chunk while the second is used.
+static Value multiplyParts(OpBuilder &b, Location loc, const Operand &lhs,
+                           const Operand &rhs, Value acc = {}) {
+  if (lhs.low)
+    acc = multiply(b, loc, lhs.low, rhs.high, acc);
+  acc = multiply(b, loc, lhs.high, rhs.high, acc);
+  return rhs.low ? multiply(b, loc, lhs.high, rhs.low, acc) : acc;
+}
+
 ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
                                     const StoredChunk &chunk,
                                     const ChunkTypes &types) {
@@ -60,34 +72,49 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
       return times(row, factor / types.valueScale);
     return mul(row, factor == 1 ? chunk.decay : times(chunk.decay, factor));
   };
-  Value held = castTile(b, loc, state, types.key);
-  Value known = multiply(b, loc, held, transposeTile(b, loc, chunk.key));
+  const bool splits = types.parts > 1;
+  auto transposed = [&](const Operand &operand) -> Operand {
+    return {transposeTile(b, loc, operand.high),
+            operand.low ? transposeTile(b, loc, operand.low) : Value()};
+  };
+  Operand held = splits ? splitTile(b, loc, state, types.key)
+                        : Operand{castTile(b, loc, state, types.key)};
+  Value known = multiplyParts(b, loc, held, transposed(chunk.key));
   // What waits for nothing else comes first.
   Value answers;
   if (chunk.query)
-    answers = multiply(b, loc, held, transposeTile(b, loc, chunk.query));
-  Value value =
-      castTile(b, loc, transposeTile(b, loc, chunk.value), b.getF32Type());
-  Value error = castTile(b, loc,
-                         mapRows(b, loc, {value, known}, {known.getType()},
-                                 [&](OpBuilder &, ValueRange in) -> Rows {
-                                   Value left = arith::SubFOp::create(
-                                       b, loc, in[0], fromState(in[1], 1));
-                                   return {mul(left, chunk.strength)};
-                                 })[0],
-                         types.inner);
+    answers = multiplyParts(
+        b, loc, types.queryParts < types.parts ? Operand{held.high} : held,
+        transposed(chunk.query));
+  auto widened = [&](Value tile) {
+    return castTile(b, loc, transposeTile(b, loc, tile), b.getF32Type());
+  };
+  Value value = widened(chunk.value.high);
+  if (chunk.value.low)
+    value = mapRows(b, loc, {value, widened(chunk.value.low)},
+                    {value.getType()}, [&](OpBuilder &, ValueRange in) -> Rows {
+                      return {arith::AddFOp::create(b, loc, in[0], in[1])};
+                    })[0];
+  Value left = mapRows(b, loc, {value, known}, {known.getType()},
+                       [&](OpBuilder &, ValueRange in) -> Rows {
+                         Value own = arith::SubFOp::create(b, loc, in[0],
+                                                           fromState(in[1], 1));
+                         return {mul(own, chunk.strength)};
+                       })[0];
+  Operand error = splits ? splitTile(b, loc, left, types.inner)
+                         : Operand{castTile(b, loc, left, types.inner)};
 
-  Value faded = error; // as the state takes it
+  Operand faded = error; // as the state takes it
   if (chunk.solve) {
-    Value solved = multiply(b, loc, error, chunk.solve);
-    faded = error = castTile(b, loc, solved, types.inner);
+    Value solved = multiply(b, loc, error.high, chunk.solve);
+    faded = error = {castTile(b, loc, solved, types.inner)};
     if (chunk.fading)
-      faded = castTile(b, loc,
-                       mapRows(b, loc, solved, {solved.getType()},
-                               [&](OpBuilder &, ValueRange in) -> Rows {
-                                 return {mul(in[0], chunk.fading)};
-                               })[0],
-                       types.key);
+      faded = {castTile(b, loc,
+                        mapRows(b, loc, solved, {solved.getType()},
+                                [&](OpBuilder &, ValueRange in) -> Rows {
+                                  return {mul(in[0], chunk.fading)};
+                                })[0],
+                        types.key)};
   }
 
   auto next = [&] {
@@ -107,7 +134,7 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
                   return {chunk.end ? mul(in[0], all)
                                     : mul(in[0], times(all, types.valueScale))};
                 })[0];
-    return multiply(b, loc, faded, chunk.toState, decayed);
+    return multiplyParts(b, loc, faded, chunk.toState, decayed);
   };
   if (!chunk.query)
     return {next(), Value()};
@@ -116,8 +143,7 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
                            [&](OpBuilder &, ValueRange in) -> Rows {
                              return {fromState(in[0], chunk.scale)};
                            })[0];
-  Value toOutput =
-      chunk.solve ? chunk.toOutput : transposeTile(b, loc, chunk.toOutput);
-  Value output = multiply(b, loc, error, toOutput, answered);
+  Operand toOutput = chunk.solve ? chunk.toOutput : transposed(chunk.toOutput);
+  Value output = multiplyParts(b, loc, error, toOutput, answered);
   return {next(), transposeTile(b, loc, output)};
 }

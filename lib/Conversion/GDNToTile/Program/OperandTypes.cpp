@@ -8,6 +8,10 @@
 using namespace mlir;
 using namespace gdn;
 
+/// Values of 1e4 write at most 1e4 (1 + sqrt(dk)), below 2e5; an f16 ends at
+/// 65504. Values of 1e-3 still keep ten bits.
+static constexpr double scaleOfValues = 1.0 / 16;
+
 /// The type of what the caller hands over as, or for, the keys.
 static Type inputTypeOf(Value key) {
   while (Operation *op = key.getDefiningOp()) {
@@ -54,7 +58,17 @@ ChunkTypes ChunkTypes::choose(const KernelOperands &parts,
   if (precision == Precision::mixedIo && isInMemory(rule.getKey()) &&
       !rule.isPerChannel())
     key = cast<FloatType>(input);
-  // Values of 1e4 write at most 1e4 (1 + sqrt(dk)), below 2e5; an f16 ends at
-  // 65504. Values of 1e-3 still keep ten bits.
-  return {key, b.getF16Type(), 1.0 / 16};
+  return {key, b.getF16Type(), scaleOfValues};
+}
+
+ChunkTypes ChunkTypes::chooseStaged(const KernelOperands &parts,
+                                    Precision precision) {
+  ChunkTypes types = choose(parts, precision);
+  RuleOpInterface rule = parts.rule;
+  if (!types.isExact() || precision == Precision::f32 || !rule.getBeta() ||
+      rule.isPerChannel())
+    return types;
+  FloatType part = Builder(rule.getContext()).getF16Type();
+  const bool isF32 = inputTypeOf(rule.getKey()).isF32();
+  return {part, part, scaleOfValues, /*parts=*/2, /*queryParts=*/isF32 ? 2 : 1};
 }

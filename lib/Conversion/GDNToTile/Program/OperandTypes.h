@@ -20,11 +20,17 @@ struct ChunkTypes {
   /// A power of two. Values, and with them the state and all writes, are kept
   /// times this while the chunks of a sequence pass, so that they fit an f16.
   double valueScale = 1;
+  /// Of how many parts each operand is the sum, but queries and values, and
+  /// those: what is left behind the rounding of the first is the second.
+  int64_t parts = 1, queryParts = 1;
 
   bool isExact() const { return key.isF32(); }
   /// For the image: the precision that these types are, as it is asked for.
   llvm::StringRef precision() const {
-    return isExact() ? "f32" : key.isF16() ? "mixed" : "mixed-io";
+    return isExact()     ? "f32"
+           : parts > 1   ? "split"
+           : key.isF16() ? "mixed"
+                         : "mixed-io";
   }
 
   /// The types for the rule of `parts`. A kernel whose keys are made of f32
@@ -34,6 +40,10 @@ struct ChunkTypes {
   /// write with more than 1: the state turns in the plane of keys that repeat,
   /// and a key that is rounded turns it by another angle each time.
   static ChunkTypes choose(const KernelOperands &parts, Precision precision);
+  /// The types in stages, where no product takes f32: operands in two parts for
+  /// a rule that keeps f32, unless it has a decay per channel or no delta term.
+  static ChunkTypes chooseStaged(const KernelOperands &parts,
+                                 Precision precision);
 };
 
 /// True if a value of a kernel is loaded, not computed.

@@ -147,13 +147,15 @@ Value gdn::transposeTile(OpBuilder &builder, Location loc, Value tile) {
   return tile::TransposeOp::create(builder, loc, result, tile);
 }
 
-Value gdn::keepBelow(OpBuilder &builder, Location loc, Value number,
-                     Value row) {
+Value gdn::keepBelow(OpBuilder &builder, Location loc, Value number, Value row,
+                     bool diagonal) {
   auto type = cast<VectorType>(row.getType());
   auto indices = VectorType::get(type.getShape(), builder.getIndexType());
   Value column = vector::StepOp::create(builder, loc, indices);
   Value own = vector::BroadcastOp::create(builder, loc, indices, number);
-  Value kept = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule,
+  Value kept = arith::CmpIOp::create(builder, loc,
+                                     diagonal ? arith::CmpIPredicate::ule
+                                              : arith::CmpIPredicate::ult,
                                      column, own);
   Value zero =
       arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));

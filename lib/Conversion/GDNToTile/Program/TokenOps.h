@@ -38,10 +38,11 @@ mlir::Value narrowTile(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value transposeTile(mlir::OpBuilder &builder, mlir::Location loc,
                           mlir::Value tile);
 
-/// `row` in the body of a map over rows: its elements up to the diagonal,
-/// whatever stands behind it, and zeros; `number` is the row's.
+/// `row` in the body of a map over rows: its elements up to the diagonal, or
+/// ahead of it, whatever stands behind them, and zeros; `number` is the row's.
 mlir::Value keepBelow(mlir::OpBuilder &builder, mlir::Location loc,
-                      mlir::Value number, mlir::Value row);
+                      mlir::Value number, mlir::Value row,
+                      bool diagonal = true);
 
 /// Each row times `factor`.
 mlir::Value scaleTile(mlir::OpBuilder &builder, mlir::Location loc,

@@ -39,12 +39,18 @@ void IntraChunkStage::emitChunkSlot(Value chunkSlot, Value, Value valid) {
                   : Value();
   };
   Chunk known = {};
-  known.query = stored(queries);
-  known.key = stored(keys);
-  StoredChunk chunk = emitIntraChunk(*this, known, begin, valid);
+  Operand query, key;
+  if (chunkTypes.parts > 1) {
+    query = loadOperand(queries, chunkSlot, h);
+    key = loadOperand(keys, chunkSlot, h);
+  } else {
+    known.query = stored(queries.high);
+    known.key = stored(keys.high);
+  }
+  StoredChunk chunk = emitIntraChunk(*this, known, begin, valid, query, key);
   Value own = headIndex(head);
-  storeRegion(chunk.toState, toState, chunkSlot, own);
-  storeRegion(chunk.toOutput, toOutput, chunkSlot, own);
+  storeOperand(chunk.toState, toState, chunkSlot, own);
+  storeOperand(chunk.toOutput, toOutput, chunkSlot, own);
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
   if (chunk.decay)
     storeGate(chunk.decay, decayRow, chunkSlot);
@@ -55,8 +61,8 @@ void IntraChunkStage::emitChunkSlot(Value chunkSlot, Value, Value valid) {
   storeGate(chunk.end, endRow, chunkSlot);
   if (!fromKeys)
     return;
-  storeRegion(chunk.query, fromQueries, chunkSlot, own);
-  storeRegion(chunk.key, fromKeys, chunkSlot, own);
+  storeOperand(chunk.query, {fromQueries}, chunkSlot, own);
+  storeOperand(chunk.key, {fromKeys}, chunkSlot, own);
 }
 
 LogicalResult gdn::emitIntraChunkStage(const StageInputs &inputs) {

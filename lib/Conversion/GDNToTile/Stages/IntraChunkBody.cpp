@@ -20,7 +20,8 @@ static bool keepsZeros(Value value) {
 }
 
 StoredChunk gdn::emitIntraChunk(SequenceProgram &p, Chunk chunk, Value t,
-                                Value valid) {
+                                Value valid, const Operand &query,
+                                const Operand &key) {
   OpBuilder &b = p.b;
   Location loc = p.loc;
   RuleOpInterface rule = p.parts.rule;
@@ -32,6 +33,10 @@ StoredChunk gdn::emitIntraChunk(SequenceProgram &p, Chunk chunk, Value t,
   for (auto [tile, input] : inputs)
     if (!*tile)
       wanted.push_back(input);
+  if (key) // as they are
+    llvm::erase_if(wanted, [&](Value input) {
+      return input == rule.getQuery() || input == rule.getKey();
+    });
   TokenBlock block(p, p.head);
   SmallVector<Value> carried(p.parts.carries.size());
   SmallVector<Value> tiles = block.emitInputs(t, valid, wanted, carried);
@@ -40,17 +45,17 @@ StoredChunk gdn::emitIntraChunk(SequenceProgram &p, Chunk chunk, Value t,
     tileOf[input] = keepsZeros(input) ? tile : maskRows(b, loc, tile, valid);
   for (auto [tile, input] : inputs)
     if (!*tile)
-      *tile = tileOf.lookup(input);
+      *tile = tileOf.lookup(input); // null for what has parts
   chunk.valid = valid;
   chunk.scale = rule.getScaleOrDefault();
   if (rule.isPerChannel()) {
     ChannelChunkTiles made =
         emitRoundedChannelIntraChunk(b, loc, chunk, p.chunkTypes);
     StoredChunk stored;
-    stored.query = made.query;
-    stored.key = made.key;
-    stored.toState = made.toState;
-    stored.toOutput = made.toOutput;
+    stored.query = {made.query};
+    stored.key = {made.key};
+    stored.toState = {made.toState};
+    stored.toOutput = {made.toOutput};
     stored.end = made.end;
     stored.scale = chunk.scale;
     stored.strength = scaleTile(b, loc, chunk.beta, p.chunkTypes.valueScale);
@@ -59,8 +64,9 @@ StoredChunk gdn::emitIntraChunk(SequenceProgram &p, Chunk chunk, Value t,
   // Beside a recurrence in the same block, what is ahead of the state is what
   // others wait for.
   IntraChunkTiles made =
-      emitRoundedIntraChunk(b, loc, chunk, p.chunkTypes,
-                            /*apart=*/p.algorithm.fusedChunks != 0);
+      key ? emitSplitIntraChunk(b, loc, query, key, chunk, p.chunkTypes)
+          : emitRoundedIntraChunk(b, loc, chunk, p.chunkTypes,
+                                  /*apart=*/p.algorithm.fusedChunks != 0);
 
   StoredChunk stored;
   stored.solve = made.solve;
@@ -110,7 +116,7 @@ StoredChunk gdn::emitIntraChunk(SequenceProgram &p, Chunk chunk, Value t,
               b, loc, in[0],
               vector::BroadcastOp::create(b, loc, in[0].getType(), in[1]))};
         })[0];
-    stored.toState = castTile(b, loc, faded, p.chunkTypes.inner);
+    stored.toState = {castTile(b, loc, faded, p.chunkTypes.inner)};
     stored.fading = Value();
   }
   stored.strength =
@@ -134,10 +140,10 @@ void gdn::addIntraChunk(SequenceProgram &p, StoredChunk &chunk, Value t,
   Location loc = p.loc;
   RuleOpInterface rule = p.parts.rule;
   Chunk known = {};
-  known.key = castTile(b, loc, chunk.key, b.getF32Type());
+  known.key = castTile(b, loc, chunk.key.high, b.getF32Type());
   // What asks for nothing has no scores: keys stand for queries.
-  known.query =
-      chunk.query ? castTile(b, loc, chunk.query, b.getF32Type()) : known.key;
+  known.query = chunk.query ? castTile(b, loc, chunk.query.high, b.getF32Type())
+                            : known.key;
   // Gates in memory are loaded ahead, as all that is.
   auto vector = VectorType::get({p.algorithm.chunk}, b.getF32Type());
   auto loadGates = [&](Value input) -> Value {

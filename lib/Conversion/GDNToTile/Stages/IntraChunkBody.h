@@ -13,9 +13,11 @@ namespace gdn {
 
 /// What is known of the chunk of `valid` tokens from `t` on before the state
 /// is: all but what a product takes as it lies in memory. `known` has f32 tiles
-/// of some of its inputs, the others are computed.
+/// of some of its inputs, the others are computed. Queries and keys in parts
+/// are operands instead.
 StoredChunk emitIntraChunk(SequenceProgram &p, Chunk known, mlir::Value t,
-                           mlir::Value valid);
+                           mlir::Value valid, const Operand &query = {},
+                           const Operand &key = {});
 /// Adds that to `chunk`, which has keys and values, and queries if outputs are
 /// asked for.
 void addIntraChunk(SequenceProgram &p, StoredChunk &chunk, mlir::Value t,

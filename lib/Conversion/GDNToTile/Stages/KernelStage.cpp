@@ -35,10 +35,10 @@ static Type getReadyKeyType(RuleOpInterface rule, const ChunkTypes &types) {
 
 bool gdn::hasPrologue(const KernelOperands &parts, const Algorithm &algorithm) {
   RuleOpInterface rule = parts.rule;
-  Type key =
-      getReadyKeyType(rule, ChunkTypes::choose(parts, algorithm.precision));
-  return !isReady(rule.getQuery(), key) || !isReady(rule.getKey(), key) ||
-         !isReady(rule.getValue(), Type());
+  ChunkTypes types = ChunkTypes::chooseStaged(parts, algorithm.precision);
+  Type key = getReadyKeyType(rule, types);
+  return types.parts > 1 || !isReady(rule.getQuery(), key) ||
+         !isReady(rule.getKey(), key) || !isReady(rule.getValue(), Type());
 }
 
 ArrayAttr KernelStage::toAttribute(const Conditions &when) {
@@ -88,15 +88,23 @@ void KernelStage::describe() {
   };
   // What the variants' first stages leave comes first.
   Type readyKey = getReadyKeyType(rule, chunkTypes);
-  if (!isReady(rule.getQuery(), readyKey))
-    queries = region(headForm, C, dk, chunkTypes.key);
-  if (!isReady(rule.getKey(), readyKey))
-    keys = region(headForm, C, dk, chunkTypes.key);
-  if (!isReady(rule.getValue(), Type()) && !algorithm.convWithRule)
-    values = region(valueForm, C, dv, chunkTypes.inner);
+  auto operand = [&](int64_t parts, const std::string &heads, int64_t columns,
+                     Type element) -> Operand {
+    Value high = region(heads, C, columns, element);
+    return {high, parts > 1 ? region(heads, C, columns, element) : Value()};
+  };
+  const int64_t parts = chunkTypes.parts, queryParts = chunkTypes.queryParts;
+  if (parts > 1 || !isReady(rule.getQuery(), readyKey))
+    queries = operand(queryParts, headForm, dk, chunkTypes.key);
+  if (parts > 1 || !isReady(rule.getKey(), readyKey))
+    keys = operand(parts, headForm, dk, chunkTypes.key);
+  // Values are as good as queries: no product takes them.
+  if ((queryParts > 1 || !isReady(rule.getValue(), Type())) &&
+      !algorithm.convWithRule)
+    values = operand(queryParts, valueForm, dv, chunkTypes.inner);
   if (readsIntraChunk()) {
-    toState = region(valueForm, C, dk, chunkTypes.inner);
-    toOutput = region(valueForm, C, C, chunkTypes.inner);
+    toState = operand(parts, valueForm, dk, chunkTypes.inner);
+    toOutput = operand(parts, valueForm, C, chunkTypes.inner);
     const bool perChannel = rule.isPerChannel();
     gates = region(valueForm, gateRows, perChannel ? std::max(C, dk) : C,
                    b.getF32Type());
@@ -159,7 +167,7 @@ void KernelStage::describe() {
 Value KernelStage::loadRegion(Value region, Value chunkSlot, Value head,
                               Value rows) {
   auto type = cast<MemRefType>(region.getType());
-  const bool isValue = region == values;
+  const bool isValue = region == values.high || region == values.low;
   int64_t columns = type.getDimSize(3);
   auto tile = VectorType::get(
       {type.getDimSize(2), isValue ? valueCount(columns) : columns},
@@ -175,6 +183,21 @@ void KernelStage::storeRegion(Value tile, Value region, Value chunkSlot,
   tile::StoreOp::create(b, loc, tile, region,
                         ValueRange{chunkSlot, head, index(0), index(0)},
                         ArrayRef<int64_t>{2, 3}, Value());
+}
+
+Operand KernelStage::loadOperand(const Operand &regions, Value chunkSlot,
+                                 Value head, Value rows) {
+  auto load = [&](Value region) {
+    return region ? loadRegion(region, chunkSlot, head, rows) : Value();
+  };
+  return {load(regions.high), load(regions.low)};
+}
+
+void KernelStage::storeOperand(const Operand &operand, const Operand &regions,
+                               Value chunkSlot, Value head) {
+  storeRegion(operand.high, regions.high, chunkSlot, head);
+  if (operand.low)
+    storeRegion(operand.low, regions.low, chunkSlot, head);
 }
 
 Value KernelStage::loadGate(Gate row, Value chunkSlot, int64_t count) {
@@ -233,32 +256,34 @@ StoredChunk KernelStage::loadChunk(Value chunkSlot, Value t, Value valid,
                                    Value valuesValid, bool wantsOutput) {
   RuleOpInterface rule = parts.rule;
   Value own = headIndex(head);
-  auto key = [&](Value region, Value input) {
-    return region ? loadRegion(region, chunkSlot, h)
-                  : loadInput(input, t, valid, algorithm.chunk, false);
+  auto key = [&](const Operand &regions, Value input) -> Operand {
+    if (regions)
+      return loadOperand(regions, chunkSlot, h);
+    return {loadInput(input, t, valid, algorithm.chunk, false)};
   };
   StoredChunk chunk;
   const bool perChannel = rule.isPerChannel();
-  chunk.key = perChannel ? loadRegion(fromKeys, chunkSlot, own)
+  chunk.key = perChannel ? Operand{loadRegion(fromKeys, chunkSlot, own)}
                          : key(keys, rule.getKey());
   if (wantsOutput)
-    chunk.query = perChannel ? loadRegion(fromQueries, chunkSlot, own)
+    chunk.query = perChannel ? Operand{loadRegion(fromQueries, chunkSlot, own)}
                              : key(queries, rule.getQuery());
   // Values in the workspace are zero past the valid ones.
   Value some = valid == valuesValid ? Value() : valuesValid;
-  chunk.value = values ? loadRegion(values, chunkSlot, own, some)
-                       : loadInput(rule.getValue(), t, valuesValid,
-                                   algorithm.chunk, false);
-  chunk.toState = loadRegion(toState, chunkSlot, own);
+  chunk.value = values ? loadOperand(values, chunkSlot, own, some)
+                       : Operand{loadInput(rule.getValue(), t, valuesValid,
+                                           algorithm.chunk, false)};
+  chunk.toState = loadOperand(toState, chunkSlot, own);
   if (wantsOutput)
-    chunk.toOutput = loadRegion(toOutput, chunkSlot, own);
+    chunk.toOutput = loadOperand(toOutput, chunkSlot, own);
   const int64_t C = algorithm.chunk;
   if (!perChannel)
     chunk.decay = loadGate(decayRow, chunkSlot, C);
   chunk.strength = loadGate(strengthRow, chunkSlot, C);
   chunk.end = loadGate(
       endRow, chunkSlot,
-      perChannel ? cast<VectorType>(chunk.key.getType()).getDimSize(1) : C);
+      perChannel ? cast<VectorType>(chunk.key.high.getType()).getDimSize(1)
+                 : C);
   chunk.scale = rule.getScaleOrDefault();
   return chunk;
 }
@@ -273,12 +298,12 @@ StoredChunk KernelStage::emitIntraChunkAt(Value chunkSlot, Value t, Value valid,
                               /*wholeValues=*/false);
   };
   StoredChunk chunk;
-  chunk.key = load(keys, h, rule.getKey(), valid);
+  chunk.key = {load(keys.high, h, rule.getKey(), valid)};
   if (wantsOutput)
-    chunk.query = load(queries, h, rule.getQuery(), valid);
-  chunk.value =
-      convolved ? convolved
-                : load(values, headIndex(head), rule.getValue(), valuesValid);
+    chunk.query = {load(queries.high, h, rule.getQuery(), valid)};
+  chunk.value = {convolved ? convolved
+                           : load(values.high, headIndex(head), rule.getValue(),
+                                  valuesValid)};
   addIntraChunk(*this, chunk, t, valid);
   return chunk;
 }

@@ -34,6 +34,8 @@ public:
       : SequenceProgram(inputs.views, inputs.parts, inputs.algorithm),
         variants(inputs.variants) {
     blockTokens = algorithm.chunk;
+    if (parts.rule)
+      chunkTypes = ChunkTypes::chooseStaged(parts, algorithm.precision);
   }
 
   /// Fills the function with the program of the stage.
@@ -73,13 +75,19 @@ protected:
                          mlir::Value head, mlir::Value rows = {});
   void storeRegion(mlir::Value tile, mlir::Value region, mlir::Value chunkSlot,
                    mlir::Value head);
+  /// An operand of products, each part of which has a region.
+  Operand loadOperand(const Operand &regions, mlir::Value chunkSlot,
+                      mlir::Value head, mlir::Value rows = {});
+  void storeOperand(const Operand &operand, const Operand &regions,
+                    mlir::Value chunkSlot, mlir::Value head);
   /// A row of the gates of the block's value head, `count` elements of it.
   mlir::Value loadGate(Gate row, mlir::Value chunkSlot, int64_t count);
   void storeGate(mlir::Value tile, Gate row, mlir::Value chunkSlot);
 
   // The workspace, by chunk slot and value head: Y, Z and the gates; with a
   // decay per channel also Qf and Kf.
-  mlir::Value toState, toOutput, gates, fromQueries, fromKeys;
+  Operand toState, toOutput;
+  mlir::Value gates, fromQueries, fromKeys;
   // By rank in the order of the recurrence: the sequence.
   mlir::Value order;
   // By segment slot and value head, where sequences are cut: what precedes a
@@ -88,7 +96,7 @@ protected:
   mlir::Value states, maps;
   // By chunk slot and key head, C x dk, and value head, C x dv; null for what
   // is in memory already, as products take it.
-  mlir::Value queries, keys, values;
+  Operand queries, keys, values;
 
   /// `rows` rows of an input in memory from token `t` on, zeros past the
   /// `valid` ones; of values those that the block has, unless it wants all.

@@ -5,6 +5,7 @@
 // token; a block has a piece of a chunk for one head of one of the three. The
 // window of the convolution before it is the pool's at the beginning of a
 // sequence, and else the sequence's own input.
+#include "Chunks/ChunkForm.h"
 #include "Program/TokenOps.h"
 #include "Stages/SequenceOrder.h"
 #include "Stages/TokenGroupStage.h"
@@ -30,8 +31,8 @@ protected:
 
 private:
   Value loadWindow(const Carry &carry, Value at, Value isFirst);
-  void emitInput(Value input, Value region, Value chunkSlot, Value regionHead,
-                 Value isFirst);
+  void emitInput(Value input, const Operand &regions, Value chunkSlot,
+                 Value regionHead, Value isFirst);
   SmallVector<Value> operandsOf(Value input);
 };
 
@@ -77,10 +78,11 @@ SmallVector<Value> PrologueStage::operandsOf(Value input) {
   return operands.takeVector();
 }
 
-/// An input of the rule to its region, zeros behind the tokens that count.
-/// `regionHead` is the head in the region.
-void PrologueStage::emitInput(Value input, Value region, Value chunkSlot,
-                              Value regionHead, Value isFirst) {
+/// An input of the rule to the regions of its parts, zeros behind the tokens
+/// that count. `regionHead` is the head in the region.
+void PrologueStage::emitInput(Value input, const Operand &regions,
+                              Value chunkSlot, Value regionHead,
+                              Value isFirst) {
   TokenBlock block(*this, head);
   llvm::DenseSet<Value> needed = parts.inputsOf({input});
   SmallVector<unsigned> windows; // by number of the carry
@@ -101,8 +103,9 @@ void PrologueStage::emitInput(Value input, Value region, Value chunkSlot,
       return loadWindow(parts.carries[i], at, isFirst);
     });
   };
-  Type element = cast<MemRefType>(region.getType()).getElementType();
-  auto store = [&](Value tile, Value at) {
+  auto regionType = cast<MemRefType>(regions.high.getType());
+  Type element = regionType.getElementType();
+  auto store = [&](Value tile, Value region, Value at) {
     tile::StoreOp::create(
         b, loc, tile, region,
         ValueRange{chunkSlot, regionHead, add(first, at), index(0)},
@@ -120,8 +123,14 @@ void PrologueStage::emitInput(Value input, Value region, Value chunkSlot,
             .front();
     for (auto [i, window] : llvm::zip(windows, carried))
       window = all[i];
-    tile = castTile(b, loc, tile, element);
-    store(valid ? maskRows(b, loc, tile, valid) : tile, at);
+    auto storeValid = [&](Value part, Value region) {
+      store(valid ? maskRows(b, loc, part, valid) : part, region, at);
+    };
+    if (!regions.low)
+      return storeValid(castTile(b, loc, tile, element), regions.high);
+    Operand parts = splitTile(b, loc, tile, element);
+    storeValid(parts.high, regions.high);
+    storeValid(parts.low, regions.low);
   };
   emitGroups(load, start, work);
   // The groups behind them.
@@ -132,9 +141,11 @@ void PrologueStage::emitInput(Value input, Value region, Value chunkSlot,
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(rest.getBody());
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
-  auto type = VectorType::get(
-      {blockTokens, cast<MemRefType>(region.getType()).getDimSize(3)}, element);
-  store(tile::FillOp::create(b, loc, type, zero), rest.getInductionVar());
+  auto type = VectorType::get({blockTokens, regionType.getDimSize(3)}, element);
+  for (Value region : {regions.high, regions.low})
+    if (region)
+      store(tile::FillOp::create(b, loc, type, zero), region,
+            rest.getInductionVar());
 }
 
 void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
@@ -142,8 +153,9 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
   Value unit = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
   Value allValues = mul(heads, ratio), none = index(0);
   // Which heads the unit is one of, in the order of the form.
-  auto emitIf = [&](Value region, Value input, Value count, bool isValue) {
-    if (!region)
+  auto emitIf = [&](const Operand &regions, Value input, Value count,
+                    bool isValue) {
+    if (!regions)
       return;
     OpBuilder::InsertionGuard guard(b);
     enterIf(compare(P::ult, unit, count));
@@ -154,7 +166,7 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
                                 arith::ConstantIntOp::create(b, loc, 1, 1)));
     h = isValue ? Value(arith::DivUIOp::create(b, loc, unit, ratio)) : unit;
     head = isValue ? Value(arith::RemUIOp::create(b, loc, unit, ratio)) : none;
-    emitInput(input, region, chunkSlot, unit, isFirst);
+    emitInput(input, regions, chunkSlot, unit, isFirst);
   };
   emitIf(values, rule.getValue(), allValues, true);
   if (values)

@@ -46,7 +46,7 @@ static bool canStage(const KernelOperands &parts, const Algorithm &algorithm) {
   if (parts.checkpoints && checkpointTokens % algorithm.chunk != 0)
     return false;
   RuleOpInterface rule = parts.rule;
-  if (ChunkTypes::choose(parts, algorithm.precision).isExact() ||
+  if (ChunkTypes::chooseStaged(parts, algorithm.precision).isExact() ||
       getChunkForm(rule, algorithm.chunk).empty())
     return false;
   // A window before a group of tokens has to lie in the sequence.
@@ -69,6 +69,12 @@ static bool canStage(const KernelOperands &parts, const Algorithm &algorithm) {
       return false;
   }
   return true;
+}
+
+/// How many parts operands of products have.
+static int64_t partsOf(const KernelOperands &parts,
+                       const Algorithm &algorithm) {
+  return ChunkTypes::chooseStaged(parts, algorithm.precision).parts;
 }
 
 /// True if all that the recurrence does behind the rule goes value by value.
@@ -101,10 +107,11 @@ static bool canShare(const KernelOperands &parts, int64_t vSplit) {
 
 /// True if sequences of the kernel can be cut into segments, with `vSplit`
 /// blocks for a value head, each of which has as many rows as fit into a map.
-static bool canSegment(const KernelOperands &parts, int64_t vSplit) {
+static bool canSegment(const KernelOperands &parts, const Algorithm &algorithm,
+                       int64_t vSplit) {
   RuleOpInterface rule = parts.rule;
   int64_t keys = getHeadSize(rule.getKey());
-  return !parts.checkpoints &&
+  return !parts.checkpoints && partsOf(parts, algorithm) == 1 &&
          keys % (getHeadSize(rule.getValue()) / vSplit) == 0;
 }
 
@@ -122,7 +129,7 @@ static constexpr int64_t groupRows = 64, panelElements = 64;
 static bool canFuse(const KernelOperands &parts, const Algorithm &algorithm) {
   RuleOpInterface rule = parts.rule;
   return goesByValue(parts) && !parts.checkpoints && !rule.isPerChannel() &&
-         algorithm.chunk == groupRows &&
+         partsOf(parts, algorithm) == 1 && algorithm.chunk == groupRows &&
          getHeadSize(rule.getValue()) == 2 * groupRows &&
          getHeadSize(rule.getKey()) % panelElements == 0;
 }
@@ -132,7 +139,7 @@ static bool canFuse(const KernelOperands &parts, const Algorithm &algorithm) {
 /// leave 6e-3 of it in doubt.
 static bool canHaveNorm(const KernelOperands &parts, const Algorithm &algorithm,
                         int64_t vSplit) {
-  ChunkTypes types = ChunkTypes::choose(parts, algorithm.precision);
+  ChunkTypes types = ChunkTypes::chooseStaged(parts, algorithm.precision);
   return KernelOp(parts.kernel).getNormWithRule() && vSplit <= 2 &&
          types.key.isF16() && NormOperands::find(parts);
 }
@@ -149,7 +156,7 @@ static bool canConvolve(const KernelOperands &parts,
   Value input =
       conv.getInputs()[cast<OpResult>(rule.getValue()).getResultNumber()];
   Type element = getElementTypeOrSelf(input.getType());
-  ChunkTypes types = ChunkTypes::choose(parts, algorithm.precision);
+  ChunkTypes types = ChunkTypes::chooseStaged(parts, algorithm.precision);
   return !conv.getBias() && element.getIntOrFloatBitWidth() == 16 &&
          types.inner.getIntOrFloatBitWidth() == 16 &&
          conv.getPool().getType().getElementType() == element &&
@@ -184,6 +191,8 @@ static std::optional<Conditions> specialise(const Conditions &conditions,
       return std::to_string(getHeadSize(rule.getValue()));
     if (symbol == "chunk")
       return std::to_string(algorithm.chunk);
+    if (symbol == "parts")
+      return std::to_string(partsOf(parts, algorithm));
     return symbol.str();
   });
 }
@@ -210,7 +219,7 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
   if (spec.fused != 0) {
     if (!canFuse(parts, algorithm) || !canShare(parts, spec.vSplit) ||
         (spec.segments != 0 &&
-         !canSegment(parts, std::max<int64_t>(2, spec.vSplit))))
+         !canSegment(parts, algorithm, std::max<int64_t>(2, spec.vSplit))))
       return;
     if (spec.wholeCost != 0) {
       for (int64_t count : {1, 2}) {
@@ -231,7 +240,7 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
   const bool isShared = canShare(parts, spec.vSplit);
   if (spec.segments != 0) {
     const int64_t vSplit = isShared ? spec.vSplit : 1;
-    if (canSegment(parts, vSplit))
+    if (canSegment(parts, algorithm, vSplit))
       add(segments, vSplit);
     return;
   }

@@ -22,7 +22,7 @@ TokenGroupStage::TokenGroupStage(const StageInputs &inputs)
                                               ? algorithm.shortPieces
                                               : pieceGroups * blockTokens);
   // What comes of it is rounded to 16 bits.
-  fastExponentials = true;
+  fastExponentials = chunkTypes.queryParts == 1;
 }
 
 SmallVector<std::string> TokenGroupStage::gridOf(const std::string &slots) {

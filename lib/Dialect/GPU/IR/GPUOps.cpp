@@ -180,6 +180,9 @@ static LogicalResult verifySameTile(OpTy op, FragmentType fragment,
                   shape[0] % 8 == 0 && shape[1] % 8 == 0;
   bool isPieces =
       !transpose && shape.size() == 2 && rows.getVector() * bytes <= 16;
+  // Element by element.
+  if (transpose && !isRow && bytes == 4 && !buffer.getSwizzled())
+    return success();
   if (isRow ? !(hasRows && isPieces) : !(isMatrix || isPieces))
     return op.emitOpError(
                "expects all of a tile of 16-bit elements in a layout "

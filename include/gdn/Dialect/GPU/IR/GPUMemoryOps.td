@@ -357,7 +357,8 @@ def GPU_LoadSharedOp : GPU_Op<"load_shared"> {
       layout of matrix instructions (`lanes = 4, vector = 2`), sizes that are
       multiples of 8, and no `row`; a swizzled tile may also be read in pieces
       of `vector` elements that divide 16 bytes, all of it or, with a `row` that
-      is a multiple of 8, some of its rows.
+      is a multiple of 8, some of its rows. With `transpose`, elements of 32
+      bits of a tile that is not swizzled are read one by one, without `row`.
 
     **Example**
 
