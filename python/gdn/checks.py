@@ -24,8 +24,9 @@ _SEEN_LIMIT = 1e-2
 # Of states with the token of a step pending in f16.
 _PENDING_LIMIT = 5e-4
 # The same where chunks go through matrix units: outputs from ready keys and from packed
-# projections, states of f32.
+# projections, states of f32; and both from inputs of f32, whose operands have two parts.
 CHUNK_READY, CHUNK_PACKED, CHUNK_STATE = 3e-3, 5e-3, 2e-3
+CHUNK_F32 = 1e-5
 
 
 @dataclass
@@ -94,10 +95,17 @@ def limits(kernel: Kernel, steps: int = 1) -> tuple[float, float]:
         output = max(output, 2 * state)
     elif "cu_seqlens" in dtypes and device_code(kernel):
         chunked = CHUNK_READY if "log_decay" in dtypes else CHUNK_PACKED
+        if takes_f32(kernel):
+            return max(output, CHUNK_F32), max(state, CHUNK_F32) * steps
         output, state = max(output, chunked), max(state, CHUNK_STATE)
     elif "cu_seqlens" in dtypes:
         state = max(state, 1e-5)
     return output, state * steps
+
+
+def takes_f32(kernel: Kernel) -> bool:
+    """Whether outputs are f32, which kernels have from inputs of f32."""
+    return any(param.name in OUTPUTS and param.dtype == "float32" for param in kernel.params)
 
 
 def device_code(kernel: Kernel) -> bool:

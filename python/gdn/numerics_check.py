@@ -149,6 +149,8 @@ def limits(kernel: Kernel, case: Case) -> tuple[float, float]:
     """The largest errors allowed, of outputs and of the state."""
     dtypes = {param.name: param.dtype for param in kernel.params}
     rounding = _ROUNDING[dtypes["state_pool"]]
+    if checks.takes_f32(kernel):
+        return checks.CHUNK_F32 + (rounding if case.calls > 1 else 0), checks.CHUNK_F32 + rounding
     output = checks.CHUNK_READY if "log_decay" in dtypes else checks.CHUNK_PACKED
     if case.calls > 1:  # in between, the state is in its pool
         output += rounding

@@ -59,7 +59,7 @@ KERNEL_SETS: dict[str, list[str]] = {
         "--state=f32,bf16",
     ],
 }
-# Prefill that is computed token by token.
+# Strengths up to 2: prefill whose operands have two parts.
 KERNEL_SETS["d96-olmo"] = [
     "--preset=olmo-hybrid-7b",
     "--io=bf16",

@@ -115,11 +115,12 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       except that its prologue and norm (`@<entry>__prologue_short`,
       `__norm_short`) work in pieces of `t` tokens. The bits are the same. Such
       a variant stands before all others.
-    - `where=<conditions>` over `keys` and `values`, the sizes of heads: the
+    - `where=<conditions>` over `keys` and `values`, the sizes of heads, and
+      `parts`, those of each operand of products: the
       variant is made only if they hold.
     - `when=<conditions>` over `sequences`, `heads` (value heads), `tokens` and
       `workers`: a launch takes the variant only if they hold
-      (`conditions` of `gdn_tile.stage`). They may also use `keys`, `values` and `chunk`,
+      (`conditions` of `gdn_tile.stage`). They may also use `keys`, `values`, `parts` and `chunk`,
       which are replaced by numbers.
 
     Conditions compare products, as in `2*sequences*heads<=workers`, and are joined
@@ -141,8 +142,10 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     recurrence; the chunk form sums in the order of its products. With
     `precision=mixed` (or `mixed-io`) casts in the program round the operands of
     these products to 16 bits; kernels whose keys are computed from f32 inputs,
-    or that have no delta term, keep f32 operands. `facts` of `gdn_tile.stage` of a
-    function says which precision it has, from how many tokens on it takes
+    that may write with more than 1, or that have no delta term, keep f32
+    operands. In stages those with a delta term and a decay per head take each
+    operand in two parts of f16, and three products of parts are one of f32
+    (`split`). `facts` of `gdn_tile.stage` of a function says which precision it has, from how many tokens on it takes
     chunks, and how many tokens a chunk has.
 
     **Fails** with an error on the op that has no tile program:
@@ -209,7 +212,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
                "above). None: 'staged:'">,
     Option<"shortChunks", "short-chunks", "std::string", /*default=*/"",
            "With 'chunk-stages=staged' and 'value-heads', for which heads chunks "
-           "have fewer tokens: <tokens>:<conditions over keys and values>">,
+           "have fewer tokens: <tokens>:<conditions over keys, values and "
+           "parts>">,
     Option<"longestFirst", "longest-first", "bool", /*default=*/"false",
            "With 'chunk-stages=staged', recurrences behind a stage of all chunks "
            "take long sequences first; not where a variant is fused">,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Prefill that is computed token by token: with write strengths up to 2, as here, with a
-// decay per channel, or with inputs of f32. What the sequence keeps is written in the turn of
-// its last token, windows of the key head by the last block that has read them, so that
-// nothing follows the loop. With `precision=mixed` it has no chunks and no stages either.
+// Prefill that is computed token by token, where no stage of chunks is taken: with write
+// strengths up to 2, as here, or with inputs of f32. What the sequence keeps is written in the
+// turn of its last token, windows of the key head by the last block that has read them, so that
+// nothing follows the loop. With `precision=mixed` it has no chunks either.
 //
 // RUN: gdn-compile --preset=olmo-hybrid-7b --io=bf16 --write-slots --only=prefill --emit=gdn -o %t.mlir
 // RUN: gdn-opt %t.mlir -gdn-fuse -convert-gdn-to-tile="value-heads token-by-token precision=mixed chunk-stages=staged" -canonicalize -cse | FileCheck %s
-// RUN: gdn-opt %t.mlir -gdn-fuse -convert-gdn-to-tile="value-heads token-by-token precision=mixed chunk-stages=staged" -canonicalize -cse | FileCheck %s --check-prefix=ALONE
+// RUN: gdn-opt %t.mlir -gdn-fuse -convert-gdn-to-tile="value-heads token-by-token precision=mixed" -canonicalize -cse | FileCheck %s --check-prefix=ALONE
 
 // Others are as they were: layers that write with at most 1.
 // RUN: gdn-compile --preset=qwen3.5-4b --io=bf16 --only=prefill --emit=gdn -o %t.single.mlir
