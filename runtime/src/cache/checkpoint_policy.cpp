@@ -148,6 +148,8 @@ Result<size_t> StateCache::checkpointsToTake(const CacheNamespace &space,
     const int64_t step = (blocks + left - 1) / left;
     for (int64_t i = first + blocks - 1; step > 0 && i >= first; i -= step)
       chosen.choose(i * block);
+    for (int64_t i = first + blocks - 1; i >= first && !chosen.isFull(); --i)
+      chosen.choose(i * block);
   }
   tree_.descend(space, tokens, tokens.size, [&](int32_t node) {
     if (tree_[node].slot != 0)
