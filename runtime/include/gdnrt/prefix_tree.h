@@ -24,7 +24,8 @@ struct CacheNamespace {
 };
 constexpr size_t kMaxSaltBytes = 240;
 
-struct PrefixNode {
+/// What a descent reads is in the first 64 bytes.
+struct alignas(64) PrefixNode {
   /// The tokens between the parent and this node. Of a root the words of its
   /// namespace, which are not tokens.
   TokenRun run;
@@ -33,9 +34,12 @@ struct PrefixNode {
   /// kNoNode for a root; of a free node the next free one.
   int32_t parent = kNoNode;
   int32_t numChildren = 0;
+  /// Of the first page, in the table of children; and what the hashes of
+  /// children begin with.
+  uint32_t hash = 0;
+  uint64_t seed = 0;
   /// Grows each time that the node is freed, so that old ids are seen.
   uint32_t generation = 0;
-  uint32_t hash = 0;
   bool isUsed = false, isRoot = false;
 
   // The cache's.
@@ -58,6 +62,17 @@ struct Descent {
   int32_t node = kNoNode;
   /// The tokens that are known, and how many of them are the node's.
   int64_t tokens = 0, inNode = 0;
+};
+
+/// The hashes of the next pages of a prompt, whose nodes are brought into the
+/// processor's cache before they are asked for.
+struct PagesAhead {
+  static constexpr int64_t size = 16;
+  uint64_t hashes[size];
+  uint64_t last = 0;
+  /// The pages that have a hash, and those whose node and tokens were asked
+  /// for.
+  int64_t hashed = 0, nodes = 0, tokens = 0;
 };
 
 class PrefixTree {
@@ -88,13 +103,17 @@ public:
     found.root = found.node = findRoot(space);
     if (found.root == kNoNode)
       return found;
+    TokenSpan limited = tokens;
+    limited.size = limit;
+    PagesAhead ahead;
+    ahead.last = (*this)[found.root].seed;
     while (limit - found.tokens >= pageTokens_) {
-      const int32_t child = findChild(found.node, tokens, found.tokens);
+      const int32_t child =
+          hasChains_ ? findNext(found.node, limited, found.tokens, ahead)
+                     : findChild(found.node, limited, found.tokens);
       if (child == kNoNode)
         break;
       const TokenRun &run = (*this)[child].run;
-      TokenSpan limited = tokens;
-      limited.size = limit;
       found.inNode = blocks_.match(run, limited, found.tokens);
       found.inNode -= found.inNode % pageTokens_;
       found.node = child;
@@ -137,13 +156,27 @@ private:
     int32_t node;
   };
   size_t mask() const { return table_.size() - 1; }
-  uint32_t hashOf(int32_t parent, const TokenSpan &tokens, int64_t at,
-                  int64_t count) const;
+  /// findChild for a descent, with hashes that do not depend on nodes.
+  int32_t findNext(int32_t parent, const TokenSpan &tokens, int64_t at,
+                   PagesAhead &ahead) const;
+  void lookAhead(const TokenSpan &tokens, int64_t page,
+                 PagesAhead &ahead) const;
+  int32_t findHashed(uint32_t hash, int32_t parent, const TokenSpan &tokens,
+                     int64_t at) const;
+  /// Brings the entry of a child into the cache.
+  void prefetchChild(int32_t parent, const TokenSpan &tokens, int64_t at) const;
+  /// The hash of tokens of a run, a page at a time.
+  uint64_t chain(const TokenSpan &tokens, int64_t from, int64_t count,
+                 uint64_t seed) const;
   int32_t take();
   void enter(int32_t node);
   void leave(int32_t node);
   Entry &entryOf(int32_t node);
 
+  /// A node's hash is of all pages from the beginning to its first one, so that
+  /// those of the next pages are known before their nodes are. For small pages
+  /// that takes longer than it saves: the hash is of the parent and a page.
+  bool hasChains_;
   int64_t pageTokens_, maxTokens_, numTokens_ = 0, numNodes_ = 0;
   std::vector<PrefixNode> nodes_;
   int32_t firstFree_ = kNoNode;

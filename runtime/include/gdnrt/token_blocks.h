@@ -51,10 +51,17 @@ public:
   int64_t numFree() const { return numFree_; }
   uint64_t memoryBytes() const;
 
+  /// Brings the beginning of a run into the processor's cache.
+  void prefetch(const TokenRun &run) const {
+    const int32_t *kept = tokens(run);
+    for (int64_t i = 0; i < 64; i += 16)
+      __builtin_prefetch(kept + i);
+  }
   /// How many tokens of the run are those of `tokens` from `at` on.
   int64_t match(const TokenRun &run, const TokenSpan &tokens, int64_t at) const;
-  /// The hash of the first `count` tokens, which are in one block.
-  uint64_t hash(const TokenRun &run, int64_t count, uint64_t seed) const;
+  /// The hash of the first page, and of all pages one after the other.
+  uint64_t hash(const TokenRun &run, uint64_t seed) const;
+  uint64_t chain(const TokenRun &run, uint64_t seed) const;
   /// Copies the ids of `count` pages from page `first` on.
   void readPages(const TokenRun &run, int64_t first, int64_t count,
                  int64_t *pages) const;

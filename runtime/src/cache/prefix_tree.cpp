@@ -39,8 +39,8 @@ static size_t tableSize(int64_t nodes) {
 
 PrefixTree::PrefixTree(int64_t pageTokens, int64_t maxNodes, int64_t maxTokens,
                        bool hasPages)
-    : pageTokens_(pageTokens), maxTokens_(maxTokens),
-      nodes_(static_cast<size_t>(maxNodes)),
+    : hasChains_(pageTokens >= 16), pageTokens_(pageTokens),
+      maxTokens_(maxTokens), nodes_(static_cast<size_t>(maxNodes)),
       table_(tableSize(maxNodes), Entry{0, kNoNode}),
       blocks_(pageTokens, maxTokens, maxNodes, hasPages) {
   for (int64_t node = maxNodes; node-- > 0;) {
@@ -59,9 +59,11 @@ static uint32_t fold(uint64_t hash) {
   return static_cast<uint32_t>(hash ^ hash >> 32);
 }
 
-uint32_t PrefixTree::hashOf(int32_t parent, const TokenSpan &tokens, int64_t at,
-                            int64_t count) const {
-  return fold(hashTokens(tokens, at, count, static_cast<uint64_t>(parent + 1)));
+uint64_t PrefixTree::chain(const TokenSpan &tokens, int64_t from, int64_t count,
+                           uint64_t seed) const {
+  for (int64_t at = from; at < from + count; at += pageTokens_)
+    seed = hashTokens(tokens, at, pageTokens_, seed);
+  return seed;
 }
 
 int32_t PrefixTree::find(uint64_t id) const {
@@ -76,7 +78,7 @@ int32_t PrefixTree::find(uint64_t id) const {
 
 int32_t PrefixTree::findRoot(const CacheNamespace &space) const {
   const SpaceWords words(space);
-  const uint32_t hash = hashOf(kNoNode, words.span(), 0, words.size());
+  const uint32_t hash = fold(hashTokens(words.span(), 0, words.size(), 0));
   for (size_t at = hash & mask(); table_[at].node != kNoNode;
        at = (at + 1) & mask()) {
     if (table_[at].hash != hash)
@@ -89,21 +91,73 @@ int32_t PrefixTree::findRoot(const CacheNamespace &space) const {
   return kNoNode;
 }
 
-int32_t PrefixTree::findChild(int32_t parent, const TokenSpan &tokens,
-                              int64_t at) const {
-  const uint32_t hash = hashOf(parent, tokens, at, pageTokens_);
+int32_t PrefixTree::findHashed(uint32_t hash, int32_t parent,
+                               const TokenSpan &tokens, int64_t at) const {
   TokenSpan page = tokens;
   page.size = at + pageTokens_;
   for (size_t entry = hash & mask(); table_[entry].node != kNoNode;
        entry = (entry + 1) & mask()) {
     if (table_[entry].hash != hash)
       continue;
-    const PrefixNode &node = (*this)[table_[entry].node];
-    if (node.parent == parent && !node.isRoot &&
-        blocks_.match(node.run, page, at) == pageTokens_)
-      return table_[entry].node;
+    const int32_t child = table_[entry].node;
+    const PrefixNode &node = (*this)[child];
+    if (node.parent != parent || node.isRoot)
+      continue;
+    if (!hasChains_)
+      prefetchChild(child, tokens, at + node.run.length);
+    if (blocks_.match(node.run, page, at) == pageTokens_)
+      return child;
   }
   return kNoNode;
+}
+
+int32_t PrefixTree::findChild(int32_t parent, const TokenSpan &tokens,
+                              int64_t at) const {
+  const uint64_t seed = (*this)[parent].seed;
+  return findHashed(fold(hashTokens(tokens, at, pageTokens_, seed)), parent,
+                    tokens, at);
+}
+
+void PrefixTree::prefetchChild(int32_t parent, const TokenSpan &tokens,
+                               int64_t at) const {
+  if (tokens.size - at < pageTokens_)
+    return;
+  const uint64_t seed = (*this)[parent].seed;
+  const uint32_t hash = fold(hashTokens(tokens, at, pageTokens_, seed));
+  __builtin_prefetch(&table_[hash & mask()]);
+}
+
+int32_t PrefixTree::findNext(int32_t parent, const TokenSpan &tokens,
+                             int64_t at, PagesAhead &ahead) const {
+  const int64_t page = at / pageTokens_;
+  lookAhead(tokens, page, ahead);
+  return findHashed(fold(ahead.hashes[page % PagesAhead::size]), parent, tokens,
+                    at);
+}
+
+void PrefixTree::lookAhead(const TokenSpan &tokens, int64_t page,
+                           PagesAhead &ahead) const {
+  // Entries, nodes and tokens are asked for so many pages ahead.
+  constexpr int64_t entries = 14, nodes = 9, runs = 4;
+  const int64_t pages = tokens.size / pageTokens_;
+  auto entryOf = [&](int64_t of) -> const Entry & {
+    return table_[fold(ahead.hashes[of % PagesAhead::size]) & mask()];
+  };
+  for (; ahead.hashed < std::min(page + entries, pages); ++ahead.hashed) {
+    ahead.last =
+        hashTokens(tokens, ahead.hashed * pageTokens_, pageTokens_, ahead.last);
+    ahead.hashes[ahead.hashed % PagesAhead::size] = ahead.last;
+    if (ahead.hashed > page)
+      __builtin_prefetch(&entryOf(ahead.hashed));
+  }
+  for (ahead.nodes = std::max(ahead.nodes, page + 1);
+       ahead.nodes < std::min(page + nodes, pages); ++ahead.nodes)
+    if (const Entry &entry = entryOf(ahead.nodes); entry.node != kNoNode)
+      __builtin_prefetch(&(*this)[entry.node]);
+  for (ahead.tokens = std::max(ahead.tokens, page + 1);
+       ahead.tokens < std::min(page + runs, pages); ++ahead.tokens)
+    if (const Entry &entry = entryOf(ahead.tokens); entry.node != kNoNode)
+      blocks_.prefetch((*this)[entry.node].run);
 }
 
 void PrefixTree::readPages(int32_t node, int64_t tokens, int64_t *pages) const {
@@ -163,7 +217,8 @@ int32_t PrefixTree::addRoot(const CacheNamespace &space) {
   PrefixNode &node = (*this)[root];
   node.isRoot = true;
   node.run = blocks_.write(words.span(), 0, words.size(), nullptr);
-  node.hash = hashOf(kNoNode, words.span(), 0, words.size());
+  node.seed = hashTokens(words.span(), 0, words.size(), 0);
+  node.hash = fold(node.seed);
   enter(root);
   return root;
 }
@@ -176,7 +231,10 @@ int32_t PrefixTree::addChild(int32_t parent, const TokenSpan &tokens,
   node.parent = parent;
   node.start = (*this)[parent].end();
   node.run = blocks_.write(tokens, from, count, pages);
-  node.hash = hashOf(parent, tokens, from, pageTokens_);
+  const uint64_t seed = (*this)[parent].seed;
+  node.hash = fold(hashTokens(tokens, from, pageTokens_, seed));
+  node.seed = hasChains_ ? chain(tokens, from, count, seed)
+                         : static_cast<uint64_t>(child + 1);
   ++(*this)[parent].numChildren;
   numTokens_ += count;
   enter(child);
@@ -194,16 +252,19 @@ int32_t PrefixTree::split(int32_t node, int64_t length) {
   first.run = blocks_.splitOff(second.run, length);
   second.parent = upper;
   second.start += length;
-  second.hash = fold(
-      blocks_.hash(second.run, pageTokens_, static_cast<uint64_t>(upper + 1)));
+  first.seed = hasChains_ ? blocks_.chain(first.run, (*this)[first.parent].seed)
+                          : static_cast<uint64_t>(upper + 1);
+  second.hash = fold(blocks_.hash(second.run, first.seed));
   enter(node);
   return upper;
 }
 
 void PrefixTree::trim(int32_t node, int64_t length) {
-  TokenRun &run = (*this)[node].run;
-  numTokens_ -= run.length - length;
-  blocks_.trim(run, length);
+  PrefixNode &cut = (*this)[node];
+  numTokens_ -= cut.run.length - length;
+  blocks_.trim(cut.run, length);
+  if (hasChains_)
+    cut.seed = blocks_.chain(cut.run, (*this)[cut.parent].seed);
 }
 
 int32_t PrefixTree::remove(int32_t node) {

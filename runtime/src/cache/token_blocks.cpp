@@ -17,6 +17,8 @@ using namespace gdnrt;
 
 /// Blocks have at least so many tokens, and hashes take so many at once.
 static constexpr int64_t kLeastTokens = 64;
+/// Tokens of a line of the processor's cache.
+static constexpr int64_t kLine = 16;
 
 static uint64_t hashNarrow(const int32_t *tokens, int64_t count,
                            uint64_t seed) {
@@ -100,8 +102,9 @@ int64_t TokenBlocks::match(const TokenRun &run, const TokenSpan &tokens,
   for (int32_t block = run.block; common < limit; block = next_[block]) {
     const int64_t count = std::min(blockTokens_ - offset, limit - common);
     const int32_t *kept = &tokens_[block * blockTokens_ + offset];
-    // A next block that is not of the run is of the store all the same.
-    if (next_[block] >= 0)
+    for (int64_t line = kLine; line < count; line += kLine)
+      __builtin_prefetch(kept + line);
+    if (common + count < limit)
       __builtin_prefetch(&tokens_[next_[block] * blockTokens_]);
     const int64_t equal =
         tokens.isWide
@@ -119,10 +122,22 @@ int64_t TokenBlocks::match(const TokenRun &run, const TokenSpan &tokens,
   return common;
 }
 
-uint64_t TokenBlocks::hash(const TokenRun &run, int64_t count,
-                           uint64_t seed) const {
-  return hashNarrow(&tokens_[run.block * blockTokens_ + run.offset], count,
-                    seed);
+uint64_t TokenBlocks::hash(const TokenRun &run, uint64_t seed) const {
+  return hashNarrow(tokens(run), pageTokens_, seed);
+}
+
+uint64_t TokenBlocks::chain(const TokenRun &run, uint64_t seed) const {
+  int32_t block = run.block;
+  int64_t offset = run.offset;
+  for (int64_t left = run.length; left > 0; left -= pageTokens_) {
+    seed =
+        hashNarrow(&tokens_[block * blockTokens_ + offset], pageTokens_, seed);
+    if ((offset += pageTokens_) == blockTokens_) {
+      offset = 0;
+      block = next_[block];
+    }
+  }
+  return seed;
 }
 
 void TokenBlocks::readPages(const TokenRun &run, int64_t first, int64_t count,
