@@ -34,6 +34,10 @@ struct TokenRun {
   int64_t length = 0;
 };
 
+/// Asks the system for large pages of memory, where an array is large enough for
+/// them: a lookup in a large tree then misses fewer translations.
+void preferLargePages(void *data, size_t bytes);
+
 /// A hash of tokens, the same for int32_t and int64_t.
 uint64_t hashTokens(const TokenSpan &tokens, int64_t from, int64_t count,
                     uint64_t seed);

@@ -43,6 +43,8 @@ PrefixTree::PrefixTree(int64_t pageTokens, int64_t maxNodes, int64_t maxTokens,
       maxTokens_(maxTokens), nodes_(static_cast<size_t>(maxNodes)),
       table_(tableSize(maxNodes), Entry{0, kNoNode}),
       blocks_(pageTokens, maxTokens, maxNodes, hasPages) {
+  preferLargePages(nodes_.data(), nodes_.size() * sizeof(PrefixNode));
+  preferLargePages(table_.data(), table_.size() * sizeof(Entry));
   for (int64_t node = maxNodes; node-- > 0;) {
     nodes_[static_cast<size_t>(node)].parent = firstFree_;
     firstFree_ = static_cast<int32_t>(node);

@@ -10,6 +10,8 @@
 #endif
 #include <xxhash.h>
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -19,6 +21,16 @@ using namespace gdnrt;
 static constexpr int64_t kLeastTokens = 64;
 /// Tokens of a line of the processor's cache.
 static constexpr int64_t kLine = 16;
+
+void gdnrt::preferLargePages(void *data, size_t bytes) {
+  constexpr uintptr_t size = 2 << 20;
+  const auto begin =
+      (reinterpret_cast<uintptr_t>(data) + size - 1) & ~(size - 1);
+  const auto end = (reinterpret_cast<uintptr_t>(data) + bytes) & ~(size - 1);
+  // A wish: without it all is as before.
+  if (begin < end)
+    (void)madvise(reinterpret_cast<void *>(begin), end - begin, MADV_HUGEPAGE);
+}
 
 static uint64_t hashNarrow(const int32_t *tokens, int64_t count,
                            uint64_t seed) {
@@ -80,6 +92,8 @@ TokenBlocks::TokenBlocks(int64_t pageTokens, int64_t maxTokens, int64_t maxRuns,
   tokens_.reset(new int32_t[blocks * static_cast<size_t>(blockTokens_)]);
   if (hasPages)
     pages_.reset(new int64_t[blocks * static_cast<size_t>(pagesOfBlock())]);
+  preferLargePages(tokens_.get(), blocks * static_cast<size_t>(blockTokens_) *
+                                      sizeof(int32_t));
   next_.reset(new int32_t[blocks]);
   owners_.reset(new int32_t[blocks]());
   for (int64_t block = numBlocks_; block-- > 0;) {
