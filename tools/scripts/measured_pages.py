@@ -3,7 +3,7 @@
 
 A page is made of one report of runtime/bench/results, or of several that belong together: the
 grid of prefill with other heads, and what was measured of hosts. Then each report has a section
-of its name.
+of its name. What is recorded of prefix caches has a page of its own form.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "runtime/bench/results"
+PREFIX_CACHE = RESULTS / "prefix-cache.json"
 sys.path.insert(0, str(ROOT / "python"))
 
 from gdn.bench import (  # noqa: E402
@@ -92,7 +93,7 @@ def pages() -> list[Page]:
     """All of them. Reports without a table have none; that of which a page has its name is
     the first on it."""
     owners: dict[str, list[Path]] = {}
-    for path in sorted(RESULTS.glob("*.json")):
+    for path in sorted(set(RESULTS.glob("*.json")) - {PREFIX_CACHE}):
         owners.setdefault(page_of(path.stem), []).append(path)
     made = []
     for name, paths in sorted(owners.items()):
