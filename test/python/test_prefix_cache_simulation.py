@@ -264,6 +264,7 @@ def test_a_request_waits_for_what_another_computes():
     policy.computed(running, 0, 1100, 0.0)
     assert 960 in ends(policy)  # where they part
     assert not policy.waits(1, [running])
+    policy.tree.close()
     assert not rules.Sglang(trace, memory(9, 9000)).waits(1, [running])
 
 

@@ -56,8 +56,10 @@ def rows_of(
         memory = memory_of(trace, percent, gpu.model)
         for make in policies:
             policy = make(trace, memory)
-            result = simulate.run(trace, policy, gpu)
-            policy.tree.close()
+            try:
+                result = simulate.run(trace, policy, gpu)
+            finally:
+                policy.tree.close()
             where = {"trace": name, "seed": seed, "memory": percent, "policy": make.name}
             rows.append(where | {"requests": result.requests} | result.row())
     return rows
