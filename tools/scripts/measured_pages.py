@@ -99,7 +99,7 @@ def pages() -> list[Page]:
     for name, paths in sorted(owners.items()):
         paths.sort(key=lambda path: (path.stem != name, path.stem))
         reports = {path.stem: json.loads(path.read_text()) for path in paths}
-        reports = {stem: report for stem, report in reports.items() if sections(report)}
+        reports = {s: r for s, r in reports.items() if "rows" in r and sections(r)}
         if reports:
             picture = pictures.of_reports(reports.values())
             text = text_of(name, reports, picture)

@@ -5,6 +5,7 @@
 
 #include "cache_model.h"
 
+#include "cache_dictionary.h"
 #include "gdnrt/cpu_device.h"
 #include "gdnrt/state_cache.h"
 
@@ -20,39 +21,11 @@ using namespace gdnrt::test;
 
 namespace {
 
-/// The namespace, then tokens.
-using Prefix = std::vector<int32_t>;
-
-struct Checkpoint {
-  int32_t slot = 0, accepted = 0;
-  double priority = 0;
-  uint64_t use = 0;
-  int locks = 0;
-};
-struct Held {
-  CacheLock lock;
-  Prefix prefix;
-};
 struct Gone {
   uint64_t node;
   int64_t tokens;
   int32_t slot;
 };
-
-template <typename... Pieces> void require(bool holds, const Pieces &...about) {
-  if (holds)
-    return;
-  std::ostringstream text;
-  (text << ... << about);
-  throw std::runtime_error(text.str());
-}
-template <typename T> T need(Result<T> result) {
-  require(result.isOk(), "refused: ", result.status().message());
-  return *result;
-}
-void need(const Status &status) {
-  require(status.isOk(), "refused: ", status.message());
-}
 
 class Trace {
 public:
@@ -69,6 +42,8 @@ public:
     options_.maxNodes = draw(2, 40);
     options_.maxTokens = page_ * draw(4, 120);
     options_.hasPages = draw(0, 3) != 0;
+    known_.pageTokens = page_;
+    known_.hasPages = options_.hasPages;
     options_.context = this;
     options_.evicted = [](void *trace, uint64_t node, int64_t tokens,
                           int32_t slot) {
@@ -86,8 +61,8 @@ public:
       checkAll();
       ++coverage_.steps;
     }
-    while (!held_.empty())
-      unlock(held_.size() - 1);
+    while (!known_.held.empty())
+      unlock(known_.held.size() - 1);
     evictCheckpoints(1000);
     evictPages(1000, 1000);
     need(auditCache(*cache_));
@@ -112,8 +87,9 @@ private:
     case 5:
       return lock();
     case 6:
-      return held_.empty() ? insert()
-                           : unlock(size_t(draw(0, 1000)) % held_.size());
+      return known_.held.empty()
+                 ? insert()
+                 : unlock(size_t(draw(0, 1000)) % known_.held.size());
     case 7:
       return evictCheckpoints(draw(0, 3));
     case 8: {
@@ -168,24 +144,11 @@ private:
   size_t knownTokens(const Prompt &prompt) const {
     size_t known = 0;
     const auto page = static_cast<size_t>(page_);
-    while (known + page <= prompt.size() && isKnown(prompt.head(known + page)))
+    while (known + page <= prompt.size() &&
+           known_.isKnown(prompt.head(known + page)))
       known += page;
     return known;
   }
-  bool isKnown(const Prefix &prefix) const {
-    if (options_.hasPages)
-      return pages_.count(prefix) > 0;
-    auto begins = [&](const Prefix &longer) {
-      return longer.size() >= prefix.size() &&
-             std::equal(prefix.begin(), prefix.end(), longer.begin());
-    };
-    for (const auto &[other, checkpoint] : checkpoints_)
-      if (begins(other))
-        return true;
-    return std::any_of(held_.begin(), held_.end(),
-                       [&](const Held &held) { return begins(held.prefix); });
-  }
-
   CacheMatch match(const Prompt &prompt) {
     const CacheMatch found =
         cache_->match(prompt.space, prompt.span(prompt.size()));
@@ -193,13 +156,13 @@ private:
     require(found.knownTokens == static_cast<int64_t>(known),
             "known: expected ", known, ", got ", found.knownTokens);
     size_t best = prompt.size();
-    while (best > 0 && !checkpoints_.count(prompt.head(best)))
+    while (best > 0 && !known_.checkpoints.count(prompt.head(best)))
       --best;
     require(found.tokens == static_cast<int64_t>(best), "match: expected ",
             best, ", got ", found.tokens);
     require((found.node != 0) == (best > 0), "a node of nothing");
     if (best > 0) {
-      const Checkpoint &kept = checkpoints_.at(prompt.head(best));
+      const Checkpoint &kept = known_.checkpoints.at(prompt.head(best));
       require(found.slot == kept.slot && found.accepted == kept.accepted,
               "slot: expected ", kept.slot, ", got ", found.slot);
       ++coverage_.hits;
@@ -209,7 +172,7 @@ private:
       need(cache_->pages(found.knownNode, int64_t(known), ids.data(),
                          ids.size()));
       for (size_t i = 0; i < ids.size(); ++i)
-        require(ids[i] == pages_.at(prompt.head((i + 1) * size_t(page_))),
+        require(ids[i] == known_.pages.at(prompt.head((i + 1) * size_t(page_))),
                 "page ", i, " is another");
     }
     return found;
@@ -237,7 +200,8 @@ private:
       given[i] = nextPage_++;
       if (i >= known / size_t(page_))
         continue;
-      const int64_t there = pages_.at(prompt.head((i + 1) * size_t(page_)));
+      const int64_t there =
+          known_.pages.at(prompt.head((i + 1) * size_t(page_)));
       if (draw(0, 1))
         given[i] = there;
       else
@@ -276,13 +240,13 @@ private:
     require(reported == duplicates, "duplicates");
     coverage_.duplicates += duplicates.size();
     for (size_t i = known / size_t(page_); i < given.size(); ++i)
-      pages_[prompt.head((i + 1) * size_t(page_))] = given[i];
-    const bool isNew = slot != 0 && !checkpoints_.count(prompt.prefix);
+      known_.pages[prompt.head((i + 1) * size_t(page_))] = given[i];
+    const bool isNew = slot != 0 && !known_.checkpoints.count(prompt.prefix);
     require(done.slotTaken == isNew, "slot taken: expected ", isNew);
     if (isNew)
-      checkpoints_[prompt.prefix] = {slot, entry.accepted, 0, use_, 0};
+      known_.checkpoints[prompt.prefix] = {slot, entry.accepted, 0, use_, 0};
     else if (slot != 0) {
-      checkpoints_[prompt.prefix].use = use_;
+      known_.checkpoints[prompt.prefix].use = use_;
       need(pool_->free(&slot, 1, nullptr));
     }
     require(match(prompt).knownNode == done.node, "another node");
@@ -300,66 +264,41 @@ private:
     Prefix prefix =
         prompt.head(size_t(isState ? found.tokens : found.knownTokens));
     while (prefix.size() - 1 < size_t(info.tokens))
-      prefix = onlyLonger(prefix);
+      prefix = known_.onlyLonger(prefix);
     require(prefix.size() - 1 == size_t(info.tokens), "the end of a node");
-    auto kept = checkpoints_.find(prefix);
-    const int32_t slot = kept == checkpoints_.end() ? 0 : kept->second.slot;
+    auto kept = known_.checkpoints.find(prefix);
+    const int32_t slot =
+        kept == known_.checkpoints.end() ? 0 : kept->second.slot;
     require(info.slot == slot, "the slot of a node");
-    require(info.tokensAbove == int64_t(tokensAbove(prefix)), "tokens above");
+    require(info.tokensAbove == int64_t(known_.tokensAbove(prefix)),
+            "tokens above");
     Held held{need(cache_->lock(node)), prefix};
     require(held.lock.slot == slot, "locked slot: expected ", slot, ", got ",
             held.lock.slot);
     if (slot != 0)
       ++kept->second.locks;
-    held_.push_back(std::move(held));
+    known_.held.push_back(std::move(held));
     ++coverage_.locks;
   }
-  size_t tokensAbove(const Prefix &prefix) const {
-    size_t tokens = prefix.size() - 1;
-    while (tokens > 0 &&
-           !checkpoints_.count(
-               Prefix(prefix.begin(), prefix.begin() + ptrdiff_t(tokens))))
-      --tokens;
-    return tokens == 0 ? 0 : tokens - 1;
-  }
-  /// The one known prefix that is a page longer.
-  Prefix onlyLonger(const Prefix &prefix) const {
-    std::set<Prefix> longer;
-    const size_t size = prefix.size() + size_t(page_);
-    auto look = [&](const Prefix &other) {
-      if (other.size() >= size &&
-          std::equal(prefix.begin(), prefix.end(), other.begin()))
-        longer.insert(Prefix(other.begin(), other.begin() + ptrdiff_t(size)));
-    };
-    for (const auto &[other, id] : pages_)
-      look(other);
-    for (const auto &[other, checkpoint] : checkpoints_)
-      look(other);
-    for (const Held &held : held_)
-      look(held.prefix);
-    require(longer.size() == 1, "a node with ", longer.size(), " ways on");
-    return *longer.begin();
-  }
-
   void giveUpSlot(Held &held) {
     if (held.lock.slot == 0)
       return;
-    Checkpoint &kept = checkpoints_.at(held.prefix);
+    Checkpoint &kept = known_.checkpoints.at(held.prefix);
     kept.use = ++use_;
     --kept.locks;
   }
   void unlockSlot() {
-    if (held_.empty())
+    if (known_.held.empty())
       return;
-    Held &held = held_[size_t(draw(0, 1000)) % held_.size()];
+    Held &held = known_.held[size_t(draw(0, 1000)) % known_.held.size()];
     giveUpSlot(held);
     need(cache_->unlockSlot(held.lock));
     require(held.lock.slot == 0, "a slot that was given up");
   }
   void unlock(size_t index) {
-    giveUpSlot(held_[index]);
-    need(cache_->unlock(held_[index].lock));
-    held_.erase(held_.begin() + ptrdiff_t(index));
+    giveUpSlot(known_.held[index]);
+    need(cache_->unlock(known_.held[index].lock));
+    known_.held.erase(known_.held.begin() + ptrdiff_t(index));
   }
 
   void setPriority() {
@@ -368,7 +307,7 @@ private:
       return;
     const auto priority = static_cast<double>(draw(-2, 2));
     need(cache_->setPriority(found.node, priority));
-    for (auto &[prefix, kept] : checkpoints_)
+    for (auto &[prefix, kept] : known_.checkpoints)
       if (kept.slot == found.slot)
         kept.priority = priority;
   }
@@ -377,38 +316,24 @@ private:
     if (found.node == 0)
       return;
     auto kept = std::find_if(
-        checkpoints_.begin(), checkpoints_.end(),
+        known_.checkpoints.begin(), known_.checkpoints.end(),
         [&](const auto &each) { return each.second.slot == found.slot; });
     const bool isLocked = kept->second.locks > 0;
     require(cache_->drop(found.node).isOk() != isLocked, "drop");
     if (!isLocked)
-      checkpoints_.erase(kept);
+      known_.checkpoints.erase(kept);
   }
 
-  /// The order in which checkpoints are evicted.
-  std::vector<Prefix> order() const {
-    std::vector<Prefix> free;
-    for (const auto &[prefix, kept] : checkpoints_)
-      if (kept.locks == 0)
-        free.push_back(prefix);
-    std::sort(free.begin(), free.end(), [&](const Prefix &a, const Prefix &b) {
-      const Checkpoint &first = checkpoints_.at(a),
-                       &second = checkpoints_.at(b);
-      return std::pair(first.priority, first.use) <
-             std::pair(second.priority, second.use);
-    });
-    return free;
-  }
   void expectGone(size_t count) {
-    const std::vector<Prefix> expected = order();
+    const std::vector<Prefix> expected = known_.order();
     count = std::min(count, expected.size());
     require(gone_.size() == count, "evicted: expected ", count, ", got ",
             gone_.size());
     for (size_t i = 0; i < count; ++i) {
-      require(gone_[i].slot == checkpoints_.at(expected[i]).slot,
+      require(gone_[i].slot == known_.checkpoints.at(expected[i]).slot,
               "the wrong checkpoint was evicted");
       require(gone_[i].tokens == int64_t(expected[i].size() - 1), "its tokens");
-      checkpoints_.erase(expected[i]);
+      known_.checkpoints.erase(expected[i]);
     }
     coverage_.evictedCheckpoints += count;
   }
@@ -423,7 +348,7 @@ private:
     const auto free = size_t(pool_->numFree(SlotKind::request));
     std::vector<int32_t> slots(count);
     gone_.clear();
-    const size_t unlocked = order().size();
+    const size_t unlocked = known_.order().size();
     const bool taken = need(cache_->takeSlots(count, slots.data(), false));
     require(taken == (count <= free + unlocked), "slots taken: ", taken);
     expectGone(taken && count > free ? count - free : 0);
@@ -435,8 +360,8 @@ private:
     std::vector<int64_t> ids(capacity);
     gone_.clear();
     size_t unlocked = 0;
-    for (const auto &[prefix, id] : pages_)
-      unlocked += !isLocked(prefix);
+    for (const auto &[prefix, id] : known_.pages)
+      unlocked += !known_.isLocked(prefix);
     const size_t evicted =
         need(cache_->evictPages(count, ids.data(), capacity));
     if (options_.hasPages) {
@@ -449,12 +374,6 @@ private:
       removePages({}, 0, true);
     }
   }
-  bool isLocked(const Prefix &prefix) const {
-    return std::any_of(held_.begin(), held_.end(), [&](const Held &held) {
-      return held.prefix.size() >= prefix.size() &&
-             std::equal(prefix.begin(), prefix.end(), held.prefix.begin());
-    });
-  }
   /// Takes evicted pages, and the checkpoints that went with them, out of the
   /// model.
   void removePages(const std::vector<int64_t> &ids, size_t count,
@@ -462,25 +381,26 @@ private:
     std::set<int64_t> evicted(ids.begin(), ids.end());
     require(evicted.size() == count, "a page was evicted twice");
     std::set<Prefix> removed;
-    for (auto each = pages_.begin(); each != pages_.end();) {
+    for (auto each = known_.pages.begin(); each != known_.pages.end();) {
       if (!evicted.count(each->second)) {
         ++each;
         continue;
       }
-      require(!isLocked(each->first), "a locked page was evicted");
+      require(!known_.isLocked(each->first), "a locked page was evicted");
       removed.insert(each->first);
-      each = pages_.erase(each);
+      each = known_.pages.erase(each);
     }
     require(removed.size() == count, "a page was evicted that is not there");
-    for (const auto &[prefix, id] : pages_) {
+    for (const auto &[prefix, id] : known_.pages) {
       const Prefix shorter(prefix.begin(), prefix.end() - page_);
-      require(shorter.size() == 1 || pages_.count(shorter),
+      require(shorter.size() == 1 || known_.pages.count(shorter),
               "a page was evicted ahead of one that is kept");
     }
     std::set<int32_t> slots;
     for (const Gone &each : gone_)
       slots.insert(each.slot);
-    for (auto kept = checkpoints_.begin(); kept != checkpoints_.end();) {
+    for (auto kept = known_.checkpoints.begin();
+         kept != known_.checkpoints.end();) {
       const bool isGone = slots.count(kept->second.slot) > 0;
       require(isGone || !removed.count(kept->first),
               "a checkpoint is left without its pages");
@@ -488,24 +408,17 @@ private:
               "a checkpoint went without its pages");
       require(!isGone || kept->second.locks == 0,
               "a locked checkpoint was evicted");
-      kept = isGone ? checkpoints_.erase(kept) : std::next(kept);
+      kept = isGone ? known_.checkpoints.erase(kept) : std::next(kept);
     }
     // Nobody can start behind these, so they go before any checkpoint.
     if (!gone_.empty() && !anyCheckpoint)
-      for (const auto &[prefix, id] : pages_)
-        require(isLocked(prefix) || serves(prefix) || wasCut(prefix, removed) ||
+      for (const auto &[prefix, id] : known_.pages)
+        require(known_.isLocked(prefix) || known_.serves(prefix) ||
+                    PrefixDictionary::wasCut(prefix, removed) ||
                     isInserting(prefix),
                 "pages of a checkpoint went ahead of pages of none");
     coverage_.evictedPages += count;
     coverage_.evictedCheckpoints += gone_.size();
-  }
-  /// Whether the page is on the way to a checkpoint.
-  bool serves(const Prefix &prefix) const {
-    for (const auto &[other, kept] : checkpoints_)
-      if (other.size() >= prefix.size() &&
-          std::equal(prefix.begin(), prefix.end(), other.begin()))
-        return true;
-    return false;
   }
   /// Whether the page is of the prefix that room is made for, or may be of the
   /// node in which that ends.
@@ -515,23 +428,19 @@ private:
            std::equal(prefix.begin(), prefix.begin() + ptrdiff_t(both),
                       inserting_.begin());
   }
-  /// Whether pages behind this one were just evicted.
-  static bool wasCut(const Prefix &prefix, const std::set<Prefix> &removed) {
-    auto behind = removed.upper_bound(prefix);
-    return behind != removed.end() && behind->size() > prefix.size() &&
-           std::equal(prefix.begin(), prefix.end(), behind->begin());
-  }
 
   void checkAll() {
     const StateCacheInfo info = cache_->describe();
-    require(info.numCheckpoints == int64_t(checkpoints_.size()), "checkpoints");
+    require(info.numCheckpoints == int64_t(known_.checkpoints.size()),
+            "checkpoints");
     require(pool_->numInUse(SlotKind::request) == info.numCheckpoints,
             "a slot leaks");
     require(info.numTokens <= info.maxTokens && info.numNodes <= info.maxNodes,
             "more than fits");
     if (options_.hasPages)
-      require(info.numTokens == int64_t(pages_.size()) * page_,
-              "tokens: ", info.numTokens, " for ", pages_.size(), " pages");
+      require(info.numTokens == int64_t(known_.pages.size()) * page_,
+              "tokens: ", info.numTokens, " for ", known_.pages.size(),
+              " pages");
     (void)match(drawPrompt());
   }
 
@@ -542,9 +451,7 @@ private:
   std::unique_ptr<StateCache> cache_;
   int64_t page_ = 1, numTokenKinds_ = 1, longest_ = 1, nextPage_ = 0;
   uint64_t use_ = 0;
-  std::map<Prefix, int64_t> pages_;
-  std::map<Prefix, Checkpoint> checkpoints_;
-  std::vector<Held> held_;
+  PrefixDictionary known_;
   std::vector<Gone> gone_;
   /// What is known of the prefix that is being inserted.
   Prefix inserting_;
