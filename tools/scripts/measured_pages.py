@@ -93,7 +93,7 @@ def pages() -> list[Page]:
     """All of them. Reports without a table have none; that of which a page has its name is
     the first on it."""
     owners: dict[str, list[Path]] = {}
-    for path in sorted(set(RESULTS.glob("*.json")) - {PREFIX_CACHE}):
+    for path in sorted(RESULTS.glob("*.json")):
         owners.setdefault(page_of(path.stem), []).append(path)
     made = []
     for name, paths in sorted(owners.items()):
