@@ -369,6 +369,17 @@ def test_a_short_trace(name, percent):
         assert rows["ours"]["ttft_mean_ms"] <= 1.01 * rows[other]["ttft_mean_ms"]
 
 
+def test_nothing_beats_everything_kept():
+    """But for requests that wait a step for another's states."""
+    trace, gpu = traces.make("agents", 3, 120.0), Machine(RESULTS)
+    given = study.memory_of(trace, 80, gpu.model)
+    bound = simulate.run(trace, rules.Everything(trace, given), gpu)
+    shared = sum(trace.depth[s] for s in trace.prompt) - bound.hit_tokens
+    assert shared >= sum(trace.length[s] for s in set(trace.prompt))
+    for make in (rules.Policy, rules.SglangPlain, rules.Sglang):
+        assert simulate.run(trace, make(trace, given), gpu).hit_tokens <= bound.hit_tokens
+
+
 def test_a_request_that_never_fits():
     trace = requests((1000, 100, 10))
     with pytest.raises(RuntimeError, match="request 0: expected memory for it alone"):
@@ -381,7 +392,7 @@ def test_the_command_line(tmp_path, capsys):
     arguments = ["prefix-cache", "--results", str(RESULTS), "--seeds", "1", "--seconds", "30"]
     assert bench.main([*arguments, "--traces", "system-prompts", "--output", str(path)]) == 0
     record = json.loads(path.read_text())
-    assert record["host"] == 1 and len(record["traces"]["rows"]) == 3 * 4
+    assert record["host"] == 1 and len(record["traces"]["rows"]) == 3 * 5
     assert "| system-prompts | 5 % |" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         bench.main([*arguments, "--traces", "chat"])
@@ -401,7 +412,7 @@ def test_the_record_has_all_runs():
         (name, percent, make.name)
         for name in traces.NAMES
         for percent in study.SHARES
-        for make in POLICIES
+        for make in study.POLICIES
     }
     assert all(set(rows) == set(traces.SEEDS) for rows in found.values())
 
@@ -414,11 +425,23 @@ def test_ours_is_at_least_as_good_as_sglangs_rules():
         for other in tables.YARDSTICKS:
             rows = found[trace, percent, other]
             assert tables.mean(ours, "hit_rate") >= tables.mean(rows, "hit_rate") - 5e-4
-            for time in ("ttft_mean_ms", "ttft_p99_ms"):
+            for time in ("ttft_mean_ms", "ttft_p50_ms", "ttft_p99_ms"):
                 assert tables.mean(ours, time) <= 1.005 * tables.mean(rows, time), (trace, percent)
 
 
-def test_ours_is_a_fifth_faster_on_two_traces_of_three():
-    """In the mean of all sizes of memory, beside the better form of sglang's rules."""
-    ratios = [max(each.values()) for each in tables.comparison(recorded()).values()]
-    assert sum(ratio <= 0.8 for ratio in ratios) >= 2
+def test_what_ours_gains():
+    """In the mean of all sizes of memory, as the design page says. A cache that keeps everything
+    is not a fifth faster than the default form on agents."""
+    ratios = tables.comparison(recorded())
+    plain, default = tables.YARDSTICKS
+    assert max(each[plain] for each in ratios.values()) <= 0.8
+    most = {"system-prompts": 0.92, "chats": 0.8, "agents": 0.85}
+    assert {trace: each[default] <= most[trace] for trace, each in ratios.items()} == dict.fromkeys(
+        most, True
+    )
+    for trace in ("system-prompts", "agents"):
+        assert ratios[trace][tables.BOUND] <= 1.02
+    found = tables.by_seed(recorded())
+    for percent in (20, 80):
+        ours, bound = (found["chats", percent, name] for name in (tables.OURS, tables.BOUND))
+        assert tables.mean(ours, "ttft_mean_ms") <= 1.01 * tables.mean(bound, "ttft_mean_ms")

@@ -289,3 +289,39 @@ class Sglang(Policy):
     def kept(self, node: Node, is_new: bool) -> None:
         self.order[node] = None
         self.order.move_to_end(node)
+
+
+class Everything(Policy):
+    """A bound: a state behind each token that was ever computed, in memory without end, for
+    nothing. Only requests of one step cannot use each other's."""
+
+    name = "everything kept"
+    passes = 0
+
+    def __init__(self, trace: Trace, memory: Memory):
+        super().__init__(trace, memory)
+        self.seen: dict[int, int] = {}  # by segment, the tokens up to which it was computed
+
+    def begin(self, number: int, now: float) -> Running | None:
+        trace = self.trace
+        path, hit = trace.path(trace.answer[number]), 0
+        for segment in path:
+            hit = self.seen.get(segment, hit)
+            if hit < trace.depth[segment]:
+                break
+        tokens = trace.depth[trace.prompt[number]]
+        end = trace.depth[trace.answer[number]] - 1
+        return Running(number, path, tokens, end, min(hit, tokens - 1), 0, self.tree.root)
+
+    def computed(self, running: Running, first: int, count: int, now: float) -> None:
+        self._see(running, first + count)
+
+    def finish(self, running: Running, now: float) -> None:
+        self._see(running, running.end)
+
+    def _see(self, running: Running, end: int) -> None:
+        for segment in running.path:
+            there = min(end, self.trace.depth[segment])
+            self.seen[segment] = max(self.seen.get(segment, 0), there)
+            if there == end:
+                break

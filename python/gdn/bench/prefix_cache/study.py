@@ -14,7 +14,7 @@ from pathlib import Path
 
 from . import machine, simulate, traces
 from .product import ProductTree
-from .rules import Memory, Policy, Sglang, SglangPlain
+from .rules import Everything, Memory, Policy, Sglang, SglangPlain
 from .tree import Tree
 from .value import Valued
 
@@ -30,7 +30,7 @@ class Ours(Valued):
         return ProductTree(self.trace, self.gone, memory.slots, memory.kv_tokens)
 
 
-POLICIES: tuple[type[Policy], ...] = (Policy, SglangPlain, Sglang, Ours)
+POLICIES: tuple[type[Policy], ...] = (Policy, SglangPlain, Sglang, Ours, Everything)
 
 
 def memory_of(trace: traces.Trace, percent: float, model: machine.Model) -> Memory:
@@ -68,12 +68,16 @@ def rows_of(
 def study(
     results: Path, names=traces.NAMES, seeds=traces.SEEDS, seconds=traces.SECONDS, workers: int = 1
 ) -> dict:
-    """The record: what was assumed, and a row for each run."""
-    gpu = machine.Machine(results)
+    """All runs, and their record."""
     cases = [(name, seed) for seed in seeds for name in names]
     with ProcessPoolExecutor(workers) as pool:
         futures = [pool.submit(rows_of, *case, results, seconds) for case in cases]
         rows = [row for future in futures for row in future.result()]
+    return record_of(rows, machine.Machine(results), seconds)
+
+
+def record_of(rows: list[dict], gpu: machine.Machine, seconds: float) -> dict:
+    """What was assumed, and the rows of all runs."""
     model = gpu.model
     return {
         "device": gpu.device,
