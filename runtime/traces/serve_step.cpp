@@ -20,6 +20,8 @@ void gdnrt::traces::serve(State &state, const Step &step) {
       (state.kernels.hasCommits() && state.trace.verifyTokens == 1);
   if (!state.buffer.empty() || (isPlain && state.kernels.pendingRoom() == 0))
     return extend(state, step);
+  for (Sequence &sequence : state.sequences)
+    takeCopy(state, sequence);
   if (isPlain) {
     std::vector<Sequence *> all;
     for (Sequence &sequence : state.sequences)

@@ -74,6 +74,7 @@ void gdnrt::traces::advanceRow(State &state, Sequence &sequence,
   known.isFresh = false;
   known.pending = 0;
   sequence.accepted = 1;
+  hasMoved(state, sequence);
 }
 
 static void advance(State &state, const std::vector<Planned> &plan,
@@ -88,6 +89,11 @@ static void advance(State &state, const std::vector<Planned> &plan,
         expectZeros(state, outputs, token + t);
     token += tokens.size();
   }
+}
+
+static int32_t writeSlotOf(const State &state, const Sequence &sequence) {
+  const bool isErring = state.bug == Bug::writesShared && sequence.readSlot;
+  return isErring ? sequence.readSlot : sequence.slots[0];
 }
 
 void gdnrt::traces::extend(State &state, const Step &step) {
@@ -112,7 +118,7 @@ void gdnrt::traces::extend(State &state, const Step &step) {
     planned.row.tokens.assign(first,
                               first + static_cast<std::ptrdiff_t>(count));
     planned.row.slot = sequence.stateSlot();
-    planned.row.writeSlot = sequence.slots[0];
+    planned.row.writeSlot = writeSlotOf(state, sequence);
     planned.row.hasInitial =
         !known.isFresh || state.trace.zeroes || state.bug == Bug::keepsState;
     plan.push_back(std::move(planned));
@@ -144,7 +150,7 @@ void gdnrt::traces::decode(State &state, const Step &step) {
     planned.sequence = &sequence;
     planned.row.tokens = {sequence.known.tokens.back()};
     planned.row.slot = sequence.stateSlot();
-    planned.row.writeSlot = sequence.slots[0];
+    planned.row.writeSlot = writeSlotOf(state, sequence);
     plan.push_back(std::move(planned));
     text += " " + nameOf(sequence.name);
   }
@@ -238,6 +244,8 @@ void gdnrt::traces::verify(State &state, const Step &step) {
   const VerifyKind kind = state.kernels.verifyKind();
   if (kind == VerifyKind::none)
     return;
+  for (Sequence &sequence : state.sequences)
+    takeCopy(state, sequence);
   const auto most = static_cast<size_t>(state.trace.verifyTokens);
   std::vector<Planned> plan;
   // Rows of the buffer that are left.
