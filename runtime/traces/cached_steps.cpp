@@ -25,7 +25,9 @@ std::vector<uint64_t> gdnrt::traces::drawPrompt(const State &state,
       tokens.resize(draw(step, -1, 96, tokens.size()));
     alike = 0;
   }
-  for (uint32_t t = 0; t <= step.size; ++t)
+  // So long now and then that prefill has a state to keep.
+  const size_t more = step.size + draw(step, -1, 98, 3) / 2 * 64;
+  for (size_t t = 0; t <= more; ++t)
     tokens.push_back(t < alike ? mix(step.seed % 3, t, 7)
                                : mix(step.seed, t, 1));
   return tokens;
@@ -73,11 +75,39 @@ void gdnrt::traces::leaveCache(State &state, Sequence &sequence) {
   state.cache->unlock(sequence.lock);
 }
 
+void gdnrt::traces::addCheckpoints(State &state, const Sequence &sequence,
+                                   Row &row) {
+  if (!state.cache || !state.kernels.takeCheckpoints())
+    return;
+  const Known &known = sequence.known;
+  for (int64_t position :
+       state.cache->positions(known.tokens, known.done, row.tokens.size())) {
+    int32_t slot = 0;
+    if (!state.cache->takeSlots(1, false, &slot))
+      return;
+    const auto done = static_cast<int64_t>(known.done);
+    row.checkpoints.push_back({static_cast<int32_t>(position - done), slot});
+  }
+}
+
+void gdnrt::traces::keepCheckpoint(State &state, const Known &known,
+                                   int32_t slot) {
+  ++state.coverage.checkpoints;
+  const bool taken = state.cache->insert(known, slot, nullptr);
+  state.say("checkpoint after " + std::to_string(known.done) +
+            " tokens in slot " + std::to_string(slot) +
+            (taken ? "" : ": not taken"));
+  gdnrt_error error;
+  if (!taken)
+    check(gdnrt_state_pool_free(state.engine.pool(), &slot, 1, nullptr, &error),
+          error);
+}
+
 void gdnrt::traces::keepInCache(State &state, Sequence &source,
                                 const Step &step) {
-  if (source.known.isFresh)
+  // What starts in a slot of the cache has nothing new for it.
+  if (source.known.isFresh || source.readSlot != 0)
     return;
-  takeCopy(state, source);
   if (state.kernels.verifyKind() == VerifyKind::buffer)
     commit(state, {&source});
   int32_t slot = 0;

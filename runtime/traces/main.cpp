@@ -142,7 +142,8 @@ int main(int argc, char **argv) {
               << all.replayed << " steps replayed from graphs, " << all.planned
               << " steps planned, " << all.forks << " forks, " << all.resumed
               << " resumed, " << all.hits << " started from a prefix cache, "
-              << all.evicted << " evicted, " << all.full << " times full\n";
+              << all.checkpoints << " checkpoints of prefill, " << all.evicted
+              << " evicted, " << all.full << " times full\n";
     for (auto [expected, count, what] :
          {std::tuple(options.expectsReplays, all.replayed, "replayed"),
           {options.expectsPlans, all.planned, "planned"}})

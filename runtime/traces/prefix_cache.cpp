@@ -88,6 +88,26 @@ bool PrefixCache::takeSlots(size_t count, bool zero, int32_t *slots) {
   return taken != 0;
 }
 
+std::vector<int64_t> PrefixCache::positions(const std::vector<uint64_t> &tokens,
+                                            size_t done, size_t count) {
+  gdnrt_error error;
+  gdnrt_state_cache_policy policy = gdnrt_state_cache_policy_default();
+  check(gdnrt_state_cache_policy_recommended(&policy, &error), error);
+  policy.block_tokens = 64;
+  gdnrt_cache_piece piece = gdnrt_cache_piece_default();
+  piece.done = static_cast<int64_t>(done);
+  piece.count = static_cast<int64_t>(count);
+  gdnrt_cache_tokens given = give(tokens, tokens.size());
+  std::vector<int64_t> found(64);
+  size_t size = 0;
+  check(gdnrt_state_cache_checkpoints_to_take(cache_, &given, &policy, &piece,
+                                              found.data(), found.size(), &size,
+                                              &error),
+        error);
+  found.resize(size);
+  return found;
+}
+
 bool PrefixCache::insert(const Known &known, int32_t slot,
                          gdnrt_cache_lock *lock) {
   gdnrt_error error;

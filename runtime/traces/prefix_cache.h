@@ -35,6 +35,9 @@ public:
   void unlock(gdnrt_cache_lock &lock);
   /// Takes slots of its kind; false if too few are free, or could be.
   bool takeSlots(size_t count, bool zero, int32_t *slots);
+  /// After how many of the tokens prefill should keep states.
+  std::vector<int64_t> positions(const std::vector<uint64_t> &tokens,
+                                 size_t done, size_t count);
   /// Inserts all tokens that a state has seen, with the slot that has it. False
   /// if there was one, or no room: the slot is the caller's still. `lock`, if
   /// there is one, becomes that of the node.

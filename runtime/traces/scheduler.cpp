@@ -80,6 +80,7 @@ void Coverage::add(const Coverage &other) {
   evicted += other.evicted;
   full += other.full;
   hits += other.hits;
+  checkpoints += other.checkpoints;
 }
 
 void State::say(const std::string &text) const {

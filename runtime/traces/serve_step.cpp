@@ -20,8 +20,6 @@ void gdnrt::traces::serve(State &state, const Step &step) {
       (state.kernels.hasCommits() && state.trace.verifyTokens == 1);
   if (!state.buffer.empty() || (isPlain && state.kernels.pendingRoom() == 0))
     return extend(state, step);
-  for (Sequence &sequence : state.sequences)
-    takeCopy(state, sequence);
   if (isPlain) {
     std::vector<Sequence *> all;
     for (Sequence &sequence : state.sequences)
@@ -59,6 +57,8 @@ void gdnrt::traces::serve(State &state, const Step &step) {
       stale.push_back(std::move(row));
       continue;
     }
+    // Metadata has one slot of a row to read and to write.
+    takeCopy(state, sequence);
     const auto most = static_cast<size_t>(state.trace.verifyTokens);
     if (count > 0) {
       count = 1 + draw(step, sequence.name, 1, count);

@@ -39,7 +39,8 @@ class PrefixCache;
 struct Coverage {
   size_t steps = 0, tokens = 0, guesses = 0, rolledBack = 0, skippedRows = 0;
   size_t firstTokens = 0, idleSteps = 0, replayed = 0, planned = 0;
-  size_t forks = 0, resumed = 0, evicted = 0, full = 0, hits = 0;
+  size_t forks = 0, resumed = 0, evicted = 0, full = 0, hits = 0,
+         checkpoints = 0;
   void add(const Coverage &other);
 };
 
@@ -147,6 +148,10 @@ void takeCopy(State &state, Sequence &sequence);
 void hasMoved(State &state, Sequence &sequence);
 /// A sequence gives back what it holds of the cache, if there is one.
 void leaveCache(State &state, Sequence &sequence);
+/// Gives a row of prefill slots for the states that the cache wants of it.
+void addCheckpoints(State &state, const Sequence &sequence, Row &row);
+/// Puts a state that prefill wrote into the cache.
+void keepCheckpoint(State &state, const Known &known, int32_t slot);
 /// Puts the state of a sequence into the cache.
 void keepInCache(State &state, Sequence &source, const Step &step);
 

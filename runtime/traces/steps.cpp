@@ -77,13 +77,29 @@ void gdnrt::traces::advanceRow(State &state, Sequence &sequence,
   hasMoved(state, sequence);
 }
 
+/// From checkpoint to checkpoint, whose states go to the cache.
+static void advancePieces(State &state, Sequence &sequence, const Row &row,
+                          size_t token, const std::vector<Outputs> &outputs) {
+  auto from = row.tokens.begin();
+  auto advanceTo = [&](std::vector<uint64_t>::const_iterator end) {
+    advanceRow(state, sequence, {from, end}, token, outputs);
+    token += static_cast<size_t>(end - from);
+    from = end;
+  };
+  for (auto [after, slot] : row.checkpoints) {
+    advanceTo(row.tokens.begin() + after);
+    keepCheckpoint(state, sequence.known, slot);
+  }
+  advanceTo(row.tokens.end());
+}
+
 static void advance(State &state, const std::vector<Planned> &plan,
                     const std::vector<Outputs> &outputs) {
   size_t token = 0;
   for (const Planned &planned : plan) {
     const std::vector<uint64_t> &tokens = planned.row.tokens;
     if (planned.sequence)
-      advanceRow(state, *planned.sequence, tokens, token, outputs);
+      advancePieces(state, *planned.sequence, planned.row, token, outputs);
     else
       for (size_t t = 0; t < tokens.size(); ++t)
         expectZeros(state, outputs, token + t);
@@ -121,6 +137,7 @@ void gdnrt::traces::extend(State &state, const Step &step) {
     planned.row.writeSlot = writeSlotOf(state, sequence);
     planned.row.hasInitial =
         !known.isFresh || state.trace.zeroes || state.bug == Bug::keepsState;
+    addCheckpoints(state, sequence, planned.row);
     plan.push_back(std::move(planned));
     text += " " + nameOf(sequence.name) + " by " + std::to_string(count);
   }
@@ -232,7 +249,7 @@ void gdnrt::traces::commit(State &state,
     return;
   state.say("commit " + std::to_string(rows.size()) + " rows");
   // Rows that are skipped: no slot, and counts out of range of a live one.
-  rows.push_back({{}, -1, 0, true, {}, {}, 1});
+  rows.push_back({{}, -1, 0, true, {}, {}, 1, {}});
   state.engine.commit(rows);
   for (const Row &row : rows)
     if (row.slot > 0 && state.engine.pools().hasPending(row.slot))
@@ -244,8 +261,6 @@ void gdnrt::traces::verify(State &state, const Step &step) {
   const VerifyKind kind = state.kernels.verifyKind();
   if (kind == VerifyKind::none)
     return;
-  for (Sequence &sequence : state.sequences)
-    takeCopy(state, sequence);
   const auto most = static_cast<size_t>(state.trace.verifyTokens);
   std::vector<Planned> plan;
   // Rows of the buffer that are left.
@@ -260,6 +275,7 @@ void gdnrt::traces::verify(State &state, const Step &step) {
     if (sequence.left() > 0 || sequence.known.isFresh ||
         (usesBuffer && buffers.empty()))
       continue;
+    takeCopy(state, sequence);
     Planned planned;
     planned.row = guess(state, sequence, step,
                         usesBuffer ? buffers.back() : std::vector<int32_t>());
