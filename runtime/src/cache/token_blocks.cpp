@@ -146,7 +146,8 @@ uint64_t TokenBlocks::chain(const TokenRun &run, uint64_t seed) const {
   for (int64_t left = run.length; left > 0; left -= pageTokens_) {
     seed =
         hashNarrow(&tokens_[block * blockTokens_ + offset], pageTokens_, seed);
-    if ((offset += pageTokens_) == blockTokens_) {
+    offset += pageTokens_;
+    if (offset == blockTokens_) {
       offset = 0;
       block = next_[block];
     }
