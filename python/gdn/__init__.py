@@ -9,6 +9,7 @@ from .images import ImageIndexError, ImageNotFoundError
 from .model_config import ConfigError, ModelConfig
 from .paths import cmake_dir, include_dir, library, pkgconfig_dir
 from .runtime import Binding, Code, Device, GdnError, Image, Kernel, Param, Pool, Runtime, Variant
+from .state_cache import StateCache, StateCachePolicy
 from .state_pool import StatePool, StatePoolShape
 
 __all__ = [
@@ -28,6 +29,8 @@ __all__ = [
     "Param",
     "Pool",
     "Runtime",
+    "StateCache",
+    "StateCachePolicy",
     "StatePool",
     "StatePoolShape",
     "Variant",

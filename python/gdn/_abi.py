@@ -204,7 +204,8 @@ _FUNCTIONS = {
 
 def load(path: str | Path) -> c.CDLL:
     """The library at `path`, with the types of its functions set."""
-    from . import _attention_abi, _serving_abi, _state_pool_abi  # which need Error from here
+    # They need Error from here.
+    from . import _attention_abi, _serving_abi, _state_cache_abi, _state_pool_abi
 
     library = c.CDLL(str(path))
     for name, (result, arguments) in _FUNCTIONS.items():
@@ -214,6 +215,7 @@ def load(path: str | Path) -> c.CDLL:
     _attention_abi.declare(library)
     _serving_abi.declare(library)
     _state_pool_abi.declare(library)
+    _state_cache_abi.declare(library)
     return library
 
 

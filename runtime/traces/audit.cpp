@@ -3,6 +3,7 @@
 // Comparisons: outputs and states with the model, slots with their owners.
 
 #include "failed.h"
+#include "prefix_cache.h"
 #include "state.h"
 
 #include <algorithm>
@@ -97,9 +98,15 @@ void gdnrt::traces::audit(State &state) {
   std::vector<int32_t> owned = state.buffer;
   for (const Sequence &sequence : state.sequences)
     owned.insert(owned.end(), sequence.slots.begin(), sequence.slots.end());
+  if (state.cache && state.cache->ownsRequests())
+    for (const auto &[node, kept] : state.cache->kept())
+      owned.push_back(kept.slot);
   const auto requests = static_cast<int64_t>(owned.size());
   for (const Kept &kept : state.kept)
     owned.push_back(kept.slot);
+  if (state.cache && !state.cache->ownsRequests())
+    for (const auto &[node, kept] : state.cache->kept())
+      owned.push_back(kept.slot);
   const auto all = static_cast<int64_t>(owned.size());
   if (std::set<int32_t>(owned.begin(), owned.end()).size() != owned.size())
     throw Failed("a slot has two owners");
@@ -124,4 +131,9 @@ void gdnrt::traces::audit(State &state) {
                   sequence.stateSlot());
   for (Kept &kept : state.kept)
     expectState(state, "a kept state", kept.known, kept.slot);
+  if (!state.cache)
+    return;
+  state.cache->audit();
+  for (auto &[node, kept] : state.cache->kept())
+    expectState(state, "a state of the cache", kept.known, kept.slot);
 }

@@ -99,6 +99,7 @@ std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,
   const int64_t s = verifyTokens_;
   std::vector<int32_t> cuSeqlens = {0}, slots, writeSlots, accepted;
   std::vector<int32_t> tokenSlots, parents;
+  std::vector<int32_t> cuCheckpoints = {0}, checkpointTokens, checkpointSlots;
   std::vector<uint8_t> hasInitial;
   std::vector<uint64_t> tokens;
   for (const Row &row : rows) {
@@ -108,6 +109,11 @@ std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,
     writeSlots.push_back(row.writeSlot);
     accepted.push_back(row.accepted);
     hasInitial.push_back(row.hasInitial);
+    for (auto [after, slot] : row.checkpoints) {
+      checkpointTokens.push_back(after);
+      checkpointSlots.push_back(slot);
+    }
+    cuCheckpoints.push_back(static_cast<int32_t>(checkpointTokens.size()));
     for (auto t = size_t{0}; t < static_cast<size_t>(s); ++t) {
       tokenSlots.push_back(t < row.tokenSlots.size() ? row.tokenSlots[t] : -1);
       parents.push_back(t < row.parents.size() ? row.parents[t] : -1);
@@ -136,6 +142,15 @@ std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,
     if (isPrefill)
       args.add("has_initial", array("has_initial"), GDNRT_I1, hasInitial,
                {numRows});
+    if (isPrefill && kernels_.takeCheckpoints()) {
+      const auto count = static_cast<int64_t>(checkpointTokens.size());
+      args.add("cu_checkpoints", array("cu_checkpoints"), GDNRT_I32,
+               cuCheckpoints, {numRows + 1});
+      args.add("checkpoint_tokens", array("checkpoint_tokens"), GDNRT_I32,
+               checkpointTokens, {count});
+      args.add("checkpoint_slots", array("checkpoint_slots"), GDNRT_I32,
+               checkpointSlots, {count});
+    }
     if (isVerify && !isLazy)
       args.add("token_slots", array("token_slots"), GDNRT_I32, tokenSlots,
                {numRows, s});

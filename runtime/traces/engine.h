@@ -33,6 +33,8 @@ struct Row {
   bool hasInitial = true;
   std::vector<int32_t> tokenSlots, parents;
   int32_t accepted = 1;
+  /// Of prefill: after how many of the tokens the state goes to which slot.
+  std::vector<std::pair<int32_t, int32_t>> checkpoints;
 };
 
 /// A row of a step that goes through the metadata builder and layers.

@@ -53,6 +53,11 @@ Kernels::Kernels(const std::string &image, const std::string &device,
                                   nullptr) == GDNRT_OK;
   };
   moveStates_ = decodeHas("write_slots");
+  size_t found = 0;
+  takeCheckpoints_ =
+      prefill &&
+      gdnrt_entry_find_param(gdnrt_kernel_entry(prefill), "cu_checkpoints",
+                             &found, nullptr) == GDNRT_OK;
   if (decodeHas("pending_counts"))
     pendingRoom_ = -1;
   isPendingNarrow_ = decodeHas("pending_scales");

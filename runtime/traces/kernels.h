@@ -60,6 +60,8 @@ public:
   }
   /// Whether a row may write another slot than it reads.
   bool moveStates() const { return moveStates_; }
+  /// Whether prefill keeps states inside of rows.
+  bool takeCheckpoints() const { return takeCheckpoints_; }
   /// Whether prefill and verify take the same arrays, each its own rows.
   bool isMixed() const { return isMixed_; }
   /// Whether accepted tokens have to be put into the states of rows.
@@ -83,7 +85,7 @@ private:
   gdnrt_device *device_ = nullptr;
   bool isHost_ = false, debugChecks_ = true;
   VerifyKind verifyKind_ = VerifyKind::none;
-  bool isMixed_ = false, moveStates_ = false;
+  bool isMixed_ = false, moveStates_ = false, takeCheckpoints_ = false;
   int64_t pendingRoom_ = 0;
   bool isPendingNarrow_ = false;
   int32_t statePlanes_ = 0;

@@ -7,6 +7,7 @@
 
 #include "draw.h"
 #include "failed.h"
+#include "prefix_cache.h"
 
 #include <ostream>
 
@@ -15,6 +16,8 @@ using namespace gdnrt::traces;
 Scheduler::Scheduler(const Kernels &kernels, const Trace &trace, Bug bug,
                      std::ostream *log)
     : State(kernels, trace, bug, log) {
+  if (trace.usesCache)
+    cache = std::make_shared<PrefixCache>(engine.pool(), trace);
   const auto guesses = static_cast<size_t>(trace.verifyTokens);
   engine.pools().paintNullSlot();
   if (kernels.verifyKind() == VerifyKind::slots)
@@ -47,6 +50,8 @@ std::optional<Failure> Scheduler::play() {
       finish(0);
     while (!kept.empty())
       drop({});
+    if (cache)
+      cache->clear();
     freeSlots(buffer);
     buffer.clear();
     audit(*this);
@@ -74,6 +79,8 @@ void Coverage::add(const Coverage &other) {
   resumed += other.resumed;
   evicted += other.evicted;
   full += other.full;
+  hits += other.hits;
+  checkpoints += other.checkpoints;
 }
 
 void State::say(const std::string &text) const {
@@ -89,6 +96,9 @@ static std::string list(const std::vector<int32_t> &slots) {
 }
 
 void Scheduler::perform(const Step &step) {
+  // Engines keep states when they have them.
+  if (cache && draw(step, -1, 97, 3) == 0)
+    keep(step);
   // With graphs all batches go through layers.
   const bool isServed = engine.usesGraphs();
   switch (step.kind) {
@@ -128,6 +138,13 @@ bool Scheduler::take(Sequence &sequence) {
   int32_t taken = -1;
   sequence.slots.assign(groupSize, 0);
   const bool zeroes = trace.zeroes && bug != Bug::keepsState;
+  sequence.name = nextName++;
+  sequence.accepted = 1;
+  if (cache && cache->ownsRequests()) {
+    taken = cache->takeSlots(groupSize, zeroes, sequence.slots.data());
+    coverage.full += !taken;
+    return taken == 1;
+  }
   check(gdnrt_state_pool_allocate(engine.pool(), groupSize, zeroes, nullptr,
                                   sequence.slots.data(), &taken, &error),
         error);
@@ -136,8 +153,6 @@ bool Scheduler::take(Sequence &sequence) {
     throw Failed("the pool has " + std::to_string(before.free_requests) +
                  " free slots, asked for " + std::to_string(group) +
                  ", and said " + (taken ? "yes" : "no"));
-  sequence.name = nextName++;
-  sequence.accepted = 1;
   coverage.full += !taken;
   return taken == 1;
 }
@@ -158,13 +173,18 @@ void State::copySlot(int32_t from, int32_t to) {
 void Scheduler::admit(const Step &step) {
   Sequence sequence;
   Known &known = sequence.known;
-  for (uint32_t t = 0; t <= step.size; ++t)
+  if (cache)
+    known.tokens = drawPrompt(*this, step);
+  for (uint32_t t = 0; !cache && t <= step.size; ++t)
     known.tokens.push_back(mix(step.seed, t, 1));
   known.layers.assign(kNumLayers, LayerState(engine.sizes()));
   if (!take(sequence))
     return say("admit: full");
   say("admit s" + std::to_string(sequence.name) + ": " +
-      std::to_string(step.size + 1) + " tokens, slots" + list(sequence.slots));
+      std::to_string(known.tokens.size()) + " tokens, slots" +
+      list(sequence.slots));
+  if (cache)
+    startFromCache(*this, sequence, step);
   sequences.push_back(std::move(sequence));
 }
 
@@ -172,11 +192,13 @@ void Scheduler::fork(const Step &step) {
   if (sequences.empty())
     return;
   Sequence &forked = sequences[step.which % sequences.size()];
+  takeCopy(*this, forked);
   // A copy of the slot has not what waits in the buffer.
   if (kernels.verifyKind() == VerifyKind::buffer && bug != Bug::sharesSlots)
     commit(*this, {&forked});
   const Sequence source = forked;
   Sequence sequence = source;
+  sequence.lock = gdnrt_cache_lock_default();
   if (bug == Bug::sharesSlots) {
     sequence.name = nextName++;
   } else if (groupSize == 1) {
@@ -203,6 +225,8 @@ void Scheduler::keep(const Step &step) {
   if (sequences.empty())
     return;
   Sequence &source = sequences[step.which % sequences.size()];
+  if (cache)
+    return keepInCache(*this, source, step);
   if (source.known.isFresh)
     return;
   if (kernels.verifyKind() == VerifyKind::buffer)
@@ -231,6 +255,8 @@ void Scheduler::keep(const Step &step) {
 }
 
 void Scheduler::resume(const Step &step) {
+  if (cache)
+    return admit(step);
   if (kept.empty())
     return;
   const Kept &entry = kept[step.which % kept.size()];
@@ -249,6 +275,8 @@ void Scheduler::resume(const Step &step) {
 }
 
 void Scheduler::drop(const Step &step) {
+  if (cache)
+    return cache->disturb(step.seed);
   if (kept.empty())
     return;
   const size_t index = step.which % kept.size();
@@ -264,6 +292,7 @@ void Scheduler::evict(const Step &step) {
   Sequence &sequence = sequences[index];
   ++coverage.evicted;
   say("evict s" + std::to_string(sequence.name));
+  leaveCache(*this, sequence);
   freeSlots(sequence.slots);
   if (bug == Bug::usesFreed)
     return;
@@ -284,10 +313,13 @@ void Scheduler::readmit(const Step &step) {
       std::to_string(sequence.known.tokens.size()) + " tokens, slots" +
       list(sequence.slots));
   waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(index));
+  if (cache)
+    startFromCache(*this, sequence, step);
   sequences.push_back(std::move(sequence));
 }
 
 void Scheduler::finish(size_t index) {
+  leaveCache(*this, sequences[index]);
   std::vector<int32_t> slots = sequences[index].slots;
   say("finish s" + std::to_string(sequences[index].name));
   if (bug == Bug::leaks)

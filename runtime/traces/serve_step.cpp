@@ -57,6 +57,8 @@ void gdnrt::traces::serve(State &state, const Step &step) {
       stale.push_back(std::move(row));
       continue;
     }
+    // Metadata has one slot of a row to read and to write.
+    takeCopy(state, sequence);
     const auto most = static_cast<size_t>(state.trace.verifyTokens);
     if (count > 0) {
       count = 1 + draw(step, sequence.name, 1, count);

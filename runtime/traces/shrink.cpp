@@ -121,7 +121,8 @@ private:
     helped |= lower([](Trace &t) -> auto & { return t.verifyTokens; }, 1);
     helped |= lower([](Trace &t) -> auto & { return t.padding; }, 0);
     helped |= lower([](Trace &t) -> auto & { return t.convExtra; }, 0);
-    for (bool Trace::*way : {&Trace::usesGraphs, &Trace::usesPlanner}) {
+    for (bool Trace::*way :
+         {&Trace::usesGraphs, &Trace::usesPlanner, &Trace::usesCache}) {
       Trace without = best_;
       without.*way = false;
       if (best_.*way)

@@ -7,8 +7,10 @@
 #define GDNRT_TRACES_STATE_H
 
 #include "engine.h"
+#include "gdn-c/state_cache.h"
 
 #include <iosfwd>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,13 +29,18 @@ enum class Bug {
   usesFreed,
   /// The row after a verify step starts one token too early.
   wrongRollback,
+  /// A sequence writes the slot of the cache from which it starts.
+  writesShared,
 };
+
+class PrefixCache;
 
 /// What ran, so that it can be seen that much did.
 struct Coverage {
   size_t steps = 0, tokens = 0, guesses = 0, rolledBack = 0, skippedRows = 0;
   size_t firstTokens = 0, idleSteps = 0, replayed = 0, planned = 0;
-  size_t forks = 0, resumed = 0, evicted = 0, full = 0;
+  size_t forks = 0, resumed = 0, evicted = 0, full = 0, hits = 0,
+         checkpoints = 0;
   void add(const Coverage &other);
 };
 
@@ -58,10 +65,16 @@ struct Sequence {
   std::vector<int32_t> slots;
   /// The state is in slots[accepted - 1].
   int32_t accepted = 1;
+  /// What it holds of the cache. As long as it has computed nothing itself, its
+  /// state may be in a slot of the cache; else 0.
+  gdnrt_cache_lock lock = gdnrt_cache_lock_default();
+  int32_t readSlot = 0;
 
   /// Tokens that the state has not seen.
   size_t left() const { return known.tokens.size() - known.done; }
-  int32_t stateSlot() const { return slots[size_t(accepted) - 1]; }
+  int32_t stateSlot() const {
+    return readSlot != 0 ? readSlot : slots[size_t(accepted) - 1];
+  }
 };
 struct Kept {
   Known known;
@@ -96,6 +109,8 @@ struct State {
   std::vector<Sequence> sequences;
   std::vector<Kept> kept;
   std::vector<Known> waiting;
+  /// Null in traces without one. It is ended before the pool.
+  std::shared_ptr<PrefixCache> cache;
 };
 
 // steps.cpp: batches of rows through the kernels and through the model.
@@ -120,6 +135,25 @@ void advanceRow(State &state, Sequence &sequence,
 size_t advanceGuesses(State &state, Sequence &sequence, const Row &row,
                       size_t firstToken, const std::vector<Outputs> &outputs,
                       uint64_t seed);
+
+// cached_steps.cpp: what a prefix cache is for.
+/// A prompt that begins like others.
+std::vector<uint64_t> drawPrompt(const State &state, const Step &step);
+/// Makes a new sequence start from the longest prefix that is kept, in a copy
+/// or in the slot of the cache.
+void startFromCache(State &state, Sequence &sequence, const Step &step);
+/// Copies the state that a sequence has in the cache to its own slot.
+void takeCopy(State &state, Sequence &sequence);
+/// The sequence has written its own slot.
+void hasMoved(State &state, Sequence &sequence);
+/// A sequence gives back what it holds of the cache, if there is one.
+void leaveCache(State &state, Sequence &sequence);
+/// Gives a row of prefill slots for the states that the cache wants of it.
+void addCheckpoints(State &state, const Sequence &sequence, Row &row);
+/// Puts a state that prefill wrote into the cache.
+void keepCheckpoint(State &state, const Known &known, int32_t slot);
+/// Puts the state of a sequence into the cache.
+void keepInCache(State &state, Sequence &source, const Step &step);
 
 // serve_step.cpp: a step of rows of all kinds through layers.
 void serve(State &state, const Step &step);

@@ -74,6 +74,23 @@ void gdnrt::traces::advanceRow(State &state, Sequence &sequence,
   known.isFresh = false;
   known.pending = 0;
   sequence.accepted = 1;
+  hasMoved(state, sequence);
+}
+
+/// From checkpoint to checkpoint, whose states go to the cache.
+static void advancePieces(State &state, Sequence &sequence, const Row &row,
+                          size_t token, const std::vector<Outputs> &outputs) {
+  auto from = row.tokens.begin();
+  auto advanceTo = [&](std::vector<uint64_t>::const_iterator end) {
+    advanceRow(state, sequence, {from, end}, token, outputs);
+    token += static_cast<size_t>(end - from);
+    from = end;
+  };
+  for (auto [after, slot] : row.checkpoints) {
+    advanceTo(row.tokens.begin() + after);
+    keepCheckpoint(state, sequence.known, slot);
+  }
+  advanceTo(row.tokens.end());
 }
 
 static void advance(State &state, const std::vector<Planned> &plan,
@@ -82,12 +99,17 @@ static void advance(State &state, const std::vector<Planned> &plan,
   for (const Planned &planned : plan) {
     const std::vector<uint64_t> &tokens = planned.row.tokens;
     if (planned.sequence)
-      advanceRow(state, *planned.sequence, tokens, token, outputs);
+      advancePieces(state, *planned.sequence, planned.row, token, outputs);
     else
       for (size_t t = 0; t < tokens.size(); ++t)
         expectZeros(state, outputs, token + t);
     token += tokens.size();
   }
+}
+
+static int32_t writeSlotOf(const State &state, const Sequence &sequence) {
+  const bool isErring = state.bug == Bug::writesShared && sequence.readSlot;
+  return isErring ? sequence.readSlot : sequence.slots[0];
 }
 
 void gdnrt::traces::extend(State &state, const Step &step) {
@@ -112,9 +134,10 @@ void gdnrt::traces::extend(State &state, const Step &step) {
     planned.row.tokens.assign(first,
                               first + static_cast<std::ptrdiff_t>(count));
     planned.row.slot = sequence.stateSlot();
-    planned.row.writeSlot = sequence.slots[0];
+    planned.row.writeSlot = writeSlotOf(state, sequence);
     planned.row.hasInitial =
         !known.isFresh || state.trace.zeroes || state.bug == Bug::keepsState;
+    addCheckpoints(state, sequence, planned.row);
     plan.push_back(std::move(planned));
     text += " " + nameOf(sequence.name) + " by " + std::to_string(count);
   }
@@ -144,7 +167,7 @@ void gdnrt::traces::decode(State &state, const Step &step) {
     planned.sequence = &sequence;
     planned.row.tokens = {sequence.known.tokens.back()};
     planned.row.slot = sequence.stateSlot();
-    planned.row.writeSlot = sequence.slots[0];
+    planned.row.writeSlot = writeSlotOf(state, sequence);
     plan.push_back(std::move(planned));
     text += " " + nameOf(sequence.name);
   }
@@ -226,7 +249,7 @@ void gdnrt::traces::commit(State &state,
     return;
   state.say("commit " + std::to_string(rows.size()) + " rows");
   // Rows that are skipped: no slot, and counts out of range of a live one.
-  rows.push_back({{}, -1, 0, true, {}, {}, 1});
+  rows.push_back({{}, -1, 0, true, {}, {}, 1, {}});
   state.engine.commit(rows);
   for (const Row &row : rows)
     if (row.slot > 0 && state.engine.pools().hasPending(row.slot))
@@ -252,6 +275,7 @@ void gdnrt::traces::verify(State &state, const Step &step) {
     if (sequence.left() > 0 || sequence.known.isFresh ||
         (usesBuffer && buffers.empty()))
       continue;
+    takeCopy(state, sequence);
     Planned planned;
     planned.row = guess(state, sequence, step,
                         usesBuffer ? buffers.back() : std::vector<int32_t>());

@@ -64,6 +64,7 @@ Trace gdnrt::traces::makeTrace(uint64_t seed) {
   trace.movesByKernels = random.below(2) != 0;
   trace.usesGraphs = seed % 2 == 0;
   trace.usesPlanner = seed % 3 == 0;
+  trace.usesCache = seed / 2 % 2 == 0;
   const uint32_t steps = 5 + random.below(60);
   for (uint32_t i = 0; i < steps; ++i) {
     Step step;
@@ -127,5 +128,6 @@ std::string gdnrt::traces::toString(const Trace &trace) {
          (trace.usesBuffer ? " in a buffer" : "") +
          (trace.movesByKernels ? "; slots moved by kernels" : "") +
          (trace.usesGraphs ? "; graphs" : "") +
-         (trace.usesPlanner ? "; plans" : "");
+         (trace.usesPlanner ? "; plans" : "") +
+         (trace.usesCache ? "; a prefix cache" : "");
 }

@@ -65,6 +65,8 @@ struct Trace {
   /// Steps through layers are replayed from graphs, where there are any, and
   /// take their metadata from a plan of the batch, if the image has one.
   bool usesGraphs = false, usesPlanner = false;
+  /// Kept states are those of a prefix cache, and prompts begin alike.
+  bool usesCache = false;
   /// Elements between slots, and beyond the window.
   int64_t padding = 0, convExtra = 0;
   std::vector<Step> steps;

@@ -338,7 +338,18 @@ def test_recorded_reports_of_other_programs():
         assert all({"suite", "impl", "config"} <= set(row) for row in report["rows"]), path
 
 
-GDN_BENCH = [path for path in RESULTS if path not in OTHERS]
+PREFIX_CACHE = ROOT / "runtime/bench/results/prefix-cache.json"
+GDN_BENCH = [path for path in RESULTS if path not in [*OTHERS, PREFIX_CACHE]]
+
+
+def test_recorded_host_times_of_a_prefix_cache():
+    report = json.loads(PREFIX_CACHE.read_text())["host"]
+    assert REPORT_FIELDS - set(report) <= {"ceilings", "versions"}
+    assert {row["config"]["variant"] for row in report["rows"]} == {"match", "insert", "evict"}
+    for row in report["rows"]:
+        assert row["suite"] == "prefix-cache" and row["mallocs"] == 0
+        assert row["us_min"] <= row["us"] <= row["us_p99"]
+        assert row["us"] <= (row["limit_us"] or row["us"])
 
 
 @pytest.mark.parametrize("path", GDN_BENCH, ids=[path.stem for path in GDN_BENCH])

@@ -94,6 +94,7 @@ def test_every_report_with_a_table_is_on_a_page():
     tables_elsewhere = {
         "prefill-kda-h100",
         "prefill-kda-peers-h100",
+        "prefix-cache",
         "single-ops-h200",
         "state-order-h200",
         "vllm-layer-h200",

@@ -34,6 +34,7 @@ def test_what_is_run_is_found():
         "compile-for-an-engine",
         "mixed-batches",
         "prebuilt-images",
+        "prefix-cache",
         "speculative-decoding",
         "state-pools",
     }

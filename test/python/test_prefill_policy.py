@@ -94,6 +94,8 @@ def test_there_are_all_measured_batches():
     }
     measured = set()
     for record in sorted((ROOT / "runtime/bench/results").glob("p*.json")):
+        if record.stem == "prefix-cache":
+            continue  # of no kernel
         layout = "packed" if record.name.startswith("packed") else "ready"
         for row in json.loads(record.read_text())["rows"]:
             if row["suite"] == "prefill-channels":

@@ -81,6 +81,13 @@ def sanitizers() -> dict[Path, str]:
     return {path: sanitizer_tables.markdown(json.loads(path.read_text())) for path in records}
 
 
+def prefix_cache() -> str:
+    """The page of what is recorded of prefix caches."""
+    from gdn.bench.prefix_cache import tables
+
+    return tables.markdown(json.loads(measured_pages.PREFIX_CACHE.read_text()))
+
+
 def of_passes() -> dict[str, str]:
     """Pages that only the site has: their texts by their names."""
     return {
@@ -101,6 +108,9 @@ def index(has_passes: bool) -> str:
     for page in measured_pages.pages():
         names = ", ".join(f"`{path.relative_to(ROOT)}`" for path in page.reports)
         lines.append(f"- [{page.name}]({page.name}.md), from {names}")
+    lines.append(
+        "- [prefix caches](prefix-cache.md), from `runtime/bench/results/prefix-cache.json`"
+    )
     lines.append("- [heads that GPUs have kernels for](gpu-support.md), from `gpu-support.json`")
     lines.append("- [what presets have on which target](presets.md), from `presets.json`")
     lines.append("- [images that all presets need](image-groups.md), from `image-groups.json`")
@@ -122,6 +132,7 @@ def pages() -> dict[Path, str]:
     for name, td in dialects().items():
         made[OUT / f"{name}.md"] = tblgen(td, "-gen-dialect-doc", f"-dialect={name}")
     made |= {OUT / f"{page.name}.md": page.text for page in measured_pages.pages()}
+    made[OUT / "prefix-cache.md"] = prefix_cache()
     made[OUT / "gpu-support.md"] = gpu_support.markdown(json.loads(gpu_support.RECORD.read_text()))
     rows = json.loads(presets.RECORD.read_text())
     made[OUT / "presets.md"] = presets.markdown(rows)

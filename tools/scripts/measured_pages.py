@@ -3,7 +3,7 @@
 
 A page is made of one report of runtime/bench/results, or of several that belong together: the
 grid of prefill with other heads, and what was measured of hosts. Then each report has a section
-of its name.
+of its name. What is recorded of prefix caches has a page of its own form.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "runtime/bench/results"
+PREFIX_CACHE = RESULTS / "prefix-cache.json"
 sys.path.insert(0, str(ROOT / "python"))
 
 from gdn.bench import (  # noqa: E402
@@ -98,7 +99,7 @@ def pages() -> list[Page]:
     for name, paths in sorted(owners.items()):
         paths.sort(key=lambda path: (path.stem != name, path.stem))
         reports = {path.stem: json.loads(path.read_text()) for path in paths}
-        reports = {stem: report for stem, report in reports.items() if sections(report)}
+        reports = {s: r for s, r in reports.items() if "rows" in r and sections(r)}
         if reports:
             picture = pictures.of_reports(reports.values())
             text = text_of(name, reports, picture)

@@ -132,6 +132,17 @@ def main(arguments: list[str] | None = None) -> int:
         "--peers", nargs="+", default=[], help="these alone; else all that are there"
     )
     packed.add_argument("--no-peers", action="store_true")
+    caches = commands.add_parser(
+        "prefix-cache", help="simulate policies of prefix caches on traces"
+    )
+    caches.add_argument("--output", type=Path, help='write the key "traces" of this file')
+    caches.add_argument(
+        "--results", type=Path, required=True, help="folder of recorded kernel times"
+    )
+    caches.add_argument("--traces", nargs="+", default=[], help="these; else all")
+    caches.add_argument("--seeds", type=int, nargs="+", default=list(range(1, 11)))
+    caches.add_argument("--seconds", type=float, default=7200.0, help="that requests arrive")
+    caches.add_argument("--workers", type=int, default=1, help="processes")
     joined = commands.add_parser("join", help="make one report of several of one device")
     joined.add_argument("parts", type=Path, nargs="+", help="reports, and rows alone")
     joined.add_argument("--output", type=Path, required=True, help="write the report as JSON")
@@ -180,6 +191,19 @@ def main(arguments: list[str] | None = None) -> int:
         late = costs.failures(report)
         print("\n".join(late))
         return 1 if late else 0
+    if options.command == "prefix-cache":
+        from .prefix_cache import study, traces
+        from .prefix_cache import tables as cache_tables
+
+        if unknown := set(options.traces) - set(traces.NAMES):
+            parser.error(f"traces: expected some of {', '.join(traces.NAMES)}, got {unknown.pop()}")
+        names = options.traces or traces.NAMES
+        arguments = (options.results, names, options.seeds, options.seconds, options.workers)
+        record = study.study(*arguments)
+        if options.output:
+            study.save(options.output, record)
+        print(cache_tables.traces(record))
+        return 0
     if options.command == "join":
         try:
             save(options.output, join([json.loads(path.read_text()) for path in options.parts]))

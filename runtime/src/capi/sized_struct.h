@@ -14,6 +14,7 @@
 #include "gdn-c/rule.h"
 #include "gdn-c/runtime.h"
 #include "gdn-c/serving.h"
+#include "gdn-c/state_cache.h"
 #include "gdn-c/state_pool.h"
 #include "gdnrt/status.h"
 
@@ -46,6 +47,16 @@
   X(gdnrt_gdn_forward_metadata)                                                \
   X(gdnrt_state_pool_options)                                                  \
   X(gdnrt_state_pool_info)                                                     \
+  X(gdnrt_state_cache_options)                                                 \
+  X(gdnrt_cache_tokens)                                                        \
+  X(gdnrt_cache_match)                                                         \
+  X(gdnrt_cache_lock)                                                          \
+  X(gdnrt_cache_entry)                                                         \
+  X(gdnrt_cache_inserted)                                                      \
+  X(gdnrt_state_cache_policy)                                                  \
+  X(gdnrt_cache_piece)                                                         \
+  X(gdnrt_cache_node_info)                                                     \
+  X(gdnrt_state_cache_info)                                                    \
   X(gdnrt_rule_args)
 
 namespace gdnrt {

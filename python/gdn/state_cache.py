@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A prefix cache for models with states: which prompts begin alike, with which pages, and where a
+state was kept.
+
+    cache = StateCache(pool, max_nodes=10_000, max_tokens=1_000_000)
+    match = cache.match(prompt[:-1])
+    lock = cache.lock(match.node)              # lock.slot is read, and never written
+    cache.insert(tokens, pages, slot=slot)     # the cache owns the slot if .slot_taken
+    cache.unlock(lock)
+
+include/gdn-c/state_cache.h says what each function promises, and docs/guides/prefix-cache.md how an
+engine uses them.
+"""
+
+import ctypes as c
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import _state_cache_abi as abi
+from .runtime import _Handle, _stream
+from .state_pool import StatePool, _ids
+
+_KINDS = ("request", "track")
+_MAX_CHECKPOINTS = 64
+
+#: An adapter, a salt, or both; None is neither.
+Namespace = int | bytes | str | tuple[int, bytes | str] | None
+
+
+@dataclass(frozen=True)
+class Match:
+    """The longest prefix that ends at a checkpoint: tokens, node, slot and num_accepted, all 0 if
+    there is none; and the longest prefix that the cache has at all."""
+
+    tokens: int
+    node: int
+    slot: int
+    num_accepted: int
+    known_tokens: int
+    known_node: int
+
+
+@dataclass(frozen=True)
+class Inserted:
+    """What an insertion did. `free_pages` are pages that the caller may use for something else:
+    first `num_evicted_pages` that made room, then duplicates of the caller's. The caller still owns
+    the slot unless `slot_taken`. If `is_full`, nothing was inserted."""
+
+    node: int
+    known_tokens: int
+    slot_taken: bool
+    is_full: bool
+    free_pages: np.ndarray
+    num_evicted_pages: int
+    num_evicted_checkpoints: int
+
+
+@dataclass(frozen=True)
+class StateCachePolicy:
+    """Where prefill writes checkpoints; see gdnrt_state_cache_policy. The values here are the
+    recommended ones."""
+
+    max_checkpoints: int = 4
+    reserve_slots: int = 0
+    min_gap: int = 64
+    block_tokens: int = 0
+    at_end: bool = True
+    at_branches: bool = True
+
+
+class Lock:
+    """What a sequence holds: give it back with StateCache.unlock."""
+
+    def __init__(self):
+        self._lock = abi.CacheLock()
+
+    def __repr__(self) -> str:
+        return f"Lock(node={self.node}, slot={self.slot}, num_accepted={self.num_accepted})"
+
+    @property
+    def node(self) -> int:
+        """0: nothing."""
+        return self._lock.node
+
+    @property
+    def slot(self) -> int:
+        """The checkpoint, to be read; 0: none."""
+        return self._lock.slot
+
+    @property
+    def num_accepted(self) -> int:
+        """What the checkpoint was inserted with."""
+        return self._lock.num_accepted
+
+
+class StateCache(_Handle):
+    """A cache of slots of `pool`. `evicted(node, tokens, slot)` is called for each checkpoint that
+    is evicted, and must not call the cache."""
+
+    def __init__(
+        self,
+        pool: StatePool,
+        *,
+        max_nodes: int,
+        max_tokens: int,
+        page_tokens: int = 1,
+        has_pages: bool = True,
+        slot_kind: str = "request",
+        stream: object = None,
+        evicted: Callable[[int, int, int], None] | None = None,
+    ):
+        if slot_kind not in _KINDS:
+            raise ValueError(f"slot_kind: expected one of {', '.join(_KINDS)}, got {slot_kind}")
+        self.pool, self.page_tokens, self.has_pages = pool, page_tokens, has_pages
+        options = abi.StateCacheOptions(
+            page_tokens=page_tokens,
+            max_nodes=max_nodes,
+            max_tokens=max_tokens,
+            has_pages=int(has_pages),
+            slot_kind=_KINDS.index(slot_kind),
+            stream=_stream(stream),
+        )
+        if evicted is not None:
+            options.evicted = abi.EvictedFunction(lambda _, *about: evicted(*about))
+        self._keep = options
+        runtime = pool._runtime
+        handle = runtime.create("gdnrt_state_cache_create", pool._handle, c.byref(options))
+        super().__init__(runtime, handle, "gdnrt_state_cache_destroy")
+
+    # Looking up.
+
+    def match(self, tokens: object, namespace: Namespace = None) -> Match:
+        """The longest prefixes of `tokens`, an array of int32 or int64 or a sequence of ints. A
+        request that has to compute a token for its logits passes all but its last token."""
+        given, found = _tokens(tokens, namespace), abi.CacheMatch()
+        self._call("gdnrt_state_cache_match", c.byref(given), c.byref(found))
+        return Match(
+            found.tokens,
+            found.node,
+            found.slot,
+            found.num_accepted,
+            found.known_tokens,
+            found.known_node,
+        )
+
+    def pages(self, node: int, num_tokens: int) -> np.ndarray:
+        """The pages of the first `num_tokens` tokens that end in `node`, int64."""
+        pages = np.empty(max(num_tokens, 0) // self.page_tokens, np.int64)
+        self._call("gdnrt_state_cache_pages", node, num_tokens, pages.ctypes.data, pages.size)
+        return pages
+
+    def checkpoints_to_take(
+        self,
+        tokens: object,
+        done: int,
+        count: int,
+        *,
+        policy: StateCachePolicy | None = None,
+        taken: int = 0,
+        namespace: Namespace = None,
+    ) -> list[int]:
+        """After how many tokens of the prompt `tokens` a prefill of `count` tokens behind the first
+        `done` should write checkpoints. Earlier calls of this request took `taken`."""
+        policy = policy or StateCachePolicy()
+        given = _tokens(tokens, namespace)
+        values = {name: int(value) for name, value in vars(policy).items()}
+        positions, found = np.empty(_MAX_CHECKPOINTS, np.int64), c.c_size_t()
+        self._call(
+            "gdnrt_state_cache_checkpoints_to_take",
+            c.byref(given),
+            c.byref(abi.StateCachePolicy(**values)),
+            c.byref(abi.CachePiece(done=done, count=count, taken=taken)),
+            positions.ctypes.data,
+            positions.size,
+            c.byref(found),
+        )
+        return positions[: found.value].tolist()
+
+    # Locks.
+
+    def lock(self, node: int) -> Lock:
+        """Locks the pages up to a node, and its checkpoint. Node 0 gives a lock of nothing."""
+        lock = Lock()
+        self._call("gdnrt_state_cache_lock", node, c.byref(lock._lock))
+        return lock
+
+    def unlock_slot(self, lock: Lock) -> None:
+        """Gives up the checkpoint of a lock, and keeps its pages."""
+        self._call("gdnrt_state_cache_unlock_slot", c.byref(lock._lock))
+
+    def unlock(self, lock: Lock) -> None:
+        """Gives up all of a lock."""
+        self._call("gdnrt_state_cache_unlock", c.byref(lock._lock))
+
+    # Insertion and eviction.
+
+    def insert(
+        self,
+        tokens: object,
+        pages: object = None,
+        *,
+        slot: int = 0,
+        num_accepted: int = 0,
+        namespace: Namespace = None,
+        evict_at_most: int | None = None,
+    ) -> Inserted:
+        """Inserts tokens with the pages of all whole pages, and the slot with the state after all
+        tokens, if there is one. To make room, `evict_at_most` pages are evicted; without it as many
+        as there are."""
+        given = _tokens(tokens, namespace)
+        ids = np.ascontiguousarray([] if pages is None else pages, np.int64)
+        if evict_at_most is None:
+            evict_at_most = self.describe().num_tokens // self.page_tokens
+        free = np.empty(ids.size + evict_at_most * self.has_pages, np.int64)
+        entry = abi.CacheEntry(
+            pages=ids.ctypes.data if ids.size else None,
+            num_pages=ids.size,
+            slot=slot,
+            num_accepted=num_accepted,
+        )
+        done = abi.CacheInserted()
+        self._call(
+            "gdnrt_state_cache_insert",
+            c.byref(given),
+            c.byref(entry),
+            free.ctypes.data,
+            free.size,
+            c.byref(done),
+        )
+        return Inserted(
+            done.node,
+            done.known_tokens,
+            bool(done.slot_taken),
+            bool(done.is_full),
+            free[: done.num_free_pages].copy(),
+            done.num_evicted_pages,
+            done.num_evicted_checkpoints,
+        )
+
+    def evict_pages(self, count: int) -> np.ndarray:
+        """Evicts `count` pages, or as many as are not locked; returns their ids. Without pages it
+        counts what would be pages, evicts whole prefixes, and returns none."""
+        pages, found = np.empty(max(count, 0), np.int64), c.c_size_t()
+        self._call(
+            "gdnrt_state_cache_evict_pages",
+            count,
+            pages.ctypes.data,
+            pages.size,
+            c.byref(found),
+        )
+        return pages[: found.value] if self.has_pages else pages[:0]
+
+    def evict_checkpoints(self, count: int) -> int:
+        """Evicts `count` checkpoints, or as many as are not locked; returns how many."""
+        found = c.c_int64()
+        self._call("gdnrt_state_cache_evict_checkpoints", count, c.byref(found))
+        return found.value
+
+    def drop(self, node: int) -> None:
+        """Evicts the checkpoint of a node."""
+        self._call("gdnrt_state_cache_drop", node)
+
+    def set_priority(self, node: int, priority: float) -> None:
+        """Checkpoints of the lowest priority are evicted first; it is 0 at first."""
+        self._call("gdnrt_state_cache_set_priority", node, priority)
+
+    def take_slots(self, count: int, zero: bool = False) -> list[int] | None:
+        """Takes slots of the pool for the caller, and evicts checkpoints if too few are free. None
+        if that is not enough."""
+        slots, taken = (c.c_int32 * count)(), c.c_int32()
+        self._call("gdnrt_state_cache_take_slots", count, int(zero), slots, c.byref(taken))
+        return list(slots) if taken.value else None
+
+    # What there is.
+
+    def node(self, node: int) -> abi.CacheNodeInfo:
+        """Tokens, tokens_above (of the closest checkpoint ahead), slot, num_accepted, priority,
+        num_children, num_locks and num_slot_locks of a node."""
+        info = abi.CacheNodeInfo()
+        self._call("gdnrt_state_cache_node", node, c.byref(info))
+        return info
+
+    def describe(self) -> abi.StateCacheInfo:
+        """num_nodes, num_tokens, locked_tokens, num_checkpoints, locked_checkpoints, max_nodes,
+        max_tokens and bytes."""
+        info = abi.StateCacheInfo()
+        self._call("gdnrt_state_cache_describe", c.byref(info))
+        return info
+
+    def check_writes(self, write_slots: Sequence[int]) -> None:
+        """For debugging: GdnError if one of the slots is the cache's."""
+        ids = _ids(write_slots)
+        self._call("gdnrt_state_cache_check_writes", ids, len(ids))
+
+    def audit(self) -> None:
+        """For debugging: GdnError if the cache contradicts itself."""
+        self._call("gdnrt_state_cache_audit")
+
+    def _call(self, name: str, *arguments) -> None:
+        self._runtime.call(name, self._handle, *arguments)
+
+
+def _tokens(tokens: object, namespace: Namespace) -> abi.CacheTokens:
+    """Tokens as the C ABI takes them; arrays of int32 and int64 are not copied."""
+    if not isinstance(tokens, np.ndarray) or tokens.dtype not in (np.int32, np.int64):
+        array = np.asarray(tokens)
+        if array.size and array.dtype.kind not in "iu":
+            raise TypeError(f"tokens: expected integers, got {array.dtype}")
+        tokens = array.astype(np.int64)
+    if tokens.ndim != 1:
+        raise ValueError(f"tokens: expected one dimension, got {tokens.ndim}")
+    tokens = np.ascontiguousarray(tokens)
+    adapter, salt = _namespace(namespace)
+    given = abi.CacheTokens(
+        tokens=tokens.ctypes.data,
+        count=tokens.size,
+        token_bytes=tokens.itemsize,
+        adapter=adapter,
+        salt=salt,
+        salt_bytes=len(salt),
+    )
+    given._keep = tokens
+    return given
+
+
+def _namespace(namespace: Namespace) -> tuple[int, bytes]:
+    adapter, salt = namespace if isinstance(namespace, tuple) else (0, namespace)
+    if isinstance(salt, int):
+        adapter, salt = salt, b""
+    salt = salt.encode() if isinstance(salt, str) else salt or b""
+    if not 0 <= adapter < 2**64:
+        raise ValueError(f"namespace: expected an adapter of 64 bits, got {adapter}")
+    return adapter, salt

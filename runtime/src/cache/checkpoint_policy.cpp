@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which checkpoints a prefill should take, and what a cache says of itself.
+// Positions are chosen in the order of importance, into arrays of fixed size.
+
+#include "gdnrt/state_cache.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+using namespace gdnrt;
+
+/// Prefill writes states after multiples of so many tokens of a call.
+static constexpr int64_t kChunk = 64;
+
+namespace {
+
+/// The positions that have been chosen, and what each must keep to.
+class Positions {
+public:
+  Positions(const CachePiece &piece, int64_t pageTokens, int64_t minGap,
+            int64_t limit, int64_t above)
+      : piece_(piece), pageTokens_(pageTokens), minGap_(minGap), limit_(limit),
+        above_(above) {}
+
+  bool isFull() const { return size_ == limit_; }
+  int64_t limit() const { return limit_; }
+  int64_t size() const { return size_; }
+  int64_t operator[](int64_t i) const { return chosen_[size_t(i)]; }
+
+  /// The last position up to `token` that a call can write, or 0.
+  int64_t align(int64_t token) const {
+    int64_t at = token - (token - piece_.done) % kChunk;
+    // A page divides at least every page_tokens-th of them, or none.
+    for (int64_t tries = 0; at > piece_.done && tries < pageTokens_;
+         ++tries, at -= kChunk)
+      if (at % pageTokens_ == 0)
+        return at;
+    return 0;
+  }
+  /// Chooses the last position up to `token`, if it is far from others.
+  void choose(int64_t token) {
+    const int64_t at = align(token);
+    if (at == 0 || isFull() || (above_ > 0 && at - above_ < minGap_))
+      return;
+    for (int64_t i = 0; i < size_; ++i)
+      if (at == chosen_[size_t(i)] ||
+          std::abs(at - chosen_[size_t(i)]) < minGap_)
+        return;
+    chosen_[size_t(size_++)] = at;
+  }
+  /// Takes one out that the cache has.
+  void remove(int64_t token) {
+    auto end = chosen_.begin() + size_;
+    size_ = std::remove(chosen_.begin(), end, token) - chosen_.begin();
+  }
+  void sort() { std::sort(chosen_.begin(), chosen_.begin() + size_); }
+
+private:
+  CachePiece piece_;
+  int64_t pageTokens_, minGap_, limit_, above_;
+  std::array<int64_t, kMaxCheckpoints> chosen_ = {};
+  int64_t size_ = 0;
+};
+
+/// The last branch points of a path.
+class Branches {
+public:
+  void add(int64_t token) {
+    tokens_[size_t(count_++ % kMaxCheckpoints)] = token;
+  }
+  template <typename Visit> void forEachFromLast(Visit &&visit) const {
+    for (int64_t i = 1; i <= std::min(count_, kMaxCheckpoints); ++i)
+      visit(tokens_[size_t((count_ - i) % kMaxCheckpoints)]);
+  }
+
+private:
+  std::array<int64_t, kMaxCheckpoints> tokens_ = {};
+  int64_t count_ = 0;
+};
+
+} // namespace
+
+static Status checkPlan(const TokenSpan &tokens, const StateCachePolicy &policy,
+                        const CachePiece &piece) {
+  if (policy.maxCheckpoints < 0 || policy.maxCheckpoints > kMaxCheckpoints)
+    return invalid("state_cache: max_checkpoints: expected 0 to ",
+                   kMaxCheckpoints, ", got ", policy.maxCheckpoints);
+  struct Amount {
+    const char *name;
+    int64_t value;
+  };
+  for (const Amount &amount : {Amount{"reserve_slots", policy.reserveSlots},
+                               {"min_gap", policy.minGap},
+                               {"block_tokens", policy.blockTokens},
+                               {"done", piece.done},
+                               {"count", piece.count},
+                               {"taken", piece.taken}})
+    if (amount.value < 0)
+      return invalid("state_cache: ", amount.name, ": expected 0 or more, got ",
+                     amount.value);
+  if (piece.done > tokens.size || piece.count > tokens.size - piece.done)
+    return invalid("state_cache: count: expected at most the ",
+                   tokens.size - std::min(piece.done, tokens.size),
+                   " tokens behind done, got ", piece.count);
+  return {};
+}
+
+Result<size_t> StateCache::checkpointsToTake(const CacheNamespace &space,
+                                             const TokenSpan &tokens,
+                                             const StateCachePolicy &policy,
+                                             const CachePiece &piece,
+                                             int64_t *positions,
+                                             size_t capacity) const {
+  if (Status status = checkPlan(tokens, policy, piece); !status.isOk())
+    return status;
+  const int64_t slots = pool_.numFree(options_.slotKind) + checkpoints_.size() -
+                        policy.reserveSlots;
+  const int64_t limit =
+      std::max<int64_t>(0, std::min({slots, policy.maxCheckpoints - piece.taken,
+                                     static_cast<int64_t>(std::min<uint64_t>(
+                                         capacity, kMaxCheckpoints))}));
+  Branches branches;
+  int64_t above = 0;
+  const Descent known =
+      tree_.descend(space, tokens, tokens.size, [&](int32_t node) {
+        const PrefixNode &passed = tree_[node];
+        if (passed.slot != 0 && passed.end() <= piece.done)
+          above = passed.end();
+        if (passed.numChildren > 1 && passed.slot == 0 &&
+            passed.end() > piece.done)
+          branches.add(passed.end());
+      });
+  const int64_t last = tokens.size - 1;
+  Positions chosen(piece, options_.pageTokens, policy.minGap, limit, above);
+  if (policy.atEnd)
+    chosen.choose(last);
+  if (policy.atBranches) {
+    if (known.tokens > piece.done && known.tokens < last)
+      chosen.choose(known.tokens);
+    branches.forEachFromLast([&](int64_t token) { chosen.choose(token); });
+  }
+  const int64_t block = policy.blockTokens;
+  if (const int64_t left = limit - chosen.size(); block > 0 && left > 0) {
+    const int64_t first = piece.done / block + 1;
+    const int64_t blocks = last / block - first + 1;
+    const int64_t step = (blocks + left - 1) / left;
+    for (int64_t i = first + blocks - 1; step > 0 && i >= first; i -= step)
+      chosen.choose(i * block);
+    for (int64_t i = first + blocks - 1; i >= first && !chosen.isFull(); --i)
+      chosen.choose(i * block);
+  }
+  tree_.descend(space, tokens, tokens.size, [&](int32_t node) {
+    if (tree_[node].slot != 0)
+      chosen.remove(tree_[node].end());
+  });
+  chosen.sort();
+  size_t count = 0;
+  for (int64_t i = 0; i < chosen.size(); ++i)
+    if (chosen[i] <= piece.done + piece.count)
+      positions[count++] = chosen[i];
+  return count;
+}
+
+Result<CacheNodeInfo> StateCache::node(uint64_t id) const {
+  auto found = find(id);
+  if (!found.isOk())
+    return found.status();
+  const PrefixNode &node = tree_[*found];
+  CacheNodeInfo info;
+  info.tokens = node.end();
+  info.slot = node.slot;
+  info.accepted = node.accepted;
+  info.priority = node.priority;
+  info.numChildren = node.numChildren;
+  info.numLocks = node.pathLocks;
+  info.numSlotLocks = node.slotLocks;
+  for (int32_t at = node.parent; at != kNoNode; at = tree_[at].parent)
+    if (tree_[at].slot != 0) {
+      info.tokensAbove = tree_[at].end();
+      break;
+    }
+  return info;
+}
+
+StateCacheInfo StateCache::describe() const {
+  StateCacheInfo info;
+  info.numNodes = tree_.numNodes();
+  info.numTokens = tree_.numTokens();
+  info.lockedTokens = lockedTokens_;
+  info.numCheckpoints = numCheckpoints_;
+  info.lockedCheckpoints = numCheckpoints_ - checkpoints_.size();
+  info.maxNodes = tree_.maxNodes();
+  info.maxTokens = tree_.maxTokens();
+  info.bytes = tree_.memoryBytes() + 2 * tree_.maxNodes() * sizeof(int32_t) +
+               owners_.size() * sizeof(int32_t);
+  return info;
+}
