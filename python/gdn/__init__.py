@@ -5,6 +5,7 @@ from . import images
 from .arrays import DeviceArray
 from .call import Call
 from .compiler import CompileError, compile
+from .host_tier import HostTier, StateTags
 from .images import ImageIndexError, ImageNotFoundError
 from .model_config import ConfigError, ModelConfig
 from .paths import cmake_dir, include_dir, library, pkgconfig_dir
@@ -20,6 +21,7 @@ __all__ = [
     "Device",
     "DeviceArray",
     "GdnError",
+    "HostTier",
     "Image",
     "ImageIndexError",
     "ImageNotFoundError",
@@ -30,6 +32,7 @@ __all__ = [
     "Runtime",
     "StatePool",
     "StatePoolShape",
+    "StateTags",
     "Variant",
     "cmake_dir",
     "compile",

@@ -382,6 +382,16 @@ EXPORT Result cuMemFree_v2(Address address) {
   return state().memory.free(address) ? 0 : kInvalidValue;
 }
 
+EXPORT Result cuMemHostAlloc(void **data, size_t bytes, unsigned) {
+  *data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  return *data ? 0 : gdnrt::cuda::kOutOfMemory;
+}
+
+EXPORT Result cuMemFreeHost(void *data) {
+  std::free(data);
+  return 0;
+}
+
 EXPORT Result cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes,
                                    Stream stream) {
   char *target = deviceBytes(to, bytes);

@@ -39,6 +39,7 @@ constexpr Result kInvalidPtx = 218;
 constexpr Result kNoJitCompiler = 221;
 constexpr Result kUnsupportedPtxVersion = 222;
 constexpr Result kNotFound = 500;
+constexpr Result kNotReady = 600;
 
 // CUdevice_attribute.
 constexpr int kMultiprocessorCount = 16;
@@ -60,6 +61,10 @@ constexpr int kJitErrorLogBytes = 6;
 // CUstreamCaptureMode and CUstreamCaptureStatus.
 constexpr int kCaptureRelaxed = 2;
 constexpr int kCaptureActive = 1;
+
+// CUstream_flags and CUevent_flags.
+constexpr unsigned kStreamNonBlocking = 1;
+constexpr unsigned kEventWithoutTiming = 2;
 
 // CUuserObject_flags and CUuserObjectRetain_flags.
 constexpr unsigned kUserObjectNoDestructorSync = 1;
@@ -163,7 +168,8 @@ static_assert(sizeof(LaunchConfig) == 56 &&
     (Address address, size_t distance, unsigned char value, size_t bytes,      \
      size_t rows, Stream stream))
 
-/// Entry points that older drivers do not have. They are null then.
+/// Entry points that older drivers do not have, or that few programs need. They
+/// are null where a driver lacks them.
 #define GDNRT_CUDA_OPTIONAL(X)                                                 \
   X(functionLoad, cuFuncLoad, (Function function))                             \
   X(streamIsCapturing, cuStreamIsCapturing, (Stream stream, int *status))      \
@@ -179,6 +185,19 @@ static_assert(sizeof(LaunchConfig) == 56 &&
     (Graph graph, UserObject object, unsigned count, unsigned flags))          \
   X(functionParameter, cuFuncGetParamInfo,                                     \
     (Function function, size_t index, size_t *offset, size_t *bytes))          \
+  X(hostAllocate, cuMemHostAlloc, (void **data, size_t bytes, unsigned flags)) \
+  X(hostFree, cuMemFreeHost, (void *data))                                     \
+  X(launchHost, cuLaunchHostFunc,                                              \
+    (Stream stream, void (*function)(void *), void *data))                     \
+  X(streamCreate, cuStreamCreate, (Stream * stream, unsigned flags))           \
+  X(streamDestroy, cuStreamDestroy_v2, (Stream stream))                        \
+  X(streamWaitEvent, cuStreamWaitEvent,                                        \
+    (Stream stream, Event event, unsigned flags))                              \
+  X(eventCreate, cuEventCreate, (Event * event, unsigned flags))               \
+  X(eventDestroy, cuEventDestroy_v2, (Event event))                            \
+  X(eventRecord, cuEventRecord, (Event event, Stream stream))                  \
+  X(eventQuery, cuEventQuery, (Event event))                                   \
+  X(eventSynchronize, cuEventSynchronize, (Event event))                       \
   X(tensorMapEncode, cuTensorMapEncodeTiled,                                   \
     (TensorMap * map, int type, uint32_t rank, void *address,                  \
      const uint64_t *sizes, const uint64_t *strides, const uint32_t *box,      \

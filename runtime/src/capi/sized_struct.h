@@ -10,6 +10,7 @@
 
 #include "gdn-c/attention.h"
 #include "gdn-c/batch_planner.h"
+#include "gdn-c/host_tier.h"
 #include "gdn-c/layer_shape.h"
 #include "gdn-c/rule.h"
 #include "gdn-c/runtime.h"
@@ -46,6 +47,9 @@
   X(gdnrt_gdn_forward_metadata)                                                \
   X(gdnrt_state_pool_options)                                                  \
   X(gdnrt_state_pool_info)                                                     \
+  X(gdnrt_host_tier_options)                                                   \
+  X(gdnrt_host_tier_info)                                                      \
+  X(gdnrt_state_tags)                                                          \
   X(gdnrt_rule_args)
 
 namespace gdnrt {

@@ -1,0 +1,521 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// All copies are on one stream, under one lock: so they are in order with each
+// other, and a host slot that is freed under way needs no care.
+
+#include "gdnrt/host_tier.h"
+
+#include <algorithm>
+
+using namespace gdnrt;
+
+constexpr uint64_t kMostBytes = uint64_t{1} << 48;
+
+Result<std::unique_ptr<HostTier>>
+HostTier::make(std::shared_ptr<StatePool> pool,
+               const HostTierOptions &options) {
+  const StatePoolShape &shape = pool->shape();
+  constexpr int64_t most = int64_t{1} << 30;
+  if (options.numSlots < 1 || options.numSlots > most)
+    return invalid("host_tier: num_slots: expected 1 to ", most, ", got ",
+                   options.numSlots);
+  RankShare share = options.share;
+  if (share.keyHeads == 0)
+    share.keyHeads = shape.keyHeads * share.tpSize;
+  if (share.valueHeads == 0)
+    share.valueHeads = shape.valueHeads * share.tpSize;
+  if (Status s = checkShare("host_tier", share); !s.isOk())
+    return s;
+  for (auto [name, expected, got] :
+       {std::tuple("total_key_heads", share.keys().second, shape.keyHeads),
+        {"total_value_heads", share.values().second, shape.valueHeads}})
+    if (expected != got)
+      return invalid("host_tier: ", name, ": expected ", expected,
+                     " heads of a rank in the pool, got ", got);
+  auto record =
+      StateRecord::make(*pool, options.format.value_or(formatOf(shape)));
+  if (!record.isOk())
+    return record.status();
+  auto link = pool->device().makeHostLink();
+  if (!link.isOk())
+    return link.status();
+  std::unique_ptr<HostTier> tier(new HostTier(std::move(pool), std::move(*link),
+                                              std::move(*record), share));
+  if (Status s = tier->takeMemory(options); !s.isOk())
+    return s;
+  tier->pool_.expectTransfers();
+  return tier;
+}
+
+Status HostTier::takeMemory(const HostTierOptions &options) {
+  constexpr uint64_t line = 64;
+  stride_ = (record_.bytes + line - 1) / line * line;
+  const auto count = static_cast<uint64_t>(options.numSlots);
+  if (count > kMostBytes / stride_)
+    return failure(StatusCode::outOfMemory, "host_tier: no memory for ", count,
+                   " slots of ", stride_, " bytes");
+  bytes_ = count * stride_;
+  const uint64_t staged =
+      record_.isNarrowed ? static_cast<uint64_t>(pool_.buffers()[0].slotBytes)
+                         : 0;
+  auto memory = link_->allocate(bytes_ + staged);
+  if (!memory.isOk())
+    return memory.status();
+  memory_ = static_cast<uint8_t *>(*memory);
+  staging_ = memory_ + bytes_;
+  bytes_ += staged;
+  if (options.copyStream) {
+    copyStream_ = *options.copyStream;
+  } else {
+    auto stream = link_->makeStream();
+    if (!stream.isOk())
+      return stream.status();
+    copyStream_ = *stream;
+  }
+  auto launched = link_->makeEvent();
+  if (!launched.isOk())
+    return launched.status();
+  launched_ = *launched;
+  slots_.resize(count);
+  marks_.resize(count);
+  ring_.resize(count);
+  numFree_ = count;
+  for (size_t slot = 0; slot < count; ++slot) {
+    ring_[slot] = static_cast<int32_t>(slot);
+    auto copied = link_->makeEvent();
+    if (!copied.isOk())
+      return copied.status();
+    slots_[slot].copied = *copied;
+    for (int32_t layer = 0; record_.isNarrowed && layer < record_.layers;
+         ++layer)
+      roundings_.push_back({this, static_cast<int32_t>(slot), layer});
+  }
+  return {};
+}
+
+HostTier::~HostTier() {
+  for (const Slot &slot : slots_)
+    if (slot.copied)
+      (void)slot.copied->synchronize();
+  if (memory_)
+    (void)link_->free(memory_);
+}
+
+int64_t HostTier::numFree() const {
+  std::lock_guard<std::mutex> guard(lock_);
+  return static_cast<int64_t>(numFree_);
+}
+
+uint64_t HostTier::slotBytes() const {
+  uint64_t bytes = 0;
+  for (const RecordBuffer &buffer : record_.buffers)
+    bytes += buffer.layerBytes * static_cast<uint64_t>(record_.layers);
+  return bytes;
+}
+
+bool HostTier::takeLocked(size_t count, int32_t *slots) {
+  if (count > numFree_)
+    return false;
+  for (size_t i = 0; i < count; ++i) {
+    slots[i] = ring_[head_];
+    head_ = head_ + 1 == ring_.size() ? 0 : head_ + 1;
+    Slot &slot = slots_[static_cast<size_t>(slots[i])];
+    slot.isTaken = true;
+    slot.isFull = false;
+  }
+  numFree_ -= count;
+  return true;
+}
+
+void HostTier::giveLocked(const int32_t *slots, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    slots_[static_cast<size_t>(slots[i])].isTaken = false;
+    ring_[(head_ + numFree_++) % ring_.size()] = slots[i];
+  }
+}
+
+Result<bool> HostTier::allocate(size_t count, int32_t *slots) {
+  std::lock_guard<std::mutex> guard(lock_);
+  return takeLocked(count, slots);
+}
+
+/// Fails for a host slot that is not taken, and with `distinct` for one that is
+/// named twice.
+Status HostTier::checkHost(const int32_t *slots, size_t count, bool distinct) {
+  if (++mark_ == 0) {
+    std::fill(marks_.begin(), marks_.end(), 0);
+    mark_ = 1;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (slots[i] < 0 || slots[i] >= numSlots())
+      return invalid("host_tier: host slot: expected 0 to ", numSlots() - 1,
+                     ", got ", slots[i]);
+    const auto slot = static_cast<size_t>(slots[i]);
+    if (!slots_[slot].isTaken)
+      return invalid("host_tier: host slot ", slots[i], " is free");
+    if (distinct && marks_[slot] == mark_)
+      return invalid("host_tier: host slot ", slots[i], " occurs twice");
+    marks_[slot] = mark_;
+  }
+  return {};
+}
+
+/// Fails if a file writes the host slot, or with `writes` reads it.
+Status HostTier::checkFiles(int32_t slot, bool writes) const {
+  const int32_t files = slots_[static_cast<size_t>(slot)].files;
+  if (files < 0 || (writes && files > 0))
+    return invalid("host_tier: host slot ", slot,
+                   " is busy: expected no file "
+                   "that it is ",
+                   files < 0 ? "read from" : "written to", ", got one");
+  return {};
+}
+
+Status HostTier::checkFull(int32_t slot) const {
+  if (slots_[static_cast<size_t>(slot)].isFull)
+    return {};
+  return invalid("host_tier: host slot ", slot,
+                 " is empty: expected one that a state was stored to or read "
+                 "into");
+}
+
+Status HostTier::freeLocked(const int32_t *slots, size_t count) {
+  if (Status s = checkHost(slots, count, /*distinct=*/true); !s.isOk())
+    return s;
+  for (size_t i = 0; i < count; ++i)
+    if (Status s = checkFiles(slots[i], /*writes=*/true); !s.isOk())
+      return s;
+  giveLocked(slots, count);
+  return {};
+}
+
+Status HostTier::free(const int32_t *slots, size_t count) {
+  std::lock_guard<std::mutex> guard(lock_);
+  return freeLocked(slots, count);
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+void HostTier::narrow(void *rounding) {
+  const auto &job = *static_cast<const Rounding *>(rounding);
+  const HostTier &tier = *job.tier;
+  const StatePoolShape &shape = tier.pool_.shape();
+  narrowState(reinterpret_cast<const float *>(tier.staging_),
+              shape.valueHeads * shape.valueDim, shape.keyDim,
+              tier.record_.format,
+              tier.record_.stateAt(tier.at(job.slot), job.layer));
+}
+
+void HostTier::widen(void *rounding) {
+  const auto &job = *static_cast<const Rounding *>(rounding);
+  const HostTier &tier = *job.tier;
+  const StatePoolShape &shape = tier.pool_.shape();
+  widenState(tier.record_.stateAt(tier.at(job.slot), job.layer),
+             shape.valueHeads * shape.valueDim, shape.keyDim,
+             tier.record_.format, reinterpret_cast<float *>(tier.staging_));
+}
+
+/// Calls `copy` with the layer and the number of layers of each piece of memory
+/// that is one on both sides.
+template <typename Copy>
+static Status forEachPiece(const SlotBuffer &buffer, Copy &&copy) {
+  for (size_t layer = 0, end; layer < buffer.layers.size(); layer = end) {
+    end = buffer.endOfRun(layer);
+    if (Status s = copy(layer, static_cast<uint64_t>(buffer.slotBytes) *
+                                   (end - layer));
+        !s.isOk())
+      return s;
+  }
+  return {};
+}
+
+Status HostTier::copyToHost(int32_t from, int32_t to) {
+  uint8_t *base = at(to);
+  for (const RecordBuffer &buffer : record_.buffers) {
+    if (buffer.source < 0)
+      continue;
+    const SlotBuffer &source =
+        pool_.buffers()[static_cast<size_t>(buffer.source)];
+    if (Status s = forEachPiece(
+            source,
+            [&](size_t layer, uint64_t bytes) {
+              return link_->toHost(base + buffer.at(int64_t(layer)),
+                                   source.at(layer, from), bytes, copyStream_);
+            });
+        !s.isOk())
+      return s;
+  }
+  const SlotBuffer &state = pool_.buffers()[0];
+  for (int64_t layer = 0; record_.isNarrowed && layer < record_.layers;
+       ++layer) {
+    if (Status s =
+            link_->toHost(staging_, state.at(static_cast<size_t>(layer), from),
+                          static_cast<uint64_t>(state.slotBytes), copyStream_);
+        !s.isOk())
+      return s;
+    if (Status s = link_->call(
+            narrow,
+            &roundings_[static_cast<size_t>(to * record_.layers + layer)],
+            copyStream_);
+        !s.isOk())
+      return s;
+  }
+  return {};
+}
+
+Status HostTier::copyToPool(int32_t from, int32_t to) {
+  const uint8_t *base = at(from);
+  for (const RecordBuffer &buffer : record_.buffers) {
+    if (buffer.source < 0)
+      continue;
+    const SlotBuffer &target =
+        pool_.buffers()[static_cast<size_t>(buffer.source)];
+    if (Status s = forEachPiece(target,
+                                [&](size_t layer, uint64_t bytes) {
+                                  return link_->toDevice(
+                                      target.at(layer, to),
+                                      base + buffer.at(int64_t(layer)), bytes,
+                                      copyStream_);
+                                });
+        !s.isOk())
+      return s;
+  }
+  const SlotBuffer &state = pool_.buffers()[0];
+  for (int64_t layer = 0; record_.isNarrowed && layer < record_.layers;
+       ++layer) {
+    if (Status s = link_->call(
+            widen,
+            &roundings_[static_cast<size_t>(from * record_.layers + layer)],
+            copyStream_);
+        !s.isOk())
+      return s;
+    if (Status s = link_->toDevice(
+            state.at(static_cast<size_t>(layer), to), staging_,
+            static_cast<uint64_t>(state.slotBytes), copyStream_);
+        !s.isOk())
+      return s;
+  }
+  return {};
+}
+
+/// The copy stream waits for `stream`, and for other transfers of the slots.
+Status HostTier::begin(const int32_t *poolSlots, size_t count, void *stream) {
+  for (void *each : {stream, copyStream_})
+    if (Status s = refuseCapture(pool_.device(), each, "host_tier"); !s.isOk())
+      return s;
+  if (Status s = pool_.orderAfterTransfers(poolSlots, count, copyStream_);
+      !s.isOk())
+    return s;
+  if (Status s = launched_->record(stream); !s.isOk())
+    return s;
+  return launched_->orderAfter(copyStream_);
+}
+
+Status HostTier::storeLocked(const int32_t *from, const int32_t *to,
+                             size_t count, void *stream) {
+  if (Status s = pool_.checkTransfer(from, count, /*distinct=*/false);
+      !s.isOk())
+    return s;
+  if (Status s = checkHost(to, count, /*distinct=*/true); !s.isOk())
+    return s;
+  for (size_t i = 0; i < count; ++i)
+    if (Status s = checkFiles(to[i], /*writes=*/true); !s.isOk())
+      return s;
+  if (Status s = begin(from, count, stream); !s.isOk())
+    return s;
+  for (size_t i = 0; i < count; ++i) {
+    Slot &slot = slots_[static_cast<size_t>(to[i])];
+    slot.isFull = false;
+    Status status = copyToHost(from[i], to[i]);
+    // Copies that were launched before one failed are under way all the same.
+    if (Status s = slot.copied->record(copyStream_); status.isOk())
+      status = s;
+    pool_.noteTransfer(from + i, 1, slot.copied);
+    if (!status.isOk())
+      return status;
+    slot.isFull = true;
+  }
+  return {};
+}
+
+Status HostTier::loadLocked(const int32_t *from, const int32_t *to,
+                            size_t count, void *stream) {
+  if (Status s = checkHost(from, count, /*distinct=*/false); !s.isOk())
+    return s;
+  for (size_t i = 0; i < count; ++i) {
+    if (Status s = checkFiles(from[i], /*writes=*/false); !s.isOk())
+      return s;
+    if (Status s = checkFull(from[i]); !s.isOk())
+      return s;
+  }
+  if (Status s = pool_.checkTransfer(to, count, /*distinct=*/true); !s.isOk())
+    return s;
+  if (Status s = begin(to, count, stream); !s.isOk())
+    return s;
+  pool_.device().notePoolWrite();
+  for (size_t i = 0; i < count; ++i) {
+    const Slot &slot = slots_[static_cast<size_t>(from[i])];
+    Status status = copyToPool(from[i], to[i]);
+    if (Status s = slot.copied->record(copyStream_); status.isOk())
+      status = s;
+    pool_.noteTransfer(to + i, 1, slot.copied);
+    if (!status.isOk())
+      return status;
+  }
+  return {};
+}
+
+Status HostTier::store(const int32_t *from, const int32_t *to, size_t count,
+                       void *stream) {
+  std::lock_guard<std::mutex> guard(lock_);
+  return storeLocked(from, to, count, stream);
+}
+
+Status HostTier::load(const int32_t *from, const int32_t *to, size_t count,
+                      void *stream) {
+  std::lock_guard<std::mutex> guard(lock_);
+  return loadLocked(from, to, count, stream);
+}
+
+Status HostTier::wait(const int32_t *poolSlots, size_t count, void *stream) {
+  if (Status s = refuseCapture(pool_.device(), stream, "host_tier"); !s.isOk())
+    return s;
+  pool_.device().notePoolWrite();
+  return pool_.orderAfterTransfers(poolSlots, count, stream);
+}
+
+Result<bool> HostTier::swapOut(const int32_t *poolSlots, size_t count,
+                               void *stream, int32_t *hostSlots) {
+  std::lock_guard<std::mutex> guard(lock_);
+  // What free would refuse is refused before anything is stored.
+  if (Status s = pool_.checkTransfer(poolSlots, count, /*distinct=*/true);
+      !s.isOk())
+    return s;
+  std::vector<int32_t> taken(count);
+  if (!takeLocked(count, taken.data()))
+    return false;
+  Status status = storeLocked(poolSlots, taken.data(), count, stream);
+  if (status.isOk())
+    status = pool_.free(poolSlots, count, stream);
+  if (!status.isOk()) {
+    giveLocked(taken.data(), count);
+    return status;
+  }
+  std::copy(taken.begin(), taken.end(), hostSlots);
+  return true;
+}
+
+Result<bool> HostTier::swapIn(const int32_t *hostSlots, size_t count,
+                              void *stream, int32_t *poolSlots) {
+  std::lock_guard<std::mutex> guard(lock_);
+  if (Status s = checkHost(hostSlots, count, /*distinct=*/true); !s.isOk())
+    return s;
+  for (size_t i = 0; i < count; ++i)
+    if (Status s = checkFiles(hostSlots[i], /*writes=*/true); !s.isOk())
+      return s;
+  std::vector<int32_t> taken(count);
+  auto got = pool_.allocate(SlotKind::request, count, taken.data(),
+                            /*zero=*/false, stream);
+  if (!got.isOk() || !*got)
+    return got;
+  Status status = loadLocked(hostSlots, taken.data(), count, stream);
+  if (status.isOk())
+    status = pool_.orderAfterTransfers(taken.data(), count, stream);
+  if (!status.isOk()) {
+    (void)pool_.free(taken.data(), count, stream);
+    return status;
+  }
+  std::copy(taken.begin(), taken.end(), poolSlots);
+  giveLocked(hostSlots, count);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// What the host sees
+//===----------------------------------------------------------------------===//
+
+Status HostTier::isOver(const int32_t *slots, size_t count, uint8_t *over) {
+  std::lock_guard<std::mutex> guard(lock_);
+  if (Status s = checkHost(slots, count, /*distinct=*/false); !s.isOk())
+    return s;
+  for (size_t i = 0; i < count; ++i) {
+    auto isOver = slots_[static_cast<size_t>(slots[i])].copied->isOver();
+    if (!isOver.isOk())
+      return isOver.status();
+    over[i] = *isOver;
+  }
+  return {};
+}
+
+Status HostTier::synchronize(const int32_t *slots, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    std::shared_ptr<StreamEvent> copied;
+    {
+      std::lock_guard<std::mutex> guard(lock_);
+      if (Status s = checkHost(slots + i, 1, /*distinct=*/false); !s.isOk())
+        return s;
+      copied = slots_[static_cast<size_t>(slots[i])].copied;
+    }
+    if (Status s = copied->synchronize(); !s.isOk())
+      return s;
+  }
+  return {};
+}
+
+/// Takes back what write or read noted of a host slot.
+void HostTier::endFile(int32_t slot, bool isFull) {
+  std::lock_guard<std::mutex> guard(lock_);
+  Slot &ended = slots_[static_cast<size_t>(slot)];
+  ended.files = std::max(ended.files - 1, 0);
+  ended.isFull = isFull;
+}
+
+namespace {
+/// Calls a function at the end of a scope, also of one that is left by an
+/// exception.
+template <typename Function> struct AtEnd {
+  Function function;
+  ~AtEnd() { function(); }
+};
+template <typename Function> AtEnd(Function) -> AtEnd<Function>;
+} // namespace
+
+Status HostTier::write(int32_t slot, const StateTags &tags,
+                       ByteWriter &writer) {
+  {
+    std::lock_guard<std::mutex> guard(lock_);
+    if (Status s = checkHost(&slot, 1, /*distinct=*/false); !s.isOk())
+      return s;
+    if (Status s = checkFiles(slot, /*writes=*/false); !s.isOk())
+      return s;
+    if (Status s = checkFull(slot); !s.isOk())
+      return s;
+    ++slots_[static_cast<size_t>(slot)].files;
+  }
+  const AtEnd end{[&] { endFile(slot, /*isFull=*/true); }};
+  if (Status s = synchronize(&slot, 1); !s.isOk())
+    return s;
+  return writeRecord({pool_.shape(), record_, share_}, at(slot), tags, writer);
+}
+
+Status HostTier::read(int32_t slot, ByteReader *const *parts, size_t count,
+                      const StateTags *expected, StateTags *found) {
+  {
+    std::lock_guard<std::mutex> guard(lock_);
+    if (Status s = checkHost(&slot, 1, /*distinct=*/false); !s.isOk())
+      return s;
+    if (Status s = checkFiles(slot, /*writes=*/true); !s.isOk())
+      return s;
+    slots_[static_cast<size_t>(slot)].files = -1;
+  }
+  bool isFull = false;
+  const AtEnd end{[&] { endFile(slot, isFull); }};
+  if (Status s = synchronize(&slot, 1); !s.isOk())
+    return s;
+  Status status = readRecord({pool_.shape(), record_, share_}, at(slot), parts,
+                             count, expected, found);
+  isFull = status.isOk();
+  return status;
+}
