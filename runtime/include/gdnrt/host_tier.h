@@ -10,6 +10,7 @@
 #define GDNRT_HOST_TIER_H
 
 #include "gdnrt/host_link.h"
+#include "gdnrt/host_slots.h"
 #include "gdnrt/state_file.h"
 #include "gdnrt/state_pool.h"
 #include "gdnrt/state_record.h"
@@ -44,7 +45,7 @@ public:
   HostTier(const HostTier &) = delete;
   HostTier &operator=(const HostTier &) = delete;
 
-  int64_t numSlots() const { return static_cast<int64_t>(slots_.size()); }
+  int64_t numSlots() const { return slots_.size(); }
   int64_t numFree() const;
   /// The bytes of one host slot, without gaps, and of all memory of the tier.
   uint64_t slotBytes() const;
@@ -92,12 +93,6 @@ public:
               const StateTags *expected, StateTags *found);
 
 private:
-  struct Slot {
-    bool isTaken = false, isFull = false;
-    /// Files that read it now; -1: one that writes it.
-    int32_t files = 0;
-    std::shared_ptr<StreamEvent> copied;
-  };
   /// One rounding of one layer, by a function that the copy stream calls.
   struct Rounding {
     HostTier *tier;
@@ -114,9 +109,6 @@ private:
     return memory_ + static_cast<uint64_t>(slot) * stride_;
   }
   Status begin(const int32_t *poolSlots, size_t count, void *stream);
-  Status checkHost(const int32_t *slots, size_t count, bool distinct);
-  Status checkFiles(int32_t slot, bool writes) const;
-  Status checkFull(int32_t slot) const;
   void endFile(int32_t slot, bool isFull);
   Status copyToHost(int32_t from, int32_t to);
   Status copyToPool(int32_t from, int32_t to);
@@ -124,9 +116,6 @@ private:
                      void *stream);
   Status loadLocked(const int32_t *from, const int32_t *to, size_t count,
                     void *stream);
-  bool takeLocked(size_t count, int32_t *slots);
-  void giveLocked(const int32_t *slots, size_t count);
-  Status freeLocked(const int32_t *slots, size_t count);
   static void narrow(void *rounding);
   static void widen(void *rounding);
 
@@ -144,12 +133,7 @@ private:
   std::shared_ptr<StreamEvent> launched_;
 
   mutable std::mutex lock_;
-  std::vector<Slot> slots_;
-  /// Free host slots, the one that was freed first in front.
-  std::vector<int32_t> ring_;
-  size_t head_ = 0, numFree_ = 0;
-  std::vector<uint32_t> marks_;
-  uint32_t mark_ = 0;
+  HostSlots slots_;
 };
 
 } // namespace gdnrt

@@ -76,25 +76,21 @@ Status HostTier::takeMemory(const HostTierOptions &options) {
   if (!launched.isOk())
     return launched.status();
   launched_ = *launched;
-  slots_.resize(count);
-  marks_.resize(count);
-  ring_.resize(count);
-  numFree_ = count;
-  for (size_t slot = 0; slot < count; ++slot) {
-    ring_[slot] = static_cast<int32_t>(slot);
+  slots_.make(count);
+  for (int32_t slot = 0; slot < slots_.size(); ++slot) {
     auto copied = link_->makeEvent();
     if (!copied.isOk())
       return copied.status();
     slots_[slot].copied = *copied;
     for (int32_t layer = 0; record_.isNarrowed && layer < record_.layers;
          ++layer)
-      roundings_.push_back({this, static_cast<int32_t>(slot), layer});
+      roundings_.push_back({this, slot, layer});
   }
   return {};
 }
 
 HostTier::~HostTier() {
-  for (const Slot &slot : slots_)
+  for (const HostSlot &slot : slots_)
     if (slot.copied)
       (void)slot.copied->synchronize();
   if (memory_)
@@ -103,7 +99,7 @@ HostTier::~HostTier() {
 
 int64_t HostTier::numFree() const {
   std::lock_guard<std::mutex> guard(lock_);
-  return static_cast<int64_t>(numFree_);
+  return slots_.numFree();
 }
 
 uint64_t HostTier::slotBytes() const {
@@ -113,85 +109,19 @@ uint64_t HostTier::slotBytes() const {
   return bytes;
 }
 
-bool HostTier::takeLocked(size_t count, int32_t *slots) {
-  if (count > numFree_)
-    return false;
-  for (size_t i = 0; i < count; ++i) {
-    slots[i] = ring_[head_];
-    head_ = head_ + 1 == ring_.size() ? 0 : head_ + 1;
-    Slot &slot = slots_[static_cast<size_t>(slots[i])];
-    slot.isTaken = true;
-    slot.isFull = false;
-  }
-  numFree_ -= count;
-  return true;
-}
-
-void HostTier::giveLocked(const int32_t *slots, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    slots_[static_cast<size_t>(slots[i])].isTaken = false;
-    ring_[(head_ + numFree_++) % ring_.size()] = slots[i];
-  }
-}
-
 Result<bool> HostTier::allocate(size_t count, int32_t *slots) {
   std::lock_guard<std::mutex> guard(lock_);
-  return takeLocked(count, slots);
-}
-
-/// Fails for a host slot that is not taken, and with `distinct` for one that is
-/// named twice.
-Status HostTier::checkHost(const int32_t *slots, size_t count, bool distinct) {
-  if (++mark_ == 0) {
-    std::fill(marks_.begin(), marks_.end(), 0);
-    mark_ = 1;
-  }
-  for (size_t i = 0; i < count; ++i) {
-    if (slots[i] < 0 || slots[i] >= numSlots())
-      return invalid("host_tier: host slot: expected 0 to ", numSlots() - 1,
-                     ", got ", slots[i]);
-    const auto slot = static_cast<size_t>(slots[i]);
-    if (!slots_[slot].isTaken)
-      return invalid("host_tier: host slot ", slots[i], " is free");
-    if (distinct && marks_[slot] == mark_)
-      return invalid("host_tier: host slot ", slots[i], " occurs twice");
-    marks_[slot] = mark_;
-  }
-  return {};
-}
-
-/// Fails if a file writes the host slot, or with `writes` reads it.
-Status HostTier::checkFiles(int32_t slot, bool writes) const {
-  const int32_t files = slots_[static_cast<size_t>(slot)].files;
-  if (files < 0 || (writes && files > 0))
-    return invalid("host_tier: host slot ", slot,
-                   " is busy: expected no file "
-                   "that it is ",
-                   files < 0 ? "read from" : "written to", ", got one");
-  return {};
-}
-
-Status HostTier::checkFull(int32_t slot) const {
-  if (slots_[static_cast<size_t>(slot)].isFull)
-    return {};
-  return invalid("host_tier: host slot ", slot,
-                 " is empty: expected one that a state was stored to or read "
-                 "into");
-}
-
-Status HostTier::freeLocked(const int32_t *slots, size_t count) {
-  if (Status s = checkHost(slots, count, /*distinct=*/true); !s.isOk())
-    return s;
-  for (size_t i = 0; i < count; ++i)
-    if (Status s = checkFiles(slots[i], /*writes=*/true); !s.isOk())
-      return s;
-  giveLocked(slots, count);
-  return {};
+  return slots_.take(count, slots);
 }
 
 Status HostTier::free(const int32_t *slots, size_t count) {
   std::lock_guard<std::mutex> guard(lock_);
-  return freeLocked(slots, count);
+  if (Status s = slots_.check(slots, count, /*distinct=*/true); !s.isOk())
+    return s;
+  if (Status s = slots_.checkFiles(slots, count, /*writes=*/true); !s.isOk())
+    return s;
+  slots_.give(slots, count);
+  return {};
 }
 
 //===----------------------------------------------------------------------===//
@@ -318,15 +248,14 @@ Status HostTier::storeLocked(const int32_t *from, const int32_t *to,
   if (Status s = pool_.checkTransfer(from, count, /*distinct=*/false);
       !s.isOk())
     return s;
-  if (Status s = checkHost(to, count, /*distinct=*/true); !s.isOk())
+  if (Status s = slots_.check(to, count, /*distinct=*/true); !s.isOk())
     return s;
-  for (size_t i = 0; i < count; ++i)
-    if (Status s = checkFiles(to[i], /*writes=*/true); !s.isOk())
-      return s;
+  if (Status s = slots_.checkFiles(to, count, /*writes=*/true); !s.isOk())
+    return s;
   if (Status s = begin(from, count, stream); !s.isOk())
     return s;
   for (size_t i = 0; i < count; ++i) {
-    Slot &slot = slots_[static_cast<size_t>(to[i])];
+    HostSlot &slot = slots_[to[i]];
     slot.isFull = false;
     Status status = copyToHost(from[i], to[i]);
     // Copies that were launched before one failed are under way all the same.
@@ -342,21 +271,19 @@ Status HostTier::storeLocked(const int32_t *from, const int32_t *to,
 
 Status HostTier::loadLocked(const int32_t *from, const int32_t *to,
                             size_t count, void *stream) {
-  if (Status s = checkHost(from, count, /*distinct=*/false); !s.isOk())
+  if (Status s = slots_.check(from, count, /*distinct=*/false); !s.isOk())
     return s;
-  for (size_t i = 0; i < count; ++i) {
-    if (Status s = checkFiles(from[i], /*writes=*/false); !s.isOk())
-      return s;
-    if (Status s = checkFull(from[i]); !s.isOk())
-      return s;
-  }
+  if (Status s = slots_.checkFiles(from, count, /*writes=*/false); !s.isOk())
+    return s;
+  if (Status s = slots_.checkFull(from, count); !s.isOk())
+    return s;
   if (Status s = pool_.checkTransfer(to, count, /*distinct=*/true); !s.isOk())
     return s;
   if (Status s = begin(to, count, stream); !s.isOk())
     return s;
   pool_.device().notePoolWrite();
   for (size_t i = 0; i < count; ++i) {
-    const Slot &slot = slots_[static_cast<size_t>(from[i])];
+    const HostSlot &slot = slots_[from[i]];
     Status status = copyToPool(from[i], to[i]);
     if (Status s = slot.copied->record(copyStream_); status.isOk())
       status = s;
@@ -394,13 +321,13 @@ Result<bool> HostTier::swapOut(const int32_t *poolSlots, size_t count,
       !s.isOk())
     return s;
   std::vector<int32_t> taken(count);
-  if (!takeLocked(count, taken.data()))
+  if (!slots_.take(count, taken.data()))
     return false;
   Status status = storeLocked(poolSlots, taken.data(), count, stream);
   if (status.isOk())
     status = pool_.free(poolSlots, count, stream);
   if (!status.isOk()) {
-    giveLocked(taken.data(), count);
+    slots_.give(taken.data(), count);
     return status;
   }
   std::copy(taken.begin(), taken.end(), hostSlots);
@@ -410,11 +337,11 @@ Result<bool> HostTier::swapOut(const int32_t *poolSlots, size_t count,
 Result<bool> HostTier::swapIn(const int32_t *hostSlots, size_t count,
                               void *stream, int32_t *poolSlots) {
   std::lock_guard<std::mutex> guard(lock_);
-  if (Status s = checkHost(hostSlots, count, /*distinct=*/true); !s.isOk())
+  if (Status s = slots_.check(hostSlots, count, /*distinct=*/true); !s.isOk())
     return s;
-  for (size_t i = 0; i < count; ++i)
-    if (Status s = checkFiles(hostSlots[i], /*writes=*/true); !s.isOk())
-      return s;
+  if (Status s = slots_.checkFiles(hostSlots, count, /*writes=*/true);
+      !s.isOk())
+    return s;
   std::vector<int32_t> taken(count);
   auto got = pool_.allocate(SlotKind::request, count, taken.data(),
                             /*zero=*/false, stream);
@@ -428,7 +355,7 @@ Result<bool> HostTier::swapIn(const int32_t *hostSlots, size_t count,
     return status;
   }
   std::copy(taken.begin(), taken.end(), poolSlots);
-  giveLocked(hostSlots, count);
+  slots_.give(hostSlots, count);
   return true;
 }
 
@@ -438,10 +365,10 @@ Result<bool> HostTier::swapIn(const int32_t *hostSlots, size_t count,
 
 Status HostTier::isOver(const int32_t *slots, size_t count, uint8_t *over) {
   std::lock_guard<std::mutex> guard(lock_);
-  if (Status s = checkHost(slots, count, /*distinct=*/false); !s.isOk())
+  if (Status s = slots_.check(slots, count, /*distinct=*/false); !s.isOk())
     return s;
   for (size_t i = 0; i < count; ++i) {
-    auto isOver = slots_[static_cast<size_t>(slots[i])].copied->isOver();
+    auto isOver = slots_[slots[i]].copied->isOver();
     if (!isOver.isOk())
       return isOver.status();
     over[i] = *isOver;
@@ -454,9 +381,9 @@ Status HostTier::synchronize(const int32_t *slots, size_t count) {
     std::shared_ptr<StreamEvent> copied;
     {
       std::lock_guard<std::mutex> guard(lock_);
-      if (Status s = checkHost(slots + i, 1, /*distinct=*/false); !s.isOk())
+      if (Status s = slots_.check(slots + i, 1, /*distinct=*/false); !s.isOk())
         return s;
-      copied = slots_[static_cast<size_t>(slots[i])].copied;
+      copied = slots_[slots[i]].copied;
     }
     if (Status s = copied->synchronize(); !s.isOk())
       return s;
@@ -467,7 +394,7 @@ Status HostTier::synchronize(const int32_t *slots, size_t count) {
 /// Takes back what write or read noted of a host slot.
 void HostTier::endFile(int32_t slot, bool isFull) {
   std::lock_guard<std::mutex> guard(lock_);
-  Slot &ended = slots_[static_cast<size_t>(slot)];
+  HostSlot &ended = slots_[slot];
   ended.files = std::max(ended.files - 1, 0);
   ended.isFull = isFull;
 }
@@ -486,13 +413,13 @@ Status HostTier::write(int32_t slot, const StateTags &tags,
                        ByteWriter &writer) {
   {
     std::lock_guard<std::mutex> guard(lock_);
-    if (Status s = checkHost(&slot, 1, /*distinct=*/false); !s.isOk())
+    if (Status s = slots_.check(&slot, 1, /*distinct=*/false); !s.isOk())
       return s;
-    if (Status s = checkFiles(slot, /*writes=*/false); !s.isOk())
+    if (Status s = slots_.checkFiles(&slot, 1, /*writes=*/false); !s.isOk())
       return s;
-    if (Status s = checkFull(slot); !s.isOk())
+    if (Status s = slots_.checkFull(&slot, 1); !s.isOk())
       return s;
-    ++slots_[static_cast<size_t>(slot)].files;
+    ++slots_[slot].files;
   }
   const AtEnd end{[&] { endFile(slot, /*isFull=*/true); }};
   if (Status s = synchronize(&slot, 1); !s.isOk())
@@ -504,11 +431,11 @@ Status HostTier::read(int32_t slot, ByteReader *const *parts, size_t count,
                       const StateTags *expected, StateTags *found) {
   {
     std::lock_guard<std::mutex> guard(lock_);
-    if (Status s = checkHost(&slot, 1, /*distinct=*/false); !s.isOk())
+    if (Status s = slots_.check(&slot, 1, /*distinct=*/false); !s.isOk())
       return s;
-    if (Status s = checkFiles(slot, /*writes=*/true); !s.isOk())
+    if (Status s = slots_.checkFiles(&slot, 1, /*writes=*/true); !s.isOk())
       return s;
-    slots_[static_cast<size_t>(slot)].files = -1;
+    slots_[slot].files = -1;
   }
   bool isFull = false;
   const AtEnd end{[&] { endFile(slot, isFull); }};
