@@ -35,8 +35,9 @@ typedef enum gdnrt_mamba_cache_mode {
   /** One column per block. A step reads the column of the last computed token,
    *  writes the column of its own last token, and keeps the states at the ends
    *  of the blocks between them. A sequence whose step begins inside a block
-   *  must end in that block or at its end (INVALID_ARGUMENT). block_size is a
-   *  multiple of 64, and speculation is UNSUPPORTED. */
+   *  and ends behind it is two sequences of the arrays: up to the end of the
+   *  block, and from there; see non_spec_rows. block_size is a multiple of 64,
+   *  and speculation is UNSUPPORTED. */
   GDNRT_CACHE_ALL = 2
 } gdnrt_mamba_cache_mode;
 
@@ -332,6 +333,12 @@ typedef struct gdnrt_gdn_metadata {
   void *uploaded;
   /** 1: the step is one of a builder with deferred_writes. */
   int64_t deferred_writes;
+  /** Mode ALL: [sequences of non_spec_state_indices], the row of the step that
+   *  each of them belongs to, if a row is two sequences. The second reads the
+   *  slot that the first writes, and begins a run, whose launch has to wait for
+   *  the run before. Counts of prefills are those of sequences. The array is
+   *  not in `arena`. Absent otherwise. */
+  gdnrt_i32_array non_spec_rows;
 } gdnrt_gdn_metadata;
 GDNRT_STRUCT(gdnrt_gdn_metadata)
 

@@ -131,6 +131,7 @@ class Metadata(Sized, c.Structure):
         ("on_device", c.c_int64),
         ("uploaded", c.c_void_p),
         ("deferred_writes", c.c_int64),
+        ("non_spec_rows", I32Array),
     ]
 
 

@@ -54,6 +54,7 @@ private:
   /// Gives `m` to `metadata` unless the step was refused.
   Status end(Status built, GDNMetadata &m, GDNMetadata &metadata);
   bool usesSpec(const CommonMetadata &common) const;
+  int64_t fillPlain(const CommonMetadata &common);
   Status buildPlain(const CommonMetadata &common, GDNMetadata &m);
   Status buildSpec(const CommonMetadata &common, GDNMetadata &m);
 

@@ -75,6 +75,8 @@ class GDNAttentionMetadata:
     cu_checkpoints: np.ndarray | None = None
     checkpoint_tokens: np.ndarray | None = None
     checkpoint_slots: np.ndarray | None = None
+    non_spec_rows: np.ndarray | None = None
+    """Mode all, of a step with a request that is two sequences of the arrays: the row of each"""
 
     raw: abi.Metadata | None = field(default=None, repr=False)
     """The same for the runtime library."""
