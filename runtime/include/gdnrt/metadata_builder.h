@@ -40,6 +40,11 @@ public:
   Status alignBefore(const CommonMetadata &common, StateMoves &moves) const;
   Status alignAfter(const CommonMetadata &common, StateMoves &moves) const;
 
+  /// See gdnrt_state_columns.
+  Status stateColumns(const int32_t *numTokens, const int32_t *starts,
+                      const int32_t *accepted, int64_t count,
+                      int32_t *columns) const;
+
   /// Whether a sequence may read another slot than it writes, in any step of
   /// this builder. In a graph that may differ from one replay to the next.
   bool movesStates() const;

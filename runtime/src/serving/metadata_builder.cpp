@@ -278,6 +278,14 @@ Status MetadataBuilder::alignAfter(const CommonMetadata &common,
   return gdnrt::alignAfter(arrays_, common, moves);
 }
 
+Status MetadataBuilder::stateColumns(const int32_t *numTokens,
+                                     const int32_t *starts,
+                                     const int32_t *accepted, int64_t count,
+                                     int32_t *columns) const {
+  return gdnrt::stateColumns(arrays_, numTokens, starts, accepted, count,
+                             columns);
+}
+
 bool MetadataBuilder::movesStates() const {
   return arrays_.options.mamba_cache_mode == GDNRT_CACHE_ALL ||
          (arrays_.options.num_speculative_tokens > 0 &&
