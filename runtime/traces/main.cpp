@@ -9,10 +9,10 @@
 //
 // Plays traces number seed, seed + 1, ... and stops at the first that fails,
 // which it shrinks and prints. --traces=1 --seed=N plays one again. --plant
-// makes the scheduler err: keeps-state, leaks, shares-slots, uses-freed or
-// wrong-rollback. --tolerance is the error of a value, in parts of the largest;
-// without it that of the format of states. Exits with 0, with 1 after a
-// failure, with 77 if there is no such device. --expect-replays and
+// makes the scheduler err: keeps-state, leaks, shares-slots, uses-freed,
+// wrong-rollback or forgets-host. --tolerance is the error of a value, in parts
+// of the largest; without it that of the format of states. Exits with 0, with 1
+// after a failure, with 77 if there is no such device. --expect-replays and
 // --expect-plans make it a failure if no step was replayed from a graph, or
 // planned on the device.
 //
@@ -66,7 +66,7 @@ private:
 const std::map<std::string, Bug> kBugs = {
     {"keeps-state", Bug::keepsState},       {"leaks", Bug::leaks},
     {"shares-slots", Bug::sharesSlots},     {"uses-freed", Bug::usesFreed},
-    {"wrong-rollback", Bug::wrongRollback},
+    {"wrong-rollback", Bug::wrongRollback}, {"forgets-host", Bug::forgetsHost},
 };
 
 } // namespace
@@ -137,8 +137,8 @@ int main(int argc, char **argv) {
               << " requests of one token, " << all.idleSteps << " idle steps, "
               << all.replayed << " steps replayed from graphs, " << all.planned
               << " steps planned, " << all.forks << " forks, " << all.resumed
-              << " resumed, " << all.evicted << " evicted, " << all.full
-              << " times full\n";
+              << " resumed, " << all.evicted << " evicted, " << all.swapped
+              << " back from the host, " << all.full << " times full\n";
     for (auto [expected, count, what] :
          {std::tuple(options.expectsReplays, all.replayed, "replayed"),
           {options.expectsPlans, all.planned, "planned"}})

@@ -7,6 +7,7 @@
 #define GDNRT_TRACES_STATE_H
 
 #include "engine.h"
+#include "host_states.h"
 
 #include <iosfwd>
 #include <string>
@@ -27,13 +28,15 @@ enum class Bug {
   usesFreed,
   /// The row after a verify step starts one token too early.
   wrongRollback,
+  /// A sequence comes back from the host without its state.
+  forgetsHost,
 };
 
 /// What ran, so that it can be seen that much did.
 struct Coverage {
   size_t steps = 0, tokens = 0, guesses = 0, rolledBack = 0, skippedRows = 0;
   size_t firstTokens = 0, idleSteps = 0, replayed = 0, planned = 0;
-  size_t forks = 0, resumed = 0, evicted = 0, full = 0;
+  size_t forks = 0, resumed = 0, evicted = 0, swapped = 0, full = 0;
   void add(const Coverage &other);
 };
 
@@ -67,6 +70,11 @@ struct Kept {
   Known known;
   int32_t slot = 0;
 };
+/// A sequence without slots; its state is in a host slot, or is computed again.
+struct Waiting {
+  Known known;
+  int32_t host = -1;
+};
 /// A row with the sequence that it is of; null is padding.
 struct Planned {
   Row row;
@@ -77,7 +85,7 @@ struct Planned {
 struct State {
   State(const Kernels &kernels, const Trace &trace, Bug bug, std::ostream *log)
       : kernels(kernels), trace(trace), bug(bug), log(log),
-        engine(kernels, trace) {}
+        engine(kernels, trace), hosts(engine.pool()) {}
   /// Writes a line to the log, if there is one.
   void say(const std::string &text) const;
   void copySlot(int32_t from, int32_t to);
@@ -87,6 +95,7 @@ struct State {
   Bug bug;
   std::ostream *log;
   Engine engine;
+  HostStates hosts;
   /// The slots that a sequence takes.
   size_t groupSize = 1;
   /// Slots that verify steps share, in two rows, or none.
@@ -95,7 +104,7 @@ struct State {
   int nextName = 0;
   std::vector<Sequence> sequences;
   std::vector<Kept> kept;
-  std::vector<Known> waiting;
+  std::vector<Waiting> waiting;
 };
 
 // steps.cpp: batches of rows through the kernels and through the model.
