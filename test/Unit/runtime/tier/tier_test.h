@@ -82,7 +82,8 @@ public:
       : contents_(contents) {}
   Result<uint64_t> read(void *data, uint64_t bytes) override {
     const uint64_t some = std::min<uint64_t>(bytes, contents_.size() - read_);
-    std::memcpy(data, contents_.data() + read_, some);
+    if (some > 0)
+      std::memcpy(data, contents_.data() + read_, some);
     read_ += some;
     return some;
   }
