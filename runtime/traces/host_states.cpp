@@ -5,7 +5,7 @@
 
 #include "host_states.h"
 
-#include "kernels.h"
+#include "device_array.h"
 
 #include <algorithm>
 #include <cstring>

@@ -336,7 +336,9 @@ gdnrt_status gdnrt_host_tier_read_files(gdnrt_host_tier *tier, int32_t slot,
                                         gdnrt_state_tags *found,
                                         gdnrt_error *error) {
   return guarded(error, [&]() -> Status {
-    if (Status s = checkIds(tier, "paths", paths, count); !s.isOk())
+    if (Status s =
+            checkIds(tier, "paths", static_cast<const void *>(paths), count);
+        !s.isOk())
       return s;
     std::vector<FileReader> readers;
     readers.reserve(count);

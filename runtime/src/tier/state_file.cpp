@@ -19,7 +19,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 
 namespace {
 
-constexpr char kMagic[9] = "GDNSTATE";
+constexpr char kMagic[] = {'G', 'D', 'N', 'S', 'T', 'A', 'T', 'E'};
 constexpr uint32_t kVersion = 1;
 
 /// The numbers of a header, in its order.
@@ -189,8 +189,8 @@ Result<Fields> readHeader(ByteReader &reader, Hash &hash) {
   uint8_t bytes[kHeaderBytes];
   if (Status s = readAll(reader, bytes, kHeaderBytes, "a header"); !s.isOk())
     return s;
-  if (std::memcmp(bytes, kMagic, 8) != 0)
-    return corrupt("expected ", kMagic, " at the beginning, got other bytes");
+  if (std::memcmp(bytes, kMagic, sizeof(kMagic)) != 0)
+    return corrupt("expected GDNSTATE at the beginning, got other bytes");
   if (const uint64_t version = getNumber(bytes + 8, 4); version != kVersion)
     return failure(StatusCode::unsupported, "state file: expected version ",
                    kVersion, ", got ", version);
@@ -292,7 +292,7 @@ Status gdnrt::writeRecord(const RecordOwner &owner, const uint8_t *base,
                           const StateTags &tags, ByteWriter &writer) {
   const Fields fields = fieldsOf(owner, owner.share, tags);
   uint8_t header[kHeaderBytes];
-  std::memcpy(header, kMagic, 8);
+  std::memcpy(header, kMagic, sizeof(kMagic));
   putNumber(header + 8, kVersion, 4);
   putNumber(header + 12, kHeaderBytes, 4);
   for (int field = 0; field < numFields; ++field)
