@@ -330,6 +330,23 @@ TEST_F(StructGrowth, StatePools) {
       "info", [&](gdnrt_state_pool_info *info, gdnrt_error *e) {
         return gdnrt_state_pool_describe(pool, info, e);
       });
+  gdnrt_host_tier_options hosts = gdnrt_host_tier_options_default();
+  hosts.num_slots = 1;
+  gdnrt_host_tier *tier = nullptr;
+  takes<gdnrt_host_tier_options>(
+      "options", hosts, offsetof(gdnrt_host_tier_options, format),
+      [&](gdnrt_host_tier_options *given, gdnrt_error *e) {
+        gdnrt_host_tier_destroy(tier);
+        tier = nullptr;
+        return gdnrt_host_tier_create(pool, given, &tier, e);
+      });
+  if (!tier)
+    ASSERT_EQ(gdnrt_host_tier_create(pool, &hosts, &tier, &error), GDNRT_OK);
+  fills<gdnrt_host_tier_info>("info",
+                              [&](gdnrt_host_tier_info *info, gdnrt_error *e) {
+                                return gdnrt_host_tier_describe(tier, info, e);
+                              });
+  gdnrt_host_tier_destroy(tier);
   gdnrt_state_pool_destroy(pool);
 }
 
