@@ -20,7 +20,8 @@
  * freeing or storing to it is an INVALID_ARGUMENT. While it is read from a
  * file, all of these are.
  *
- * A stream that is being captured is UNSUPPORTED in all functions.
+ * A stream that is being captured is UNSUPPORTED in all functions, and in those
+ * of the pool if a copy of one of their slots is under way.
  */
 
 #ifndef GDN_C_HOST_TIER_H

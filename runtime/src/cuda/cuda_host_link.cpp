@@ -41,6 +41,8 @@ public:
   ::gdnrt::Result<bool> isOver() override {
     bool isOver = false;
     Status status = with([&](const cuda::Driver &cu) -> Status {
+      // Another thread may be capturing a graph.
+      const cuda::RelaxedCapture relaxed(cu);
       const cuda::Result result = cu.eventQuery(event_);
       isOver = result == cuda::kSuccess;
       return result == cuda::kNotReady
@@ -53,6 +55,7 @@ public:
   }
   Status synchronize() override {
     return with([&](const cuda::Driver &cu) {
+      const cuda::RelaxedCapture relaxed(cu);
       return cu.check(cu.eventSynchronize(event_), "cuEventSynchronize",
                       "event");
     });

@@ -30,7 +30,7 @@ void StatePool::noteTransfer(const int32_t *slots, size_t count,
 
 Status StatePool::orderAfterTransfers(const int32_t *slots, size_t count,
                                       void *stream) {
-  return transfers_->orderAfter(slots, count, stream);
+  return transfers_->orderAfter(*device_, slots, count, stream);
 }
 
 Status StatePool::hasPending(const int32_t *slots, size_t count, void *stream,

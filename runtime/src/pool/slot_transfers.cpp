@@ -19,8 +19,8 @@ void SlotTransfers::note(const int32_t *slots, size_t count,
     events_[static_cast<size_t>(slots[i])] = event;
 }
 
-Status SlotTransfers::orderAfter(const int32_t *slots, size_t count,
-                                 void *stream) {
+Status SlotTransfers::orderAfter(Device &device, const int32_t *slots,
+                                 size_t count, void *stream) {
   if (!isUsed_)
     return {};
   std::lock_guard<std::mutex> guard(lock_);
@@ -35,9 +35,15 @@ Status SlotTransfers::orderAfter(const int32_t *slots, size_t count,
     auto isOver = event->isOver();
     if (!isOver.isOk())
       return isOver.status();
-    if (*isOver)
+    if (*isOver) {
       event = nullptr;
-    else if (Status s = event->orderAfter(stream); !s.isOk())
+      continue;
+    }
+    // A graph cannot wait for what is outside of it.
+    if (Status s = refuseCapture(device, stream, "copies of a host tier");
+        !s.isOk())
+      return s;
+    if (Status s = event->orderAfter(stream); !s.isOk())
       return s;
   }
   return {};

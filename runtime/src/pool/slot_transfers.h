@@ -6,6 +6,7 @@
 #ifndef GDNRT_SRC_POOL_SLOT_TRANSFERS_H
 #define GDNRT_SRC_POOL_SLOT_TRANSFERS_H
 
+#include "gdnrt/device.h"
 #include "gdnrt/host_link.h"
 #include "gdnrt/status.h"
 
@@ -27,9 +28,11 @@ public:
   /// use wait for the later one: it is in order after the earlier one.
   void note(const int32_t *slots, size_t count,
             const std::shared_ptr<StreamEvent> &event);
-  /// Makes `stream` wait for the transfers of the slots. Ignores padding and
-  /// ids past the end.
-  Status orderAfter(const int32_t *slots, size_t count, void *stream);
+  /// Makes `stream` of the device wait for the transfers of the slots. Ignores
+  /// padding and ids past the end. UNSUPPORTED if there are any and the stream
+  /// is being captured.
+  Status orderAfter(Device &device, const int32_t *slots, size_t count,
+                    void *stream);
 
 private:
   std::atomic<bool> isUsed_ = false;

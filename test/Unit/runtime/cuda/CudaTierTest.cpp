@@ -190,6 +190,22 @@ TEST_F(CudaTier, ThePoolWaits) {
   EXPECT_EQ(state(1, fork)[3], 6);
 }
 
+// A graph cannot wait for copies outside of it; later it does not have to.
+TEST_F(CudaTier, ThePoolRefusesACaptureBesideACopy) {
+  make();
+  int32_t slot = 0, host = 0;
+  ASSERT_TRUE(*pool->allocate(SlotKind::request, 1, &slot, true, stream()));
+  ASSERT_TRUE(*tier->allocate(1, &host));
+  ASSERT_TRUE(tier->store(&slot, &host, 1, stream()).isOk());
+  fakeCuda().isCapturing = true;
+  EXPECT_EQ(pool->reset(&slot, 1, stream()).toString(),
+            "UNSUPPORTED: copies of a host tier: expected a stream that is not "
+            "captured");
+  ASSERT_TRUE(tier->synchronize(&host, 1).isOk());
+  EXPECT_EQ(pool->reset(&slot, 1, stream()).toString(), "OK");
+  fakeCuda().isCapturing = false;
+}
+
 TEST_F(CudaTier, RoundsInTheOrderOfTheCopyStream) {
   options.format = StateFormat::bf16;
   make();
