@@ -20,6 +20,9 @@
  * freeing or storing to it is an INVALID_ARGUMENT. While it is read from a
  * file, all of these are.
  *
+ * Memory. After it is created, a tier allocates memory for files and for error
+ * messages only.
+ *
  * A stream that is being captured is UNSUPPORTED in all functions, and in those
  * of the pool if a copy of one of their slots is under way.
  */
@@ -152,7 +155,8 @@ GDNRT_API gdnrt_status gdnrt_host_tier_wait(gdnrt_host_tier *tier,
 /** Preempts sequences: takes host slots, stores slots of the pool to them and
  *  frees these, and sets `*taken` to 1. If host slots are missing, does nothing
  *  and sets `*taken` to 0. What `stream` launches for the next owners of the
- *  slots waits, once the pool has given them out. */
+ *  slots waits, once the pool has given them out. INVALID_ARGUMENT, here and in
+ *  gdnrt_host_tier_swap_in, for a pool with foreign_requests. */
 GDNRT_API gdnrt_status gdnrt_host_tier_swap_out(
     gdnrt_host_tier *tier, const int32_t *pool_slots, size_t count,
     void *stream, int32_t *host_slots, int32_t *taken, gdnrt_error *error);

@@ -5,6 +5,8 @@
 // docs/design/20261128-host-tier.md.
 //
 // Threads. Any number of threads may call any method at once.
+//
+// Memory. A tier allocates nothing after it is made, but for files and errors.
 
 #ifndef GDNRT_HOST_TIER_H
 #define GDNRT_HOST_TIER_H
@@ -134,6 +136,8 @@ private:
 
   mutable std::mutex lock_;
   HostSlots slots_;
+  /// What a swap has taken so far; not more than there are host slots.
+  std::vector<int32_t> scratch_;
 };
 
 } // namespace gdnrt

@@ -77,6 +77,7 @@ Status HostTier::takeMemory(const HostTierOptions &options) {
     return launched.status();
   launched_ = *launched;
   slots_.make(count);
+  scratch_.resize(count);
   for (int32_t slot = 0; slot < slots_.size(); ++slot) {
     auto copied = link_->makeEvent();
     if (!copied.isOk())
@@ -320,17 +321,17 @@ Result<bool> HostTier::swapOut(const int32_t *poolSlots, size_t count,
   if (Status s = pool_.checkTransfer(poolSlots, count, /*distinct=*/true);
       !s.isOk())
     return s;
-  std::vector<int32_t> taken(count);
-  if (!slots_.take(count, taken.data()))
+  int32_t *taken = scratch_.data();
+  if (!slots_.take(count, taken))
     return false;
-  Status status = storeLocked(poolSlots, taken.data(), count, stream);
+  Status status = storeLocked(poolSlots, taken, count, stream);
   if (status.isOk())
     status = pool_.free(poolSlots, count, stream);
   if (!status.isOk()) {
-    slots_.give(taken.data(), count);
+    slots_.give(taken, count);
     return status;
   }
-  std::copy(taken.begin(), taken.end(), hostSlots);
+  std::copy_n(taken, count, hostSlots);
   return true;
 }
 
@@ -342,19 +343,19 @@ Result<bool> HostTier::swapIn(const int32_t *hostSlots, size_t count,
   if (Status s = slots_.checkFiles(hostSlots, count, /*writes=*/true);
       !s.isOk())
     return s;
-  std::vector<int32_t> taken(count);
-  auto got = pool_.allocate(SlotKind::request, count, taken.data(),
+  int32_t *taken = scratch_.data();
+  auto got = pool_.allocate(SlotKind::request, count, taken,
                             /*zero=*/false, stream);
   if (!got.isOk() || !*got)
     return got;
-  Status status = loadLocked(hostSlots, taken.data(), count, stream);
+  Status status = loadLocked(hostSlots, taken, count, stream);
   if (status.isOk())
-    status = pool_.orderAfterTransfers(taken.data(), count, stream);
+    status = pool_.orderAfterTransfers(taken, count, stream);
   if (!status.isOk()) {
-    (void)pool_.free(taken.data(), count, stream);
+    (void)pool_.free(taken, count, stream);
     return status;
   }
-  std::copy(taken.begin(), taken.end(), poolSlots);
+  std::copy_n(taken, count, poolSlots);
   slots_.give(hostSlots, count);
   return true;
 }

@@ -3,6 +3,7 @@
 // Host slots and copies on a CPU: all buffers of all kinds of pools come back
 // bit for bit, owners are checked, and swapping does all or nothing.
 
+#include "counting_allocator.h"
 #include "tier_test.h"
 
 using namespace gdnrt;
@@ -219,6 +220,59 @@ TEST(HostTier, SwapsAllOrNothing) {
   EXPECT_EQ(tier->swapIn(empty.data(), 1, nullptr, back.data()).status().code(),
             StatusCode::invalidArgument);
   EXPECT_EQ(pool->numFree(SlotKind::request), 1);
+}
+
+TEST(HostTier, SlotsThatSomebodyElseGivesOut) {
+  StatePoolOptions foreign;
+  foreign.foreignRequests = true;
+  auto pool = sharedPool(smallShape(), foreign);
+  auto tier = makeTier(pool, 2);
+  int32_t slot = 3, host = -1;
+  fillSlot(*pool, slot, 4);
+  const auto bytes = bytesOf(*pool, slot);
+  EXPECT_EQ(tier->swapOut(&slot, 1, nullptr, &host).status().toString(),
+            "INVALID_ARGUMENT: state_pool: slot 3 is given out by somebody "
+            "else");
+  EXPECT_EQ(tier->numFree(), 2);
+  host = takeHost(*tier, 1)[0];
+  ASSERT_TRUE(tier->store(&slot, &host, 1, nullptr).isOk());
+  EXPECT_EQ(tier->swapIn(&host, 1, nullptr, &slot).status().code(),
+            StatusCode::invalidArgument);
+  slot = 1;
+  ASSERT_TRUE(tier->load(&host, &slot, 1, nullptr).isOk());
+  ASSERT_TRUE(tier->wait(&slot, 1, nullptr).isOk());
+  EXPECT_EQ(bytesOf(*pool, slot), bytes);
+}
+
+TEST(HostTier, NothingIsAllocatedAfterwards) {
+  if (!countsAllocations())
+    GTEST_SKIP() << "a sanitizer has its own operator new";
+  for (auto format : {StateFormat::f32, StateFormat::i8x2}) {
+    auto pool = sharedPool(smallShape());
+    HostTierOptions options;
+    options.numSlots = 3;
+    options.format = format;
+    auto tier = makeTier(pool, options);
+    int32_t slots[3], hosts[3];
+    uint8_t over[3];
+    bool isOk = true;
+    const uint64_t before = numAllocations();
+    for (int i = 0; i < 100; ++i) {
+      isOk &= *pool->allocate(SlotKind::request, 3, slots, true, nullptr);
+      isOk &= *tier->swapOut(slots, 3, nullptr, hosts);
+      isOk &= !*tier->allocate(1, hosts);
+      isOk &= *tier->swapIn(hosts, 3, nullptr, slots);
+      isOk &= *tier->allocate(3, hosts);
+      isOk &= tier->store(slots, hosts, 3, nullptr).isOk();
+      isOk &= tier->load(hosts, slots, 3, nullptr).isOk();
+      isOk &= tier->wait(slots, 3, nullptr).isOk();
+      isOk &= tier->isOver(hosts, 3, over).isOk();
+      isOk &= tier->free(hosts, 3).isOk();
+      isOk &= pool->free(slots, 3, nullptr).isOk();
+    }
+    EXPECT_EQ(numAllocations(), before);
+    EXPECT_TRUE(isOk);
+  }
 }
 
 TEST(HostTier, Options) {
