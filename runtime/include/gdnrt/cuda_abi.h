@@ -82,6 +82,29 @@ constexpr int kTensorMapSwizzle128 = 3;
 constexpr int kTensorMapPromote256 = 3;
 constexpr int kTensorMapFillZeros = 0;
 
+// CUmemorytype.
+constexpr int kMemoryHost = 1;
+constexpr int kMemoryDevice = 2;
+
+/// One side of a CUDA_MEMCPY2D.
+struct CopySide {
+  size_t xInBytes = 0, y = 0;
+  int type = 0;
+  void *host = nullptr;
+  Address device = 0;
+  void *array = nullptr;
+  size_t pitch = 0;
+};
+
+/// CUDA_MEMCPY2D.
+struct RowCopy {
+  CopySide from, to;
+  size_t widthInBytes = 0, height = 0;
+};
+static_assert(sizeof(RowCopy) == 128 && offsetof(RowCopy, to) == 56 &&
+                  offsetof(RowCopy, widthInBytes) == 112,
+              "the layout of CUDA_MEMCPY2D");
+
 /// CUtensorMap, opaque.
 struct alignas(64) TensorMap {
   uint64_t words[16];
@@ -187,6 +210,7 @@ static_assert(sizeof(LaunchConfig) == 56 &&
     (Function function, size_t index, size_t *offset, size_t *bytes))          \
   X(hostAllocate, cuMemHostAlloc, (void **data, size_t bytes, unsigned flags)) \
   X(hostFree, cuMemFreeHost, (void *data))                                     \
+  X(copyRows, cuMemcpy2DAsync_v2, (const RowCopy *copy, Stream stream))        \
   X(launchHost, cuLaunchHostFunc,                                              \
     (Stream stream, void (*function)(void *), void *data))                     \
   X(streamCreate, cuStreamCreate, (Stream * stream, unsigned flags))           \

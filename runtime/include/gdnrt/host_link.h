@@ -47,6 +47,13 @@ public:
   /// Copies the other way.
   virtual Status toDevice(void *to, const void *from, uint64_t bytes,
                           void *stream) = 0;
+  /// The same for `rows` pieces of `bytes` bytes, those of the device
+  /// `distance` bytes, `bytes` or more, from one to the next; on the host they
+  /// are dense.
+  virtual Status rowsToHost(void *to, const void *from, uint64_t bytes,
+                            uint64_t rows, uint64_t distance, void *stream);
+  virtual Status rowsToDevice(void *to, const void *from, uint64_t bytes,
+                              uint64_t rows, uint64_t distance, void *stream);
   /// Calls a function in the order of `stream`. It must not use the device.
   virtual Status call(void (*function)(void *), void *data, void *stream) = 0;
 };

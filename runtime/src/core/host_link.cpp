@@ -14,6 +14,28 @@ using namespace gdnrt;
 StreamEvent::~StreamEvent() = default;
 HostLink::~HostLink() = default;
 
+Status HostLink::rowsToHost(void *to, const void *from, uint64_t bytes,
+                            uint64_t rows, uint64_t distance, void *stream) {
+  for (uint64_t row = 0; row < rows; ++row)
+    if (Status s = toHost(static_cast<char *>(to) + row * bytes,
+                          static_cast<const char *>(from) + row * distance,
+                          bytes, stream);
+        !s.isOk())
+      return s;
+  return {};
+}
+
+Status HostLink::rowsToDevice(void *to, const void *from, uint64_t bytes,
+                              uint64_t rows, uint64_t distance, void *stream) {
+  for (uint64_t row = 0; row < rows; ++row)
+    if (Status s = toDevice(static_cast<char *>(to) + row * distance,
+                            static_cast<const char *>(from) + row * bytes,
+                            bytes, stream);
+        !s.isOk())
+      return s;
+  return {};
+}
+
 namespace {
 
 class EndedEvent final : public StreamEvent {

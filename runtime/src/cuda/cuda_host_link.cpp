@@ -142,6 +142,24 @@ public:
                       "cuMemcpyHtoDAsync", "load");
     });
   }
+  Status rowsToHost(void *to, const void *from, uint64_t bytes, uint64_t rows,
+                    uint64_t distance, void *stream) override {
+    if (!takesRows(rows, distance))
+      return HostLink::rowsToHost(to, from, bytes, rows, distance, stream);
+    cuda::RowCopy copy;
+    copy.from = onDevice(from, distance);
+    copy.to = onHost(to, bytes);
+    return copyRows(copy, bytes, rows, stream, "store");
+  }
+  Status rowsToDevice(void *to, const void *from, uint64_t bytes, uint64_t rows,
+                      uint64_t distance, void *stream) override {
+    if (!takesRows(rows, distance))
+      return HostLink::rowsToDevice(to, from, bytes, rows, distance, stream);
+    cuda::RowCopy copy;
+    copy.from = onHost(from, bytes);
+    copy.to = onDevice(to, distance);
+    return copyRows(copy, bytes, rows, stream, "load");
+  }
   Status call(void (*function)(void *), void *data, void *stream) override {
     return with([&](const cuda::Driver &cu) {
       return cu.check(cu.launchHost(toStream(stream), function, data),
@@ -154,6 +172,36 @@ private:
     const cuda::CurrentContext current(*context_);
     return current.status().isOk() ? body(context_->driver())
                                    : current.status();
+  }
+  /// Whether one copy of the driver can take the rows: its pitches end below
+  /// 2^31.
+  bool takesRows(uint64_t rows, uint64_t distance) const {
+    return rows > 1 && distance < (uint64_t{1} << 31) &&
+           context_->driver().copyRows;
+  }
+  static cuda::CopySide onHost(const void *data, uint64_t pitch) {
+    cuda::CopySide side;
+    side.type = cuda::kMemoryHost;
+    // The driver writes one of the two sides.
+    side.host = const_cast<void *>(data);
+    side.pitch = pitch;
+    return side;
+  }
+  static cuda::CopySide onDevice(const void *data, uint64_t pitch) {
+    cuda::CopySide side;
+    side.type = cuda::kMemoryDevice;
+    side.device = reinterpret_cast<uintptr_t>(data);
+    side.pitch = pitch;
+    return side;
+  }
+  Status copyRows(cuda::RowCopy &copy, uint64_t bytes, uint64_t rows,
+                  void *stream, const char *what) {
+    copy.widthInBytes = bytes;
+    copy.height = rows;
+    return with([&](const cuda::Driver &cu) {
+      return cu.check(cu.copyRows(&copy, toStream(stream)), "cuMemcpy2DAsync",
+                      what);
+    });
   }
 
   std::shared_ptr<const cuda::DeviceContext> context_;

@@ -29,6 +29,16 @@ size_t SlotBuffer::endOfRun(size_t layer) const {
   return end;
 }
 
+uint64_t SlotBuffer::layerDistance() const {
+  if (layers.size() < 2 || layers[1] < layers[0] + slotBytes)
+    return 0;
+  const auto distance = static_cast<uint64_t>(layers[1] - layers[0]);
+  for (size_t layer = 2; layer < layers.size(); ++layer)
+    if (layers[layer] != layers[layer - 1] + distance)
+      return 0;
+  return distance;
+}
+
 Status gdnrt::finishSlotBuffer(SlotBuffer &buffer) {
   // Axes of a slot by stride: each has to begin where the ones before it end.
   std::vector<size_t> axes;

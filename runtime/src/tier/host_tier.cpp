@@ -148,15 +148,18 @@ void HostTier::widen(void *rounding) {
              tier.record_.format, reinterpret_cast<float *>(tier.staging_));
 }
 
-/// Calls `copy` with the layer and the number of layers of each piece of memory
-/// that is one on both sides.
+/// Calls `copy` with the first layer, the bytes, the number and the distance of
+/// pieces of memory, which are dense in a record.
 template <typename Copy>
 static Status forEachPiece(const SlotBuffer &buffer, Copy &&copy) {
-  for (size_t layer = 0, end; layer < buffer.layers.size(); layer = end) {
+  const auto bytes = static_cast<uint64_t>(buffer.slotBytes);
+  const size_t layers = buffer.layers.size();
+  if (const uint64_t distance = buffer.layerDistance(); distance > bytes)
+    return copy(size_t{0}, bytes, layers, distance);
+  for (size_t layer = 0, end; layer < layers; layer = end) {
     end = buffer.endOfRun(layer);
-    if (Status s = copy(layer, static_cast<uint64_t>(buffer.slotBytes) *
-                                   (end - layer));
-        !s.isOk())
+    const uint64_t piece = bytes * (end - layer);
+    if (Status s = copy(layer, piece, size_t{1}, piece); !s.isOk())
       return s;
   }
   return {};
@@ -171,9 +174,10 @@ Status HostTier::copyToHost(int32_t from, int32_t to) {
         pool_.buffers()[static_cast<size_t>(buffer.source)];
     if (Status s = forEachPiece(
             source,
-            [&](size_t layer, uint64_t bytes) {
-              return link_->toHost(base + buffer.at(int64_t(layer)),
-                                   source.at(layer, from), bytes, copyStream_);
+            [&](size_t layer, uint64_t bytes, size_t rows, uint64_t distance) {
+              return link_->rowsToHost(base + buffer.at(int64_t(layer)),
+                                       source.at(layer, from), bytes, rows,
+                                       distance, copyStream_);
             });
         !s.isOk())
       return s;
@@ -203,13 +207,13 @@ Status HostTier::copyToPool(int32_t from, int32_t to) {
       continue;
     const SlotBuffer &target =
         pool_.buffers()[static_cast<size_t>(buffer.source)];
-    if (Status s = forEachPiece(target,
-                                [&](size_t layer, uint64_t bytes) {
-                                  return link_->toDevice(
-                                      target.at(layer, to),
-                                      base + buffer.at(int64_t(layer)), bytes,
-                                      copyStream_);
-                                });
+    if (Status s = forEachPiece(
+            target,
+            [&](size_t layer, uint64_t bytes, size_t rows, uint64_t distance) {
+              return link_->rowsToDevice(target.at(layer, to),
+                                         base + buffer.at(int64_t(layer)),
+                                         bytes, rows, distance, copyStream_);
+            });
         !s.isOk())
       return s;
   }

@@ -223,6 +223,27 @@ TEST_F(CudaTier, RoundsInTheOrderOfTheCopyStream) {
   EXPECT_EQ(found, (std::vector<float>{1, 2}));
 }
 
+// All layers of a buffer, and with layers next to each other the same.
+TEST_F(CudaTier, OneCopyForABuffer) {
+  for (bool isAdjacent : {false, true}) {
+    if (isAdjacent) {
+      shape.stateLayerStride = 16;
+      shape.stateSlotStride = 16 * shape.numLayers;
+    }
+    TearDown();
+    SetUp();
+    make();
+    int32_t slot = 0, host = 0;
+    ASSERT_TRUE(*pool->allocate(SlotKind::request, 1, &slot, true, stream()));
+    fakeCuda().calls.clear();
+    ASSERT_TRUE(*tier->swapOut(&slot, 1, stream(), &host));
+    ASSERT_TRUE(*tier->swapIn(&host, 1, stream(), &slot));
+    EXPECT_EQ(fakeCuda().count("cuMemcpy2DAsync"), isAdjacent ? 2 : 4);
+    EXPECT_EQ(fakeCuda().count("cuMemcpyDtoHAsync"), isAdjacent ? 1 : 0);
+    EXPECT_EQ(fakeCuda().count("cuMemcpyHtoDAsync"), isAdjacent ? 1 : 0);
+  }
+}
+
 TEST_F(CudaTier, AStreamOfTheCaller) {
   int copies = 0;
   options.copyStream = &copies;
@@ -248,7 +269,7 @@ TEST_F(CudaTier, FailuresAreTheDriver) {
   ASSERT_TRUE(*pool->allocate(SlotKind::request, 1, &slot, true, stream()));
   ASSERT_TRUE(*tier->allocate(1, &host));
   for (auto [call, message] :
-       {std::pair("cuMemcpyDtoHAsync", "store: cuMemcpyDtoHAsync"),
+       {std::pair("cuMemcpy2DAsync", "store: cuMemcpy2DAsync"),
         {"cuEventRecord", "event: cuEventRecord"},
         {"cuStreamWaitEvent", "event: cuStreamWaitEvent"}}) {
     fakeCuda().failures = {{call, 1}};

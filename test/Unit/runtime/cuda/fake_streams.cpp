@@ -8,6 +8,7 @@
 #include "fake_cuda.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 
 using namespace gdnrt::cuda;
@@ -135,6 +136,27 @@ EXPORT Result cuLaunchHostFunc(Stream stream, void (*function)(void *),
                                void *data) {
   NOTE_CALL("cuLaunchHostFunc");
   gdnrt::test::runOnFakeStream(stream, [=] { function(data); });
+  return kSuccess;
+}
+
+EXPORT Result cuMemcpy2DAsync_v2(const RowCopy *copy, Stream stream) {
+  NOTE_CALL("cuMemcpy2DAsync");
+  auto check = [&](const CopySide &side) {
+    return side.pitch >= copy->widthInBytes && side.pitch < size_t{1} << 31 &&
+           side.xInBytes == 0 && side.y == 0 &&
+           (side.type == kMemoryHost || side.type == kMemoryDevice);
+  };
+  if (!check(copy->from) || !check(copy->to))
+    return 1;
+  gdnrt::test::runOnFakeStream(stream, [copy = *copy] {
+    auto at = [](const CopySide &side) {
+      return side.type == kMemoryHost ? static_cast<char *>(side.host)
+                                      : reinterpret_cast<char *>(side.device);
+    };
+    for (size_t row = 0; row < copy.height; ++row)
+      std::memcpy(at(copy.to) + row * copy.to.pitch,
+                  at(copy.from) + row * copy.from.pitch, copy.widthInBytes);
+  });
   return kSuccess;
 }
 

@@ -237,8 +237,8 @@ TEST(NarrowState, TiersThatRound) {
   }
 }
 
-// Not a limit that a slow machine could miss by noise: a tenth of what
-// compilers' vectors reach, above what one element at a time does.
+// Prints rates; the limit is far below them, also with sanitizers and beside
+// other work.
 TEST(NarrowState, Speed) {
   constexpr int64_t size = 128, rows = 32 * 128;
   const std::vector<float> values = normalStates(rows * size);
@@ -270,6 +270,6 @@ TEST(NarrowState, Speed) {
     RecordProperty(std::string(toString(format)) + "_widen", int(up * 1000));
     std::printf("%s: %.2f GB/s of f32 narrowed, %.2f widened\n",
                 toString(format), down, up);
-    EXPECT_GT(down, 0.0);
+    EXPECT_GT(std::min(down, up), 0.01);
   }
 }
