@@ -330,7 +330,12 @@ def test_pieces_that_begin_and_end_inside_blocks(runtime, tool, tmp_path):
                 for name in inputs[0]
             }
             core = np.full((common.num_actual_tokens, HV, D), np.nan, np.float32)
-            layer.layer.forward(layer.builder.build(0, common), **step, core=core)
+            m = layer.builder.build(0, common)
+            crosses = [p.start % 64 != 0 and p.stop > (p.start // 64 + 1) * 64 for p in parts]
+            rows = np.repeat(np.arange(len(parts)), 1 + np.array(crosses))
+            assert (m.non_spec_rows is None) != any(crosses)
+            assert not any(crosses) or list(m.non_spec_rows) == list(rows)
+            layer.layer.forward(m, **step, core=core)
             for i, (r, part) in enumerate(zip(running, parts, strict=True)):
                 outputs[r][part] = core[slice(*common.query_start_loc[i : i + 2])]
             done[running] += pieces

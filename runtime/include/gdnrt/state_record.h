@@ -15,6 +15,9 @@
 
 namespace gdnrt {
 
+/// The most ranks, and the most heads of a model.
+constexpr int64_t kMostRanks = 1 << 20;
+
 /// Which heads of the whole model a rank has.
 struct RankShare {
   int64_t tpSize = 1, tpRank = 0;

@@ -20,10 +20,13 @@ HostTier::make(std::shared_ptr<StatePool> pool,
     return invalid("host_tier: num_slots: expected 1 to ", most, ", got ",
                    options.numSlots);
   RankShare share = options.share;
-  if (share.keyHeads == 0)
-    share.keyHeads = shape.keyHeads * share.tpSize;
-  if (share.valueHeads == 0)
-    share.valueHeads = shape.valueHeads * share.tpSize;
+  // Products of numbers that are in range; others are refused below.
+  if (share.tpSize > 0 && share.tpSize <= kMostRanks) {
+    if (share.keyHeads == 0)
+      share.keyHeads = shape.keyHeads * share.tpSize;
+    if (share.valueHeads == 0)
+      share.valueHeads = shape.valueHeads * share.tpSize;
+  }
   if (Status s = checkShare("host_tier", share); !s.isOk())
     return s;
   for (auto [name, expected, got] :

@@ -17,12 +17,11 @@ std::pair<int64_t, int64_t> RankShare::rangeOf(int64_t heads, int64_t tpSize,
 }
 
 Status gdnrt::checkShare(const char *what, const RankShare &share) {
-  constexpr int64_t most = 1 << 20;
   for (auto [name, value] : {std::pair("tp_size", share.tpSize),
                              {"total_key_heads", share.keyHeads},
                              {"total_value_heads", share.valueHeads}})
-    if (value < 1 || value > most)
-      return invalid(what, ": ", name, ": expected 1 to ", most, ", got ",
+    if (value < 1 || value > kMostRanks)
+      return invalid(what, ": ", name, ": expected 1 to ", kMostRanks, ", got ",
                      value);
   if (share.tpRank < 0 || share.tpRank >= share.tpSize)
     return invalid(what, ": tp_rank: expected 0 to ", share.tpSize - 1,

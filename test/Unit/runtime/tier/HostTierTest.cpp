@@ -290,6 +290,11 @@ TEST(HostTier, Options) {
   EXPECT_EQ(message([](HostTierOptions &o) { o.share.tpSize = 0; }),
             "INVALID_ARGUMENT: host_tier: tp_size: expected 1 to 1048576, got "
             "0");
+  for (int64_t ranks : {int64_t{-1}, int64_t{1} << 62})
+    EXPECT_EQ(message([&](HostTierOptions &o) { o.share.tpSize = ranks; }),
+              "INVALID_ARGUMENT: host_tier: tp_size: expected 1 to 1048576, "
+              "got " +
+                  std::to_string(ranks));
   EXPECT_EQ(message([](HostTierOptions &o) { o.share.tpRank = 1; }),
             "INVALID_ARGUMENT: host_tier: tp_rank: expected 0 to 0, got 1");
   EXPECT_EQ(message([](HostTierOptions &o) { o.share = {2, 0, 3, 6}; }),
