@@ -35,8 +35,9 @@ typedef enum gdnrt_mamba_cache_mode {
   /** One column per block. A step reads the column of the last computed token,
    *  writes the column of its own last token, and keeps the states at the ends
    *  of the blocks between them. A sequence whose step begins inside a block
-   *  must end in that block or at its end (INVALID_ARGUMENT). block_size is a
-   *  multiple of 64, and speculation is UNSUPPORTED. */
+   *  and ends behind it is two sequences of the arrays: up to the end of the
+   *  block, and from there; see non_spec_rows. block_size is a multiple of 64,
+   *  and speculation is UNSUPPORTED. */
   GDNRT_CACHE_ALL = 2
 } gdnrt_mamba_cache_mode;
 
@@ -332,6 +333,12 @@ typedef struct gdnrt_gdn_metadata {
   void *uploaded;
   /** 1: the step is one of a builder with deferred_writes. */
   int64_t deferred_writes;
+  /** Mode ALL: [sequences of non_spec_state_indices], the row of the step that
+   *  each of them belongs to, if a row is two sequences. The second reads the
+   *  slot that the first writes, and begins a run, whose launch has to wait for
+   *  the run before. Counts of prefills are those of sequences. The array is
+   *  not in `arena`. Absent otherwise. */
+  gdnrt_i32_array non_spec_rows;
 } gdnrt_gdn_metadata;
 GDNRT_STRUCT(gdnrt_gdn_metadata)
 
@@ -415,6 +422,29 @@ GDNRT_API gdnrt_status gdnrt_align_states_after(
     const gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
     int32_t *columns, int32_t *accepted, int32_t *from, int32_t *to,
     int64_t *count, gdnrt_error *error);
+
+/** Finds, for requests between two steps, the column of the block table whose
+ *  slot has the request's state: what is stored if the request is preempted or
+ *  goes elsewhere (host_tier.h). No other column has anything that the request
+ *  needs; in mode ALL the columns before it are prefixes.
+ *
+ *  num_tokens[i] are the tokens of request i so far, those that were accepted.
+ *  For a request without tokens the column is -1: it has no state. `starts` are
+ *  the `columns` of gdnrt_align_states_before, in mode ALIGN; null in other
+ *  modes. `accepted` are the counts that the next build would get. Null without
+ *  speculation.
+ *
+ *  A state that comes back goes to the column of the request's last token, (n -
+ *  1) / block_size, or to column 0 in mode NONE; with ALIGN that is its
+ *  `columns` as well. Its count is then 1 with SLOTS, and as before with LAZY,
+ *  whose pending tokens are in the slot. With BUFFER the states after tokens
+ *  are elsewhere, so a commit comes first: a count other than 0 is an
+ *  INVALID_ARGUMENT. With TREE the column is that of a sequence that is not
+ *  verified, which the engine may have changed. */
+GDNRT_API gdnrt_status gdnrt_state_columns(
+    const gdnrt_metadata_builder *builder, const int32_t *num_tokens,
+    const int32_t *starts, const int32_t *accepted, int64_t count,
+    int32_t *columns, gdnrt_error *error);
 
 /** Copies the arrays that kernels read to `device_arena`, device memory of
  *  arena_bytes bytes, in the order of `stream`. UNSUPPORTED while the stream is

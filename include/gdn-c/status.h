@@ -15,8 +15,8 @@
  *
  * A struct without struct_size never changes. These structs are elements of
  * arrays or members of other structs: gdnrt_error, gdnrt_arg, gdnrt_named_arg,
- * gdnrt_i32_array, gdnrt_bool_array, gdnrt_run and gdnrt_slice. Later versions
- * may add values to an enum.
+ * gdnrt_i32_array, gdnrt_bool_array, gdnrt_run, gdnrt_slice, gdnrt_byte_writer
+ * and gdnrt_byte_reader. Later versions may add values to an enum.
  */
 
 #ifndef GDN_C_STATUS_H

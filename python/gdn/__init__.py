@@ -5,6 +5,7 @@ from . import images
 from .arrays import DeviceArray
 from .call import Call
 from .compiler import CompileError, compile
+from .host_tier import HostTier, StateTags
 from .images import ImageIndexError, ImageNotFoundError
 from .model_config import ConfigError, ModelConfig
 from .paths import cmake_dir, include_dir, library, pkgconfig_dir
@@ -21,6 +22,7 @@ __all__ = [
     "Device",
     "DeviceArray",
     "GdnError",
+    "HostTier",
     "Image",
     "ImageIndexError",
     "ImageNotFoundError",
@@ -33,6 +35,7 @@ __all__ = [
     "StateCachePolicy",
     "StatePool",
     "StatePoolShape",
+    "StateTags",
     "Variant",
     "cmake_dir",
     "compile",

@@ -131,6 +131,7 @@ class Metadata(Sized, c.Structure):
         ("on_device", c.c_int64),
         ("uploaded", c.c_void_p),
         ("deferred_writes", c.c_int64),
+        ("non_spec_rows", I32Array),
     ]
 
 
@@ -226,6 +227,7 @@ FUNCTIONS = {
         c.c_int,
         [_P, c.POINTER(CommonMetadata), _P, _P, _P, _P, c.POINTER(c.c_int64), _ERR],
     ),
+    "gdnrt_state_columns": (c.c_int, [_P, _P, _P, _P, c.c_int64, _P, _ERR]),
     "gdnrt_metadata_upload": (c.c_int, [_P, c.POINTER(Metadata), _P, _P, _ERR]),
     "gdnrt_gdn_layer_create": (
         c.c_int,

@@ -125,6 +125,13 @@ void gdnrt::traces::audit(State &state) {
                  " and " + std::to_string(info.used_track) +
                  " slots in use, the scheduler " + std::to_string(requests) +
                  " and " + std::to_string(all - requests));
+  const auto stored =
+      std::count_if(state.waiting.begin(), state.waiting.end(),
+                    [](const Waiting &each) { return each.host >= 0; });
+  if (state.hosts.numUsed() != stored)
+    throw Failed("a leak: the host tier has " +
+                 std::to_string(state.hosts.numUsed()) +
+                 " slots in use, the scheduler " + std::to_string(stored));
   for (Sequence &sequence : state.sequences)
     if (!sequence.known.isFresh)
       expectState(state, "s" + std::to_string(sequence.name), sequence.known,

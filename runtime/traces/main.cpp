@@ -10,10 +10,10 @@
 // Plays traces number seed, seed + 1, ... and stops at the first that fails,
 // which it shrinks and prints. --traces=1 --seed=N plays one again. --plant
 // makes the scheduler err: keeps-state, leaks, shares-slots, uses-freed,
-// wrong-rollback or writes-shared. --tolerance is the error of a value, in
-// parts of the largest; without it that of the format of states. Exits with 0,
-// with 1 after a failure, with 77 if there is no such device. --expect-replays
-// and
+// wrong-rollback, writes-shared or forgets-host. --tolerance is the error of a
+// value, in parts of the largest; without it that of the format of states.
+// Exits with 0, with 1 after a failure, with 77 if there is no such device.
+// --expect-replays and
 // --expect-plans make it a failure if no step was replayed from a graph, or
 // planned on the device.
 //
@@ -71,6 +71,7 @@ const std::map<std::string, Bug> kBugs = {
     {"uses-freed", Bug::usesFreed},
     {"wrong-rollback", Bug::wrongRollback},
     {"writes-shared", Bug::writesShared},
+    {"forgets-host", Bug::forgetsHost},
 };
 
 } // namespace
@@ -143,7 +144,8 @@ int main(int argc, char **argv) {
               << " steps planned, " << all.forks << " forks, " << all.resumed
               << " resumed, " << all.hits << " started from a prefix cache, "
               << all.checkpoints << " checkpoints of prefill, " << all.evicted
-              << " evicted, " << all.full << " times full\n";
+              << " evicted, " << all.swapped << " back from the host, "
+              << all.full << " times full\n";
     for (auto [expected, count, what] :
          {std::tuple(options.expectsReplays, all.replayed, "replayed"),
           {options.expectsPlans, all.planned, "planned"}})

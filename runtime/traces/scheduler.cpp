@@ -54,6 +54,10 @@ std::optional<Failure> Scheduler::play() {
       cache->clear();
     freeSlots(buffer);
     buffer.clear();
+    for (Waiting &each : waiting)
+      if (each.host >= 0)
+        hosts.free(each.host);
+    waiting.clear();
     audit(*this);
     if (!engine.pools().nullSlotIsIntact())
       throw Failed("the null slot was written");
@@ -78,6 +82,7 @@ void Coverage::add(const Coverage &other) {
   forks += other.forks;
   resumed += other.resumed;
   evicted += other.evicted;
+  swapped += other.swapped;
   full += other.full;
   hits += other.hits;
   checkpoints += other.checkpoints;
@@ -291,12 +296,24 @@ void Scheduler::evict(const Step &step) {
   const size_t index = step.which % sequences.size();
   Sequence &sequence = sequences[index];
   ++coverage.evicted;
-  say("evict s" + std::to_string(sequence.name));
+  int32_t host = -1;
+  // Most of those that have a state keep it, if there is room.
+  if (!sequence.known.isFresh && bug != Bug::usesFreed &&
+      draw(step, sequence.name, 11, 4) != 0) {
+    // A copy of the slot has not what waits in the buffer.
+    if (kernels.verifyKind() == VerifyKind::buffer)
+      commit(*this, {&sequence});
+    host = hosts.store(sequence.stateSlot());
+    if (host >= 0 && draw(step, sequence.name, 12, 2))
+      hosts.passThroughFile(host);
+  }
+  say("evict s" + std::to_string(sequence.name) +
+      (host < 0 ? "" : " to host slot " + std::to_string(host)));
   leaveCache(*this, sequence);
   freeSlots(sequence.slots);
   if (bug == Bug::usesFreed)
     return;
-  waiting.push_back(std::move(sequence.known));
+  waiting.push_back({std::move(sequence.known), host});
   sequences.erase(sequences.begin() + static_cast<std::ptrdiff_t>(index));
 }
 
@@ -304,16 +321,29 @@ void Scheduler::readmit(const Step &step) {
   if (waiting.empty())
     return;
   const size_t index = step.which % waiting.size();
+  const Waiting &from = waiting[index];
   Sequence sequence;
-  sequence.known.tokens = waiting[index].tokens;
-  sequence.known.layers.assign(kNumLayers, LayerState(engine.sizes()));
+  if (from.host >= 0) {
+    sequence.known = from.known;
+  } else {
+    sequence.known.tokens = from.known.tokens;
+    sequence.known.layers.assign(kNumLayers, LayerState(engine.sizes()));
+  }
   if (!take(sequence))
     return say("readmit: full");
+  if (from.host >= 0) {
+    ++coverage.swapped;
+    if (bug == Bug::forgetsHost)
+      hosts.free(from.host);
+    else
+      hosts.load(from.host, sequence.slots[0]);
+  }
   say("readmit s" + std::to_string(sequence.name) + ": " +
       std::to_string(sequence.known.tokens.size()) + " tokens, slots" +
       list(sequence.slots));
+  const bool begins = from.host < 0;
   waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(index));
-  if (cache)
+  if (cache && begins)
     startFromCache(*this, sequence, step);
   sequences.push_back(std::move(sequence));
 }

@@ -8,6 +8,7 @@
 
 #include "engine.h"
 #include "gdn-c/state_cache.h"
+#include "host_states.h"
 
 #include <iosfwd>
 #include <memory>
@@ -31,6 +32,8 @@ enum class Bug {
   wrongRollback,
   /// A sequence writes the slot of the cache from which it starts.
   writesShared,
+  /// A sequence comes back from the host without its state.
+  forgetsHost,
 };
 
 class PrefixCache;
@@ -39,7 +42,7 @@ class PrefixCache;
 struct Coverage {
   size_t steps = 0, tokens = 0, guesses = 0, rolledBack = 0, skippedRows = 0;
   size_t firstTokens = 0, idleSteps = 0, replayed = 0, planned = 0;
-  size_t forks = 0, resumed = 0, evicted = 0, full = 0, hits = 0,
+  size_t forks = 0, resumed = 0, evicted = 0, swapped = 0, full = 0, hits = 0,
          checkpoints = 0;
   void add(const Coverage &other);
 };
@@ -80,6 +83,11 @@ struct Kept {
   Known known;
   int32_t slot = 0;
 };
+/// A sequence without slots; its state is in a host slot, or is computed again.
+struct Waiting {
+  Known known;
+  int32_t host = -1;
+};
 /// A row with the sequence that it is of; null is padding.
 struct Planned {
   Row row;
@@ -90,7 +98,7 @@ struct Planned {
 struct State {
   State(const Kernels &kernels, const Trace &trace, Bug bug, std::ostream *log)
       : kernels(kernels), trace(trace), bug(bug), log(log),
-        engine(kernels, trace) {}
+        engine(kernels, trace), hosts(engine.pool()) {}
   /// Writes a line to the log, if there is one.
   void say(const std::string &text) const;
   void copySlot(int32_t from, int32_t to);
@@ -100,6 +108,7 @@ struct State {
   Bug bug;
   std::ostream *log;
   Engine engine;
+  HostStates hosts;
   /// The slots that a sequence takes.
   size_t groupSize = 1;
   /// Slots that verify steps share, in two rows, or none.
@@ -108,7 +117,7 @@ struct State {
   int nextName = 0;
   std::vector<Sequence> sequences;
   std::vector<Kept> kept;
-  std::vector<Known> waiting;
+  std::vector<Waiting> waiting;
   /// Null in traces without one. It is ended before the pool.
   std::shared_ptr<PrefixCache> cache;
 };

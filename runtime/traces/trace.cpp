@@ -25,7 +25,7 @@ private:
 } // namespace
 
 static StepKind drawKind(Random &random) {
-  // Of 32; work on batches is most of it.
+  // Of 36; work on batches is most of it.
   static constexpr struct {
     StepKind kind;
     uint32_t weight;
@@ -33,9 +33,9 @@ static StepKind drawKind(Random &random) {
       {StepKind::admit, 3},  {StepKind::extend, 4},  {StepKind::decode, 3},
       {StepKind::verify, 5}, {StepKind::serve, 6},   {StepKind::fork, 2},
       {StepKind::keep, 2},   {StepKind::resume, 2},  {StepKind::drop, 1},
-      {StepKind::evict, 1},  {StepKind::readmit, 1}, {StepKind::finish, 2},
+      {StepKind::evict, 2},  {StepKind::readmit, 4}, {StepKind::finish, 2},
   };
-  uint32_t drawn = random.below(32);
+  uint32_t drawn = random.below(36);
   for (const auto &entry : weights) {
     if (drawn < entry.weight)
       return entry.kind;

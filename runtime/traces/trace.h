@@ -33,9 +33,10 @@ enum class StepKind {
   resume,
   /// A kept state is given up.
   drop,
-  /// A sequence loses its slots, and waits.
+  /// A sequence loses its slots, and waits; its state may go to the host.
   evict,
-  /// A sequence that waits starts again with all of its tokens.
+  /// A sequence that waits goes on with its state, or starts again with all of
+  /// its tokens.
   readmit,
   finish,
 };

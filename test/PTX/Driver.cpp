@@ -382,6 +382,39 @@ EXPORT Result cuMemFree_v2(Address address) {
   return state().memory.free(address) ? 0 : kInvalidValue;
 }
 
+EXPORT Result cuMemcpy2DAsync_v2(const gdnrt::cuda::RowCopy *copy,
+                                 Stream stream) {
+  auto find = [&](const gdnrt::cuda::CopySide &side) -> char * {
+    if (side.pitch < copy->widthInBytes || copy->height == 0)
+      return nullptr;
+    const size_t bytes = (copy->height - 1) * side.pitch + copy->widthInBytes;
+    return side.type == gdnrt::cuda::kMemoryDevice
+               ? deviceBytes(side.device, bytes)
+               : static_cast<char *>(side.host);
+  };
+  char *to = find(copy->to);
+  const char *from = find(copy->from);
+  if (!to || !from)
+    return kInvalidValue;
+  return submit(stream, [=, copy = *copy] {
+    state().memory.races().settle();
+    for (size_t row = 0; row < copy.height; ++row)
+      std::memcpy(to + row * copy.to.pitch, from + row * copy.from.pitch,
+                  copy.widthInBytes);
+    return 0;
+  });
+}
+
+EXPORT Result cuMemHostAlloc(void **data, size_t bytes, unsigned) {
+  *data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  return *data ? 0 : gdnrt::cuda::kOutOfMemory;
+}
+
+EXPORT Result cuMemFreeHost(void *data) {
+  std::free(data);
+  return 0;
+}
+
 EXPORT Result cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes,
                                    Stream stream) {
   char *target = deviceBytes(to, bytes);

@@ -137,6 +137,18 @@ EXPORT Result cuEventSynchronize(void *) {
   return 0;
 }
 
+EXPORT Result cuEventQuery(void *) { return 0; }
+
+EXPORT Result cuStreamWaitEvent(Stream, void *, unsigned) { return 0; }
+
+EXPORT Result cuLaunchHostFunc(Stream stream, void (*function)(void *),
+                               void *data) {
+  return gdnrt::cuda::submit(stream, [=] {
+    function(data);
+    return 0;
+  });
+}
+
 EXPORT Result cuEventElapsedTime(float *milliseconds, void *start, void *end) {
   *milliseconds =
       std::chrono::duration<float, std::milli>(

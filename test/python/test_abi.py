@@ -10,11 +10,25 @@ from pathlib import Path
 import pytest
 
 import abi
-from gdn import _abi, _attention_abi, _serving_abi, _state_cache_abi, _state_pool_abi
+from gdn import (
+    _abi,
+    _attention_abi,
+    _host_tier_abi,
+    _serving_abi,
+    _state_cache_abi,
+    _state_pool_abi,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
-MODULES = (_abi, _serving_abi, _attention_abi, _state_pool_abi, _state_cache_abi)
+MODULES = (
+    _abi,
+    _serving_abi,
+    _attention_abi,
+    _state_pool_abi,
+    _state_cache_abi,
+    _host_tier_abi,
+)
 # Mirrors whose names are not those of the header in another spelling.
 NAMES = {
     "Kernels": "gdnrt_gdn_kernels",

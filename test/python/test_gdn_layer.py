@@ -292,6 +292,62 @@ def test_checkpoints_at_block_ends(runtime, tool, tmp_path):
     assert relative_error(core, expected) < 1e-5
 
 
+def test_pieces_that_begin_and_end_inside_blocks(runtime, tool, tmp_path):
+    """Mode all, whatever the pieces: outputs are those of one pass, and the states at the ends of
+    blocks, and after the last token, are where the table says. Debug checks look at every slot."""
+    path = compile_image(tool, tmp_path, *FULL, "--checkpoints")
+    kernels = layer_kernels(runtime.device(debug_checks=True), runtime.image(path))
+    rng = np.random.default_rng(12)
+    for seed in range(6):
+        layer = Fixture(runtime, kernels, seed, num_spec=0, mamba_cache_mode="all", block_size=64)
+        table = 1 + np.arange(12, dtype=np.int32).reshape(3, 4)
+        lengths = rng.integers(130, 250, 3)
+        inputs = [make_inputs(layer.rng, length, HK, HV) for length in lengths]
+        expected = [
+            layer.model.row(each, slice(0, int(length)), None, [1])
+            for each, length in zip(inputs, lengths, strict=True)
+        ]
+        outputs = [np.zeros((length, HV, D), np.float32) for length in lengths]
+        done = np.zeros(3, np.int64)
+        while (done < lengths).any():
+            running = np.flatnonzero(done < lengths)
+            budget = rng.integers(1, (3, 40, 170)[seed % 3], len(running))
+            pieces = np.minimum(budget, (lengths - done)[running])
+            parts = [
+                slice(done[r], done[r] + piece) for r, piece in zip(running, pieces, strict=True)
+            ]
+            common = CommonAttentionMetadata(
+                query_start_loc=np.concatenate([[0], np.cumsum(pieces)]).astype(np.int32),
+                seq_lens=(done[running] + pieces).astype(np.int32),
+                num_reqs=len(running),
+                num_actual_tokens=int(pieces.sum()),
+                block_table_tensor=table[running],
+            )
+            step = {
+                name: np.concatenate(
+                    [inputs[r][name][part] for r, part in zip(running, parts, strict=True)]
+                )
+                for name in inputs[0]
+            }
+            core = np.full((common.num_actual_tokens, HV, D), np.nan, np.float32)
+            m = layer.builder.build(0, common)
+            crosses = [p.start % 64 != 0 and p.stop > (p.start // 64 + 1) * 64 for p in parts]
+            rows = np.repeat(np.arange(len(parts)), 1 + np.array(crosses))
+            assert (m.non_spec_rows is None) != any(crosses)
+            assert not any(crosses) or list(m.non_spec_rows) == list(rows)
+            layer.layer.forward(m, **step, core=core)
+            for i, (r, part) in enumerate(zip(running, parts, strict=True)):
+                outputs[r][part] = core[slice(*common.query_start_loc[i : i + 2])]
+            done[running] += pieces
+        for r, length in enumerate(lengths):
+            assert relative_error(outputs[r], expected[r]) < 1e-5
+            for end in {*range(64, length, 64), int(length)}:
+                layer.model.row(inputs[r], slice(0, end), None, [1])
+                slot = table[r, (end - 1) // 64]
+                assert relative_error(layer.state[slot], layer.model.state[1]) < 1e-5
+                assert relative_error(layer.conv[slot], layer.model.conv[1]) < 1e-6
+
+
 def test_refusals(runtime, kernels, layer, tool, tmp_path):
     decode_only = {"decode": kernels["decode"]}
     lacking = Fixture(runtime, decode_only, 6)

@@ -144,7 +144,7 @@ def site() -> suites.Result:
 def sanitized_runtime() -> list[suites.Result]:
     """The runtime's tests, its conformance and 200 traces of each kind, with sanitizers of
     addresses and undefined behaviour, and its pool with that of threads."""
-    tests = ["gdnrt_unit_tests", "gdnrt_pool_tests", "gdnrt_cuda_tests"]
+    tests = ["gdnrt_unit_tests", "gdnrt_pool_tests", "gdnrt_tier_tests", "gdnrt_cuda_tests"]
     results = [build("release"), build("asan", *tests, "gdnrt_cts", "gdnrt_traces")]
     if any(result.failed for result in results):
         return results
@@ -165,13 +165,14 @@ def sanitized_runtime() -> list[suites.Result]:
 
 
 def thread_sanitizer() -> list[suites.Result]:
-    """Many threads on one pool, without the compiler."""
-    built = build("tsan", "gdnrt_pool_tests")
-    if built.failed:
-        return [built]
-    xml = ROOT / "build/tsan/results/pool.xml"
-    command = [ROOT / "build/tsan/bin/gdnrt_pool_tests", f"--gtest_output=xml:{xml}"]
-    return [built, suites.run("pool (tsan)", command, xml, drop=r"^\[ +(RUN|OK)")]
+    """Many threads on one pool and on one host tier, without the compiler."""
+    built = build("tsan", "gdnrt_pool_tests", "gdnrt_tier_tests")
+    results = [built]
+    for name in ("pool", "tier") if not built.failed else ():
+        xml = ROOT / f"build/tsan/results/{name}.xml"
+        command = [ROOT / f"build/tsan/bin/gdnrt_{name}_tests", f"--gtest_output=xml:{xml}"]
+        results.append(suites.run(f"{name} (tsan)", command, xml, drop=r"^\[ +(RUN|OK)"))
+    return results
 
 
 def fuzz(preset: str) -> list[suites.Result]:

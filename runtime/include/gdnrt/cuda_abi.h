@@ -39,6 +39,7 @@ constexpr Result kInvalidPtx = 218;
 constexpr Result kNoJitCompiler = 221;
 constexpr Result kUnsupportedPtxVersion = 222;
 constexpr Result kNotFound = 500;
+constexpr Result kNotReady = 600;
 
 // CUdevice_attribute.
 constexpr int kMultiprocessorCount = 16;
@@ -61,6 +62,10 @@ constexpr int kJitErrorLogBytes = 6;
 constexpr int kCaptureRelaxed = 2;
 constexpr int kCaptureActive = 1;
 
+// CUstream_flags and CUevent_flags.
+constexpr unsigned kStreamNonBlocking = 1;
+constexpr unsigned kEventWithoutTiming = 2;
+
 // CUuserObject_flags and CUuserObjectRetain_flags.
 constexpr unsigned kUserObjectNoDestructorSync = 1;
 constexpr unsigned kGraphUserObjectMove = 1;
@@ -76,6 +81,29 @@ constexpr int kTensorMapNoInterleave = 0;
 constexpr int kTensorMapSwizzle128 = 3;
 constexpr int kTensorMapPromote256 = 3;
 constexpr int kTensorMapFillZeros = 0;
+
+// CUmemorytype.
+constexpr int kMemoryHost = 1;
+constexpr int kMemoryDevice = 2;
+
+/// One side of a CUDA_MEMCPY2D.
+struct CopySide {
+  size_t xInBytes = 0, y = 0;
+  int type = 0;
+  void *host = nullptr;
+  Address device = 0;
+  void *array = nullptr;
+  size_t pitch = 0;
+};
+
+/// CUDA_MEMCPY2D.
+struct RowCopy {
+  CopySide from, to;
+  size_t widthInBytes = 0, height = 0;
+};
+static_assert(sizeof(RowCopy) == 128 && offsetof(RowCopy, to) == 56 &&
+                  offsetof(RowCopy, widthInBytes) == 112,
+              "the layout of CUDA_MEMCPY2D");
 
 /// CUtensorMap, opaque.
 struct alignas(64) TensorMap {
@@ -163,7 +191,8 @@ static_assert(sizeof(LaunchConfig) == 56 &&
     (Address address, size_t distance, unsigned char value, size_t bytes,      \
      size_t rows, Stream stream))
 
-/// Entry points that older drivers do not have. They are null then.
+/// Entry points that older drivers do not have, or that few programs need. They
+/// are null where a driver lacks them.
 #define GDNRT_CUDA_OPTIONAL(X)                                                 \
   X(functionLoad, cuFuncLoad, (Function function))                             \
   X(streamIsCapturing, cuStreamIsCapturing, (Stream stream, int *status))      \
@@ -179,6 +208,20 @@ static_assert(sizeof(LaunchConfig) == 56 &&
     (Graph graph, UserObject object, unsigned count, unsigned flags))          \
   X(functionParameter, cuFuncGetParamInfo,                                     \
     (Function function, size_t index, size_t *offset, size_t *bytes))          \
+  X(hostAllocate, cuMemHostAlloc, (void **data, size_t bytes, unsigned flags)) \
+  X(hostFree, cuMemFreeHost, (void *data))                                     \
+  X(copyRows, cuMemcpy2DAsync_v2, (const RowCopy *copy, Stream stream))        \
+  X(launchHost, cuLaunchHostFunc,                                              \
+    (Stream stream, void (*function)(void *), void *data))                     \
+  X(streamCreate, cuStreamCreate, (Stream * stream, unsigned flags))           \
+  X(streamDestroy, cuStreamDestroy_v2, (Stream stream))                        \
+  X(streamWaitEvent, cuStreamWaitEvent,                                        \
+    (Stream stream, Event event, unsigned flags))                              \
+  X(eventCreate, cuEventCreate, (Event * event, unsigned flags))               \
+  X(eventDestroy, cuEventDestroy_v2, (Event event))                            \
+  X(eventRecord, cuEventRecord, (Event event, Stream stream))                  \
+  X(eventQuery, cuEventQuery, (Event event))                                   \
+  X(eventSynchronize, cuEventSynchronize, (Event event))                       \
   X(tensorMapEncode, cuTensorMapEncodeTiled,                                   \
     (TensorMap * map, int type, uint32_t rank, void *address,                  \
      const uint64_t *sizes, const uint64_t *strides, const uint32_t *box,      \

@@ -8,6 +8,7 @@
 #define GDNRT_DEVICE_H
 
 #include "gdnrt/binding.h"
+#include "gdnrt/host_link.h"
 #include "gdnrt/image.h"
 #include "gdnrt/ranges.h"
 #include "gdnrt/status.h"
@@ -107,6 +108,10 @@ public:
   virtual Status free(void *data) = 0;
   virtual Status write(void *to, const void *from, size_t bytes) = 0;
   virtual Status read(void *to, const void *from, size_t bytes) = 0;
+
+  /// Makes copies between memory of the device and pinned memory of the host.
+  /// The device outlives the link.
+  virtual Result<std::unique_ptr<HostLink>> makeHostLink();
 
   /// Notes that slots are written by something other than a step of a layer: a
   /// copy, zeros. Called ahead of the launch.

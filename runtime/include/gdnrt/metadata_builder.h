@@ -40,6 +40,11 @@ public:
   Status alignBefore(const CommonMetadata &common, StateMoves &moves) const;
   Status alignAfter(const CommonMetadata &common, StateMoves &moves) const;
 
+  /// See gdnrt_state_columns.
+  Status stateColumns(const int32_t *numTokens, const int32_t *starts,
+                      const int32_t *accepted, int64_t count,
+                      int32_t *columns) const;
+
   /// Whether a sequence may read another slot than it writes, in any step of
   /// this builder. In a graph that may differ from one replay to the next.
   bool movesStates() const;
@@ -54,6 +59,7 @@ private:
   /// Gives `m` to `metadata` unless the step was refused.
   Status end(Status built, GDNMetadata &m, GDNMetadata &metadata);
   bool usesSpec(const CommonMetadata &common) const;
+  int64_t fillPlain(const CommonMetadata &common);
   Status buildPlain(const CommonMetadata &common, GDNMetadata &m);
   Status buildSpec(const CommonMetadata &common, GDNMetadata &m);
 

@@ -35,6 +35,12 @@ struct SlotBuffer {
   uint8_t *at(size_t layer, int32_t slot) const {
     return layers[layer] + slot * slotStrideBytes;
   }
+  /// The end of the layers from `layer` on whose memory of one slot is one
+  /// piece.
+  size_t endOfRun(size_t layer) const;
+  /// The bytes from the memory of a slot in one layer to that in the next, if
+  /// they are the same for all layers and not less than slotBytes; otherwise 0.
+  uint64_t layerDistance() const;
   /// The layer as an argument of a kernel. Its sizes and strides point into the
   /// buffer.
   Argument view(size_t layer) const;

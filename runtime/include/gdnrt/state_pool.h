@@ -135,6 +135,7 @@ struct BufferPlan;
 struct EntrySchema;
 struct LoadedKernel;
 class SlotMoves;
+class SlotTransfers;
 
 class StatePool {
 public:
@@ -200,6 +201,23 @@ public:
   Status hasPending(const int32_t *slots, size_t count, void *stream,
                     uint8_t *pending);
 
+  /// Says that copies on streams of their own may use slots, from now on. Takes
+  /// the memory for that.
+  void expectTransfers();
+  /// Fails unless the slots are in use and no padding, and with `distinct` each
+  /// occurs once.
+  Status checkTransfer(const int32_t *slots, size_t count, bool distinct);
+  /// A copy uses the slots until `event` is over: what allocate, free, reset,
+  /// copy and fork do with them on a stream is after it.
+  void noteTransfer(const int32_t *slots, size_t count,
+                    const std::shared_ptr<StreamEvent> &event);
+  /// Makes `stream` wait for such copies of the slots. Ignores padding.
+  Status orderAfterTransfers(const int32_t *slots, size_t count, void *stream);
+
+  /// The buffers, and what each of them is; `convHistory` for the window.
+  const std::vector<SlotBuffer> &buffers() const { return buffers_; }
+  const std::vector<PoolBuffer> &kinds() const { return kinds_; }
+
   /// Makes the pool copy and zero states and windows with the entries
   /// copy_slots and zero_slots of an image, on the first stream that asks for
   /// it. Other streams and other buffers use the device's fill and copy. No
@@ -239,6 +257,7 @@ private:
   std::unique_ptr<SlotWork> work_;
   /// Kernels that copy and zero states and windows, if there are any.
   std::unique_ptr<SlotMoves> moves_;
+  std::unique_ptr<SlotTransfers> transfers_;
 
   mutable std::mutex lock_;
   SlotTable table_;

@@ -53,7 +53,8 @@ struct StepArrays {
   MetadataOptions options;
   int64_t numColumns;
   int64_t maxGraphRows;
-  /// The rows of a graph, and those of the arrays.
+  /// The rows of a graph, and those of the arrays: with the cache mode all, a
+  /// row of the step may be two.
   int64_t maxPaddedRows, maxRows;
 
   std::vector<int32_t> arena;
@@ -86,8 +87,8 @@ struct StepArrays {
   std::vector<gdnrt_run> runs;
   int64_t numRunStarts = 0;
   /// For each sequence in the order of the non_spec arrays: its index in the
-  /// step.
-  std::vector<int32_t> rowOfNonSpec;
+  /// step, and with the cache mode all its tokens before the step and with it.
+  std::vector<int32_t> rowOfNonSpec, firstOfNonSpec, lastOfNonSpec;
   /// The inputs of a build for a capture: lengths, accepted counts, drafts, and
   /// the slots and parents of tokens.
   std::vector<int32_t> captureLengths, captureAccepted, captureDrafts,

@@ -136,3 +136,22 @@ gdnrt_status gdnrt_align_states_after(const gdnrt_metadata_builder *builder,
   return align(builder, common, columns, accepted, from, to, count, error,
                &MetadataBuilder::alignAfter);
 }
+
+gdnrt_status gdnrt_state_columns(const gdnrt_metadata_builder *builder,
+                                 const int32_t *num_tokens,
+                                 const int32_t *starts, const int32_t *accepted,
+                                 int64_t count, int32_t *columns,
+                                 gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!builder)
+      return nullPointer("builder");
+    if (count < 0)
+      return invalid("count: expected 0 or more, got ", count);
+    if (!num_tokens && count != 0)
+      return nullPointer("num_tokens");
+    if (!columns && count != 0)
+      return nullPointer("columns");
+    return builder->builder->stateColumns(num_tokens, starts, accepted, count,
+                                          columns);
+  });
+}

@@ -8,6 +8,7 @@
 #include "gdnrt/cuda_code_choice.h"
 #include "gdnrt/cuda_driver.h"
 #include "gdnrt/cuda_graph.h"
+#include "gdnrt/cuda_host_link.h"
 #include "gdnrt/cuda_kernel.h"
 #include "gdnrt/cuda_tensor_map.h"
 
@@ -78,6 +79,9 @@ public:
   Status free(void *data) override;
   Status write(void *to, const void *from, size_t bytes) override;
   Status read(void *to, const void *from, size_t bytes) override;
+  Result<std::unique_ptr<HostLink>> makeHostLink() override {
+    return cuda::makeHostLink(context_);
+  }
 
 private:
   Result<std::shared_ptr<cuda::LoadedModule>>

@@ -22,6 +22,23 @@ Argument SlotBuffer::view(size_t layer) const {
   return argument;
 }
 
+size_t SlotBuffer::endOfRun(size_t layer) const {
+  size_t end = layer + 1;
+  while (end < layers.size() && layers[end] == layers[end - 1] + slotBytes)
+    ++end;
+  return end;
+}
+
+uint64_t SlotBuffer::layerDistance() const {
+  if (layers.size() < 2 || layers[1] < layers[0] + slotBytes)
+    return 0;
+  const auto distance = static_cast<uint64_t>(layers[1] - layers[0]);
+  for (size_t layer = 2; layer < layers.size(); ++layer)
+    if (layers[layer] != layers[layer - 1] + distance)
+      return 0;
+  return distance;
+}
+
 Status gdnrt::finishSlotBuffer(SlotBuffer &buffer) {
   // Axes of a slot by stride: each has to begin where the ones before it end.
   std::vector<size_t> axes;
@@ -67,15 +84,6 @@ private:
 
 } // namespace
 
-/// The end of the layers from `layer` on whose memory of one slot is one piece.
-static size_t endOfRun(const SlotBuffer &buffer, size_t layer) {
-  size_t end = layer + 1;
-  while (end < buffer.layers.size() &&
-         buffer.layers[end] == buffer.layers[end - 1] + buffer.slotBytes)
-    ++end;
-  return end;
-}
-
 Status DeviceSlotWork::fill(const SlotBuffer &buffer, const int32_t *slots,
                             size_t count, uint8_t value, void *stream) {
   const bool slotsTouch = buffer.slotStrideBytes == buffer.slotBytes;
@@ -86,7 +94,7 @@ Status DeviceSlotWork::fill(const SlotBuffer &buffer, const int32_t *slots,
     while (slotsTouch && end < count && slots[end] == slots[end - 1] + 1)
       ++end;
     for (size_t layer = 0, next; layer < buffer.layers.size(); layer = next) {
-      next = slotsTouch ? layer + 1 : endOfRun(buffer, layer);
+      next = slotsTouch ? layer + 1 : buffer.endOfRun(layer);
       auto bytes = static_cast<uint64_t>(buffer.slotBytes) * (end - first) *
                    (next - layer);
       if (Status status = device_->fill(buffer.at(layer, slots[first]), value,
@@ -104,7 +112,7 @@ Status DeviceSlotWork::copy(const SlotBuffer &buffer, const int32_t *from,
     if (from[i] <= 0 || to[i] <= 0 || from[i] == to[i])
       continue;
     for (size_t layer = 0, next; layer < buffer.layers.size(); layer = next) {
-      next = endOfRun(buffer, layer);
+      next = buffer.endOfRun(layer);
       auto bytes = static_cast<uint64_t>(buffer.slotBytes) * (next - layer);
       if (Status status =
               device_->copy(buffer.at(layer, to[i]), buffer.at(layer, from[i]),

@@ -8,6 +8,7 @@
 #include "gdnrt/loaded_kernel.h"
 #include "pool_shape.h"
 #include "slot_moves.h"
+#include "slot_transfers.h"
 
 #include <algorithm>
 
@@ -18,6 +19,7 @@ StatePool::StatePool(std::shared_ptr<Device> device,
                      const StatePoolOptions &options)
     : device_(std::move(device)), shape_(shape), options_(options),
       work_(makeDeviceSlotWork(device_)),
+      transfers_(std::make_unique<SlotTransfers>()),
       table_(shape.numRequests, shape.numTrack) {}
 
 StatePool::~StatePool() = default;
@@ -274,6 +276,8 @@ Result<Argument> StatePool::view(PoolBuffer buffer, int64_t layer) const {
 
 Status StatePool::fill(const int32_t *slots, size_t count, uint8_t value,
                        void *stream) {
+  if (Status s = orderAfterTransfers(slots, count, stream); !s.isOk())
+    return s;
   device_->notePoolWrite();
   bool moved = false;
   if (moves_ && value == 0) {
@@ -294,9 +298,11 @@ Status StatePool::fill(const int32_t *slots, size_t count, uint8_t value,
   return {};
 }
 
-/// What the owner before left pending is not the new one's.
+/// What the owner before left pending, or under way, is not the new one's.
 Status StatePool::clearCounts(const int32_t *slots, size_t count,
                               void *stream) {
+  if (Status s = orderAfterTransfers(slots, count, stream); !s.isOk())
+    return s;
   const SlotBuffer *counts = find(PoolBuffer::pendingCounts);
   if (!counts)
     return {};
@@ -433,6 +439,9 @@ Status StatePool::copy(const int32_t *from, const int32_t *to, size_t count,
         !status.isOk())
       return status;
   }
+  for (const int32_t *each : {from, to})
+    if (Status s = orderAfterTransfers(each, count, stream); !s.isOk())
+      return s;
   device_->notePoolWrite();
   bool moved = false;
   if (moves_) {
@@ -447,46 +456,6 @@ Status StatePool::copy(const int32_t *from, const int32_t *to, size_t count,
     if (Status status = work_->copy(buffers_[i], from, to, count, stream);
         !status.isOk())
       return status;
-  }
-  return {};
-}
-
-Status StatePool::hasPending(const int32_t *slots, size_t count, void *stream,
-                             uint8_t *pending) {
-  if (!shape_.deferredWrites)
-    return invalid("state_pool: the pool has no memory for counts of pending "
-                   "tokens: expected deferred_writes");
-  {
-    std::lock_guard<std::mutex> guard(lock_);
-    if (Status status = table_.check(slots, count, options_.debugChecks, false);
-        !status.isOk())
-      return status;
-  }
-  auto capturing = device_->isCapturing(stream);
-  if (!capturing.isOk())
-    return capturing.status();
-  if (*capturing)
-    return failure(StatusCode::unsupported,
-                   "state_pool: has_pending: expected a stream that is not "
-                   "being captured, for the call waits for it");
-  if (Status status = device_->synchronize(stream); !status.isOk())
-    return status;
-  const SlotBuffer &buffer = *find(PoolBuffer::pendingCounts);
-  const int64_t heads = shape_.keyHeads;
-  std::vector<int32_t> counts(static_cast<size_t>(numSlots() * heads));
-  std::fill_n(pending, count, uint8_t{0});
-  for (const uint8_t *layer : buffer.layers) {
-    if (Status status = device_->read(counts.data(), layer,
-                                      counts.size() * sizeof(int32_t));
-        !status.isOk())
-      return status;
-    for (size_t i = 0; i < count; ++i) {
-      if (SlotTable::isPadding(slots[i]))
-        continue;
-      const int32_t *own = counts.data() + slots[i] * heads;
-      pending[i] |= std::any_of(own, own + heads,
-                                [](int32_t tokens) { return tokens != 0; });
-    }
   }
   return {};
 }

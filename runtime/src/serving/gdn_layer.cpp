@@ -274,6 +274,14 @@ bool GDNLayer::isWritten(const char *name) const {
   return false;
 }
 
+/// Whether the run begins with a row's second sequence, which reads the slot
+/// that the run before writes.
+static bool goesOn(const gdnrt_gdn_metadata &m, const gdnrt_run &run) {
+  const int32_t *rows = m.non_spec_rows.data;
+  return rows && run.first_row > 0 &&
+         rows[run.first_row] == rows[run.first_row - 1];
+}
+
 Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
                          const void *deviceArena, const gdnrt_named_arg *tokens,
                          size_t count, void *stream) {
@@ -306,6 +314,9 @@ Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
     for (int64_t r = 0; r < metadata->num_runs; ++r) {
       const gdnrt_run &run = metadata->runs[r];
       slice(run, tokens, count);
+      // Its launch has to wait for the run before.
+      if (goesOn(*metadata, run))
+        device_->notePoolWrite();
       if (Status s = kernelFor(run.kind)->launch(step, run, slices_.data(),
                                                  count, ordered);
           !s.isOk())

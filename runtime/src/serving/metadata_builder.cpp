@@ -54,14 +54,6 @@ void gdnrt::fillSlots(StepArrays &arrays, const CommonMetadata &common,
   }
   const int32_t *columns = arrays.stateColumns(common, row);
   int64_t context = common.seq_lens[row] - tokens;
-  if (arrays.options.mamba_cache_mode == GDNRT_CACHE_ALL) {
-    arrays.writeSlots[to] =
-        columns[(common.seq_lens[row] - 1) / arrays.options.block_size];
-    arrays.readSlots[to] =
-        context > 0 ? columns[(context - 1) / arrays.options.block_size]
-                    : arrays.writeSlots[to];
-    return;
-  }
   arrays.writeSlots[to] = columns[0];
   if (context == 0 || arrays.options.num_speculative_tokens == 0)
     arrays.readSlots[to] = columns[0];
@@ -73,25 +65,75 @@ void gdnrt::fillSlots(StepArrays &arrays, const CommonMetadata &common,
     arrays.readSlots[to] = columns[0];
 }
 
+/// Mode all: element `to` of the arrays is tokens `first` to `last` of a row.
+static void fillBlockSlots(StepArrays &arrays, const CommonMetadata &common,
+                           int64_t row, int64_t first, int64_t last,
+                           int64_t to) {
+  const int32_t *columns = arrays.stateColumns(common, row);
+  const int64_t size = arrays.options.block_size;
+  arrays.firstOfNonSpec[to] = static_cast<int32_t>(first);
+  arrays.lastOfNonSpec[to] = static_cast<int32_t>(last);
+  if (first == last)
+    return; // fillSlots has its padding
+  arrays.writeSlots[to] = columns[(last - 1) / size];
+  arrays.readSlots[to] =
+      first > 0 ? columns[(first - 1) / size] : arrays.writeSlots[to];
+}
+
+/// The sequences of a step in which none is verified: one for each row, and two
+/// for a row that starts inside a block and crosses its end. Their number.
+int64_t MetadataBuilder::fillPlain(const CommonMetadata &common) {
+  const bool all = arrays_.options.mamba_cache_mode == GDNRT_CACHE_ALL;
+  const int64_t size = arrays_.options.block_size;
+  int64_t count = 0;
+  auto add = [&](int64_t row, int64_t first, int64_t last, int64_t end) {
+    fillSlots(arrays_, common, row, count);
+    if (all)
+      fillBlockSlots(arrays_, common, row, first, last, count);
+    arrays_.hasInitial[count] = first > 0;
+    arrays_.nonSpecStarts[++count] = static_cast<int32_t>(end);
+  };
+  arrays_.nonSpecStarts[0] = 0;
+  for (int64_t row = 0; row < common.num_reqs; ++row) {
+    const int64_t length = queryLength(common, row);
+    const int64_t last = common.seq_lens[row], first = last - length;
+    const int64_t end = common.query_start_loc[row + 1];
+    const int64_t blockEnd = all ? (first / size + 1) * size : last;
+    const bool crosses = length > 0 && blockEnd < last && first % size != 0;
+    if (crosses)
+      add(row, first, blockEnd, end - (last - blockEnd));
+    add(row, crosses ? blockEnd : first, last, end);
+  }
+  return count;
+}
+
+/// Whether element `i` is a row's second sequence.
+static bool isSecond(const StepArrays &arrays, int64_t i) {
+  return i > 0 && arrays.rowOfNonSpec[i] == arrays.rowOfNonSpec[i - 1];
+}
+
 /// No sequence is verified: sequences up to the first that does not decode do.
 Status MetadataBuilder::buildPlain(const CommonMetadata &common,
                                    GDNMetadata &m) {
-  const int64_t rows = common.num_reqs;
-  // So many in front decode, and so many have one token at most.
+  const int64_t rows = fillPlain(common);
+  // So many in front decode, and so many have one token at most. Rows that are
+  // two sequences are neither.
   int64_t decodes = 0, shortRows = 0;
   for (int64_t row = 0; row < rows; ++row) {
+    if (arrays_.rowOfNonSpec[row] != row ||
+        (row + 1 < rows && isSecond(arrays_, row + 1)))
+      break;
     const int64_t length = queryLength(common, row);
-    const bool hasInitial = common.seq_lens[row] > length;
-    decodes += decodes == row && (length == 0 || (length == 1 && hasInitial));
+    decodes += decodes == row &&
+               (length == 0 || (length == 1 && arrays_.hasInitial[row]));
     shortRows += shortRows == row && length <= 1;
-    fillSlots(arrays_, common, row, row);
-    arrays_.hasInitial[row] = hasInitial;
   }
   arrays_.used.nonSpec = rows;
   arrays_.specStarts[0] = 0;
-  std::copy_n(common.query_start_loc, rows + 1, arrays_.nonSpecStarts);
+  if (rows != common.num_reqs)
+    m.non_spec_rows = {arrays_.rowOfNonSpec.data(), rows};
 
-  int64_t tokens = common.query_start_loc[rows];
+  const int64_t tokens = common.query_start_loc[common.num_reqs];
   // Decode wants a token in every sequence; an empty sequence may only stand
   // behind.
   const int64_t shortTokens = common.query_start_loc[shortRows];
@@ -130,9 +172,15 @@ Status MetadataBuilder::buildPlain(const CommonMetadata &common,
         end - row, row, end - row);
     row = end;
   }
-  if (shortRows < rows)
-    arrays_.addRun(m, GDNRT_RUN_PREFILL, shortTokens, tokens - shortTokens,
-                   shortRows, rows - shortRows);
+  for (int64_t row = shortRows; row < rows;) {
+    int64_t end = row + 1;
+    while (end < rows && !isSecond(arrays_, end))
+      ++end;
+    const int64_t first = arrays_.nonSpecStarts[row];
+    const int64_t behind = end < rows ? arrays_.nonSpecStarts[end] : tokens;
+    arrays_.addRun(m, GDNRT_RUN_PREFILL, first, behind - first, row, end - row);
+    row = end;
+  }
   return {};
 }
 
@@ -228,6 +276,14 @@ Status MetadataBuilder::alignBefore(const CommonMetadata &common,
 Status MetadataBuilder::alignAfter(const CommonMetadata &common,
                                    StateMoves &moves) const {
   return gdnrt::alignAfter(arrays_, common, moves);
+}
+
+Status MetadataBuilder::stateColumns(const int32_t *numTokens,
+                                     const int32_t *starts,
+                                     const int32_t *accepted, int64_t count,
+                                     int32_t *columns) const {
+  return gdnrt::stateColumns(arrays_, numTokens, starts, accepted, count,
+                             columns);
 }
 
 bool MetadataBuilder::movesStates() const {

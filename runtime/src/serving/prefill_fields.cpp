@@ -68,13 +68,12 @@ static void addCheckpoints(StepArrays &arrays, const CommonMetadata &common,
   int32_t count = 0;
   for (int64_t i = 0; i < rows; ++i) {
     arrays.checkpointStarts[i] = count;
-    int64_t row = arrays.rowOfNonSpec[i];
-    int64_t length =
-        common.query_start_loc[row + 1] - common.query_start_loc[row];
-    if (length == 0)
+    const int64_t done = arrays.firstOfNonSpec[i];
+    const int64_t last = arrays.lastOfNonSpec[i];
+    if (done == last)
       continue;
-    int64_t last = common.seq_lens[row], done = last - length;
-    const int32_t *columns = arrays.stateColumns(common, row);
+    const int32_t *columns =
+        arrays.stateColumns(common, arrays.rowOfNonSpec[i]);
     for (int64_t block = done / arrays.options.block_size;
          (block + 1) * arrays.options.block_size < last; ++block, ++count) {
       arrays.checkpointTokens[count] =

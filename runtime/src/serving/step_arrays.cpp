@@ -19,6 +19,8 @@ StepArrays::StepArrays(const MetadataOptions &options)
     maxGraphRows = std::min(maxGraphRows, options.max_cudagraph_capture_size);
   maxPaddedRows = std::max(options.max_num_seqs, maxGraphRows);
   maxRows = maxPaddedRows + (options.mixed_batch ? kPaddingRows : 0);
+  if (options.mamba_cache_mode == GDNRT_CACHE_ALL)
+    maxRows += options.max_num_seqs;
   allocate();
 }
 
@@ -113,7 +115,8 @@ void StepArrays::allocate() {
   filled = {rows, rows, rows};
   padTails();
   runs.reserve(static_cast<size_t>(rows) + 2);
-  rowOfNonSpec.assign(static_cast<size_t>(rows), 0);
+  for (auto *each : {&rowOfNonSpec, &firstOfNonSpec, &lastOfNonSpec})
+    each->assign(static_cast<size_t>(rows), 0);
   captureLengths.assign(static_cast<size_t>(rows), 0);
   captureAccepted.assign(static_cast<size_t>(rows), 0);
   captureDrafts.assign(static_cast<size_t>(rows), 0);

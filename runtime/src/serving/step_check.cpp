@@ -13,6 +13,8 @@ using namespace gdnrt;
 int64_t gdnrt::sequenceOf(const gdnrt_gdn_metadata &m, const gdnrt_run &run,
                           int64_t row) {
   row += run.first_row;
+  if (m.non_spec_rows.data)
+    return m.non_spec_rows.data[row];
   if (!m.run_is_prefill.data || run.kind != GDNRT_RUN_PREFILL)
     return row;
   // The prefills ahead of it.

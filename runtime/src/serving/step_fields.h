@@ -61,6 +61,11 @@ Status alignBefore(const StepArrays &arrays, const CommonMetadata &common,
 Status alignAfter(const StepArrays &arrays, const CommonMetadata &common,
                   StateMoves &moves);
 
+// state_columns.cpp: see gdnrt_state_columns.
+Status stateColumns(const StepArrays &arrays, const int32_t *numTokens,
+                    const int32_t *starts, const int32_t *accepted,
+                    int64_t count, int32_t *columns);
+
 } // namespace gdnrt
 
 #endif // GDNRT_SERVING_STEP_FIELDS_H

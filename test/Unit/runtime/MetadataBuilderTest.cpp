@@ -346,25 +346,6 @@ TEST(MetadataBuilder, ModeAlign) {
             "got 4");
 }
 
-TEST(MetadataBuilder, ModeAll) {
-  MetadataOptions o = options(0);
-  o.mamba_cache_mode = GDNRT_CACHE_ALL;
-  o.block_size = 64;
-  auto builder = makeBuilder(o);
-  // A decode that stays, one that enters a block, a prompt, a continuation.
-  GDNMetadata m =
-      build(*builder, {{70, 65, 200, 256}, {1, 1, 200, 128}, {}, {}});
-  EXPECT_EQ(ints(m.non_spec_read_indices), (Ints{11, 20, 33, 41}));
-  EXPECT_EQ(ints(m.non_spec_state_indices), (Ints{11, 21, 33, 43}));
-  EXPECT_EQ(bools(m.has_initial_state), (std::vector<int>{1, 1, 0, 1}));
-  EXPECT_EQ(ints(m.cu_checkpoints), (Ints{0, 0, 0, 3, 4}));
-  EXPECT_EQ(ints(m.checkpoint_tokens), (Ints{64, 128, 192, 64}));
-  EXPECT_EQ(ints(m.checkpoint_slots), (Ints{30, 31, 32, 42}));
-  EXPECT_EQ(failure(*builder, {{200}, {150}, {}, {}}),
-            "seq_lens: expected row 0 to start or end at the end of a block of "
-            "64 tokens, got tokens 50 to 200");
-}
-
 TEST(MetadataBuilder, Refusals) {
   MetadataOptions o = options(0);
   o.max_num_seqs = 0;

@@ -217,6 +217,23 @@ TEST_F(StructGrowth, StatePools) {
       "info", [&](gdnrt_state_pool_info *info, gdnrt_error *e) {
         return gdnrt_state_pool_describe(pool, info, e);
       });
+  gdnrt_host_tier_options hosts = gdnrt_host_tier_options_default();
+  hosts.num_slots = 1;
+  gdnrt_host_tier *tier = nullptr;
+  takes<gdnrt_host_tier_options>(
+      "options", hosts, offsetof(gdnrt_host_tier_options, format),
+      [&](gdnrt_host_tier_options *given, gdnrt_error *e) {
+        gdnrt_host_tier_destroy(tier);
+        tier = nullptr;
+        return gdnrt_host_tier_create(pool, given, &tier, e);
+      });
+  if (!tier)
+    ASSERT_EQ(gdnrt_host_tier_create(pool, &hosts, &tier, &error), GDNRT_OK);
+  fills<gdnrt_host_tier_info>("info",
+                              [&](gdnrt_host_tier_info *info, gdnrt_error *e) {
+                                return gdnrt_host_tier_describe(tier, info, e);
+                              });
+  gdnrt_host_tier_destroy(tier);
   gdnrt_state_pool_destroy(pool);
 }
 
@@ -342,8 +359,9 @@ GDNRT_ENDS_WITH(gdnrt_cpu_options, log_user);
 GDNRT_ENDS_WITH(gdnrt_cuda_options, log_user);
 GDNRT_ENDS_WITH(gdnrt_ranges, user);
 GDNRT_ENDS_WITH(gdnrt_metadata_options, max_num_prefills);
-GDNRT_ENDS_WITH(gdnrt_gdn_metadata, deferred_writes);
+GDNRT_ENDS_WITH(gdnrt_gdn_metadata, non_spec_rows);
 GDNRT_ENDS_WITH(gdnrt_batch_planner_options, reserved);
 GDNRT_ENDS_WITH(gdnrt_device_batch, token_slots_stride);
 GDNRT_ENDS_WITH(gdnrt_attention_call, reserved);
 GDNRT_ENDS_WITH(gdnrt_state_pool_options, pending_dtype);
+GDNRT_ENDS_WITH(gdnrt_host_tier_options, total_value_heads);

@@ -75,6 +75,8 @@ class GDNAttentionMetadata:
     cu_checkpoints: np.ndarray | None = None
     checkpoint_tokens: np.ndarray | None = None
     checkpoint_slots: np.ndarray | None = None
+    non_spec_rows: np.ndarray | None = None
+    """Mode all, of a step with a request that is two sequences of the arrays: the row of each"""
 
     raw: abi.Metadata | None = field(default=None, repr=False)
     """The same for the runtime library."""
@@ -266,6 +268,32 @@ class GDNAttentionMetadataBuilder(_Handle):
         drafts = on_host("num_decode_draft_tokens_cpu", num_decode_draft_tokens_cpu)
         name = "gdnrt_align_states_after"
         return self._align(name, common_attn_metadata, columns, accepted, drafts, pool, stream)
+
+    def state_columns(
+        self,
+        num_tokens: np.ndarray,
+        columns: np.ndarray | None = None,
+        accepted: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """The column of each request's row of the block table whose slot has its state now, -1 for
+        a request without tokens: what to store when it is preempted. `num_tokens` are the tokens
+        of each request so far; `columns`, of mode align, are those of align_states_before, and
+        `accepted` the counts that the next build would get. See gdnrt_state_columns."""
+        given = [
+            None if array is None else np.ascontiguousarray(array, np.int32)
+            for array in (num_tokens, columns, accepted)
+        ]
+        found = np.empty(len(given[0]), np.int32)
+        for label, array in zip(("columns", "accepted"), given[1:], strict=True):
+            if array is not None and array.shape != found.shape:
+                raise ValueError(
+                    f"{label}: expected {len(found)} elements, got {list(array.shape)}"
+                )
+        addresses = [None if array is None else array.ctypes.data for array in given]
+        self._runtime.call(
+            "gdnrt_state_columns", self._handle, *addresses, len(found), found.ctypes.data
+        )
+        return found
 
     def _align(self, name, common, columns, accepted, drafts, pool, stream):
         rows = common.num_reqs

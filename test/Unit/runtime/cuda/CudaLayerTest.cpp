@@ -237,6 +237,30 @@ TEST_F(CudaLayer, UploadsWhatHasChanged) {
   EXPECT_EQ(copies(other, streams[1]), 1);
 }
 
+// The second sequence of a row reads what the launch before writes.
+TEST_F(CudaLayer, ASecondSequenceOfARowWaits) {
+  GDNLayer &first = makeLayer(), &second = makeLayer();
+  gdnrt_run runs[2] = {step.runs[0], step.runs[0]};
+  runs[0].num_rows = runs[0].num_tokens = 1;
+  runs[1].num_rows = runs[1].num_tokens = 1;
+  runs[1].first_row = runs[1].first_token = 1;
+  step.runs = runs;
+  step.num_runs = 2;
+  const int32_t rows[] = {0, 0};
+  for (bool isOne : {false, true})
+    for (GDNLayer *layer : {&first, &second, &first}) {
+      step.non_spec_rows = {isOne ? rows : nullptr, isOne ? 2 : 0};
+      fakeCuda().launches.clear();
+      Array core(outputs, DType::f32, {2});
+      const gdnrt_named_arg tokens = {"core", core};
+      Status s = layer->forward(&step, arena, &tokens, 1, nullptr);
+      ASSERT_TRUE(s.isOk()) << s.toString();
+      ASSERT_EQ(fakeCuda().launches.size(), 2u);
+      EXPECT_FALSE(fakeCuda().launches[0].attributes.empty());
+      EXPECT_EQ(fakeCuda().launches[1].attributes.empty(), isOne);
+    }
+}
+
 TEST_F(CudaLayer, DebugChecksWait) {
   debugChecks = true;
   GDNLayer &layer = makeLayer();

@@ -5,6 +5,8 @@
 
 #include "fake_cuda.h"
 
+#include "fake_streams.h"
+
 #include <cstdlib>
 #include <cstring>
 
@@ -93,7 +95,7 @@ Context gdnrt::test::fakeForeignContext(int device) {
 }
 
 /// Notes a call and says whether it is to fail.
-static gdnrt::cuda::Result note(const char *name) {
+gdnrt::cuda::Result gdnrt::test::noteFakeCall(const char *name) {
   FakeCuda &fake = gdnrt::test::fakeCuda();
   std::lock_guard<std::mutex> guard(fake.lock);
   fake.calls.emplace_back(name);
@@ -102,7 +104,8 @@ static gdnrt::cuda::Result note(const char *name) {
 }
 
 #define NOTE(NAME)                                                             \
-  if (gdnrt::cuda::Result failed = note(NAME); failed != kSuccess)             \
+  if (gdnrt::cuda::Result failed = gdnrt::test::noteFakeCall(NAME);            \
+      failed != kSuccess)                                                      \
   return failed
 
 static FakeCuda &fake() { return gdnrt::test::fakeCuda(); }
@@ -271,6 +274,7 @@ EXPORT gdnrt::cuda::Result cuThreadExchangeStreamCaptureMode(int *mode) {
 }
 EXPORT gdnrt::cuda::Result cuStreamSynchronize(Stream stream) {
   NOTE("cuStreamSynchronize");
+  gdnrt::test::finishFakeStream(stream);
   if (fake().finish)
     fake().finish(stream);
   return kSuccess;
@@ -290,37 +294,45 @@ EXPORT gdnrt::cuda::Result cuMemFree_v2(Address address) {
   return kSuccess;
 }
 EXPORT gdnrt::cuda::Result cuMemcpyHtoDAsync_v2(Address to, const void *from,
-                                                size_t bytes, Stream) {
+                                                size_t bytes, Stream stream) {
   NOTE("cuMemcpyHtoDAsync");
-  std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+  gdnrt::test::runOnFakeStream(
+      stream, [=] { std::memcpy(reinterpret_cast<void *>(to), from, bytes); });
   return kSuccess;
 }
 EXPORT gdnrt::cuda::Result cuMemcpyDtoHAsync_v2(void *to, Address from,
-                                                size_t bytes, Stream) {
+                                                size_t bytes, Stream stream) {
   NOTE("cuMemcpyDtoHAsync");
-  std::memcpy(to, reinterpret_cast<void *>(from), bytes);
+  gdnrt::test::runOnFakeStream(
+      stream, [=] { std::memcpy(to, reinterpret_cast<void *>(from), bytes); });
   return kSuccess;
 }
 EXPORT gdnrt::cuda::Result cuMemcpyDtoDAsync_v2(Address to, Address from,
-                                                size_t bytes, Stream) {
+                                                size_t bytes, Stream stream) {
   NOTE("cuMemcpyDtoDAsync");
-  std::memcpy(reinterpret_cast<void *>(to),
-              reinterpret_cast<const void *>(from), bytes);
+  gdnrt::test::runOnFakeStream(stream, [=] {
+    std::memcpy(reinterpret_cast<void *>(to),
+                reinterpret_cast<const void *>(from), bytes);
+  });
   return kSuccess;
 }
 EXPORT gdnrt::cuda::Result cuMemsetD8Async(Address address, unsigned char value,
-                                           size_t bytes, Stream) {
+                                           size_t bytes, Stream stream) {
   NOTE("cuMemsetD8Async");
-  std::memset(reinterpret_cast<void *>(address), value, bytes);
+  gdnrt::test::runOnFakeStream(stream, [=] {
+    std::memset(reinterpret_cast<void *>(address), value, bytes);
+  });
   return kSuccess;
 }
 EXPORT gdnrt::cuda::Result cuMemsetD2D8Async(Address address, size_t distance,
                                              unsigned char value, size_t bytes,
-                                             size_t rows, Stream) {
+                                             size_t rows, Stream stream) {
   NOTE("cuMemsetD2D8Async");
-  for (size_t row = 0; row < rows; ++row)
-    std::memset(reinterpret_cast<void *>(address + row * distance), value,
-                bytes);
+  gdnrt::test::runOnFakeStream(stream, [=] {
+    for (size_t row = 0; row < rows; ++row)
+      std::memset(reinterpret_cast<void *>(address + row * distance), value,
+                  bytes);
+  });
   return kSuccess;
 }
 EXPORT gdnrt::cuda::Result cuStreamIsCapturing(Stream, int *status) {

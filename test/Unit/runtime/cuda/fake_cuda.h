@@ -71,6 +71,8 @@ struct FakeCuda {
   std::map<std::string, std::map<int, int>> functionAttributes;
   int retained = 0, loadedModules = 0;
   int64_t allocations = 0;
+  /// Of memory of the host, and events, which exist now.
+  int64_t pinned = 0, events = 0;
   std::mutex lock;
 
   size_t bytesOf(const std::string &kernel) const {
@@ -83,6 +85,9 @@ struct FakeCuda {
 
 /// The state of the stand-in that this program has loaded.
 FakeCuda &fakeCuda();
+
+/// Notes a call and says whether it is to fail.
+cuda::Result noteFakeCall(const char *name);
 
 /// Destroys all graphs, as a thread of the driver's would: no call of it until
 /// the destructors have run.

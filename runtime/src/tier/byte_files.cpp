@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Files that are written under another name until they are complete.
+
+#include "gdnrt/state_file.h"
+
+#include <cerrno>
+#include <cstring>
+
+using namespace gdnrt;
+
+ByteWriter::~ByteWriter() = default;
+ByteReader::~ByteReader() = default;
+
+static Status ioError(const std::string &path, const char *call) {
+  return failure(StatusCode::ioError, "state file: ", path, ": ", call, ": ",
+                 std::strerror(errno));
+}
+
+FileWriter::~FileWriter() {
+  if (!file_)
+    return;
+  (void)std::fclose(file_);
+  (void)std::remove(partial_.c_str());
+}
+
+Status FileWriter::open() {
+  partial_ = path_ + ".partial";
+  file_ = std::fopen(partial_.c_str(), "wb");
+  return file_ ? Status() : ioError(partial_, "open");
+}
+
+Status FileWriter::write(const void *data, uint64_t bytes) {
+  if (std::fwrite(data, 1, bytes, file_) != bytes)
+    return ioError(partial_, "write");
+  return {};
+}
+
+Status FileWriter::finish() {
+  std::FILE *file = file_;
+  file_ = nullptr;
+  Status status;
+  if (std::fclose(file) != 0)
+    status = ioError(partial_, "close");
+  else if (std::rename(partial_.c_str(), path_.c_str()) != 0)
+    status = ioError(path_, "rename");
+  if (!status.isOk())
+    (void)std::remove(partial_.c_str());
+  return status;
+}
+
+FileReader::~FileReader() {
+  if (file_)
+    (void)std::fclose(file_);
+}
+
+Status FileReader::open() {
+  file_ = std::fopen(path_.c_str(), "rb");
+  return file_ ? Status() : ioError(path_, "open");
+}
+
+Result<uint64_t> FileReader::read(void *data, uint64_t bytes) {
+  const uint64_t got = std::fread(data, 1, bytes, file_);
+  if (got != bytes && std::ferror(file_))
+    return ioError(path_, "read");
+  return got;
+}
