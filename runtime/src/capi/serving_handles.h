@@ -23,7 +23,7 @@ struct gdnrt_gdn_layer {
 };
 
 struct gdnrt_state_pool {
-  /// Host tiers of the pool keep it, too.
+  /// Of the caller, of caches and of host tiers.
   std::shared_ptr<gdnrt::StatePool> pool;
 };
 
