@@ -92,8 +92,9 @@ typedef struct gdnrt_cache_tokens {
 } gdnrt_cache_tokens;
 GDNRT_STRUCT(gdnrt_cache_tokens)
 
-/** Creates a cache of slots of `pool`, which must outlive it, and takes all
- *  memory that it will need. */
+/** Creates a cache of slots of `pool` and takes all memory that it will need.
+ *  The pool may be destroyed before the cache, which keeps it; memory that the
+ *  pool wraps must be there until both are destroyed. */
 GDNRT_API gdnrt_status gdnrt_state_cache_create(
     gdnrt_state_pool *pool, const gdnrt_state_cache_options *options,
     gdnrt_state_cache **cache, gdnrt_error *error);

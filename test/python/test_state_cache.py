@@ -2,6 +2,8 @@
 """gdn.StateCache: what its calls take and give, and what they refuse. What a cache promises is
 tested in test/Unit/runtime/pool, and with kernels in the guide."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -129,6 +131,28 @@ def test_eviction_says_what_it_evicts(device):
         cache.drop(nodes[0])
     cache.audit()
     assert cache.describe().num_checkpoints == 0
+
+
+def test_cycles_are_collected(device):
+    """The collector ends pool and cache in any order."""
+
+    class Engine:
+        def __init__(self):
+            self.gone = []
+            self.cache = make(device, slots=4, evicted=self.evicted)
+            self.pool = self.cache.pool
+            self.pool.engine = self.cache.engine = self
+
+        def evicted(self, *about):
+            self.gone.append(about)
+
+    for _ in range(20):
+        engine = Engine()
+        for i in range(6):
+            engine.cache.insert([i], [i], slot=slot(engine.cache))
+        assert len(engine.gone) == 2
+        del engine
+        assert gc.collect() > 0
 
 
 def test_room(device):

@@ -10,6 +10,8 @@
 using namespace gdnrt;
 
 struct gdnrt_state_cache {
+  /// Ends after the cache, which frees its slots in it.
+  std::shared_ptr<StatePool> pool;
   std::unique_ptr<StateCache> cache;
 };
 
@@ -78,7 +80,7 @@ gdnrt_status gdnrt_state_cache_create(gdnrt_state_pool *pool,
     made.context = known.context;
     auto created = StateCache::make(*pool->pool, made);
     if (created.isOk())
-      *cache = new gdnrt_state_cache{std::move(*created)};
+      *cache = new gdnrt_state_cache{pool->pool, std::move(*created)};
     return created.status();
   });
 }

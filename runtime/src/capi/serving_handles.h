@@ -23,7 +23,8 @@ struct gdnrt_gdn_layer {
 };
 
 struct gdnrt_state_pool {
-  std::unique_ptr<gdnrt::StatePool> pool;
+  /// Of the caller and of caches.
+  std::shared_ptr<gdnrt::StatePool> pool;
 };
 
 struct gdnrt_workspace {

@@ -51,6 +51,7 @@ protected:
 
   const int32_t ids[3] = {5, 6, 7};
   int64_t pages[3] = {1, 2, 3}, freed[8] = {};
+  int32_t freeSlots[8] = {};
   gdnrt_device *device = nullptr;
   gdnrt_state_pool *pool = nullptr;
   gdnrt_state_cache *cache = nullptr;
@@ -79,6 +80,25 @@ TEST_F(StateCacheApi, WhatItKnows) {
   EXPECT_EQ(all.num_nodes, 2);
   EXPECT_EQ(all.num_tokens, 3);
   EXPECT_GT(all.bytes, 0u);
+  EXPECT_EQ(gdnrt_state_cache_audit(cache, &error), GDNRT_OK);
+}
+
+TEST_F(StateCacheApi, ThePoolMayBeDestroyedFirst) {
+  int32_t slot = 0, taken = 0;
+  ASSERT_EQ(gdnrt_state_cache_take_slots(cache, 1, 0, &slot, &taken, &error),
+            GDNRT_OK);
+  entry.slot = slot;
+  ASSERT_EQ(insert(&entry, &error), GDNRT_OK) << error.message;
+  EXPECT_EQ(inserted.slot_taken, 1);
+  gdnrt_state_pool_destroy(pool);
+  gdnrt_device_destroy(device);
+  pool = nullptr;
+  device = nullptr;
+  // It still has its slots, and frees them in the end.
+  ASSERT_EQ(
+      gdnrt_state_cache_take_slots(cache, 8, 1, freeSlots, &taken, &error),
+      GDNRT_OK);
+  EXPECT_EQ(taken, 1);
   EXPECT_EQ(gdnrt_state_cache_audit(cache, &error), GDNRT_OK);
 }
 

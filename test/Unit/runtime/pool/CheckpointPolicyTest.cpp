@@ -78,6 +78,16 @@ TEST_F(CheckpointPolicyTest, WhereOthersLeftBefore) {
   EXPECT_EQ(take64(count(0, 2000), 0, 700), (Positions{576}));
 }
 
+TEST_F(CheckpointPolicyTest, ATombstoneIsNoBranch) {
+  make(8);
+  insert(count(0, 256));
+  insert(count(0, 512));
+  evictCheckpoints(1);
+  EXPECT_EQ(match(count(0, 256)).tokens, 0);
+  EXPECT_EQ(take64(count(0, 513), 0, 513), (Positions{}));
+  EXPECT_EQ(take64(count(0, 700), 0, 700), (Positions{640}));
+}
+
 TEST_F(CheckpointPolicyTest, MultiplesOfABlock) {
   make(16);
   policy.blockTokens = 256;

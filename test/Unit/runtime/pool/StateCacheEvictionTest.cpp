@@ -144,6 +144,24 @@ TEST_F(StateCacheEvictionTest, APrefixIsCutWhereItsPagesDoNotFit) {
   EXPECT_EQ(cache->describe().numNodes, 0);
 }
 
+TEST_F(StateCacheEvictionTest, WhatIsLeftOfACutPrefixGoesOn) {
+  make(1, 64, 4096, /*pageTokens=*/16);
+  insert(count(0, 160), false);
+  EXPECT_EQ(evictPages(4, 4).size(), 4u);
+  Tokens other = count(0, 96), more = count(1000, 64);
+  other.insert(other.end(), more.begin(), more.end());
+  EXPECT_EQ(insert(other).knownTokens, 96);
+  EXPECT_EQ(match(other).tokens, 160);
+}
+
+TEST_F(StateCacheEvictionTest, PrefixesGoByPriorityToo) {
+  make(2);
+  const uint64_t node = insert({1}).node;
+  insert({2});
+  ASSERT_TRUE(cache->setPriority(node, 1).isOk());
+  EXPECT_EQ(evictPages(1), (Pages{1001}));
+}
+
 TEST_F(StateCacheEvictionTest, ATombstoneCanHaveACheckpointAgain) {
   make(2);
   insert({1, 2});
