@@ -29,6 +29,12 @@ struct Driver {
   /// "<what>: cuLaunchKernelEx: CUDA_ERROR_INVALID_VALUE (1): invalid argument"
   Status check(Result result, const char *call, std::string_view what) const;
 
+  /// Whether one copy of the driver can take rows that are `distance` bytes
+  /// apart: its pitches end below 2^31.
+  bool takesRows(uint64_t distance) const {
+    return copyRows && distance < (uint64_t{1} << 31);
+  }
+
   /// The version of the driver's CUDA: 12080 for CUDA 12.8.
   int version = 0;
 

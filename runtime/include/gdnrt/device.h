@@ -95,6 +95,10 @@ public:
   /// ranges do not overlap.
   virtual Status copy(void *to, const void *from, uint64_t bytes,
                       void *stream) = 0;
+  /// The same for `rows` pieces of `bytes` bytes, each `distance` bytes, not
+  /// less than `bytes`, behind the one before it, in both.
+  virtual Status copyRows(void *to, const void *from, uint64_t bytes,
+                          uint64_t rows, uint64_t distance, void *stream);
 
   /// Copies from the host to the device in the order of `stream`. `from` has
   /// been read when this returns. UNSUPPORTED while the stream is being

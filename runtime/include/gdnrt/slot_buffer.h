@@ -65,8 +65,9 @@ public:
 };
 
 /// Fills and copies with the functions of the device: one call per slot and run
-/// of layers that are adjacent in memory. Consecutive slots that are adjacent
-/// are filled by one call.
+/// of layers that are adjacent in memory; a copy takes one call where layers
+/// are equally far apart. Consecutive slots that are adjacent are filled by one
+/// call.
 std::unique_ptr<SlotWork> makeDeviceSlotWork(std::shared_ptr<Device> device);
 
 } // namespace gdnrt

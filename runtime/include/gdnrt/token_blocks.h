@@ -34,8 +34,8 @@ struct TokenRun {
   int64_t length = 0;
 };
 
-/// Asks the system for large pages of memory, where an array is large enough for
-/// them: a lookup in a large tree then misses fewer translations.
+/// Asks the system for large pages of memory, where an array is large enough
+/// for them: a lookup in a large tree then misses fewer translations.
 void preferLargePages(void *data, size_t bytes);
 
 /// A hash of tokens, the same for int32_t and int64_t.

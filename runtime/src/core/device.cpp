@@ -27,6 +27,17 @@ Status Device::fillRows(void *data, uint8_t value, uint64_t bytes,
   return {};
 }
 
+Status Device::copyRows(void *to, const void *from, uint64_t bytes,
+                        uint64_t rows, uint64_t distance, void *stream) {
+  for (uint64_t row = 0; row < rows; ++row)
+    if (Status status = copy(
+            static_cast<uint8_t *>(to) + row * distance,
+            static_cast<const uint8_t *>(from) + row * distance, bytes, stream);
+        !status.isOk())
+      return status;
+  return {};
+}
+
 /// Streams and captures that are remembered; a launch on a forgotten one waits.
 static constexpr size_t kMostOrders = 64;
 

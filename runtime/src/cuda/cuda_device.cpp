@@ -71,6 +71,8 @@ public:
   Status fill(void *data, uint8_t value, uint64_t bytes, void *stream) override;
   Status fillRows(void *data, uint8_t value, uint64_t bytes, uint64_t rows,
                   uint64_t distance, void *stream) override;
+  Status copyRows(void *to, const void *from, uint64_t bytes, uint64_t rows,
+                  uint64_t distance, void *stream) override;
   Status copy(void *to, const void *from, uint64_t bytes,
               void *stream) override;
   Status upload(void *to, const void *from, uint64_t bytes,
@@ -261,6 +263,26 @@ Status CudaDevice::copy(void *to, const void *from, uint64_t bytes,
   return driver.check(driver.copyOnDevice(toAddress(to), toAddress(from), bytes,
                                           toStream(stream)),
                       "cuMemcpyDtoDAsync", "copy");
+}
+
+Status CudaDevice::copyRows(void *to, const void *from, uint64_t bytes,
+                            uint64_t rows, uint64_t distance, void *stream) {
+  const cuda::Driver &driver = context_->driver();
+  if (rows < 2 || !driver.takesRows(distance))
+    return Device::copyRows(to, from, bytes, rows, distance, stream);
+  cuda::CurrentContext current(*context_);
+  if (!current.status().isOk() || bytes == 0)
+    return current.status();
+  cuda::RowCopy copy;
+  for (auto [side, data] : {std::pair(&copy.from, from), {&copy.to, to}}) {
+    side->type = cuda::kMemoryDevice;
+    side->device = reinterpret_cast<uintptr_t>(data);
+    side->pitch = distance;
+  }
+  copy.widthInBytes = bytes;
+  copy.height = rows;
+  return driver.check(driver.copyRows(&copy, toStream(stream)),
+                      "cuMemcpy2DAsync", "copy");
 }
 
 Result<bool> CudaDevice::isCapturing(void *stream) {

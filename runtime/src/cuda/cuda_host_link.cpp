@@ -173,11 +173,9 @@ private:
     return current.status().isOk() ? body(context_->driver())
                                    : current.status();
   }
-  /// Whether one copy of the driver can take the rows: its pitches end below
-  /// 2^31.
+  /// Whether one copy of the driver can take the rows.
   bool takesRows(uint64_t rows, uint64_t distance) const {
-    return rows > 1 && distance < (uint64_t{1} << 31) &&
-           context_->driver().copyRows;
+    return rows > 1 && context_->driver().takesRows(distance);
   }
   static cuda::CopySide onHost(const void *data, uint64_t pitch) {
     cuda::CopySide side;

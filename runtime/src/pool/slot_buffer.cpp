@@ -111,6 +111,16 @@ Status DeviceSlotWork::copy(const SlotBuffer &buffer, const int32_t *from,
   for (size_t i = 0; i < count; ++i) {
     if (from[i] <= 0 || to[i] <= 0 || from[i] == to[i])
       continue;
+    const auto slotBytes = static_cast<uint64_t>(buffer.slotBytes);
+    if (const uint64_t distance = buffer.layerDistance();
+        distance > slotBytes) {
+      if (Status status = device_->copyRows(
+              buffer.at(0, to[i]), buffer.at(0, from[i]), slotBytes,
+              buffer.layers.size(), distance, stream);
+          !status.isOk())
+        return status;
+      continue;
+    }
     for (size_t layer = 0, next; layer < buffer.layers.size(); layer = next) {
       next = buffer.endOfRun(layer);
       auto bytes = static_cast<uint64_t>(buffer.slotBytes) * (next - layer);
