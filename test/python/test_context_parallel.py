@@ -31,8 +31,9 @@ def test_random_cuts(runtime, block):
         out, pools = case.run(runtime)
         want, after = case.expected()
         assert error_of(out, want) < 1e-5, f"outputs, seed {seed}"
-        assert error_of(pools[0], after) < 1e-5, f"states, seed {seed}"
         written = np.any(after != case.states, axis=(1, 2, 3))
+        for slot in np.flatnonzero(written):
+            assert error_of(pools[0][slot], after[slot]) < 1e-5, f"slot {slot}, seed {seed}"
         assert (pools[0][~written] == case.states[~written]).all(), f"other slots, seed {seed}"
         for rank, pool in enumerate(pools[1:], 1):
             assert (pool == pools[0]).all(), f"pool of rank {rank}, seed {seed}"
