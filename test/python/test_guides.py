@@ -32,6 +32,7 @@ def test_what_is_run_is_found():
     assert programs >= {
         "block-tables",
         "compile-for-an-engine",
+        "context-parallel",
         "host-tier",
         "mixed-batches",
         "prebuilt-images",
