@@ -43,7 +43,9 @@ TEST_F(CudaPool, WorksInTheOrderOfAStream) {
   // Two layers of states and windows; neighbouring slots at once.
   EXPECT_EQ(fakeCuda().count("cuMemsetD8Async"), 4);
   EXPECT_TRUE(*pool->fork(2, &fork, &stream));
-  EXPECT_EQ(fakeCuda().count("cuMemcpyDtoDAsync"), 4);
+  // All layers at once.
+  EXPECT_EQ(fakeCuda().count("cuMemcpy2DAsync"), 2);
+  EXPECT_EQ(fakeCuda().count("cuMemcpyDtoDAsync"), 0);
   EXPECT_EQ(fakeCuda().count("cuStreamSynchronize"), 0);
   EXPECT_EQ(fakeCuda().count("cuMemAlloc"), 0);
   // The memory of the stand-in is the host's.
@@ -52,8 +54,22 @@ TEST_F(CudaPool, WorksInTheOrderOfAStream) {
   state[fork * view.strides[0]] = 5;
   EXPECT_TRUE(pool->copy(&fork, slots, 1, &stream).isOk());
   EXPECT_EQ(state[slots[0] * view.strides[0]], 5);
+  view = *pool->view(PoolBuffer::state, 0);
+  EXPECT_EQ(static_cast<float *>(view.data)[slots[0] * view.strides[0]], 0);
   pool.reset();
   EXPECT_EQ(fakeCuda().allocations, allocations);
+}
+
+// One layer has no rows.
+TEST_F(CudaPool, CopiesLayerByLayer) {
+  shape.numLayers = 1;
+  auto pool = make();
+  int32_t slots[2];
+  EXPECT_TRUE(*pool->allocate(SlotKind::request, 2, slots, true, nullptr));
+  fakeCuda().calls.clear();
+  EXPECT_TRUE(pool->copy(&slots[0], &slots[1], 1, nullptr).isOk());
+  EXPECT_EQ(fakeCuda().count("cuMemcpyDtoDAsync"), 2);
+  EXPECT_EQ(fakeCuda().count("cuMemcpy2DAsync"), 0);
 }
 
 TEST_F(CudaPool, IsZeroedWhenItIsThere) {
@@ -75,13 +91,13 @@ TEST_F(CudaPool, FailuresAreTheDriver) {
   auto pool = make();
   int32_t slot = 0;
   EXPECT_TRUE(*pool->allocate(SlotKind::request, 1, &slot, false, nullptr));
-  fakeCuda().failures = {{"cuMemcpyDtoDAsync", 1}, {"cuMemsetD8Async", 1}};
+  fakeCuda().failures = {{"cuMemcpy2DAsync", 1}, {"cuMemsetD8Async", 1}};
   EXPECT_EQ(pool->reset(&slot, 1, nullptr).toString(),
             "DEVICE_ERROR: fill: cuMemsetD8Async: CUDA_ERROR_INVALID_VALUE "
             "(1): invalid argument");
   EXPECT_EQ(pool->fork(slot, &slot, nullptr).status().toString(),
-            "DEVICE_ERROR: copy: cuMemcpyDtoDAsync: CUDA_ERROR_INVALID_VALUE "
-            "(1): invalid argument");
+            "DEVICE_ERROR: copy: cuMemcpy2DAsync: CUDA_ERROR_INVALID_VALUE (1): "
+            "invalid argument");
   EXPECT_EQ(pool->numFree(SlotKind::request), 2);
   EXPECT_EQ(StatePool::make(makeDevice(), shape, {}).status().code(),
             StatusCode::deviceError);
