@@ -145,7 +145,7 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     that may write with more than 1, or that have no delta term, keep f32
     operands. In stages those with a delta term and a decay per head take each
     operand in two parts of f16, and three products of parts are one of f32
-    (`split`). `facts` of `gdn_tile.stage` of a function says which precision it has, from how many tokens on it takes
+    (`parts`). `facts` of `gdn_tile.stage` of a function says which precision it has, from how many tokens on it takes
     chunks, and how many tokens a chunk has.
 
     **Fails** with an error on the op that has no tile program:

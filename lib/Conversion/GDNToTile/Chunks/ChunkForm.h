@@ -46,8 +46,8 @@ struct Operand {
 };
 
 /// `tile`, of f32, in two parts of the type `part`.
-Operand splitTile(mlir::OpBuilder &builder, mlir::Location loc,
-                  mlir::Value tile, mlir::Type part);
+Operand toParts(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value tile,
+                mlir::Type part);
 
 /// H and g' of the log decays of a chunk and their running sums: what is taken
 /// out of products, down to e^-1, and what is left of each log decay.
@@ -57,7 +57,7 @@ std::pair<mlir::Value, mlir::Value> splitDecays(mlir::OpBuilder &builder,
                                                 mlir::Value sums);
 
 /// What is known of a chunk before the state is, with operands rounded: tiles
-/// of ChunkFormRounded.cpp and ChunkFormSplit.cpp.
+/// of ChunkFormRounded.cpp and ChunkFormInParts.cpp.
 struct IntraChunkTiles {
   mlir::Value query, key; // Q and K, C x dk, in the type of keys
   mlir::Value solve;      // T^T, C x C, or null
@@ -76,10 +76,10 @@ IntraChunkTiles emitRoundedIntraChunk(mlir::OpBuilder &builder,
                                       const ChunkTypes &types, bool apart);
 
 /// The same with operands in two parts; queries may have one.
-IntraChunkTiles emitSplitIntraChunk(mlir::OpBuilder &builder,
-                                    mlir::Location loc, const Operand &query,
-                                    const Operand &key, const Chunk &chunk,
-                                    const ChunkTypes &types);
+IntraChunkTiles emitIntraChunkInParts(mlir::OpBuilder &builder,
+                                      mlir::Location loc, const Operand &query,
+                                      const Operand &key, const Chunk &chunk,
+                                      const ChunkTypes &types);
 
 /// The same with a decay per channel: tiles of ChunkFormRoundedChannels.cpp.
 struct ChannelChunkTiles {

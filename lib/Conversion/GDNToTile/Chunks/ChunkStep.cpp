@@ -77,7 +77,7 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
     return {transposeTile(b, loc, operand.high),
             operand.low ? transposeTile(b, loc, operand.low) : Value()};
   };
-  Operand held = splits ? splitTile(b, loc, state, types.key)
+  Operand held = splits ? toParts(b, loc, state, types.key)
                         : Operand{castTile(b, loc, state, types.key)};
   Value known = multiplyParts(b, loc, held, transposed(chunk.key));
   // What waits for nothing else comes first.
@@ -101,7 +101,7 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
                                                            fromState(in[1], 1));
                          return {mul(own, chunk.strength)};
                        })[0];
-  Operand error = splits ? splitTile(b, loc, left, types.inner)
+  Operand error = splits ? toParts(b, loc, left, types.inner)
                          : Operand{castTile(b, loc, left, types.inner)};
 
   Operand faded = error; // as the state takes it

@@ -64,7 +64,7 @@ StoredChunk gdn::emitIntraChunk(SequenceProgram &p, Chunk chunk, Value t,
   // Beside a recurrence in the same block, what is ahead of the state is what
   // others wait for.
   IntraChunkTiles made =
-      key ? emitSplitIntraChunk(b, loc, query, key, chunk, p.chunkTypes)
+      key ? emitIntraChunkInParts(b, loc, query, key, chunk, p.chunkTypes)
           : emitRoundedIntraChunk(b, loc, chunk, p.chunkTypes,
                                   /*apart=*/p.algorithm.fusedChunks != 0);
 

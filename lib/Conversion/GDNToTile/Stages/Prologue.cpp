@@ -128,7 +128,7 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
     };
     if (!regions.low)
       return storeValid(castTile(b, loc, tile, element), regions.high);
-    Operand parts = splitTile(b, loc, tile, element);
+    Operand parts = toParts(b, loc, tile, element);
     storeValid(parts.high, regions.high);
     storeValid(parts.low, regions.low);
   };

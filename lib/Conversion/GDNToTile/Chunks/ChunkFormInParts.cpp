@@ -28,7 +28,7 @@
 using namespace mlir;
 using namespace gdn;
 
-Operand gdn::splitTile(OpBuilder &b, Location loc, Value tile, Type part) {
+Operand gdn::toParts(OpBuilder &b, Location loc, Value tile, Type part) {
   Operand operand;
   operand.high = castTile(b, loc, tile, part);
   Value rounded = castTile(b, loc, operand.high, b.getF32Type());
@@ -45,16 +45,16 @@ namespace {
 /// as it is.
 constexpr double kRestScale = 1024;
 
-class SplitChunk : private ChunkProducts {
+class ChunkInParts : private ChunkProducts {
 public:
-  SplitChunk(OpBuilder &b, Location loc, const ChunkTypes &types)
+  ChunkInParts(OpBuilder &b, Location loc, const ChunkTypes &types)
       : ChunkProducts(b, loc), types(types) {}
 
   IntraChunkTiles intraChunk(const Operand &query, const Operand &key,
                              const Chunk &chunk);
 
 private:
-  Operand split(Value tile) { return splitTile(b, loc, tile, types.inner); }
+  Operand split(Value tile) { return toParts(b, loc, tile, types.inner); }
   Value wide(Value tile) { return castTile(b, loc, tile, b.getF32Type()); }
   Value map(ValueRange inputs, llvm::function_ref<Value(ValueRange)> body) {
     return mapRows(
@@ -93,8 +93,8 @@ private:
 };
 } // namespace
 
-Value SplitChunk::product(const Operand &lhs, const Operand &rhs, Value acc,
-                          bool transposeLhs) {
+Value ChunkInParts::product(const Operand &lhs, const Operand &rhs, Value acc,
+                            bool transposeLhs) {
   if (lhs.low)
     acc = matmul(lhs.low, rhs.high, acc, transposeLhs);
   acc = matmul(lhs.high, rhs.high, acc, transposeLhs);
@@ -102,7 +102,7 @@ Value SplitChunk::product(const Operand &lhs, const Operand &rhs, Value acc,
 }
 
 /// X of 1 + L, whose parts have zeros on and above the diagonal.
-Value SplitChunk::invert(const Operand &triangle) {
+Value ChunkInParts::invert(const Operand &triangle) {
   Value first = tile::TriInverseOp::create(b, loc, triangle.high);
   // Ones on the diagonal cancel.
   Value rest =
@@ -124,8 +124,9 @@ Value SplitChunk::invert(const Operand &triangle) {
   });
 }
 
-IntraChunkTiles SplitChunk::intraChunk(const Operand &query, const Operand &key,
-                                       const Chunk &chunk) {
+IntraChunkTiles ChunkInParts::intraChunk(const Operand &query,
+                                         const Operand &key,
+                                         const Chunk &chunk) {
   Value sums = tile::PrefixSumOp::create(b, loc, chunk.logDecay);
   const int64_t size = typeOf(sums).getDimSize(0);
   Value outside, inside;
@@ -157,9 +158,10 @@ IntraChunkTiles SplitChunk::intraChunk(const Operand &query, const Operand &key,
           split(toOutput), sums,     outside, toEnd};
 }
 
-IntraChunkTiles gdn::emitSplitIntraChunk(OpBuilder &builder, Location loc,
-                                         const Operand &query,
-                                         const Operand &key, const Chunk &chunk,
-                                         const ChunkTypes &types) {
-  return SplitChunk(builder, loc, types).intraChunk(query, key, chunk);
+IntraChunkTiles gdn::emitIntraChunkInParts(OpBuilder &builder, Location loc,
+                                           const Operand &query,
+                                           const Operand &key,
+                                           const Chunk &chunk,
+                                           const ChunkTypes &types) {
+  return ChunkInParts(builder, loc, types).intraChunk(query, key, chunk);
 }

@@ -25,7 +25,7 @@
 
 // Three products are one of f32; of queries two.
 // CHECK-LABEL: func.func @prefill__intra_chunk(
-//  CHECK-SAME:   facts = {chunk = "32", chunk_from = "1", precision = "split"}
+//  CHECK-SAME:   facts = {chunk = "32", chunk_from = "1", precision = "parts"}
 //       CHECK:   %[[LOW:.+]] = gdn_tile.matmul %[[K1:[^,]+]], %[[KT0:[^ ]+]] :
 //       CHECK:   %[[BOTH:.+]] = gdn_tile.matmul %[[K0:[^,]+]], %[[KT0]] acc(%[[LOW]] :
 //       CHECK:   gdn_tile.matmul %[[K0]], %{{[^ ]+}} acc(%[[BOTH]] :
@@ -43,7 +43,7 @@
 // CHECK-COUNT-7: gdn_tile.matmul
 //   CHECK-NOT:   gdn_tile.matmul
 
-// LONG: facts = {chunk = "64", chunk_from = "1", precision = "split"}
+// LONG: facts = {chunk = "64", chunk_from = "1", precision = "parts"}
 
 // WIDE-LABEL: func.func @prefill__inter_chunk(
 //       WIDE:   scf.for
