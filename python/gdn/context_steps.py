@@ -34,7 +34,8 @@ class _Step:
     def _array(self, values: np.ndarray, dtype: str):
         """Values of the host in an array of the library."""
         made = self.arrays.empty(values.shape, dtype)
-        self.arrays.fill(made, self.arrays.xp.asarray(values))
+        # A copy: PyTorch warns of memory that cannot be written.
+        self.arrays.fill(made, self.arrays.xp.asarray(np.array(values)))
         return made
 
     def _found(self, after: list[np.ndarray]) -> bytes:

@@ -74,7 +74,7 @@ class TorchExchange:
         torch = self._torch
         try:
             own = torch.tensor([len(data)], dtype=torch.int64, device=self._device)
-            lengths = [int(length) for length in self._gather(own)]
+            lengths = [length.item() for length in self._gather(own)]
             padded = torch.zeros(max(max(lengths), 1), dtype=torch.uint8, device=self._device)
             if data:
                 padded[: len(data)] = torch.frombuffer(bytearray(data), dtype=torch.uint8)
