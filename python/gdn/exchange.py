@@ -4,6 +4,7 @@ that fails or does not come is an error on every other rank. PyTorch is never im
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from typing import Protocol
@@ -105,7 +106,8 @@ def gather_or_fail(exchange: Exchange, make) -> list[bytes]:
         data = b"\0" + make()
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
-        exchange.all_gather(b"\1" + text.encode())
+        with contextlib.suppress(ExchangeError):
+            exchange.all_gather(b"\1" + text.encode())
         raise
     parts = exchange.all_gather(data)
     if len(parts) != exchange.size:

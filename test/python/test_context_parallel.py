@@ -309,6 +309,16 @@ def test_a_group_after_a_time_out():
             exchange.all_gather(b"")
 
 
+def test_an_error_is_not_replaced_by_a_time_out():
+    one, _ = ThreadExchange.group(2, timeout=0.05)
+
+    def make():
+        raise LookupError("nothing there")
+
+    with pytest.raises(LookupError, match="nothing there"):
+        gather_or_fail(one, make)
+
+
 def test_groups():
     (one,) = ThreadExchange.group(1)
     assert exchange_of(one) is one and gather_or_fail(one, lambda: b"x") == [b"x"]
