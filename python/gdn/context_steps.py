@@ -12,7 +12,7 @@ from .exchange import Exchange
 from .rule import gated_delta_rule
 from .rule_maps import RuleMap, map_bytes, map_of_bytes, on_host, rule_maps
 from .runtime import Runtime
-from .sequence_parts import Piece, Places, SequenceParts
+from .sequence_parts import Places, Segment, SequenceParts
 
 _FLOATS = ("float32", "bfloat16", "float16")
 
@@ -23,7 +23,7 @@ class _Step:
     def __init__(self, arrays, pool, parts: SequenceParts):
         self.arrays, self.pool, self.parts = arrays, pool, parts
         self._shape = tuple(int(size) for size in pool.shape[1:])
-        self.pieces: list[Piece] = []
+        self.segments: list[Segment] = []
 
     def _initial(self, n: int) -> np.ndarray:
         """What sequence n starts from, in f32."""
@@ -34,11 +34,12 @@ class _Step:
     def _array(self, values: np.ndarray, dtype: str):
         """Values of the host in an array of the library."""
         made = self.arrays.empty(values.shape, dtype)
-        self.arrays.fill(made, self.arrays.xp.asarray(values))
+        # A copy: PyTorch warns of memory that cannot be written.
+        self.arrays.fill(made, self.arrays.xp.asarray(np.array(values)))
         return made
 
     def _found(self, after: list[np.ndarray]) -> bytes:
-        """The states after this rank's pieces that pools get."""
+        """The states after this rank's segments that pools get."""
         written = self.parts.written(self.parts.rank)
         return b"".join(np.ascontiguousarray(after[i], np.float32).tobytes() for i, _ in written)
 
@@ -104,12 +105,12 @@ class RuleStep(_Step):
     def of_own_tokens(self, sizes: list[bytes]) -> bytes:
         """The maps of this rank's parts of sequences that go on behind it."""
         self.parts.take(sizes)
-        self.pieces = self.parts.pieces(self.parts.rank)
-        first = [i for i, piece in enumerate(self.pieces) if piece.is_first]
-        self._run(first, [self._initial(self.pieces[i].sequence) for i in first])
+        self.segments = self.parts.segments(self.parts.rank)
+        first = [i for i, segment in enumerate(self.segments) if segment.is_first]
+        self._run(first, [self._initial(self.segments[i].sequence) for i in first])
         for i in first:
             self._maps[i] = RuleMap(None, self._after[i])
-        middle = [i for i, p in enumerate(self.pieces) if not (p.is_first or p.is_last)]
+        middle = [i for i, p in enumerate(self.segments) if not (p.is_first or p.is_last)]
         if middle:
             options = {name: x for name, x in self._rule.items() if name != "scale"}
             found = rule_maps(*self._rows(middle), runtime=self._runtime, **options)
@@ -118,7 +119,7 @@ class RuleStep(_Step):
         for n in range(self.parts.count):
             if self.parts.has_map(n, self.parts.rank):
                 whole, *later = [
-                    self._maps[i] for i, p in enumerate(self.pieces) if p.sequence == n
+                    self._maps[i] for i, p in enumerate(self.segments) if p.sequence == n
                 ]
                 for one in later:
                     whole = whole.then(one)
@@ -130,19 +131,19 @@ class RuleStep(_Step):
         ahead = [self._read(rank, maps[rank]) for rank in range(self.parts.rank)]
         later, initial = [], []
         state: np.ndarray | None = None
-        for i, piece in enumerate(self.pieces):
-            if i == 0 or piece.sequence != self.pieces[i - 1].sequence:
-                state = self._initial(piece.sequence)
+        for i, segment in enumerate(self.segments):
+            if i == 0 or segment.sequence != self.segments[i - 1].sequence:
+                state = self._initial(segment.sequence)
                 for of_rank in ahead:
-                    if piece.sequence in of_rank:
-                        state = of_rank[piece.sequence].apply(state)
-            if not piece.is_first:
+                    if segment.sequence in of_rank:
+                        state = of_rank[segment.sequence].apply(state)
+            if not segment.is_first:
                 later.append(i)
                 initial.append(state)
             if i in self._maps:
                 state = self._maps[i].apply(state)
         self._run(later, initial)
-        return self._found([self._after[i] for i in range(len(self.pieces))])
+        return self._found([self._after[i] for i in range(len(self.segments))])
 
     def _read(self, rank: int, data: bytes) -> dict[int, RuleMap]:
         """The maps that a rank sent, by sequence."""
@@ -158,14 +159,14 @@ class RuleStep(_Step):
         return found
 
     def _rows(self, chosen: list[int]) -> tuple:
-        """The tokens of some pieces, one behind the other, and where each starts."""
-        rows = [slice(self.pieces[i].start, self.pieces[i].stop) for i in chosen]
+        """The tokens of some segments, one behind the other, and where each starts."""
+        rows = [slice(self.segments[i].start, self.segments[i].stop) for i in chosen]
         starts = np.cumsum([0, *(one.stop - one.start for one in rows)]).astype(np.int32)
         joined = (self.arrays.xp.concatenate([x[one] for one in rows]) for x in self._tokens)
         return (*joined, self._array(starts, "int32"))
 
     def _run(self, chosen: list[int], initial: list[np.ndarray]) -> None:
-        """Outputs of some pieces, and the states after them."""
+        """Outputs of some segments, and the states after them."""
         if not chosen:
             return
         *tokens, starts = self._rows(chosen)
@@ -178,9 +179,9 @@ class RuleStep(_Step):
         )
         start = 0
         for i, state in zip(chosen, on_host(states), strict=True):
-            piece = self.pieces[i]
-            stop = start + piece.stop - piece.start
-            self.arrays.fill(self.out[piece.start : piece.stop], out[0, start:stop])
+            segment = self.segments[i]
+            stop = start + segment.stop - segment.start
+            self.arrays.fill(self.out[segment.start : segment.stop], out[0, start:stop])
             self._after[i], start = state, stop
 
 
@@ -225,7 +226,7 @@ class ConvStep(_Step):
         """The last inputs of this rank's parts of sequences that go on behind it."""
         parts = self.parts
         parts.take(sizes)
-        self.pieces = parts.pieces(parts.rank)
+        self.segments = parts.segments(parts.rank)
         sent = [self._inputs(*parts.local[n]) for n in self._senders(parts.rank)]
         return b"".join(np.ascontiguousarray(one).tobytes() for one in sent)
 
@@ -236,7 +237,7 @@ class ConvStep(_Step):
         """Outputs, and the windows that pools get."""
         ahead = [self._read(rank, tails[rank]) for rank in range(self.parts.rank)]
         before = {}
-        for n in {piece.sequence for piece in self.pieces}:
+        for n in {segment.sequence for segment in self.segments}:
             runs = [of_rank[n] for of_rank in ahead if n in of_rank]
             before[n] = np.concatenate([self._initial(n).T, *runs])
         count, channels = self.parts.count, self._shape[0]
@@ -253,9 +254,9 @@ class ConvStep(_Step):
             **self._options,
         )
         after = []
-        for piece in self.pieces:
-            start = self.parts.local[piece.sequence][0]
-            inputs = np.concatenate([before[piece.sequence], self._inputs(start, piece.stop)])
+        for segment in self.segments:
+            start = self.parts.local[segment.sequence][0]
+            inputs = np.concatenate([before[segment.sequence], self._inputs(start, segment.stop)])
             after.append(inputs[len(inputs) - self._width :].T)
         return self._found(after)
 

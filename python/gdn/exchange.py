@@ -4,6 +4,7 @@ that fails or does not come is an error on every other rank. PyTorch is never im
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from typing import Protocol
@@ -74,7 +75,7 @@ class TorchExchange:
         torch = self._torch
         try:
             own = torch.tensor([len(data)], dtype=torch.int64, device=self._device)
-            lengths = [int(length) for length in self._gather(own)]
+            lengths = [length.item() for length in self._gather(own)]
             padded = torch.zeros(max(max(lengths), 1), dtype=torch.uint8, device=self._device)
             if data:
                 padded[: len(data)] = torch.frombuffer(bytearray(data), dtype=torch.uint8)
@@ -105,7 +106,8 @@ def gather_or_fail(exchange: Exchange, make) -> list[bytes]:
         data = b"\0" + make()
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
-        exchange.all_gather(b"\1" + text.encode())
+        with contextlib.suppress(ExchangeError):
+            exchange.all_gather(b"\1" + text.encode())
         raise
     parts = exchange.all_gather(data)
     if len(parts) != exchange.size:

@@ -14,7 +14,7 @@ from .exchange import Exchange, ExchangeError
 _UNIT = 64
 
 
-class Piece(NamedTuple):
+class Segment(NamedTuple):
     """Tokens of one sequence that this rank computes from one state: rows `start` to `stop` of its
     arrays."""
 
@@ -145,7 +145,7 @@ class SequenceParts:
                     found.append((count, slot))
         return found
 
-    def pieces(self, rank: int) -> list[Piece]:
+    def segments(self, rank: int) -> list[Segment]:
         """The tokens of live sequences on a rank, cut at checkpoints. Rows are those of this rank's
         arrays only if it is this rank."""
         found = []
@@ -157,7 +157,7 @@ class SequenceParts:
             ends = sorted({c for c in inside if 0 < c <= length} | {length})
             for begin, end in pairwise([0, *ends]):
                 found.append(
-                    Piece(
+                    Segment(
                         n,
                         start + begin,
                         start + end,
@@ -169,12 +169,12 @@ class SequenceParts:
         return found
 
     def written(self, rank: int) -> list[tuple[int, int]]:
-        """Indices in pieces(rank) and slots of the states that a rank finds for all."""
+        """Indices in segments(rank) and slots of the states that a rank finds for all."""
         found = []
-        for i, piece in enumerate(self.pieces(rank)):
-            found += [(i, slot) for slot in piece.slots]
-            if piece.is_last and self.is_written(piece.sequence):
-                found.append((i, self.targets[piece.sequence]))
+        for i, segment in enumerate(self.segments(rank)):
+            found += [(i, slot) for slot in segment.slots]
+            if segment.is_last and self.is_written(segment.sequence):
+                found.append((i, self.targets[segment.sequence]))
         return found
 
 

@@ -10,6 +10,7 @@ import pytest
 from rule_cases import error_of
 
 from gdn import Runtime
+from gdn.context_check import errors_of
 from gdn.conv1d import causal_conv1d
 from gdn.exchange import ExchangeError, ThreadExchange, exchange_of, gather_or_fail
 from gdn.rule_maps import RuleMap, map_of_bytes
@@ -308,6 +309,16 @@ def test_a_group_after_a_time_out():
             exchange.all_gather(b"")
 
 
+def test_an_error_is_not_replaced_by_a_time_out():
+    one, _ = ThreadExchange.group(2, timeout=0.05)
+
+    def make():
+        raise LookupError("nothing there")
+
+    with pytest.raises(LookupError, match="nothing there"):
+        gather_or_fail(one, make)
+
+
 def test_groups():
     (one,) = ThreadExchange.group(1)
     assert exchange_of(one) is one and gather_or_fail(one, lambda: b"x") == [b"x"]
@@ -333,3 +344,13 @@ def test_maps_compose():
         assert (again.apply(state) == a.apply(state)).all()
     with pytest.raises(ValueError, match="map: expected 832 bytes, got 8"):
         map_of_bytes(bytes(8), 2, 5, 8, linear=True)
+
+
+def test_the_check_of_devices(runtime):
+    """What gdn.context_check runs on each rank, here in threads."""
+    for seed in range(4):
+        case = context_cases.Case({}, np.zeros((3, 0), int), np.zeros(0), np.zeros(0))
+        found = case.per_rank(
+            lambda rank, ranks, seed=seed: errors_of(ranks.exchange, seed, np.copy, runtime)
+        )
+        assert np.max(found) < 1e-5

@@ -3,6 +3,7 @@
 layout of kernels against float64, tensor-parallel ranks, layouts of states, refusals."""
 
 import importlib.util
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,11 +12,14 @@ import pytest
 from gdn_layer_model import CoreModel, compile_image, relative_error
 
 from gdn import GdnError, Runtime, StatePool, StatePoolShape
+from gdn.context_parallel import ContextParallel
+from gdn.exchange import ThreadExchange
 from gdn.layers.attention import (
     CommonAttentionMetadata,
     GatedDeltaNetAttention,
     GDNAttentionMetadataBuilder,
     layer_kernels,
+    prefill_over_ranks,
     rms_norm_gated,
 )
 
@@ -501,3 +505,55 @@ def test_kernels_that_make_no_layer(runtime, kernels_of, tool, tmp_path):
 def test_torch_is_asked_for_by_name():
     with pytest.raises(ImportError, match="torch_gated_delta_net: expected PyTorch to be instal"):
         importlib.import_module("gdn.layers.attention.torch_gated_delta_net")
+
+
+@pytest.mark.usefixtures("compiler_on_path")
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize(
+    ("order", "layout", "states"),
+    [("interleaved", "interleaved", "SD"), ("flat", "flat", "DS"), ("separate", "split", "SD")],
+)
+def test_prefill_over_ranks(runtime, kernels_of, order, layout, states, size):
+    """Three steps of two sequences, whose tokens are spread over ranks in threads."""
+    layers = [
+        make_layer(kernels_of(layout, "norm"), order, conv_state_layout=states, num_spec=2)
+        for _ in range(size)
+    ]
+    group = ThreadExchange.group(size, timeout=5)
+    for step, (lengths, hidden, want) in enumerate(
+        zip(LENGTHS, hidden_states(), expected_outputs(), strict=True)
+    ):
+
+        def prefill(rank, step=step, lengths=lengths, hidden=hidden):
+            ends = [[length * r // size for r in range(size + 1)] for length in lengths]
+            first, second = (range(e[rank], e[rank + 1]) for e in ends)
+            rows = [*first, *(lengths[0] + t for t in second)]
+            output = np.full((len(rows) + 1, HIDDEN), 7, np.float32)
+            prefill_over_ranks(
+                layers[rank],
+                ContextParallel(group[rank]),
+                hidden[rows],
+                output,
+                np.array([1, 3]),
+                np.array([0, len(first), len(rows)]),
+                has_initial=np.full(2, step > 0),
+            )
+            assert (output[-1] == 7).all()
+            return rows, output[:-1]
+
+        with ThreadPoolExecutor(size) as threads:
+            results = list(threads.map(prefill, range(size)))
+        found = np.empty((sum(lengths), HIDDEN), np.float32)
+        for rows, output in results:
+            found[rows] = output
+        assert relative_error(found, want) < 2e-5
+    for layer in layers[1:]:
+        for own, first in zip(layer.kv_cache, layers[0].kv_cache, strict=True):
+            assert np.array_equal(own, first, equal_nan=True)
+
+
+def test_prefill_over_ranks_needs_states(kernels_of):
+    layer = make_layer(kernels_of("flat", "norm"), "flat")
+    layer.kv_cache = None
+    with pytest.raises(ValueError, match="kv_cache: expected bind_kv_cache before a step"):
+        prefill_over_ranks(layer, None, hidden_states()[0], None, None, None)

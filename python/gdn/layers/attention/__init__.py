@@ -27,6 +27,7 @@ from .layer_shape import (
     weight_slices,
 )
 from .paged_backend import PagedAttnBackend
+from .prefill_over_ranks import prefill_over_ranks
 from .radix_linear_attention import RadixLinearAttention
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "gated_delta_net_state_shape",
     "layer_kernels",
     "order_of",
+    "prefill_over_ranks",
     "rms_norm_gated",
     "shard_weights",
     "weight_slices",

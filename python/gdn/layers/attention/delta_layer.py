@@ -184,7 +184,7 @@ class DeltaLayer:
         )
 
     def _project_out(self, core, output, tokens: int) -> None:
-        result = self.out_proj(core.reshape(tokens, -1))
+        result = self.out_proj(core.reshape(tokens, core.shape[1] * core.shape[2]))
         if self.tp_size > 1 and self.all_reduce is not None:
             result = self.all_reduce(result)
         output[:tokens] = result

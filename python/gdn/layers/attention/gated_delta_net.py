@@ -281,7 +281,7 @@ class GatedDeltaNetAttention(DeltaLayer):
             else:
                 query, key, value, z, b, a = self.fix_query_key_value_ordering(qkvz, ba)
                 qkv = self._concatenate([query, key, value])
-                z = z.reshape(z.shape[0], -1)
+                z = self._concatenate([z])
         return {"qkv": qkv, "b": b, "a": a}, z
 
     def fix_query_key_value_ordering(self, mixed_qkvz, mixed_ba):
@@ -296,7 +296,7 @@ class GatedDeltaNetAttention(DeltaLayer):
             parts = [mixed_qkvz[:, i:j] for i, j in itertools.pairwise(ends)]
             b, a = mixed_ba[:, :values], mixed_ba[:, values:]
         else:
-            groups = mixed_qkvz.reshape(tokens, heads, -1)
+            groups = mixed_qkvz.reshape(tokens, heads, 2 * dk + 2 * share * dv)
             ends = (0, dk, 2 * dk, 2 * dk + share * dv, 2 * dk + 2 * share * dv)
             parts = [groups[:, :, i:j] for i, j in itertools.pairwise(ends)]
             gates = mixed_ba.reshape(tokens, heads, 2 * share)
@@ -316,7 +316,8 @@ class GatedDeltaNetAttention(DeltaLayer):
 
     def _concatenate(self, parts):
         """[T, heads, dim] each to [T, all of them]."""
-        flat = [part.reshape(part.shape[0], -1) for part in parts]
+        # Sizes in full: there may be no tokens.
+        flat = [part.reshape(len(part), part.shape[1] * part.shape[2]) for part in parts]
         if isinstance(flat[0], np.ndarray):
             return np.concatenate(flat, axis=1)
         import torch
