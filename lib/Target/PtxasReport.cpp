@@ -193,18 +193,34 @@ static std::string getFault(LLVM::LLVMFuncOp func, const PtxasReport &report) {
   return "";
 }
 
+/// Calls have words for the regions of the variant that needs most, and the
+/// kernels that are left were made for as many. `kernel`, one of them, gets
+/// empty regions if no other one has as many as there were.
+static void keepRegions(LLVM::LLVMFuncOp kernel, unsigned before,
+                        unsigned left) {
+  if (left >= before)
+    return;
+  Builder b(kernel.getContext());
+  tile::StageFields stage(kernel);
+  SmallVector<Attribute> regions;
+  if (ArrayAttr own = stage.getWorkspace())
+    llvm::append_range(regions, own);
+  regions.resize(before, b.getArrayAttr(b.getStringAttr("0")));
+  stage.setWorkspace(b.getArrayAttr(regions));
+}
+
 bool gdn::leaveOutVariants(ModuleOp module, const PtxasReport &report,
                            const TargetModel &target) {
   // Stages by entry; a kernel without an owner takes all calls of its entry.
   llvm::MapVector<StringAttr, SmallVector<LLVM::LLVMFuncOp>> stages;
-  llvm::StringSet<> whole;
+  llvm::StringMap<LLVM::LLVMFuncOp> whole;
   for (auto func : module.getOps<LLVM::LLVMFuncOp>()) {
     if (!isKernel(func))
       continue;
     if (StringAttr owner = tile::StageFields(func).getStageOf())
       stages[owner].push_back(func);
     else if (getFault(func, report).empty())
-      whole.insert(func.getName());
+      whole[func.getName()] = func;
   }
   bool changed = false;
   for (auto &[entry, funcs] : stages) {
@@ -232,8 +248,12 @@ bool gdn::leaveOutVariants(ModuleOp module, const PtxasReport &report,
     if (refused.empty() || !isServed)
       continue;
     changed = true;
+    LLVM::LLVMFuncOp kept = whole.lookup(entry.getValue());
+    unsigned before = 0,
+             most = kept ? tile::StageFields(kept).countRegions() : 0;
     for (LLVM::LLVMFuncOp func : funcs) {
       tile::StageFields stage(func);
+      before = std::max(before, stage.countRegions());
       SmallVector<StringAttr> variants = stage.getVariants(), left;
       llvm::copy_if(variants, std::back_inserter(left),
                     [&](StringAttr name) { return !refused.contains(name); });
@@ -242,11 +262,17 @@ bool gdn::leaveOutVariants(ModuleOp module, const PtxasReport &report,
             << func.getName() << "' on " << target.getName() << " " << fault
             << "; it is left out, and calls of '" << entry.getValue()
             << "' take another variant";
-      if (left.empty())
+      if (left.empty()) {
         func.erase();
-      else if (left.size() < variants.size())
+        continue;
+      }
+      most = std::max(most, stage.countRegions());
+      if (!kept)
+        kept = func;
+      if (left.size() < variants.size())
         stage.setVariants(left);
     }
+    keepRegions(kept, before, most);
   }
   return changed;
 }

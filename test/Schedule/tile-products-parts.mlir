@@ -13,7 +13,7 @@
 // CHECK-LABEL: func.func @first_part_first(
 //  CHECK-SAME:     %[[HIGH:[a-z0-9]+]]: memref<?x?x128xf16, strided<{{[^>]+}}>> {gdn_gpu.alignment = 16 : i64}
 //  CHECK-SAME:     %[[LOW:[a-z0-9]+]]: memref<?x?x128xf16, strided<{{[^>]+}}>> {gdn_gpu.alignment = 16 : i64}
-//  CHECK-SAME:     gdn_gpu.allow = "spills up to 32 bytes
+//  CHECK-SAME:     gdn_gpu.allow = "spills up to 96 bytes
 //       CHECK:   gdn_gpu.begin_copy %[[HIGH]]
 //       CHECK:   scf.for
 //       CHECK:     gdn_gpu.await_copies

@@ -63,7 +63,7 @@ constexpr StringLiteral allowedChannelSpills =
 
 /// A few words of what operands in two parts keep beside each other.
 constexpr StringLiteral allowedPartsSpills =
-    "spills up to 32 bytes: of chunks whose operands have two parts, stored "
+    "spills up to 96 bytes: of chunks whose operands have two parts, stored "
     "and loaded once for each chunk";
 
 /// Elements of the largest matrix that `loop` carries, whose rows take

@@ -28,7 +28,7 @@ struct ChunkTypes {
   /// For the image: the precision that these types are, as it is asked for.
   llvm::StringRef precision() const {
     return isExact()     ? "f32"
-           : parts > 1   ? "split"
+           : parts > 1   ? "parts"
            : key.isF16() ? "mixed"
                          : "mixed-io";
   }
