@@ -310,11 +310,6 @@ static llvm::Error checkVariant(const ModelConfig &config,
       return llvm::createStringError(llvm::formatv(
           "{0}: deferred writes expect 2 to 32 pending tokens, but got {1}",
           config.name, options.deferWrites));
-    if (config.perChannelDecay)
-      return llvm::createStringError(llvm::formatv(
-          "{0}: deferred writes expect a decay per head, but its model has one "
-          "per channel",
-          config.name));
     if (options.verify != VerifyStates::none &&
         options.verify != VerifyStates::lazy)
       return llvm::createStringError(llvm::formatv(

@@ -193,10 +193,6 @@ def request(
         raise ValueError(
             f"layout: a decay per channel expects separate, gated or ready, got {layout}"
         )
-    if facts["decay"] == "channel" and deferred_writes:
-        raise ValueError(
-            f"deferred_writes: expected 0 tokens with a decay per channel, got {deferred_writes}"
-        )
     if layout in BARE_LAYOUTS and facts["outputs"] != "core":
         raise ValueError(f"outputs: the layout {layout} expects core, got {facts['outputs']}")
     if l2norm and layout not in BARE_LAYOUTS:

@@ -32,8 +32,8 @@ class Form:
     name: str
     engine: str
     options: tuple[str, ...] = ()
-    # A decay per channel comes in the layouts separate, gated and ready alone, and its writes
-    # are not deferred.
+    # A decay per channel comes in the layouts separate, gated and ready alone, and with deferred
+    # writes GPUs have no verify for it.
     per_channel: bool = True
     # For pools with deferred writes.
     deferred: bool = False

@@ -17,6 +17,10 @@
 //     y = factor * deltas[t] + sum over tokens: weight * d[j]
 //     o = factor * output[t] + the same with the other weights
 //     d = beta * (value[t] - y),  deltas[t] = d,  output[t] = o + weight * d
+//
+// With a decay per channel what is left is a row: k[j] is multiplied with it
+// ahead of each product, and so are k[t] and q[t] ahead of those with the
+// state.
 #include "ExpandTileOps.h"
 #include "StateRows.h"
 
@@ -38,10 +42,15 @@ struct PendingBuffers {
 /// What puts pending tokens into a state.
 class PendingLoops : protected StateRows {
 protected:
+  /// Factors or log decays of a token: one number, or a row of vectors.
+  using Decay = SmallVector<Value>;
+
   PendingLoops(OpBuilder &b, tile::PendingOpInterface op,
                const PendingBuffers &pending, int64_t lanes)
       : StateRows(b, op.getLoc(), op.getState().getType(), lanes),
-        pending(pending), pendingCount(op.getCount()) {}
+        perChannel(op.isPendingPerChannel()),
+        room(op.getPendingKey().getType().getDimSize(0)), pending(pending),
+        pendingCount(op.getCount()) {}
 
   Value zero() {
     return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
@@ -54,13 +63,45 @@ protected:
   }
   Value times(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
   Value plus(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
-  Value exp(Value x) { return math::ExpOp::create(b, loc, x); }
+  Decay times(ArrayRef<Value> x, ArrayRef<Value> y) {
+    Decay all;
+    for (auto [left, right] : llvm::zip_equal(x, y))
+      all.push_back(times(left, right));
+    return all;
+  }
+  Decay plus(ArrayRef<Value> x, ArrayRef<Value> y) {
+    Decay all;
+    for (auto [left, right] : llvm::zip_equal(x, y))
+      all.push_back(plus(left, right));
+    return all;
+  }
+  Decay exp(ArrayRef<Value> x) {
+    return llvm::map_to_vector(x, [&](Value part) -> Value {
+      return math::ExpOp::create(b, loc, part);
+    });
+  }
+  /// The same number in all of a decay.
+  Decay decayOfAll(float number) {
+    Value all = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(number));
+    return perChannel ? Decay(columns / lanes, splat(all)) : Decay{all};
+  }
+  Decay loadDecay(Value buffer, Value t) {
+    return perChannel ? read(buffer, t) : Decay{load(buffer, t)};
+  }
+  void storeDecay(const Decay &decay, Value buffer, Value t) {
+    if (!perChannel)
+      return store(decay[0], buffer, t);
+    for (auto [c, part] : llvm::enumerate(decay))
+      write(part, buffer, t, c * lanes);
+  }
   /// The sum of what body(i, total) adds to `start`, i from `from` to `to`.
-  Value total(Value from, Value to, Value start,
-              function_ref<Value(Value, Value)> body);
-  Value emitDecays();
-  void emitFold(Value left, Value state, Value to);
+  Decay total(Value from, Value to, const Decay &start,
+              function_ref<Decay(Value, const Decay &)> body);
+  Decay emitDecays();
+  void emitFold(const Decay &left, Value state, Value to);
 
+  bool perChannel;
+  int64_t room;
   PendingBuffers pending;
   Value pendingCount;
 };
@@ -73,48 +114,52 @@ public:
                      {buffers.pendingKey, buffers.pendingDeltas,
                       buffers.pendingLogDecay, buffers.pendingDecay},
                      lanes),
-        replay(replay), buffers(buffers),
-        room(replay.getPendingKey().getType().getDimSize(0)) {}
+        replay(replay), buffers(buffers) {}
 
   void emit();
 
 private:
   Value dot(const Chunks &x, const Chunks &y);
-  void emitWeights(Value count, Value stateDecay);
+  void emitWeights(Value count, const Decay &stateDecay);
   void emitProducts();
   void emitOutputs(Value count);
 
   tile::DeltaReplayOp replay;
   const ReplayBuffers &buffers;
-  int64_t room;
 };
 } // namespace
 
-Value PendingLoops::total(Value from, Value to, Value start,
-                          function_ref<Value(Value, Value)> body) {
+PendingLoops::Decay
+PendingLoops::total(Value from, Value to, const Decay &start,
+                    function_ref<Decay(Value, const Decay &)> body) {
   auto op = scf::ForOp::create(b, loc, from, to, index(1), start);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(op.getBody());
-  Value next = body(op.getInductionVar(), op.getRegionIterArg(0));
+  Decay next = body(op.getInductionVar(), Decay(op.getRegionIterArgs()));
   scf::YieldOp::create(b, loc, next);
-  return op.getResult(0);
+  return Decay(op.getResults());
 }
 
 /// What is left of each pending token behind the last; gives what is left of
-/// the state. Sums go backwards: none is a difference of others.
-Value PendingLoops::emitDecays() {
-  Value sum = total(index(0), pendingCount, zero(), [&](Value i, Value later) {
-    Value j = arith::SubIOp::create(
-        b, loc, arith::SubIOp::create(b, loc, pendingCount, index(1)), i);
-    store(exp(later), pending.decay, j);
-    return plus(later, load(pending.logDecay, j));
-  });
-  return exp(sum);
+/// the state, which with a decay per channel is behind those of the tokens,
+/// too. Sums go backwards: none is a difference of others.
+PendingLoops::Decay PendingLoops::emitDecays() {
+  Decay sum = total(
+      index(0), pendingCount, decayOfAll(0), [&](Value i, const Decay &later) {
+        Value j = arith::SubIOp::create(
+            b, loc, arith::SubIOp::create(b, loc, pendingCount, index(1)), i);
+        storeDecay(exp(later), pending.decay, j);
+        return plus(later, loadDecay(pending.logDecay, j));
+      });
+  Decay left = exp(sum);
+  if (perChannel)
+    storeDecay(left, pending.decay, index(room));
+  return left;
 }
 
 /// The state with the pending tokens, whose rows are rounded once: some rows
 /// and vectors of them at a time, which stay in registers for all tokens.
-void PendingLoops::emitFold(Value left, Value state, Value to) {
+void PendingLoops::emitFold(const Decay &left, Value state, Value to) {
   OpBuilder::InsertionGuard guard(b);
   const int64_t height = rows % foldRows == 0 ? foldRows : 1,
                 chunks = columns / lanes,
@@ -122,15 +167,19 @@ void PendingLoops::emitFold(Value left, Value state, Value to) {
   Value first = loop(index(0), index(rows), height).getInductionVar();
   Value column =
       loop(index(0), index(columns), width * lanes).getInductionVar();
-  Value decay = splat(left);
-  SmallVector<Value> rowsOfBlock, columnsOfBlock, sums;
+  SmallVector<Value> rowsOfBlock, columnsOfBlock, decays, sums;
+  if (!perChannel)
+    decays.assign(width, splat(left[0]));
   for (int64_t i = 0; i < height; ++i)
     rowsOfBlock.push_back(arith::AddIOp::create(b, loc, first, index(i)));
   for (int64_t c = 0; c < width; ++c)
     columnsOfBlock.push_back(
         arith::AddIOp::create(b, loc, column, index(c * lanes)));
-  for (Value i : rowsOfBlock)
+  if (perChannel)
     for (Value c : columnsOfBlock)
+      decays.push_back(readAt(pending.decay, index(room), c));
+  for (Value i : rowsOfBlock)
+    for (auto [c, decay] : llvm::zip_equal(columnsOfBlock, decays))
       sums.push_back(times(decay, readAt(state, i, c)));
   auto tokens =
       scf::ForOp::create(b, loc, index(0), pendingCount, index(1), sums);
@@ -138,13 +187,17 @@ void PendingLoops::emitFold(Value left, Value state, Value to) {
     OpBuilder::InsertionGuard inLoop(b);
     b.setInsertionPointToStart(tokens.getBody());
     Value j = tokens.getInductionVar();
-    Value weight = load(pending.decay, j);
+    Value weight = perChannel ? Value() : load(pending.decay, j);
     SmallVector<Value> keys, next;
-    for (Value c : columnsOfBlock)
-      keys.push_back(readAt(pending.key, j, c));
+    for (Value c : columnsOfBlock) {
+      Value key = readAt(pending.key, j, c);
+      keys.push_back(perChannel ? times(key, readAt(pending.decay, j, c))
+                                : key);
+    }
     unsigned sum = 0;
     for (Value i : rowsOfBlock) {
-      Value delta = splat(times(weight, load(pending.deltas, {j, i})));
+      Value number = load(pending.deltas, {j, i});
+      Value delta = splat(perChannel ? number : times(weight, number));
       for (Value key : keys)
         next.push_back(vector::FMAOp::create(b, loc, delta, key,
                                              tokens.getRegionIterArg(sum++)));
@@ -171,33 +224,41 @@ Value ReplayLoops::dot(const Chunks &x, const Chunks &y) {
                                      arith::FastMathFlags::reassoc);
 }
 
-void ReplayLoops::emitWeights(Value count, Value stateDecay) {
+void ReplayLoops::emitWeights(Value count, const Decay &stateDecay) {
   OpBuilder::InsertionGuard guard(b);
+  Decay none = decayOfAll(0);
   auto tokens =
-      scf::ForOp::create(b, loc, index(0), replay.getValid(), index(1), zero());
+      scf::ForOp::create(b, loc, index(0), replay.getValid(), index(1), none);
   b.setInsertionPointToStart(tokens.getBody());
   Value t = tokens.getInductionVar();
   Chunks key = read(buffers.key, t), query = read(buffers.query, t);
-  Value sum = plus(tokens.getRegionIterArg(0), load(buffers.logDecay, t));
-  Value left = exp(sum);
-  store(times(stateDecay, left), buffers.decay, t);
-  auto setWeights = [&](Value column, const Chunks &other, Value decay) {
-    store(times(decay, dot(other, key)), buffers.keyWeights, {t, column});
-    store(times(decay, dot(other, query)), buffers.queryWeights, {t, column});
+  Decay sum =
+      plus(Decay(tokens.getRegionIterArgs()), loadDecay(buffers.logDecay, t));
+  Decay left = exp(sum);
+  storeDecay(times(stateDecay, left), buffers.decay, t);
+  auto setWeights = [&](Value column, Chunks other, const Decay &decay) {
+    auto set = [&](const Chunks &row, Value buffer) {
+      Value weight = dot(other, row);
+      store(perChannel ? weight : times(decay[0], weight), buffer, {t, column});
+    };
+    if (perChannel)
+      other = times(other, decay);
+    set(key, buffers.keyWeights);
+    set(query, buffers.queryWeights);
   };
   {
     OpBuilder::InsertionGuard inLoop(b);
     Value j = loop(index(0), count, 1).getInductionVar();
     setWeights(j, read(buffers.pendingKey, j),
-               times(load(buffers.pendingDecay, j), left));
+               times(loadDecay(buffers.pendingDecay, j), left));
   }
   // The step's own tokens, backwards, this one first.
-  total(index(0), arith::AddIOp::create(b, loc, t, index(1)), zero(),
-        [&](Value back, Value later) {
+  total(index(0), arith::AddIOp::create(b, loc, t, index(1)), none,
+        [&](Value back, const Decay &later) {
           Value i = arith::SubIOp::create(b, loc, t, back);
           setWeights(arith::AddIOp::create(b, loc, index(room), i),
                      read(buffers.key, i), exp(later));
-          return plus(later, load(buffers.logDecay, i));
+          return plus(later, loadDecay(buffers.logDecay, i));
         });
   scf::YieldOp::create(b, loc, sum);
 }
@@ -207,6 +268,11 @@ void ReplayLoops::emitProducts() {
   Value state = buffers.seen ? buffers.seen : buffers.newState;
   forBlocks(replay.getValid(), [&](Value t, Value first, Value last) {
     Chunks key = read(buffers.key, t), query = read(buffers.query, t);
+    if (perChannel) {
+      Decay left = read(buffers.decay, t);
+      key = times(left, key);
+      query = times(left, query);
+    }
     Value i = loop(first, last, 1).getInductionVar();
     if (buffers.stateIsInPool && !buffers.seen)
       emitPrefetch(state, i);
@@ -228,10 +294,14 @@ void ReplayLoops::emitOutputs(Value count) {
                                   ValueRange{token, column});
   };
   Value t = loop(index(0), replay.getValid(), 1).getInductionVar();
-  Value left = all(load(buffers.decay, t)), beta = all(load(buffers.beta, t));
+  Value left = perChannel ? Value() : all(load(buffers.decay, t));
+  Value beta = all(load(buffers.beta, t));
   Value column = loop(index(0), index(rows), width).getInductionVar();
-  SmallVector<Value> sums = {times(left, rowsOf(buffers.deltas, t, column)),
-                             times(left, rowsOf(buffers.output, t, column))};
+  SmallVector<Value> sums;
+  for (Value product : {buffers.deltas, buffers.output}) {
+    Value row = rowsOf(product, t, column);
+    sums.push_back(perChannel ? row : times(left, row));
+  }
   auto add = [&](Value to, Value offset, Value deltas) {
     auto op = scf::ForOp::create(b, loc, index(0), to, index(1), sums);
     OpBuilder::InsertionGuard inLoop(b);
@@ -262,7 +332,7 @@ void ReplayLoops::emitOutputs(Value count) {
 }
 
 void ReplayLoops::emit() {
-  Value left = emitDecays();
+  Decay left = emitDecays();
   auto branch =
       scf::IfOp::create(b, loc, replay.getCommit(), !buffers.isInPlace);
   {
@@ -276,10 +346,11 @@ void ReplayLoops::emit() {
   }
   Value count = replay.getCount();
   if (!buffers.seen) {
-    Value one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1));
+    Decay whole = decayOfAll(1);
     count =
         arith::SelectOp::create(b, loc, replay.getCommit(), index(0), count);
-    left = arith::SelectOp::create(b, loc, replay.getCommit(), one, left);
+    for (auto [one, part] : llvm::zip_equal(whole, left))
+      part = arith::SelectOp::create(b, loc, replay.getCommit(), one, part);
   }
   emitWeights(count, left);
   emitProducts();
@@ -298,7 +369,7 @@ public:
         commits(catchUp.getCommit()), buffers(buffers) {}
 
   void emit() {
-    Value left = emitDecays();
+    Decay left = emitDecays();
     auto branch = scf::IfOp::create(b, loc, commits, /*withElse=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());

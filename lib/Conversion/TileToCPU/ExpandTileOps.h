@@ -65,7 +65,8 @@ void expandDeltaFold(mlir::OpBuilder &builder, tile::DeltaFoldOp fold,
                      const FoldBuffers &buffers, int64_t lanes);
 
 /// Buffers of the tiles of a gdn_tile.delta_catch_up; `pendingDecay` is scratch
-/// with a factor for each pending token. `isInPlace` says that `newState` is
+/// with a factor for each pending token, or with a decay per channel a row for
+/// each of them and one for the state. `isInPlace` says that `newState` is
 /// where `state` is.
 struct CatchUpBuffers {
   mlir::Value state, pendingKey, pendingDeltas, pendingLogDecay, newState,
@@ -77,7 +78,8 @@ void expandDeltaCatchUp(mlir::OpBuilder &builder, tile::DeltaCatchUpOp catchUp,
                         const CatchUpBuffers &buffers, int64_t lanes);
 
 /// Buffers of the tiles of a gdn_tile.delta_replay. Scratch of f32: `decay` and
-/// `pendingDecay` have a factor for each token, `keyWeights` and `queryWeights`
+/// `pendingDecay` have a factor for each token (with a decay per channel a row,
+/// and `pendingDecay` one more), `keyWeights` and `queryWeights`
 /// one for each token of the step and each pending token, then each of the step
 /// (`B x (W + B)`). `isInPlace` says that `newState` is where `state` is,
 /// `stateIsInPool` that its rows come from memory. `seen` is null where tokens

@@ -175,13 +175,25 @@ void FunctionLowering::lowerScan(OpBuilder &b, tile::DeltaScanOp scan) {
       lanes);
 }
 
+/// The type of what is left of pending tokens: with a decay per channel a row
+/// for each of them, and one for the state.
+static VectorType getPendingDecayType(tile::PendingOpInterface op) {
+  VectorType type = op.getPendingDecay().getType();
+  if (!op.isPendingPerChannel())
+    return type;
+  return VectorType::get({type.getDimSize(0) + 1, type.getDimSize(1)},
+                         type.getElementType());
+}
+
 void FunctionLowering::lowerReplay(OpBuilder &b, tile::DeltaReplayOp replay) {
   Location loc = replay.getLoc();
   const int64_t tokens = replay.getKey().getType().getDimSize(0),
                 pending = replay.getPendingKey().getType().getDimSize(0);
-  auto scratchOf = [&](ArrayRef<int64_t> shape) {
-    auto type = VectorType::get(shape, b.getF32Type());
+  auto scratchAs = [&](VectorType type) {
     return memory(b, loc, buffers.addScratch(type));
+  };
+  auto scratchOf = [&](ArrayRef<int64_t> shape) {
+    return scratchAs(VectorType::get(shape, b.getF32Type()));
   };
   auto at = [&](Value tile) { return memory(b, loc, tile); };
   ReplayBuffers used = {at(replay.getState()),
@@ -196,8 +208,8 @@ void FunctionLowering::lowerReplay(OpBuilder &b, tile::DeltaReplayOp replay) {
                         at(replay.getNewState()),
                         at(replay.getOutput()),
                         at(replay.getDeltas()),
-                        scratchOf({tokens}),
-                        scratchOf({pending}),
+                        scratchAs(replay.getLogDecay().getType()),
+                        scratchAs(getPendingDecayType(replay)),
                         scratchOf({tokens, pending + tokens}),
                         scratchOf({tokens, pending + tokens})};
   const unsigned state = buffers[replay.getState()];
@@ -219,8 +231,7 @@ void FunctionLowering::lowerCatchUp(OpBuilder &b,
                                     tile::DeltaCatchUpOp catchUp) {
   Location loc = catchUp.getLoc();
   auto at = [&](Value tile) { return memory(b, loc, tile); };
-  const unsigned decays =
-      buffers.addScratch(catchUp.getPendingDecay().getType());
+  const unsigned decays = buffers.addScratch(getPendingDecayType(catchUp));
   expandDeltaCatchUp(b, catchUp,
                      {at(catchUp.getState()), at(catchUp.getPendingKey()),
                       at(catchUp.getPendingDeltas()),

@@ -12,12 +12,16 @@ using namespace gdn;
 
 /// M' = e^g M + d k^T with a decay per channel.
 static Value emitFoldStep(OpBuilder &b, Location loc, Value state, Value key,
-                          Value delta, Value logDecay) {
+                          Value delta, Value logDecay, Value scale) {
   SmallVector<Value> inputs = {state, key, delta, logDecay};
   auto map = gpu::MapRowsOp::create(b, loc, state.getType(), inputs);
   OpBuilder::InsertionGuard guard(b);
   Block *body = map.openBody(b);
-  Value row = body->getArgument(1), k = body->getArgument(2);
+  Value row = body->getArgument(1);
+  Value k = emitWide(b, loc, body->getArgument(2));
+  Value d = emitWide(b, loc, body->getArgument(3));
+  if (scale)
+    d = arith::MulFOp::create(b, loc, scale, d);
   auto splat = [&](Value x) -> Value {
     return vector::BroadcastOp::create(b, loc, row.getType(), x);
   };
@@ -25,7 +29,7 @@ static Value emitFoldStep(OpBuilder &b, Location loc, Value state, Value key,
   // The products in this order: the left one is added with one rounding, as in
   // a scan.
   Value decayed = arith::MulFOp::create(b, loc, row, factors);
-  Value change = arith::MulFOp::create(b, loc, splat(body->getArgument(3)), k);
+  Value change = arith::MulFOp::create(b, loc, splat(d), k);
   Value next = arith::AddFOp::create(b, loc, decayed, change);
   gpu::YieldOp::create(b, loc, next);
   return map.getResult(0);
@@ -76,8 +80,9 @@ Value gdn::emitAdded(OpBuilder &b, Location loc, Value state, Value factor,
   Block *body = map.openBody(b);
   Value row = body->getArgument(1);
   Value k = emitWide(b, loc, body->getArgument(2));
-  Value d = arith::MulFOp::create(b, loc, factor,
-                                  emitWide(b, loc, body->getArgument(3)));
+  Value d = emitWide(b, loc, body->getArgument(3));
+  if (factor)
+    d = arith::MulFOp::create(b, loc, factor, d);
   Value change = arith::MulFOp::create(
       b, loc, vector::BroadcastOp::create(b, loc, row.getType(), d), k);
   gpu::YieldOp::create(b, loc,
@@ -95,9 +100,10 @@ Value gdn::emitFold(OpBuilder &b, Location loc, Value state, Value count,
     b.setInsertionPointToStart(recurrence.getBody());
     Value at = recurrence.getInductionVar();
     Value key = tokens.key(at), delta = tokens.delta(at);
+    Value scale = tokens.scale ? tokens.scale(at) : Value();
     scf::YieldOp::create(b, loc,
                          emitFoldStep(b, loc, recurrence.getRegionIterArg(0),
-                                      key, delta, tokens.logDecay(at)));
+                                      key, delta, tokens.logDecay(at), scale));
     return recurrence.getResult(0);
   }
   Value sum = emitDecaySum(b, loc, count, tokens);

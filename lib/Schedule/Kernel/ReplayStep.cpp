@@ -4,6 +4,8 @@
 //
 //   y = w M k + sum of (w_j k_j . k) d_j,  d = beta (v - y)
 //   o = w M q + sum of (w_j k_j . q) d_j + d (k . q)
+//
+// With a decay per channel w and w_j are rows: M (w o k), (w_j o k_j) . k.
 #include "Kernel/ReplayStep.h"
 
 #include "Kernel/FoldStep.h"
@@ -15,7 +17,7 @@ using namespace mlir;
 using namespace gdn;
 
 /// Terms that a turn adds of a loop over those of an output, and of a state.
-static constexpr int64_t outputTerms = 4, foldTerms = 2;
+static constexpr int64_t outputTerms = 4, foldTerms = 2, channelTerms = 4;
 
 /// So many, or fewer, by which `most` can be divided.
 static int64_t getTurnTerms(int64_t most, int64_t wanted) {
@@ -118,6 +120,101 @@ Value gdn::emitReplayKept(OpBuilder &b, Location loc, Value decays,
   return math::ExpOp::create(b, loc, sum);
 }
 
+void gdn::emitReplayChannels(OpBuilder &b, Location loc,
+                             const ReplayPending &pending, Value decays,
+                             Value keys, Value logDecay, Value key, Value query,
+                             const ReplayRows &rows) {
+  const int64_t most = getSize(decays, /*isLast=*/false),
+                columns = getSize(decays, /*isLast=*/true);
+  gpu::RowsAttr layout = getWarpRows(b.getContext(), columns);
+  auto rowType = [&](Value buffer) {
+    return gpu::FragmentType::get(
+        VectorType::get({1, columns}, getElement(buffer)), layout);
+  };
+  auto load = [&](Value buffer, Value at) -> Value {
+    return gpu::LoadSharedOp::create(b, loc, rowType(buffer), buffer, at);
+  };
+  auto map = [&](TypeRange types, ValueRange inputs,
+                 function_ref<SmallVector<Value>(ValueRange)> emitBody) {
+    auto op = gpu::MapRowsOp::create(b, loc, types, inputs);
+    OpBuilder::InsertionGuard guard(b);
+    gpu::YieldOp::create(b, loc,
+                         emitBody(op.openBody(b)->getArguments().drop_front()));
+    return ValueRange(op.getResults());
+  };
+  auto multiply = [&](Value x, Value y) -> Value {
+    return arith::MulFOp::create(b, loc, x, y);
+  };
+  auto exp = [&](Value x) -> Value { return math::ExpOp::create(b, loc, x); };
+  auto number = [&](float value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
+  };
+  auto row = rowType(decays);
+
+  // Backwards: a sum of the log decays behind each token, no difference. What
+  // is behind the last one has a log decay and a key of zero.
+  const int64_t step = getTurnTerms(most, channelTerms);
+  Value none = gpu::FillOp::create(b, loc, row, number(0));
+  auto loop =
+      scf::ForOp::create(b, loc, emitIndex(b, loc, 0), emitIndex(b, loc, most),
+                         emitIndex(b, loc, step), none);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    SmallVector<Value> places, inputs = {loop.getRegionIterArg(0)};
+    for (int64_t j = 0; j < step; ++j) {
+      Value last = arith::SubIOp::create(
+          b, loc, emitIndex(b, loc, most - 1 - j), loop.getInductionVar());
+      places.push_back(last);
+      inputs.push_back(load(decays, last));
+      inputs.push_back(load(pending.keys, last));
+    }
+    ValueRange made =
+        map(SmallVector<Type>(step + 1, row), inputs,
+            [&](ValueRange args) -> SmallVector<Value> {
+              Value sum = args[0];
+              SmallVector<Value> all;
+              for (int64_t j = 0; j < step; ++j) {
+                Value wide = emitWide(b, loc, args[2 + 2 * j]);
+                all.push_back(multiply(exp(sum), wide));
+                sum = arith::AddFOp::create(b, loc, sum, args[1 + 2 * j]);
+              }
+              all.push_back(sum);
+              return all;
+            });
+    for (auto [at, left] : llvm::zip(places, made.drop_back()))
+      gpu::StoreSharedOp::create(b, loc, left, keys, at);
+    scf::YieldOp::create(b, loc, made.back());
+  }
+
+  // Of a state that has received them all is left, and none of the tokens.
+  Value whole =
+      arith::SelectOp::create(b, loc, pending.commits, number(1), number(0));
+  Value rest =
+      arith::SelectOp::create(b, loc, pending.commits, number(0), number(1));
+  Value zero = emitIndex(b, loc, 0);
+  ValueRange made =
+      map(SmallVector<Type>(5, row),
+          {loop.getResult(0), load(logDecay, zero), load(key, zero),
+           load(query, zero)},
+          [&](ValueRange args) -> SmallVector<Value> {
+            auto splat = [&](Value x) -> Value {
+              return vector::BroadcastOp::create(b, loc, args[0].getType(), x);
+            };
+            Value kept = exp(args[0]), decay = exp(args[1]);
+            Value ofState = arith::AddFOp::create(
+                b, loc, multiply(splat(rest), kept), splat(whole));
+            Value left = multiply(ofState, decay);
+            Value ofTokens = multiply(splat(rest), decay);
+            return {kept, multiply(left, args[2]), multiply(left, args[3]),
+                    multiply(ofTokens, args[2]), multiply(ofTokens, args[3])};
+          });
+  const std::array<Value, 5> buffers = {pending.keptRow, rows.key, rows.query,
+                                        rows.pairKey, rows.pairQuery};
+  for (auto [fragment, buffer] : llvm::zip_equal(made, buffers))
+    gpu::StoreSharedOp::create(b, loc, fragment, buffer, zero);
+}
+
 std::pair<Value, Value> gdn::emitReplayPairs(OpBuilder &b, Location loc,
                                              const ReplayPending &pending,
                                              gpu::RowsAttr rows, Value key,
@@ -131,20 +228,28 @@ std::pair<Value, Value> gdn::emitReplayPairs(OpBuilder &b, Location loc,
       gpu::FragmentType::get(VectorType::get({most}, b.getF32Type()),
                              gpu::PerRowAttr::get(b.getContext(), rows));
   Value all = gpu::LoadSharedOp::create(b, loc, keys, pending.keys, Value());
-  Value weights =
-      gpu::LoadSharedOp::create(b, loc, pairs, pending.weights, Value());
-  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
-  Value factor = arith::SelectOp::create(b, loc, pending.commits, zero, decay);
-  SmallVector<Value> inputs = {all, key, query, weights};
+  SmallVector<Value> inputs = {all, key, query};
+  if (pending.weights)
+    inputs.push_back(
+        gpu::LoadSharedOp::create(b, loc, pairs, pending.weights, Value()));
+  Value factor;
+  if (decay) {
+    Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+    factor = arith::SelectOp::create(b, loc, pending.commits, zero, decay);
+  }
   auto map = gpu::MapRowsOp::create(b, loc, TypeRange{pairs, pairs}, inputs);
   OpBuilder::InsertionGuard guard(b);
   Block *body = map.openBody(b);
-  Value weight = arith::MulFOp::create(b, loc, factor, body->getArgument(4));
+  Value weight = pending.weights ? body->getArgument(4) : Value();
+  if (factor)
+    weight = arith::MulFOp::create(b, loc, factor, weight);
   Value known = emitWide(b, loc, body->getArgument(1));
   SmallVector<Value> yielded;
-  for (unsigned i : {2, 3})
-    yielded.push_back(arith::MulFOp::create(
-        b, loc, weight, emitDot(b, loc, known, body->getArgument(i))));
+  for (unsigned i : {2, 3}) {
+    Value meets = emitDot(b, loc, known, body->getArgument(i));
+    yielded.push_back(
+        weight ? Value(arith::MulFOp::create(b, loc, weight, meets)) : meets);
+  }
   gpu::YieldOp::create(b, loc, yielded);
   return {map.getResult(0), map.getResult(1)};
 }
@@ -188,10 +293,13 @@ std::pair<Value, Value> gdn::emitReplayOutput(OpBuilder &b, Location loc,
     return arith::AddFOp::create(b, loc, x, y);
   };
   const int64_t most = getSize(pending.deltas, /*isLast=*/false);
-  Value whole = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1.0f));
-  Value kept =
-      arith::SelectOp::create(b, loc, pending.commits, whole, pending.kept);
-  Value factor = multiply(kept, terms.decay);
+  Value factor;
+  if (terms.decay) {
+    Value whole = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1.0f));
+    Value kept =
+        arith::SelectOp::create(b, loc, pending.commits, whole, pending.kept);
+    factor = multiply(kept, terms.decay);
+  }
   auto one = gpu::FragmentType::get(
       VectorType::get({1}, b.getF32Type()),
       gpu::PerRowAttr::get(context, rowType(terms.key).getRows()));
@@ -203,14 +311,14 @@ std::pair<Value, Value> gdn::emitReplayOutput(OpBuilder &b, Location loc,
                                  })[0],
                              /*index=*/0);
   auto row = rowType(terms.value);
-  SmallVector<Value> sums =
-      llvm::to_vector(map({row, row},
-                          {load(terms.products, emitIndex(b, loc, 0)),
-                           load(terms.products, emitIndex(b, loc, 1))},
-                          [&](ValueRange args) -> SmallVector<Value> {
-                            Value w = splat(factor, args[0]);
-                            return {multiply(w, args[0]), multiply(w, args[1])};
-                          }));
+  SmallVector<Value> sums = {load(terms.products, emitIndex(b, loc, 0)),
+                             load(terms.products, emitIndex(b, loc, 1))};
+  if (factor)
+    sums = llvm::to_vector(
+        map({row, row}, sums, [&](ValueRange args) -> SmallVector<Value> {
+          Value w = splat(factor, args[0]);
+          return {multiply(w, args[0]), multiply(w, args[1])};
+        }));
 
   // Few instructions: roles of a block share the memory that holds them.
   const int64_t step = getTurnTerms(most, outputTerms);
@@ -265,12 +373,18 @@ Value gdn::emitReplayFold(OpBuilder &b, Location loc, Value state,
                       getElement(pending.keys)),
       gpu::PerColumnAttr::get(b.getContext(), type.getRows()));
   Value wide = castRows(b, loc, state, b.getF32Type());
-  auto scaled = gpu::MapRowsOp::create(b, loc, wide.getType(), wide);
+  SmallVector<Value> inputs = {wide};
+  if (pending.keptRow)
+    inputs.push_back(gpu::LoadSharedOp::create(b, loc, row, pending.keptRow,
+                                               emitIndex(b, loc, 0)));
+  auto scaled = gpu::MapRowsOp::create(b, loc, wide.getType(), inputs);
   {
     OpBuilder::InsertionGuard inMap(b);
-    Value all = scaled.openBody(b)->getArgument(1);
-    Value kept =
-        vector::BroadcastOp::create(b, loc, all.getType(), pending.kept);
+    Block *body = scaled.openBody(b);
+    Value all = body->getArgument(1);
+    Value kept = pending.keptRow ? Value(body->getArgument(2))
+                                 : Value(vector::BroadcastOp::create(
+                                       b, loc, all.getType(), pending.kept));
     gpu::YieldOp::create(b, loc,
                          arith::MulFOp::create(b, loc, all, kept).getResult());
   }
@@ -290,7 +404,8 @@ Value gdn::emitReplayFold(OpBuilder &b, Location loc, Value state,
       Value at = arith::AddIOp::create(b, loc, loop.getInductionVar(),
                                        emitIndex(b, loc, j));
       keys.push_back(gpu::LoadSharedOp::create(b, loc, row, pending.keys, at));
-      weights.push_back(emitElement(b, loc, pending.weights, at));
+      weights.push_back(
+          pending.weights ? emitElement(b, loc, pending.weights, at) : Value());
       deltas.push_back(delta(at));
     }
     Value sum = loop.getRegionIterArg(0);

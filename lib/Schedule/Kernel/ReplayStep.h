@@ -28,8 +28,12 @@ struct ReplayPending {
   mlir::Value keys, deltas; ///< R x dk, R x dv; both f32 or both f16
   mlir::Value weights;      ///< R: factors of deltas behind the last one
   mlir::Value kept;         ///< an f32: the same of the state
-  mlir::Value count;        ///< how many there are
-  mlir::Value commits;      ///< whether the state receives them
+  /// With a decay per channel `keys` are f32 and have what is left of each
+  /// channel in them, and the state's factors are a row: 1 x dk. `kept` is
+  /// null, and `weights` are scales of deltas, or null.
+  mlir::Value keptRow;
+  mlir::Value count;   ///< how many there are
+  mlir::Value commits; ///< whether the state receives them
 };
 
 /// What remains of pending tokens, whose log decays lie in shared memory: R
@@ -41,11 +45,28 @@ mlir::Value emitReplayWeights(mlir::OpBuilder &b, mlir::Location loc,
 mlir::Value emitReplayKept(mlir::OpBuilder &b, mlir::Location loc,
                            mlir::Value decays, int64_t most);
 
+/// What a token meets with a decay per channel: rows in shared memory, 1 x dk
+/// of f32.
+struct ReplayRows {
+  mlir::Value key, query;         ///< for products with the state
+  mlir::Value pairKey, pairQuery; ///< for those with pending keys
+};
+
+/// With a decay per channel, in one warp: what is left of each channel of a
+/// pending key, times that, to `keys`, R x dk of f32; what is left of the state
+/// to `keptRow`; and the token's rows. `decays` are the log decays of pending
+/// tokens, R x dk, and `logDecay`, `key` and `query` the token's; all lie in
+/// shared memory. `pending` has keys as they are.
+void emitReplayChannels(mlir::OpBuilder &b, mlir::Location loc,
+                        const ReplayPending &pending, mlir::Value decays,
+                        mlir::Value keys, mlir::Value logDecay, mlir::Value key,
+                        mlir::Value query, const ReplayRows &rows);
+
 /// The factors of the terms of pending tokens: what remains of each behind the
 /// token, times the products of its key with the token's key and query; zero
 /// for a state that has received them. R numbers for each, as the rows of
 /// `rows` have them; `key` and `query` are its columns. `decay` is the token's,
-/// no logarithm.
+/// no logarithm; null: it is in `key` and `query`, and so is that zero.
 std::pair<mlir::Value, mlir::Value>
 emitReplayPairs(mlir::OpBuilder &b, mlir::Location loc,
                 const ReplayPending &pending, gpu::RowsAttr rows,
@@ -56,7 +77,7 @@ struct ReplayTerms {
   mlir::Value products;             ///< 2 x dv: of the state with key and query
   mlir::Value keyPairs, queryPairs; ///< R, from emitReplayPairs
   mlir::Value key, query, value;    ///< rows
-  mlir::Value decay, beta;          ///< f32
+  mlir::Value decay, beta;          ///< f32; no decay: products have it
 };
 
 /// What the token adds, and its output, as 1 x dv fragments of one warp.

@@ -61,6 +61,9 @@ struct SchedulePersistentRecurrence final
     for (tile::RuleOpInterface rule : rules) {
       auto func = rule->getParentOfType<func::FuncOp>();
       if (auto replay = dyn_cast<tile::DeltaReplayOp>(*rule)) {
+        // What is left of tokens is a row for each: no role makes it.
+        if (replay.isPerChannel())
+          continue;
         PersistentReplay kernel(func, replay);
         FailureOr<bool> suits = kernel.analyse(sharedBytes);
         if (failed(suits))

@@ -19,7 +19,8 @@ static constexpr llvm::StringLiteral allowedFoldSpills =
     "pending tokens, one step of as many as may be pending";
 
 bool PlaneReplay::suits(tile::DeltaReplayOp replay, int64_t threads) {
-  if (!replay.getState().getDefiningOp<tile::MapRowsOp>())
+  if (!replay.getState().getDefiningOp<tile::MapRowsOp>() ||
+      replay.isPerChannel())
     return false;
   auto state = cast<VectorType>(replay.getState().getType());
   return state.getDimSize(1) % (byteLanes * byteColumns) == 0 &&

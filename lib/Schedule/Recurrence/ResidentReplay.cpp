@@ -87,6 +87,8 @@ void ResidentReplay::emitTickets() {
 
 /// What remains of pending tokens, which one warp computes, and of the state.
 void ResidentReplay::emitWeights() {
+  if (scan.isPerChannel())
+    return emitChannels();
   Location loc = scan.getLoc();
   int64_t most = getPendingRoom(replay.getPendingKey()).getDimSize(0);
   pending.weights = allocate(VectorType::get({most}, b.getF32Type()));
@@ -98,6 +100,41 @@ void ResidentReplay::emitWeights() {
   b.setInsertionPointAfter(warps);
   pending.kept = emitReplayKept(b, loc, decays, most);
   decay = math::ExpOp::create(b, loc, getNumber(scan.getLogDecay()));
+}
+
+/// The same with a decay per channel: the keys of pending tokens with what is
+/// left of them, and the token's key and query with what is left of the state.
+void ResidentReplay::emitChannels() {
+  Location loc = scan.getLoc();
+  auto floats = [&](ArrayRef<int64_t> shape) {
+    return allocate(VectorType::get(shape, b.getF32Type()));
+  };
+  ArrayRef<int64_t> shape =
+      cast<gpu::SharedType>(pending.keys.getType()).getShape();
+  auto rowOf = [&] { return floats({1, shape.back()}); };
+  Value keys = floats(shape);
+  pending.keptRow = rowOf();
+  tokenRows = {rowOf(), rowOf(), rowOf(), rowOf()};
+  gpu::WarpsOp warps = enterWarps(ScanRole::output);
+  emitReplayChannels(b, loc, pending, decays, keys, shared[scan.getLogDecay()],
+                     shared[scan.getKey()], shared[scan.getQuery()], tokenRows);
+  gpu::YieldOp::create(b, loc);
+  b.setInsertionPointAfter(warps);
+  pending.keys = keys;
+  pending.weights = scales;
+}
+
+/// A row of the token in shared memory, as columns of `rows`.
+Value ResidentReplay::loadColumns(Value own, Value withDecay,
+                                  gpu::RowsAttr rows) {
+  Value buffer = withDecay ? withDecay : own;
+  auto type = cast<gpu::SharedType>(buffer.getType());
+  return gpu::LoadSharedOp::create(
+      b, scan.getLoc(),
+      gpu::FragmentType::get(
+          VectorType::get({type.getShape().back()}, type.getElementType()),
+          gpu::PerColumnAttr::get(b.getContext(), rows)),
+      buffer, zero);
 }
 
 /// The state with the pending tokens, which its slot gets.
@@ -141,10 +178,10 @@ gpu::RowsAttr ResidentReplay::getPairRows() {
 void ResidentReplay::emitPairs() {
   Location loc = scan.getLoc();
   gpu::RowsAttr rows = getPairRows();
-  auto perColumn = gpu::PerColumnAttr::get(b.getContext(), rows);
   auto pairs = emitReplayPairs(
-      b, loc, pending, rows, loadShared(scan.getKey(), perColumn, zero),
-      loadShared(scan.getQuery(), perColumn, zero), decay);
+      b, loc, pending, rows,
+      loadColumns(shared[scan.getKey()], tokenRows.pairKey, rows),
+      loadColumns(shared[scan.getQuery()], tokenRows.pairQuery, rows), decay);
   auto store = [&](Value fragment) {
     int64_t size =
         cast<gpu::FragmentType>(fragment.getType()).getShape().back();
@@ -159,10 +196,10 @@ void ResidentReplay::emitPairs() {
 /// The products of the state with key and query.
 void ResidentReplay::emitProducts(Value state) {
   Location loc = scan.getLoc();
-  auto perColumn = gpu::PerColumnAttr::get(b.getContext(), stateRows);
   auto [known, seen] = emitStateProducts(
-      b, loc, state, loadShared(scan.getKey(), perColumn, zero),
-      loadShared(scan.getQuery(), perColumn, zero));
+      b, loc, state,
+      loadColumns(shared[scan.getKey()], tokenRows.key, stateRows),
+      loadColumns(shared[scan.getQuery()], tokenRows.query, stateRows));
   products = allocate(VectorType::get(
       {2, scan.getState().getType().getDimSize(0)}, b.getF32Type()));
   gpu::StoreSharedOp::create(b, loc, known, products, zero);

@@ -32,6 +32,9 @@ protected:
   void beginCopies();
   void emitTickets();
   void emitWeights();
+  void emitChannels();
+  mlir::Value loadColumns(mlir::Value own, mlir::Value withDecay,
+                          gpu::RowsAttr rows);
   mlir::Value emitFolded(FragmentEmitter &all);
   /// Whether the products are those of a state that has not received its
   /// pending tokens, if it is to receive them, too.
@@ -54,7 +57,8 @@ protected:
 
   mutable tile::DeltaReplayOp replay;
   ReplayPending pending;
-  mlir::Value decay; // of the token, no logarithm
+  mlir::Value decay;    // of the token, no logarithm; null: per channel
+  ReplayRows tokenRows; // null: one decay for all channels
   // In shared memory: factors of terms, products of the state.
   mlir::Value decays, scales, keyPairs, queryPairs, products;
 };

@@ -182,6 +182,9 @@ LogicalResult TokensKernel::check() {
     return success();
   if (failed(checkPendingSources(plan.catchUp)))
     return failure();
+  if (scan.isPerChannel())
+    return scan.emitOpError("expects a decay per head where tokens of verify "
+                            "are pending over several steps");
   if (plan.isOneBlock && plan.isSolvable())
     return success();
   return scan.emitOpError("expects sequences of at most ")

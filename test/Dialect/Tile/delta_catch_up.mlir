@@ -15,3 +15,12 @@ func.func @catch_up(%m: vector<128x64xbf16>, %pk: vector<16x64xf32>, %pd: vector
       : vector<128x64xbf16>, vector<16x64xf32>, vector<16x128xf32>
   return %whole : vector<128x64xf32>
 }
+
+// CHECK-LABEL: func.func @per_channel
+//       CHECK:   gdn_tile.delta_catch_up {{.+}} : vector<128x64xbf16>, vector<16x64xf32>, vector<16x128xf32>, per_channel{{$}}
+func.func @per_channel(%m: vector<128x64xbf16>, %pk: vector<16x64xf32>, %pd: vector<16x128xf32>, %pg: vector<16x64xf32>,
+    %n: index, %full: i1) -> vector<128x64xf32> {
+  %m1, %whole = gdn_tile.delta_catch_up %m pending(%pk, %pd, %pg) count(%n) commit(%full)
+      : vector<128x64xbf16>, vector<16x64xf32>, vector<16x128xf32>, per_channel
+  return %whole : vector<128x64xf32>
+}

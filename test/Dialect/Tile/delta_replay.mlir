@@ -23,3 +23,12 @@ func.func @seen(%m: vector<128x64xbf16>, %u: vector<128x64xf32>, %pk: vector<16x
       : vector<128x64xbf16>, vector<16x64xf32>, vector<16x128xf32>, vector<4x64xf32>, vector<4x128xf32>
   return %o : vector<4x128xf32>
 }
+
+// CHECK-LABEL: func.func @per_channel
+//       CHECK:   gdn_tile.delta_replay {{.+}} : vector<128x64xbf16>, vector<16x64xf32>, vector<16x128xf32>, vector<4x64xf32>, vector<4x128xf32>, per_channel{{$}}
+func.func @per_channel(%m: vector<128x64xbf16>, %pk: vector<16x64xf32>, %pd: vector<16x128xf32>, %pg: vector<16x64xf32>,
+    %n: index, %full: i1, %k: vector<4x64xf32>, %v: vector<4x128xf32>, %g: vector<4x64xf32>, %beta: vector<4xf32>) -> vector<4x128xf32> {
+  %m1, %o, %d = gdn_tile.delta_replay %m pending(%pk, %pd, %pg) count(%n) commit(%full) tokens(%k, %k, %v) gates(%g, %beta) valid(%n)
+      : vector<128x64xbf16>, vector<16x64xf32>, vector<16x128xf32>, vector<4x64xf32>, vector<4x128xf32>, per_channel
+  return %o : vector<4x128xf32>
+}

@@ -51,3 +51,14 @@ func.func @c1_seen(%m: vector<128x64xf32>, %u: vector<64x64xf32>, %pk: vector<16
       : vector<128x64xf32>, vector<16x64xf32>, vector<16x128xf32>, vector<4x64xf32>, vector<4x128xf32>
   return
 }
+
+// -----
+
+func.func @c1_log_decay(%m: vector<128x64xf32>, %pk: vector<16x64xf32>, %pd: vector<16x128xf32>, %pg: vector<16x64xf32>,
+    %n: index, %full: i1, %k: vector<4x64xf32>, %v: vector<4x128xf32>, %g: vector<4xf32>) {
+  // expected-error@+1 {{'gdn_tile.delta_replay' op expects 'log_decay' to be 'vector<4x64xf32>', set by 'key', one per channel as 'pending_decay', but got 'vector<4xf32>'}}
+  %m1, %o, %d = "gdn_tile.delta_replay"(%m, %pk, %pd, %pg, %n, %full, %k, %k, %v, %g, %g, %n)
+      : (vector<128x64xf32>, vector<16x64xf32>, vector<16x128xf32>, vector<16x64xf32>, index, i1, vector<4x64xf32>, vector<4x64xf32>, vector<4x128xf32>, vector<4xf32>, vector<4xf32>, index)
+      -> (vector<128x64xf32>, vector<4x128xf32>, vector<4x128xf32>)
+  return
+}

@@ -21,6 +21,7 @@ struct Case {
   int64_t most = 5; // tokens of a sequence of verify
   InputLayout layout = InputLayout::flat;
   StateLayout stateLayout = StateLayout::vk;
+  bool perChannel = false;
 };
 
 std::ostream &operator<<(std::ostream &os, const Case &c) {
@@ -41,6 +42,7 @@ protected:
       config.options.verifyTokens = c.most;
     }
     config.layout = c.layout;
+    config.perChannelDecay = c.perChannel;
     if (c.layout == InputLayout::ready)
       config.options.outputs = EntryOutputs::core;
     return config;
@@ -232,15 +234,37 @@ static const Case keyFirstCase = {
     "KeyFirst", FloatKind::f32,    FloatKind::f32, 2, 2, 5,
     5,          InputLayout::flat, StateLayout::kv};
 
+static const Case channelsCase = {"Channels",
+                                  FloatKind::f32,
+                                  FloatKind::f32,
+                                  2,
+                                  1,
+                                  5,
+                                  5,
+                                  InputLayout::separate,
+                                  StateLayout::vk,
+                                  /*perChannel=*/true};
+static const Case narrowChannelsCase = {
+    "Bf16Channels",        FloatKind::bf16, FloatKind::bf16, 3, 1, 8, 8,
+    InputLayout::separate, StateLayout::vk,
+    /*perChannel=*/true};
+static const Case readyChannelsCase = {
+    "ReadyChannels",    FloatKind::f32,     FloatKind::f32,  1, 4, 2,
+    /*most=*/2,         InputLayout::ready, StateLayout::vk,
+    /*perChannel=*/true};
+
 static std::string nameOf(const ::testing::TestParamInfo<Case> &info) {
   return info.param.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Deferred,
                          ::testing::Values(f32Case, bf16Case, f16Case,
-                                           readyCase, keyFirstCase),
+                                           readyCase, keyFirstCase,
+                                           channelsCase, narrowChannelsCase,
+                                           readyChannelsCase),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Types, DeferredVerify,
                          ::testing::Values(f32Case, bf16Case, f16Case,
-                                           keyFirstCase),
+                                           keyFirstCase, channelsCase,
+                                           narrowChannelsCase),
                          nameOf);

@@ -71,10 +71,6 @@ LogicalResult gdn::verifyPendingPools(Operation *op, NamedSizes &sizes,
     return op->emitOpError("expects the elements of '")
            << counts << "' to be 'i32', but got "
            << pools.counts.getElementType();
-  if (pools.decays.getRank() == 4)
-    return op->emitOpError("expects a decay per head where tokens are pending "
-                           "over several steps, but '")
-           << decays << "' has rank 4";
   if (failed(sizes.agree(counts, pools.counts, {"P", "Hk"})) ||
       (pools.scales &&
        failed(sizes.agree("pending_scales", pools.scales, {"P", "Hv", "S"}))))

@@ -71,6 +71,61 @@ static void printScanTypes(OpAsmPrinter &printer, Operation *, Value,
     printer << ", deltas";
 }
 
+/// Types, and behind them a word where decays of tokens are one per column,
+/// rows as the keys: those of `keys`, for each a decay in `decays`.
+static ParseResult parseDecays(OpAsmParser &parser, ArrayRef<Type> keys,
+                               ArrayRef<Type *> decays) {
+  SMLoc loc = parser.getCurrentLocation();
+  const bool perChannel = succeeded(parser.parseOptionalComma());
+  if (perChannel && failed(parser.parseKeyword("per_channel")))
+    return failure();
+  for (auto [key, decay] : llvm::zip_equal(keys, decays)) {
+    auto rows = dyn_cast<VectorType>(key);
+    if (!rows || rows.getRank() != 2)
+      return parser.emitError(loc, "expects keys to be rows of a vector");
+    *decay = perChannel ? rows
+                        : VectorType::get(rows.getShape().take_front(1),
+                                          rows.getElementType());
+  }
+  return success();
+}
+
+static void printDecays(OpAsmPrinter &printer, Type decay) {
+  if (cast<VectorType>(decay).getRank() == 2)
+    printer << ", per_channel";
+}
+
+static ParseResult parsePendingTypes(OpAsmParser &parser, Type &key,
+                                     Type &deltas, Type &decay) {
+  if (parser.parseType(key) || parser.parseComma() || parser.parseType(deltas))
+    return failure();
+  return parseDecays(parser, {key}, {&decay});
+}
+
+static void printPendingTypes(OpAsmPrinter &printer, Operation *, Type key,
+                              Type deltas, Type decay) {
+  printer << key << ", " << deltas;
+  printDecays(printer, decay);
+}
+
+static ParseResult parseReplayTypes(OpAsmParser &parser, Type &pendingKey,
+                                    Type &pendingDeltas, Type &key, Type &value,
+                                    Type &pendingDecay, Type &logDecay) {
+  if (parser.parseType(pendingKey) || parser.parseComma() ||
+      parser.parseType(pendingDeltas) || parser.parseComma() ||
+      parser.parseType(key) || parser.parseComma() || parser.parseType(value))
+    return failure();
+  return parseDecays(parser, {pendingKey, key}, {&pendingDecay, &logDecay});
+}
+
+static void printReplayTypes(OpAsmPrinter &printer, Operation *,
+                             Type pendingKey, Type pendingDeltas, Type key,
+                             Type value, Type pendingDecay, Type) {
+  printer << pendingKey << ", " << pendingDeltas << ", " << key << ", "
+          << value;
+  printDecays(printer, pendingDecay);
+}
+
 #define GET_OP_CLASSES
 #include "gdn/Dialect/Tile/IR/TileOps.cpp.inc"
 
@@ -216,12 +271,18 @@ static LogicalResult verifyPending(tile::PendingOpInterface op) {
   int64_t dv = op.getState().getType().getDimSize(0);
   int64_t dk = op.getState().getType().getDimSize(1);
   int64_t pending = op.getPendingKey().getType().getDimSize(0);
+  SmallVector<int64_t> decays = {pending};
+  if (op.isPendingPerChannel())
+    decays.push_back(dk);
   return failure(
       failed(verifyShape(op, "pending_key", op.getPendingKey().getType(),
                          {pending, dk}, "dk set by 'state'")) ||
       failed(verifyShape(op, "pending_deltas", op.getPendingDeltas().getType(),
                          {pending, dv},
-                         "tokens set by 'pending_key' and dv by 'state'")));
+                         "tokens set by 'pending_key' and dv by 'state'")) ||
+      failed(verifyShape(op, "pending_decay", op.getPendingDecay().getType(),
+                         decays,
+                         "tokens set by 'pending_key' and dk by 'state'")));
 }
 
 LogicalResult DeltaCatchUpOp::verify() {
@@ -234,8 +295,17 @@ LogicalResult DeltaReplayOp::verify() {
   int64_t dv = getState().getType().getDimSize(0);
   int64_t dk = getState().getType().getDimSize(1);
   int64_t tokens = getKey().getType().getDimSize(0);
+  SmallVector<int64_t> decay = {tokens};
+  if (isPendingPerChannel())
+    decay.push_back(dk);
   return failure(
       failed(verifyPending(*this)) ||
+      failed(verifyShape(*this, "log_decay", getLogDecay().getType(), decay,
+                         isPendingPerChannel()
+                             ? "set by 'key', one per channel as "
+                               "'pending_decay'"
+                             : "set by 'key', one per token as "
+                               "'pending_decay'")) ||
       (getSeen() &&
        failed(verifyShape(*this, "seen", cast<VectorType>(getSeen().getType()),
                           {dv, dk}, "that of 'state'"))) ||

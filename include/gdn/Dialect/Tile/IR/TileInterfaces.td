@@ -58,6 +58,8 @@ def Tile_PendingOpInterface : OpInterface<"PendingOpInterface"> {
     ::std::array<::mlir::Value, 3> getPendingTiles() {
       return {$_op.getPendingKey(), $_op.getPendingDeltas(), $_op.getPendingDecay()};
     }
+    /// Whether a pending token has a log decay per column, not one for all.
+    bool isPendingPerChannel() { return $_op.getPendingDecay().getType().getRank() == 2; }
   }];
 }
 

@@ -137,14 +137,14 @@ def Tile_DeltaCatchUpOp : Tile_Op<"delta_catch_up", [
     TypesMatchWith<"the state in f32", "state", "whole", [{
       ::llvm::cast<::mlir::VectorType>($_self).clone(
           ::mlir::Float32Type::get($_self.getContext()))
-    }]>,
-    Tile_OneForEachRow<"pending_key", "pending_decay">]> {
+    }]>]> {
   let summary = "A state with its pending tokens, which it receives if it is time";
   let description = [{
     Of `W` pending tokens the first `count` are not in the state `M`
     (`dv x dk`). `whole` is the state with them, in f32:
 
         N <- N * exp(pending_decay[j])                    N = M ahead of the first
+                                                          // a scalar, or one per column
         N <- N + pending_deltas[j] pending_key[j]^T      j = 0 .. count-1
 
     If `commit` is true `new_state` is `N`, rounded once to the element type of
@@ -158,7 +158,7 @@ def Tile_DeltaCatchUpOp : Tile_Op<"delta_catch_up", [
     **Preconditions**
 
     - (C1) `state`, `new_state` and `whole` are `dv x dk`, `pending_key`
-      `W x dk`, `pending_deltas` `W x dv`, `pending_decay` `W`.
+      `W x dk`, `pending_deltas` `W x dv`, `pending_decay` `W` or `W x dk`.
     - (C2) `count` is at most `W`. Not checked.
 
     **Example**
@@ -176,13 +176,14 @@ def Tile_DeltaCatchUpOp : Tile_Op<"delta_catch_up", [
   }];
   let arguments = (ins
     Tile_ScanState:$state, Tile_F32Matrix:$pending_key,
-    Tile_F32Matrix:$pending_deltas, Tile_F32Row:$pending_decay, Index:$count,
+    Tile_F32Matrix:$pending_deltas, Tile_F32Tile:$pending_decay, Index:$count,
     I1:$commit);
   let results = (outs Tile_ScanState:$new_state, Tile_F32Matrix:$whole);
   let assemblyFormat = [{
     $state `pending` `(` $pending_key `,` $pending_deltas `,` $pending_decay `)`
     `count` `(` $count `)` `commit` `(` $commit `)` attr-dict
-    `:` type($state) `,` type($pending_key) `,` type($pending_deltas)
+    `:` type($state) `,` custom<PendingTypes>(type($pending_key),
+        type($pending_deltas), type($pending_decay))
   }];
   let hasVerifier = 1;
 }
@@ -190,14 +191,13 @@ def Tile_DeltaCatchUpOp : Tile_Op<"delta_catch_up", [
 def Tile_DeltaReplayOp : Tile_Op<"delta_replay", [
     Pure, Tile_RuleOpInterface, Tile_PendingOpInterface, AllTypesMatch<["state", "new_state"]>,
     AllTypesMatch<["query", "key"]>, AllTypesMatch<["value", "output", "deltas"]>,
-    Tile_OneForEachRow<"pending_key", "pending_decay">,
-    Tile_OneForEachRow<"key", "log_decay">, Tile_OneForEachRow<"key", "beta">]> {
+    Tile_OneForEachRow<"key", "beta">]> {
   let summary = "The delta rule from a state without its last tokens";
   let description = [{
     Of `W` pending tokens the first `count` are not in the state `M`
     (`dv x dk`). If `commit` is true they are put into it,
 
-        M <- M * exp(pending_decay[j])
+        M <- M * exp(pending_decay[j])                   // a scalar, or one per column
         M <- M + pending_deltas[j] pending_key[j]^T      j = 0 .. count-1
 
     `M` is rounded once to its element type, and none is pending any more.
@@ -211,7 +211,8 @@ def Tile_DeltaReplayOp : Tile_Op<"delta_replay", [
         output[t] = (N + deltas[t] key[t]^T) query[t]
 
     where `G`, `G_j` and `G_i` are the sums of the log decays behind `M` and
-    behind those tokens, up to `t`. Sums are in f32, of terms: `N` itself is
+    behind those tokens, up to `t`; with a decay per column they are rows, and a
+    factor is that of each column. Sums are in f32, of terms: `N` itself is
     never there, and no difference of sums is taken. Rows of `output` and
     `deltas` past `valid` are unspecified; rows of pending tokens past `count`
     are not used.
@@ -224,7 +225,7 @@ def Tile_DeltaReplayOp : Tile_Op<"delta_replay", [
     - (C1) `state` and `new_state` are `dv x dk`, and `seen` is of f32,
       `pending_key` `W x dk`, `pending_deltas` `W x dv`, `pending_decay` `W`,
       `query` and `key` `B x dk`, `value`, `output` and `deltas` `B x dv`, `log_decay` and `beta`
-      `B`.
+      `B`. With a decay per column `pending_decay` is `W x dk` and `log_decay` `B x dk`.
     - (C2) `count` is at most `W`, `valid` at most `B`. Not checked.
 
     **Example**
@@ -245,9 +246,9 @@ def Tile_DeltaReplayOp : Tile_Op<"delta_replay", [
   }];
   let arguments = (ins
     Tile_ScanState:$state, Tile_F32Matrix:$pending_key,
-    Tile_F32Matrix:$pending_deltas, Tile_F32Row:$pending_decay, Index:$count,
+    Tile_F32Matrix:$pending_deltas, Tile_F32Tile:$pending_decay, Index:$count,
     I1:$commit, Tile_F32Matrix:$query, Tile_F32Matrix:$key,
-    Tile_F32Matrix:$value, Tile_F32Row:$log_decay, Tile_F32Row:$beta,
+    Tile_F32Matrix:$value, Tile_F32Tile:$log_decay, Tile_F32Row:$beta,
     Index:$valid, Optional<Tile_F32Matrix>:$seen);
   let results = (outs Tile_ScanState:$new_state, Tile_F32Matrix:$output,
                       Tile_F32Matrix:$deltas);
@@ -256,8 +257,9 @@ def Tile_DeltaReplayOp : Tile_Op<"delta_replay", [
     `count` `(` $count `)` `commit` `(` $commit `)`
     `tokens` `(` $query `,` $key `,` $value `)` `gates` `(` $log_decay `,` $beta `)`
     `valid` `(` $valid `)` attr-dict
-    `:` type($state) `,` type($pending_key) `,` type($pending_deltas) `,`
-    type($key) `,` type($value)
+    `:` type($state) `,` custom<ReplayTypes>(type($pending_key),
+        type($pending_deltas), type($key), type($value), type($pending_decay),
+        type($log_decay))
   }];
   let hasVerifier = 1;
 }
