@@ -105,7 +105,7 @@ def test_the_benchmarks_are_a_program(package):
     done = subprocess.run(command, cwd=package, capture_output=True, text=True, env={})
     assert done.returncode == 0, done.stderr
     assert "gdn-bench" in done.stdout
-    assert "{run,host,prefill,prologue,packed,join,table,plot}" in done.stdout
+    assert "{run,host,prefill,prologue,packed,prefix-cache,join,table,plot}" in done.stdout
 
 
 def test_the_version_is_that_of_the_build():
