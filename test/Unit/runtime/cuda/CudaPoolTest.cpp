@@ -95,9 +95,10 @@ TEST_F(CudaPool, FailuresAreTheDriver) {
   EXPECT_EQ(pool->reset(&slot, 1, nullptr).toString(),
             "DEVICE_ERROR: fill: cuMemsetD8Async: CUDA_ERROR_INVALID_VALUE "
             "(1): invalid argument");
-  EXPECT_EQ(pool->fork(slot, &slot, nullptr).status().toString(),
-            "DEVICE_ERROR: copy: cuMemcpy2DAsync: CUDA_ERROR_INVALID_VALUE (1): "
-            "invalid argument");
+  EXPECT_EQ(
+      pool->fork(slot, &slot, nullptr).status().toString(),
+      "DEVICE_ERROR: copy: cuMemcpy2DAsync: CUDA_ERROR_INVALID_VALUE (1): "
+      "invalid argument");
   EXPECT_EQ(pool->numFree(SlotKind::request), 2);
   EXPECT_EQ(StatePool::make(makeDevice(), shape, {}).status().code(),
             StatusCode::deviceError);
