@@ -16,6 +16,18 @@
 using namespace mlir;
 using namespace gdn;
 
+/// Rows of results from those of inputs.
+using EmitRows = function_ref<SmallVector<Value>(ValueRange)>;
+
+static ValueRange mapFragments(OpBuilder &b, Location loc, TypeRange types,
+                               ValueRange inputs, EmitRows emitBody) {
+  auto op = gpu::MapRowsOp::create(b, loc, types, inputs);
+  OpBuilder::InsertionGuard guard(b);
+  gpu::YieldOp::create(b, loc,
+                       emitBody(op.openBody(b)->getArguments().drop_front()));
+  return op.getResults();
+}
+
 /// Terms that a turn adds of a loop over those of an output, and of a state.
 static constexpr int64_t outputTerms = 4, foldTerms = 2, channelTerms = 4;
 
@@ -134,13 +146,8 @@ void gdn::emitReplayChannels(OpBuilder &b, Location loc,
   auto load = [&](Value buffer, Value at) -> Value {
     return gpu::LoadSharedOp::create(b, loc, rowType(buffer), buffer, at);
   };
-  auto map = [&](TypeRange types, ValueRange inputs,
-                 function_ref<SmallVector<Value>(ValueRange)> emitBody) {
-    auto op = gpu::MapRowsOp::create(b, loc, types, inputs);
-    OpBuilder::InsertionGuard guard(b);
-    gpu::YieldOp::create(b, loc,
-                         emitBody(op.openBody(b)->getArguments().drop_front()));
-    return ValueRange(op.getResults());
+  auto map = [&](TypeRange types, ValueRange inputs, EmitRows emitBody) {
+    return mapFragments(b, loc, types, inputs, emitBody);
   };
   auto multiply = [&](Value x, Value y) -> Value {
     return arith::MulFOp::create(b, loc, x, y);
@@ -275,13 +282,8 @@ std::pair<Value, Value> gdn::emitReplayOutput(OpBuilder &b, Location loc,
           buffer);
     return gpu::LoadSharedOp::create(b, loc, type, buffer, at);
   };
-  auto map = [&](TypeRange types, ValueRange inputs,
-                 function_ref<SmallVector<Value>(ValueRange)> emitBody) {
-    auto op = gpu::MapRowsOp::create(b, loc, types, inputs);
-    OpBuilder::InsertionGuard guard(b);
-    gpu::YieldOp::create(b, loc,
-                         emitBody(op.openBody(b)->getArguments().drop_front()));
-    return ValueRange(op.getResults());
+  auto map = [&](TypeRange types, ValueRange inputs, EmitRows emitBody) {
+    return mapFragments(b, loc, types, inputs, emitBody);
   };
   auto splat = [&](Value x, Value like) -> Value {
     return vector::BroadcastOp::create(b, loc, like.getType(), x);

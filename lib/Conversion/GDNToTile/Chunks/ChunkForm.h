@@ -49,6 +49,17 @@ struct Operand {
 Operand toParts(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value tile,
                 mlir::Type part);
 
+/// Both parts with rows and columns exchanged.
+Operand transposeParts(mlir::OpBuilder &builder, mlir::Location loc,
+                       const Operand &operand);
+
+/// lhs * rhs + acc in f32, a product for each pair of parts but the second
+/// ones. The first part of `rhs` is done with first: a recurrence copies that
+/// of the next chunk while the second one is used.
+mlir::Value multiplyParts(mlir::OpBuilder &builder, mlir::Location loc,
+                          const Operand &lhs, const Operand &rhs,
+                          mlir::Value acc = {}, bool transposeLhs = false);
+
 /// H and g' of the log decays of a chunk and their running sums: what is taken
 /// out of products, down to e^-1, and what is left of each log decay.
 std::pair<mlir::Value, mlir::Value> splitDecays(mlir::OpBuilder &builder,

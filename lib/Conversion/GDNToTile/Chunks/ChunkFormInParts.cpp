@@ -40,6 +40,28 @@ Operand gdn::toParts(OpBuilder &b, Location loc, Value tile, Type part) {
   return operand;
 }
 
+Operand gdn::transposeParts(OpBuilder &b, Location loc,
+                            const Operand &operand) {
+  return {transposeTile(b, loc, operand.high),
+          operand.low ? transposeTile(b, loc, operand.low) : Value()};
+}
+
+Value gdn::multiplyParts(OpBuilder &b, Location loc, const Operand &lhs,
+                         const Operand &rhs, Value acc, bool transposeLhs) {
+  auto multiply = [&](Value left, Value right, Value sum) -> Value {
+    auto type = cast<VectorType>(left.getType());
+    const int64_t columns = cast<VectorType>(right.getType()).getDimSize(1);
+    auto result = VectorType::get(
+        {type.getDimSize(transposeLhs ? 1 : 0), columns}, b.getF32Type());
+    return tile::MatmulOp::create(b, loc, result, left, right, sum,
+                                  transposeLhs);
+  };
+  if (lhs.low)
+    acc = multiply(lhs.low, rhs.high, acc);
+  acc = multiply(lhs.high, rhs.high, acc);
+  return rhs.low ? multiply(lhs.high, rhs.low, acc) : acc;
+}
+
 namespace {
 /// Such a part of the identity as the second step leaves is too small for f16
 /// as it is.
@@ -62,7 +84,6 @@ private:
         [&](OpBuilder &, ValueRange in) -> Rows { return {body(in)}; })[0];
   }
   Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
-  Value sub(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }
   Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
   Value splat(Value scalar, Value like) {
     return vector::BroadcastOp::create(b, loc, like.getType(), scalar);
@@ -80,26 +101,15 @@ private:
                        /*diagonal=*/false);
     });
   }
-  /// lhs * rhs, of parts.
-  Value product(const Operand &lhs, const Operand &rhs, Value acc = {},
-                bool transposeLhs = false);
-  Operand transposed(const Operand &operand) {
-    return {transposeTile(b, loc, operand.high),
-            operand.low ? transposeTile(b, loc, operand.low) : Value()};
+  Value product(const Operand &lhs, const Operand &rhs,
+                bool transposeLhs = false) {
+    return multiplyParts(b, loc, lhs, rhs, {}, transposeLhs);
   }
   Value invert(const Operand &triangle);
 
   const ChunkTypes &types;
 };
 } // namespace
-
-Value ChunkInParts::product(const Operand &lhs, const Operand &rhs, Value acc,
-                            bool transposeLhs) {
-  if (lhs.low)
-    acc = matmul(lhs.low, rhs.high, acc, transposeLhs);
-  acc = matmul(lhs.high, rhs.high, acc, transposeLhs);
-  return rhs.low ? matmul(lhs.high, rhs.low, acc, transposeLhs) : acc;
-}
 
 /// X of 1 + L, whose parts have zeros on and above the diagonal.
 Value ChunkInParts::invert(const Operand &triangle) {
@@ -134,7 +144,7 @@ IntraChunkTiles ChunkInParts::intraChunk(const Operand &query,
   auto square = VectorType::get({size, size}, b.getF32Type());
   Value decay = tile::DecayMatrixOp::create(b, loc, square, inside);
 
-  Operand keyT = transposed(key);
+  Operand keyT = transposeParts(b, loc, key);
   Value own = scaleRows(product(key, keyT), chunk.beta);
   Value inverse = invert(split(belowDiagonal(own)));
   Operand solve = split(
@@ -153,7 +163,7 @@ IntraChunkTiles ChunkInParts::intraChunk(const Operand &query,
     Value factor = exp(add(in[2], last));
     return mul(add(in[0], in[1]), splat(factor, in[0]));
   });
-  Value toState = product(solve, split(faded), {}, /*transposeLhs=*/true);
+  Value toState = product(solve, split(faded), /*transposeLhs=*/true);
   return {query.high,      key.high, Value(), split(toState),
           split(toOutput), sums,     outside, toEnd};
 }

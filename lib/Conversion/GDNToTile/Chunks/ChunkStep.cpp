@@ -34,26 +34,6 @@ using namespace gdn;
 
 using Rows = SmallVector<Value>;
 
-static Value multiply(OpBuilder &b, Location loc, Value lhs, Value rhs,
-                      Value acc = {}) {
-  auto left = cast<VectorType>(lhs.getType());
-  auto right = cast<VectorType>(rhs.getType());
-  auto type = VectorType::get({left.getDimSize(0), right.getDimSize(1)},
-                              b.getF32Type());
-  return tile::MatmulOp::create(b, loc, type, lhs, rhs, acc,
-                                /*transpose_lhs=*/false);
-}
-
-/// The same of operands in parts. What is there first is done with first: the
-/// first part of `rhs` is copied for the next chunk while the second is used.
-static Value multiplyParts(OpBuilder &b, Location loc, const Operand &lhs,
-                           const Operand &rhs, Value acc = {}) {
-  if (lhs.low)
-    acc = multiply(b, loc, lhs.low, rhs.high, acc);
-  acc = multiply(b, loc, lhs.high, rhs.high, acc);
-  return rhs.low ? multiply(b, loc, lhs.high, rhs.low, acc) : acc;
-}
-
 ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
                                     const StoredChunk &chunk,
                                     const ChunkTypes &types) {
@@ -73,19 +53,15 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
     return mul(row, factor == 1 ? chunk.decay : times(chunk.decay, factor));
   };
   const bool splits = types.parts > 1;
-  auto transposed = [&](const Operand &operand) -> Operand {
-    return {transposeTile(b, loc, operand.high),
-            operand.low ? transposeTile(b, loc, operand.low) : Value()};
-  };
   Operand held = splits ? toParts(b, loc, state, types.key)
                         : Operand{castTile(b, loc, state, types.key)};
-  Value known = multiplyParts(b, loc, held, transposed(chunk.key));
+  Value known = multiplyParts(b, loc, held, transposeParts(b, loc, chunk.key));
   // What waits for nothing else comes first.
   Value answers;
   if (chunk.query)
     answers = multiplyParts(
         b, loc, types.queryParts < types.parts ? Operand{held.high} : held,
-        transposed(chunk.query));
+        transposeParts(b, loc, chunk.query));
   auto widened = [&](Value tile) {
     return castTile(b, loc, transposeTile(b, loc, tile), b.getF32Type());
   };
@@ -106,7 +82,7 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
 
   Operand faded = error; // as the state takes it
   if (chunk.solve) {
-    Value solved = multiply(b, loc, error.high, chunk.solve);
+    Value solved = multiplyParts(b, loc, error, {chunk.solve});
     faded = error = {castTile(b, loc, solved, types.inner)};
     if (chunk.fading)
       faded = {castTile(b, loc,
@@ -143,7 +119,8 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
                            [&](OpBuilder &, ValueRange in) -> Rows {
                              return {fromState(in[0], chunk.scale)};
                            })[0];
-  Operand toOutput = chunk.solve ? chunk.toOutput : transposed(chunk.toOutput);
+  Operand toOutput =
+      chunk.solve ? chunk.toOutput : transposeParts(b, loc, chunk.toOutput);
   Value output = multiplyParts(b, loc, error, toOutput, answered);
   return {next(), transposeTile(b, loc, output)};
 }
