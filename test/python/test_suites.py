@@ -91,3 +91,35 @@ def test_parts_take_their_place_in_the_record(tmp_path, monkeypatch):
         assert (entry["passed"], entry["failed"], entry["commit"]) == (passed, failed, "abc")
         assert facts["passed"] == before["passed"] + passed
         assert facts["failed"] == before["failed"] + failed
+
+
+def test_a_full_run_records_after_each_part(tmp_path, monkeypatch):
+    path = tmp_path / "docs/generated/check-full.json"
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    monkeypatch.setattr(check, "RECORD", path)
+    monkeypatch.setattr(check, "git", lambda *_: "abc")
+    seen = []
+
+    def part(name):
+        def run(*_, **__):
+            if path.exists():
+                facts = json.loads(path.read_text())
+                seen.append((name, facts["whole"], [each["name"] for each in facts["suites"]]))
+            return [suites.Result(name, 1)]
+
+        return run
+
+    monkeypatch.setenv("ASAN_OPTIONS", "")
+    monkeypatch.setattr(check, "tests", part("long"))
+    monkeypatch.setattr(check, "one_after_the_other", part("wheels"))
+    monkeypatch.setattr(check, "build", lambda *_: suites.Result("build asan", 1))
+    monkeypatch.setattr(check, "thread_sanitizer", part("threads"))
+    monkeypatch.setattr(check, "asan_tests", part("asan"))
+    monkeypatch.setattr(check, "fuzz", part("fuzz"))
+    results = [suites.Result("unit", 1)]
+    check.long_suites(results)
+    first = ["unit", "long"]
+    assert ("wheels", False, first) in seen
+    assert ("asan", False, [*first, "wheels", "build asan", "threads"]) in seen
+    facts = json.loads(path.read_text())
+    assert facts["whole"] and facts["passed"] == len(facts["suites"]) == 7

@@ -2,15 +2,15 @@
 """Builds gdn, runs its suites, and ends with the line "N passed, N failed".
 
 Without options: what must hold before a change lands, in minutes. --full adds the
-sanitizer build, the fuzzers, clang-tidy over everything and a short run of each benchmark,
-and records the outcome in docs/generated/check-full.json. Two parts of --full can be run
-alone, and are recorded there: --traces plays the 10,000 traces of a scheduler; --sanitizers
-builds the runtime and its tests with sanitizers, without the compiler, and runs them on the
-images of the release build.
+sanitizer build, the fuzzers and a short run of each benchmark, and records the outcome in
+docs/generated/check-full.json, after each of its parts. What can be run alone is recorded
+there, too: --traces plays the 10,000 traces of a scheduler; --sanitizers builds the runtime
+and its tests with sanitizers, without the compiler, and runs them on the images of the
+release build; --tidy runs clang-tidy over everything, which --full does not.
 
 Runs on the CPU of kernels that have passed before, with the same kernels and the same
 programs, are not repeated; --fresh repeats them, as --full does. --times shows how long
-the last run took beside the record, --tidy runs clang-tidy over everything.
+the last run took beside the record.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -56,9 +57,14 @@ def build(preset: str, *targets: str) -> suites.Result:
     return suites.run(name, [SCRIPTS / "build.sh", preset, *targets])
 
 
+def beside(name: str, command: Sequence[str | Path], limit_s: float = 3600) -> suites.Result:
+    """A step that runs beside others: what it says comes in one piece."""
+    log = ROOT / f"build/beside/{name}.log"
+    return suites.run(name, command, cwd=ROOT, limit_s=limit_s, log=log)
+
+
 def lint_step(name: str, *command: str | Path) -> suites.Result:
-    """A step that runs beside the build: what it says comes in one piece."""
-    return suites.run(name, command, cwd=ROOT, log=ROOT / f"build/lint/{name}.log")
+    return beside(name, command)
 
 
 def clang_format() -> suites.Result:
@@ -67,9 +73,13 @@ def clang_format() -> suites.Result:
     return lint_step("clang-format", LLVM_BIN / "clang-format", "--dry-run", "-Werror", *files)
 
 
-def clang_tidy(full: bool) -> suites.Result:
-    command = [sys.executable, SCRIPTS / "tidy.py", *(["--all"] if full else [])]
-    return lint_step("clang-tidy", *command)
+def clang_tidy() -> suites.Result:
+    """The largest of the changed files."""
+    return lint_step("clang-tidy", sys.executable, SCRIPTS / "tidy.py")
+
+
+def clang_tidy_of_all() -> suites.Result:
+    return lint_step("clang-tidy (all)", sys.executable, SCRIPTS / "tidy.py", "--all")
 
 
 def ruff() -> list[suites.Result]:
@@ -119,26 +129,26 @@ def more_random_calls() -> suites.Result:
     seed = int(datetime.datetime.now(datetime.UTC).timestamp())
     command = [sys.executable, "-m", "pytest", "-q", "test/python/test_chunk_property.py"]
     command += ["-k", "chunks_equal", "--long", "--examples=5000", f"--hypothesis-seed={seed}"]
-    return suites.run(f"random calls, seed {seed}", command, cwd=ROOT)
+    return beside(f"random calls, seed {seed}", command)
 
 
 def wheel() -> suites.Result:
     """The Python package builds as pip builds it."""
     folder = ROOT / "build/wheel"
     command = [sys.executable, "-m", "pip", "wheel", ROOT, "--no-deps", "--no-build-isolation"]
-    return suites.run("wheel", [*command, "--quiet", "--wheel-dir", folder])
+    return beside("wheel", [*command, "--quiet", "--wheel-dir", folder])
 
 
 def wheels() -> list[suites.Result]:
     """Those that others install, for both processors, and what is inside."""
-    built = suites.run("wheels", [sys.executable, ROOT / "tools/packaging/wheels.py"], limit_s=1800)
+    built = beside("wheels", [sys.executable, ROOT / "tools/packaging/wheels.py"], limit_s=3600)
     command = [sys.executable, "-m", "pytest", "-q", "test/python/test_wheel.py"]
-    return [built, *([] if built.failed else [suites.run("in wheels", command, cwd=ROOT)])]
+    return [built, *([] if built.failed else [beside("in wheels", command)])]
 
 
 def site() -> suites.Result:
     """The documentation as a site; its links lead to pages, headings and files that are there."""
-    return suites.run("site", [sys.executable, SCRIPTS / "build_site.py"], limit_s=300)
+    return beside("site", [sys.executable, SCRIPTS / "build_site.py"], limit_s=600)
 
 
 def sanitized_runtime() -> list[suites.Result]:
@@ -205,9 +215,9 @@ def benchmarks() -> list[suites.Result]:
     forms = [sys.executable, SCRIPTS / "bench_forms.py", "--smoke", "--repetitions=1"]
     forms += ["--shapes", "64x64", "--filter=sgemm|/(1|64)/"]
     return [
-        suites.run("bench host", [*overhead, "--benchmark_min_time=0.001"], limit_s=300),
-        suites.run("bench cpu", cpu, limit_s=900),
-        suites.run("bench forms", forms, limit_s=300),
+        beside("bench host", [*overhead, "--benchmark_min_time=0.001"], limit_s=600),
+        beside("bench cpu", cpu, limit_s=1800),
+        beside("bench forms", forms, limit_s=600),
     ]
 
 
@@ -215,11 +225,13 @@ def suffix(preset: str) -> str:
     return "" if preset == "release" else f" ({preset})"
 
 
-def record(results: list[suites.Result]) -> None:
+def record(results: list[suites.Result], whole: bool) -> None:
+    """Writes the record of a run of --full, all of it or what has ended."""
     RECORD.parent.mkdir(parents=True, exist_ok=True)
     facts = {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%MZ"),
         "commit": git("rev-parse", "HEAD"),
+        "whole": whole,
         "modified": git("diff", "--name-only", "HEAD").splitlines(),
         "cpu": next(
             (
@@ -272,32 +284,42 @@ def lint() -> list[suites.Result]:
     return [clang_format(), *ruff(), shellcheck(), docs(), requirements(), abi()]
 
 
-def long_suites() -> list[suites.Result]:
-    """What --full adds."""
-    results = [*tests("-L", "^(full|traces)$"), more_random_calls(), *benchmarks()]
-    results += [wheel(), *wheels(), site(), build("asan")]
+def one_after_the_other() -> list[suites.Result]:
+    """What uses one core, most of the time."""
+    return [*wheels(), wheel(), site(), more_random_calls(), *benchmarks()]
+
+
+def long_suites(results: list[suites.Result]) -> None:
+    """Adds what --full adds, and records after each part, so that a run that is stopped has
+    told of what ended."""
+    results += tests("-L", "^(full|traces)$")
+    record(results, whole=False)
+    with ThreadPoolExecutor(1) as executor:
+        other = executor.submit(one_after_the_other)
+        built = build("asan")
+    results += [*other.result(), built, *thread_sanitizer()]
+    record(results, whole=False)
     # LLVM's libraries use memory that our half of its allocators would poison.
     os.environ["ASAN_OPTIONS"] = "allow_user_poisoning=0"
-    if not results[-1].failed:
+    if not built.failed:
         results += [*asan_tests(), *fuzz("asan")]
-    return results + thread_sanitizer()
+    record(results, whole=True)
 
 
 def check(full: bool, setup_seconds: float) -> int:
     """Lint beside the build, then all tests in one run, clang-tidy beside them."""
     start = time.monotonic() - setup_seconds
-    with ThreadPoolExecutor(1) as beside:
-        linted = beside.submit(lint)
+    with ThreadPoolExecutor(1) as executor:
+        linted = executor.submit(lint)
         built = build("release")
     results = [*linted.result(), built]
     if not built.failed:
-        with ThreadPoolExecutor(1) as beside:
-            tidied = beside.submit(clang_tidy, full)
+        with ThreadPoolExecutor(1) as executor:
+            tidied = executor.submit(clang_tidy)
             tested = tests()
         results += [tidied.result(), *tested]
         if full:
-            results += long_suites()
-            record(results)
+            long_suites(results)
     timed = [suites.Result("setup", seconds=setup_seconds), *results]
     facts = check_times.facts_of(timed, time.monotonic() - start, git("rev-parse", "HEAD"))
     check_times.write(facts)
@@ -323,7 +345,11 @@ def main() -> int:
         run_once.forget(RELEASE)
     if options.tidy:
         built = build("release")
-        return summary([built] if built.failed else [built, clang_tidy(full=True)])
+        if built.failed:
+            return summary([built])
+        tidied = clang_tidy_of_all()
+        record_parts([tidied])
+        return summary([built, tidied])
     if options.sanitizers:
         results = sanitized_runtime()
         record_parts([result for result in results if not result.name.startswith("build")])
