@@ -8,6 +8,7 @@ from .compiler import CompileError, compile
 from .host_tier import HostTier, StateTags
 from .images import ImageIndexError, ImageNotFoundError
 from .model_config import ConfigError, ModelConfig
+from .nccl_exchange import NcclExchange, nccl_id
 from .paths import cmake_dir, include_dir, library, pkgconfig_dir
 from .runtime import Binding, Code, Device, GdnError, Image, Kernel, Param, Pool, Runtime, Variant
 from .state_cache import StateCache, StateCachePolicy
@@ -28,6 +29,7 @@ __all__ = [
     "ImageNotFoundError",
     "Kernel",
     "ModelConfig",
+    "NcclExchange",
     "Param",
     "Pool",
     "Runtime",
@@ -42,5 +44,6 @@ __all__ = [
     "images",
     "include_dir",
     "library",
+    "nccl_id",
     "pkgconfig_dir",
 ]

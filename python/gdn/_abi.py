@@ -205,7 +205,14 @@ _FUNCTIONS = {
 def load(path: str | Path) -> c.CDLL:
     """The library at `path`, with the types of its functions set."""
     # They need Error from here.
-    from . import _attention_abi, _host_tier_abi, _serving_abi, _state_cache_abi, _state_pool_abi
+    from . import (
+        _attention_abi,
+        _exchange_abi,
+        _host_tier_abi,
+        _serving_abi,
+        _state_cache_abi,
+        _state_pool_abi,
+    )
 
     library = c.CDLL(str(path))
     for name, (result, arguments) in _FUNCTIONS.items():
@@ -213,6 +220,7 @@ def load(path: str | Path) -> c.CDLL:
         function.restype = result
         function.argtypes = arguments
     _attention_abi.declare(library)
+    _exchange_abi.declare(library)
     _host_tier_abi.declare(library)
     _serving_abi.declare(library)
     _state_pool_abi.declare(library)

@@ -13,6 +13,7 @@ import abi
 from gdn import (
     _abi,
     _attention_abi,
+    _exchange_abi,
     _host_tier_abi,
     _serving_abi,
     _state_cache_abi,
@@ -28,6 +29,7 @@ MODULES = (
     _state_pool_abi,
     _state_cache_abi,
     _host_tier_abi,
+    _exchange_abi,
 )
 # Mirrors whose names are not those of the header in another spelling.
 NAMES = {

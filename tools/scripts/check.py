@@ -154,7 +154,7 @@ def site() -> suites.Result:
 def sanitized_runtime() -> list[suites.Result]:
     """The runtime's tests, its conformance and 200 traces of each kind, with sanitizers of
     addresses and undefined behaviour, and its pool with that of threads."""
-    tests = ["gdnrt_unit_tests", "gdnrt_pool_tests", "gdnrt_tier_tests", "gdnrt_cuda_tests"]
+    tests = [f"gdnrt_{name}_tests" for name in ("unit", "pool", "tier", "exchange", "cuda")]
     results = [build("release"), build("asan", *tests, "gdnrt_cts", "gdnrt_traces")]
     if any(result.failed for result in results):
         return results
@@ -177,10 +177,11 @@ def sanitized_runtime() -> list[suites.Result]:
 
 
 def thread_sanitizer() -> list[suites.Result]:
-    """Many threads on one pool and on one host tier, without the compiler."""
-    built = build("tsan", "gdnrt_pool_tests", "gdnrt_tier_tests")
+    """Many threads on one pool, on one host tier and in one exchange, without the compiler."""
+    names = ("pool", "tier", "exchange")
+    built = build("tsan", *(f"gdnrt_{name}_tests" for name in names))
     results = [built]
-    for name in ("pool", "tier") if not built.failed else ():
+    for name in names if not built.failed else ():
         xml = ROOT / f"build/tsan/results/{name}.xml"
         command = [ROOT / f"build/tsan/bin/gdnrt_{name}_tests", f"--gtest_output=xml:{xml}"]
         results.append(suites.run(f"{name} (tsan)", command, xml, drop=r"^\[ +(RUN|OK)"))

@@ -10,6 +10,7 @@
 
 #include "gdn-c/attention.h"
 #include "gdn-c/batch_planner.h"
+#include "gdn-c/exchange.h"
 #include "gdn-c/host_tier.h"
 #include "gdn-c/layer_shape.h"
 #include "gdn-c/rule.h"
@@ -58,6 +59,7 @@
   X(gdnrt_cache_piece)                                                         \
   X(gdnrt_cache_node_info)                                                     \
   X(gdnrt_state_cache_info)                                                    \
+  X(gdnrt_nccl_options)                                                        \
   X(gdnrt_host_tier_options)                                                   \
   X(gdnrt_host_tier_info)                                                      \
   X(gdnrt_state_tags)                                                          \
