@@ -53,6 +53,7 @@ public:
   uint64_t slotBytes() const;
   uint64_t memoryBytes() const { return bytes_; }
   const StateRecord &record() const { return record_; }
+  const StatePool &pool() const { return pool_; }
 
   /// Takes `count` host slots, which are empty, and returns true. Takes none
   /// and returns false if fewer are free.

@@ -126,9 +126,9 @@ Result<size_t> StateCache::checkpointsToTake(const CacheNamespace &space,
   const Descent known =
       tree_.descend(space, tokens, tokens.size, [&](int32_t node) {
         const PrefixNode &passed = tree_[node];
-        if (passed.slot != 0 && passed.end() <= piece.done)
+        if (passed.hasCheckpoint() && passed.end() <= piece.done)
           above = passed.end();
-        if (passed.numChildren > 1 && passed.slot == 0 &&
+        if (passed.numChildren > 1 && !passed.hasCheckpoint() &&
             passed.end() > piece.done)
           branches.add(passed.end());
       });
@@ -152,7 +152,7 @@ Result<size_t> StateCache::checkpointsToTake(const CacheNamespace &space,
       chosen.choose(i * block);
   }
   tree_.descend(space, tokens, tokens.size, [&](int32_t node) {
-    if (tree_[node].slot != 0)
+    if (tree_[node].hasCheckpoint())
       chosen.remove(tree_[node].end());
   });
   chosen.sort();
@@ -176,8 +176,9 @@ Result<CacheNodeInfo> StateCache::node(uint64_t id) const {
   info.numChildren = node.numChildren;
   info.numLocks = node.pathLocks;
   info.numSlotLocks = node.slotLocks;
+  info.hostSlot = node.hostSlot;
   for (int32_t at = node.parent; at != kNoNode; at = tree_[at].parent)
-    if (tree_[at].slot != 0) {
+    if (tree_[at].hasCheckpoint()) {
       info.tokensAbove = tree_[at].end();
       break;
     }
@@ -191,9 +192,18 @@ StateCacheInfo StateCache::describe() const {
   info.lockedTokens = lockedTokens_;
   info.numCheckpoints = numCheckpoints_;
   info.lockedCheckpoints = numCheckpoints_ - checkpoints_.size();
+  info.numHostCopies = numCopies_;
+  info.numOnHost = numOnHost_;
+  info.numStored = numStored_;
+  info.numFetched = numFetched_;
+  if (options_.tier)
+    info.hostBytes =
+        static_cast<uint64_t>(numCopies_) * options_.tier->slotBytes();
   info.maxNodes = tree_.maxNodes();
   info.maxTokens = tree_.maxTokens();
-  info.bytes = tree_.memoryBytes() + 2 * tree_.maxNodes() * sizeof(int32_t) +
-               owners_.size() * sizeof(int32_t);
+  const auto indices =
+      static_cast<uint64_t>((options_.tier ? 3 : 2) * tree_.maxNodes()) +
+      owners_.size() + unfreed_.capacity() + scratch_.capacity();
+  info.bytes = tree_.memoryBytes() + indices * sizeof(int32_t);
   return info;
 }

@@ -9,10 +9,6 @@
 
 using namespace gdnrt;
 
-struct gdnrt_host_tier {
-  std::unique_ptr<HostTier> tier;
-};
-
 namespace {
 
 /// INVALID_ARGUMENT if there is no tier, or no ids although there are some.
