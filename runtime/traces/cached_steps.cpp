@@ -36,6 +36,7 @@ std::vector<uint64_t> gdnrt::traces::drawPrompt(const State &state,
 void gdnrt::traces::startFromCache(State &state, Sequence &sequence,
                                    const Step &step) {
   Known &known = sequence.known;
+  const size_t fetched = state.coverage.fetched;
   const Kept *kept = state.cache->start(known.tokens, sequence.lock);
   if (!kept)
     return;
@@ -48,6 +49,14 @@ void gdnrt::traces::startFromCache(State &state, Sequence &sequence,
             std::to_string(known.done) + " tokens from slot " +
             std::to_string(kept->slot));
   sequence.readSlot = kept->slot;
+  if (state.bug == Bug::startsEarly) {
+    // As if its copy from the host were not there yet.
+    gdnrt_error error;
+    if (state.coverage.fetched > fetched)
+      check(gdnrt_state_pool_reset(state.engine.pool(), &kept->slot, 1, nullptr,
+                                   &error),
+            error);
+  }
   // A commit would be to the slot of the cache.
   if (!state.kernels.moveStates() || state.kernels.pendingRoom() > 0 ||
       known.pending > 0 || draw(step, -1, 92, 3) == 0)

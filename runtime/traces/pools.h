@@ -27,6 +27,18 @@ public:
   /// of `sizes`.
   Pools(const Kernels &kernels, const LayerSizes &sizes, const Trace &trace);
 
+  struct Destroy {
+    void operator()(gdnrt_state_pool *pool) const {
+      gdnrt_state_pool_destroy(pool);
+    }
+  };
+  using Pool = std::unique_ptr<gdnrt_state_pool, Destroy>;
+
+  /// A pool of one slot, and in the other layout of windows, with the heads
+  /// that one of `ranks` ranks has; null if heads cannot be divided so.
+  Pool makeOfRank(const Trace &trace, int64_t ranks) const;
+  const LayerSizes &sizes() const { return sizes_; }
+
   /// The pool of sequences.
   gdnrt_state_pool *states() const { return states_.get(); }
   /// Whether states after tokens have a pool: with VerifyKind::buffer.
@@ -46,13 +58,8 @@ public:
   bool nullSlotIsIntact() const;
 
 private:
-  struct Destroy {
-    void operator()(gdnrt_state_pool *pool) const {
-      gdnrt_state_pool_destroy(pool);
-    }
-  };
-  using Pool = std::unique_ptr<gdnrt_state_pool, Destroy>;
-
+  /// What all pools have in common.
+  gdnrt_state_pool_options optionsFor(const Trace &trace, bool pending) const;
   Pool make(const Trace &trace, int64_t requests, bool pending) const;
   gdnrt_arg view(int32_t buffer, int64_t layer) const;
   /// The elements of a slot in a buffer of T, in the order of memory.
