@@ -37,10 +37,20 @@ void gdnrt::traces::startFromCache(State &state, Sequence &sequence,
                                    const Step &step) {
   Known &known = sequence.known;
   const size_t fetched = state.coverage.fetched;
-  const Kept *kept = state.cache->start(known.tokens, sequence.lock);
+  Kept *kept = state.cache->start(known.tokens, sequence.lock);
   if (!kept)
     return;
   ++state.coverage.hits;
+  if (state.coverage.fetched > fetched) {
+    // As if its copy from the host were not there yet.
+    if (state.bug == Bug::startsEarly) {
+      gdnrt_error error;
+      check(gdnrt_state_pool_reset(state.engine.pool(), &kept->slot, 1, nullptr,
+                                   &error),
+            error);
+    }
+    expectRounded(state, kept->known, kept->slot);
+  }
   const std::vector<uint64_t> prompt = std::move(known.tokens);
   known = kept->known;
   known.tokens = prompt;
@@ -49,14 +59,6 @@ void gdnrt::traces::startFromCache(State &state, Sequence &sequence,
             std::to_string(known.done) + " tokens from slot " +
             std::to_string(kept->slot));
   sequence.readSlot = kept->slot;
-  if (state.bug == Bug::startsEarly) {
-    // As if its copy from the host were not there yet.
-    gdnrt_error error;
-    if (state.coverage.fetched > fetched)
-      check(gdnrt_state_pool_reset(state.engine.pool(), &kept->slot, 1, nullptr,
-                                   &error),
-            error);
-  }
   // A commit would be to the slot of the cache.
   if (!state.kernels.moveStates() || state.kernels.pendingRoom() > 0 ||
       known.pending > 0 || draw(step, -1, 92, 3) == 0)

@@ -26,7 +26,17 @@ HostStates::HostStates(const Pools &pools, const Trace &trace)
     : pools_(pools), trace_(trace) {
   gdnrt_host_tier_options options = gdnrt_host_tier_options_default();
   options.num_slots = 2 + trace.hostCopies;
+  options.format = format();
   tier_.reset(makeTier(pools.states(), options));
+}
+
+int32_t HostStates::format() const {
+  return pools_.mayRound() ? trace_.hostFormat : GDNRT_HOST_AS_POOL;
+}
+
+double HostStates::error() const {
+  static constexpr double errors[] = {0, 0x1p-8, 0x1p-11, 1e-4, 5e-3};
+  return errors[format()];
 }
 
 int32_t HostStates::store(int32_t slot) {
@@ -108,6 +118,7 @@ bool HostStates::passThroughRanks(int32_t host, int64_t ranks) {
       writeTo(whole[0], tier_.get(), host);
     gdnrt_host_tier_options options = gdnrt_host_tier_options_default();
     options.num_slots = 1;
+    options.format = format();
     options.tp_size = ranks;
     options.tp_rank = rank;
     options.total_key_heads = pools_.sizes().keyHeads;

@@ -21,6 +21,9 @@ public:
   HostStates(const Pools &pools, const Trace &trace);
 
   gdnrt_host_tier *tier() const { return tier_.get(); }
+  /// What a state may be off by, in parts of its largest element, when it comes
+  /// back; 0: it has all bits.
+  double error() const;
 
   /// Stores a slot of the pool; returns the host slot, or -1 if there is none.
   int32_t store(int32_t slot);
@@ -42,6 +45,8 @@ private:
     }
   };
   using Tier = std::unique_ptr<gdnrt_host_tier, Destroy>;
+  int32_t format() const;
+
   const Pools &pools_;
   const Trace &trace_;
   Tier tier_;

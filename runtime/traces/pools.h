@@ -51,6 +51,11 @@ public:
   /// State and window of a slot as the model has them, with all tokens that the
   /// slot counts.
   LayerState read(int64_t layer, int32_t slot) const;
+  /// Whether states are of f32 and all tokens are in them: pending deltas come
+  /// from a state that was not rounded yet, which the model does not know.
+  bool mayRound() const {
+    return kernels_.statePlanes() == 0 && !kernels_.keepPending();
+  }
   /// Whether the slot counts tokens; never without deferred writes.
   bool hasPending(int32_t slot) const;
   /// Fills the null slot with a pattern, and says whether it is still there.

@@ -71,8 +71,8 @@ gdnrt_cache_tokens PrefixCache::give(const std::vector<uint64_t> &tokens,
   return given;
 }
 
-const Kept *PrefixCache::start(const std::vector<uint64_t> &tokens,
-                               gdnrt_cache_lock &lock) {
+Kept *PrefixCache::start(const std::vector<uint64_t> &tokens,
+                         gdnrt_cache_lock &lock) {
   gdnrt_error error;
   // One token is left to be computed.
   gdnrt_cache_tokens given = give(tokens, tokens.size() - 1);

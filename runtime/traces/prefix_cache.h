@@ -32,8 +32,7 @@ public:
 
   /// Locks the longest prefix with a state, and brings it back from the host;
   /// null if there is none, or no slot for it.
-  const Kept *start(const std::vector<uint64_t> &tokens,
-                    gdnrt_cache_lock &lock);
+  Kept *start(const std::vector<uint64_t> &tokens, gdnrt_cache_lock &lock);
   void unlockSlot(gdnrt_cache_lock &lock);
   void unlock(gdnrt_cache_lock &lock);
   /// Takes slots of its kind; false if too few are free, or could be.

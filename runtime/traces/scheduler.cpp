@@ -349,6 +349,8 @@ void Scheduler::readmit(const Step &step) {
       hosts.free(from.host);
     else
       hosts.load(from.host, sequence.slots[0]);
+    if (bug != Bug::forgetsHost)
+      expectRounded(*this, sequence.known, sequence.slots[0]);
   }
   say("readmit s" + std::to_string(sequence.name) + ": " +
       std::to_string(sequence.known.tokens.size()) + " tokens, slots" +

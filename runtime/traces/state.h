@@ -177,6 +177,9 @@ void expectOutput(const State &state, const std::string &who,
                   const Outputs &outputs, size_t token);
 void expectZeros(const State &state, const std::vector<Outputs> &outputs,
                  size_t token);
+/// Compares a state that came back from the host with what is known of it, and
+/// makes the model go on from what the slot holds, as it may be rounded.
+void expectRounded(State &state, Known &known, int32_t slot);
 /// Who owns what, and what it holds.
 void audit(State &state);
 

@@ -4,6 +4,7 @@
 
 #include "trace.h"
 
+#include "gdn-c/host_tier.h"
 #include "model.h"
 
 using namespace gdnrt::traces;
@@ -65,6 +66,9 @@ Trace gdnrt::traces::makeTrace(uint64_t seed) {
   trace.usesGraphs = seed % 2 == 0;
   trace.usesPlanner = seed % 3 == 0;
   trace.usesCache = seed / 2 % 2 == 0;
+  // Half of the tiers keep all bits.
+  trace.hostFormat = static_cast<int32_t>(mix(seed, 80) % 8);
+  trace.hostFormat = trace.hostFormat > GDNRT_HOST_I8 ? 0 : trace.hostFormat;
   if (trace.usesCache) {
     trace.hostCopies = static_cast<int64_t>(mix(seed, 78) % 5);
     trace.hostMinTokens = static_cast<int64_t>(mix(seed, 79) % 3 * 4);
@@ -138,5 +142,8 @@ std::string gdnrt::traces::toString(const Trace &trace) {
               ? " with " + std::to_string(trace.hostCopies) +
                     " states on the host, " +
                     std::to_string(trace.hostMinTokens) + " tokens apart"
+              : "") +
+         (trace.hostFormat > 0
+              ? "; format of the host " + std::to_string(trace.hostFormat)
               : "");
 }
