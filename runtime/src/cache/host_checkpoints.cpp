@@ -41,7 +41,7 @@ void StateCache::dropCopy(int32_t node) {
     return;
   freeHostSlot(owner.hostSlot);
   owner.hostSlot = kNoHostSlot;
-  owner.hasCopy = false;
+  owner.hasCopy = owner.isAhead = false;
   --numCopies_;
   arrange(node);
 }
