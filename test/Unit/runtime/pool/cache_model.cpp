@@ -188,8 +188,11 @@ private:
       prompt.prefix.resize(1 + whole);
       prompt.wide.resize(whole);
       entry.slot = slot;
-      valueOf(slot) = static_cast<float>(use_ + 1);
       entry.accepted = static_cast<int32_t>(draw(0, 4));
+      // States of the same tokens are the same, if as many were accepted.
+      valueOf(slot) = static_cast<float>(
+          hashTokens(prompt.span(whole), 0, int64_t(whole), 0) % 100000 * 8 +
+          uint64_t(entry.accepted));
     }
     const size_t known = knownTokens(prompt);
     const size_t whole = prompt.size() / size_t(page_);
