@@ -43,6 +43,8 @@ Result<HostTierOptions> toOptions(const gdnrt_host_tier_options *given) {
   options.share.tpRank = known.tp_rank;
   options.share.keyHeads = known.total_key_heads;
   options.share.valueHeads = known.total_value_heads;
+  options.roundingThreads =
+      known.rounding_threads == 0 ? 1 : known.rounding_threads;
   return options;
 }
 
