@@ -6,8 +6,10 @@
 #include "counting_allocator.h"
 #include "host_cache_test.h"
 
+#include <atomic>
 #include <cmath>
 #include <functional>
+#include <thread>
 
 using namespace gdnrt;
 using namespace gdnrt::test;
@@ -94,6 +96,53 @@ TEST_F(StateCacheHostSlotsTest, AnEngineThatSwapsSharesTheTier) {
   EXPECT_EQ(evictHost(1), 1);
   EXPECT_EQ(tier->numFree(), 1);
   ASSERT_TRUE(tier->free(host.data() + 1, 1).isOk());
+}
+
+// One thread has the cache; others swap on the same pool and tier.
+TEST_F(StateCacheHostSlotsTest, SwapsOfOtherThreadsRunBesideIt) {
+  makeBoth(6, 5);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (int thread = 0; thread < 2; ++thread)
+    threads.emplace_back([&, thread] {
+      int32_t mine = 0, host = 0;
+      for (int turn = 0; turn < 200; ++turn) {
+        if (!*pool->allocate(SlotKind::request, 1, &mine, false, nullptr))
+          continue;
+        const int value = 1 + (thread * 50 + turn) % 100;
+        paint(*pool, mine, static_cast<uint8_t>(value));
+        if (*tier->swapOut(&mine, 1, nullptr, &host))
+          while (!*tier->swapIn(&host, 1, nullptr, &mine))
+            std::this_thread::yield();
+        wrong += colour(*pool, mine) != value;
+        wrong += !pool->free(&mine, 1, nullptr).isOk();
+      }
+    });
+  for (int32_t turn = 0; turn < 300; ++turn) {
+    const Tokens tokens = {turn % 12, 1};
+    const auto value = static_cast<uint8_t>(101 + turn % 12);
+    int32_t mine = 0;
+    if (*cache->takeSlots(1, &mine, false)) {
+      paint(*pool, mine, value);
+      insertPages(tokens, newPages(2), mine);
+    }
+    CacheLock held = lock(match({(turn + 5) % 12, 1}).node);
+    if (*cache->fetch(held) && held.slot != 0)
+      EXPECT_EQ(colour(*pool, held.slot), 101 + (turn + 5) % 12);
+    EXPECT_EQ(unlock(held), "OK");
+    if (turn % 3 == 0)
+      (void)copyAhead(2);
+    if (turn % 7 == 0)
+      (void)evictHost(1);
+  }
+  // Somebody may wait for a slot.
+  evictCheckpoints(100);
+  for (std::thread &each : threads)
+    each.join();
+  EXPECT_EQ(wrong, 0);
+  cache.reset();
+  EXPECT_EQ(tier->numFree(), 5);
+  EXPECT_EQ(pool->numFree(SlotKind::request), 6);
 }
 
 TEST_F(StateCacheHostSlotsTest, ABudgetOfBytes) {
