@@ -195,8 +195,10 @@ def host(record: dict) -> str:
         ]
         for row in record["rows"]
     ]
+    runs = record.get("best_of_runs", 1)
+    how = f", beside other work; each row is the best of {runs} runs" if runs > 1 else ""
     return "\n".join(
-        [f"{record['device']}, {record['date']}", "", *lines_of(header, table, left=1)]
+        [f"{record['device']}, {record['date']}{how}", "", *lines_of(header, table, left=1)]
     )
 
 
