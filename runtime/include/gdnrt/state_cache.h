@@ -11,6 +11,7 @@
 #ifndef GDNRT_STATE_CACHE_H
 #define GDNRT_STATE_CACHE_H
 
+#include "gdnrt/checkpoint_policy.h"
 #include "gdnrt/eviction_heap.h"
 #include "gdnrt/host_tier.h"
 #include "gdnrt/prefix_tree.h"
@@ -75,21 +76,6 @@ struct CacheInserted {
   bool slotTaken = false, isFull = false;
   size_t numFreePages = 0, numEvictedPages = 0;
   int64_t numEvictedCheckpoints = 0;
-};
-
-/// Where prefill writes checkpoints; the values are the recommended ones.
-struct StateCachePolicy {
-  int64_t maxCheckpoints = 4;
-  int64_t reserveSlots = 0;
-  int64_t minGap = 64;
-  int64_t blockTokens = 0;
-  bool atEnd = true, atBranches = true;
-};
-constexpr int64_t kMaxCheckpoints = 64;
-
-/// The part of a prompt that the next call of prefill computes.
-struct CachePiece {
-  int64_t done = 0, count = 0, taken = 0;
 };
 
 struct CacheNodeInfo {
@@ -186,7 +172,7 @@ private:
   void dropCheckpoint(int32_t node);
   void tellEvicted(int32_t node);
 
-  // Host slots: host_checkpoints.cpp.
+  // Host slots: cache_levels.cpp.
   /// Whether a checkpoint should go to the host, had that room.
   bool pays(int32_t node) const;
   /// Gives a node with a slot a copy on the host. False: there is no room, or

@@ -465,3 +465,15 @@ Status StateCache::checkWrites(const int32_t *slots, size_t count) const {
                      " tokens");
   return {};
 }
+
+Result<size_t> StateCache::checkpointsToTake(const CacheNamespace &space,
+                                             const TokenSpan &tokens,
+                                             const StateCachePolicy &policy,
+                                             const CachePiece &piece,
+                                             int64_t *positions,
+                                             size_t capacity) const {
+  return chooseCheckpoints(tree_, space, tokens, policy, piece,
+                           pool_.numFree(options_.slotKind) +
+                               checkpoints_.size(),
+                           positions, capacity);
+}

@@ -1,14 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The second level of a state cache: copies of checkpoints in slots of a host
-// tier. Slots of both levels are freed while copies are under way: the pool
-// and the tier put what follows behind them.
+// Locks, copies of checkpoints on the host, and what a cache says of itself.
+// Slots of both levels are freed while copies are under way: the pool and the
+// tier put what follows behind them.
 
 #include "gdnrt/state_cache.h"
 
 #include <algorithm>
 
 using namespace gdnrt;
+
+//===----------------------------------------------------------------------===//
+// Locks
+//===----------------------------------------------------------------------===//
+
+Result<CacheLock> StateCache::lock(uint64_t id) {
+  CacheLock lock;
+  if (id == 0)
+    return lock;
+  auto node = find(id);
+  if (!node.isOk())
+    return node.status();
+  ++now_;
+  lockPath(*node);
+  lock.node = id;
+  PrefixNode &locked = tree_[*node];
+  if (locked.hasCheckpoint()) {
+    ++locked.slotLocks;
+    locked.isAhead = false;
+    arrange(*node);
+    lock.slot = locked.slot;
+    lock.accepted = locked.accepted;
+    lock.isOnHost = locked.slot == 0;
+  }
+  return lock;
+}
+
+Status StateCache::unlockSlot(CacheLock &lock) {
+  if (!lock.holdsCheckpoint())
+    return {};
+  auto node = find(lock.node);
+  if (!node.isOk())
+    return node.status();
+  PrefixNode &locked = tree_[*node];
+  if ((!lock.isOnHost && locked.slot != lock.slot) || locked.slotLocks == 0)
+    return invalid("state_cache: lock: expected one that holds slot ",
+                   lock.slot, ", got one that was given back");
+  ++now_;
+  --locked.slotLocks;
+  use(*node);
+  lock.slot = 0;
+  lock.accepted = 0;
+  lock.isOnHost = false;
+  return {};
+}
+
+Status StateCache::unlock(CacheLock &lock) {
+  if (lock.node == 0)
+    return {};
+  auto node = find(lock.node);
+  if (!node.isOk())
+    return node.status();
+  if (tree_[*node].pathLocks == 0)
+    return invalid("state_cache: lock: expected one that holds node ",
+                   lock.node, ", got one that was given back");
+  if (Status status = unlockSlot(lock); !status.isOk())
+    return status;
+  ++now_;
+  unlockPath(*node);
+  lock = CacheLock();
+  return {};
+}
+
+void StateCache::lockPath(int32_t node) {
+  leaves_.remove(node);
+  for (; node != kNoNode; node = tree_[node].parent) {
+    PrefixNode &locked = tree_[node];
+    locked.lastUse = now_;
+    if (locked.pathLocks++ == 0 && !locked.isRoot)
+      lockedTokens_ += locked.run.length;
+  }
+}
+
+void StateCache::unlockPath(int32_t node) {
+  for (int32_t at = node; at != kNoNode; at = tree_[at].parent) {
+    PrefixNode &locked = tree_[at];
+    locked.lastUse = now_;
+    if (--locked.pathLocks == 0 && !locked.isRoot)
+      lockedTokens_ -= locked.run.length;
+  }
+  settle(node);
+}
+
+//===----------------------------------------------------------------------===//
+// Copies on the host
+//===----------------------------------------------------------------------===//
 
 bool StateCache::pays(int32_t node) const {
   const PrefixNode &kept = tree_[node];
@@ -178,4 +264,53 @@ Result<bool> StateCache::fetch(CacheLock &lock) {
   lock.accepted = tree_[*node].accepted;
   lock.isOnHost = false;
   return true;
+}
+
+//===----------------------------------------------------------------------===//
+// What there is
+//===----------------------------------------------------------------------===//
+
+Result<CacheNodeInfo> StateCache::node(uint64_t id) const {
+  auto found = find(id);
+  if (!found.isOk())
+    return found.status();
+  const PrefixNode &node = tree_[*found];
+  CacheNodeInfo info;
+  info.tokens = node.end();
+  info.slot = node.slot;
+  info.accepted = node.accepted;
+  info.priority = node.priority;
+  info.numChildren = node.numChildren;
+  info.numLocks = node.pathLocks;
+  info.numSlotLocks = node.slotLocks;
+  info.hostSlot = node.hostSlot;
+  for (int32_t at = node.parent; at != kNoNode; at = tree_[at].parent)
+    if (tree_[at].hasCheckpoint()) {
+      info.tokensAbove = tree_[at].end();
+      break;
+    }
+  return info;
+}
+
+StateCacheInfo StateCache::describe() const {
+  StateCacheInfo info;
+  info.numNodes = tree_.numNodes();
+  info.numTokens = tree_.numTokens();
+  info.lockedTokens = lockedTokens_;
+  info.numCheckpoints = numCheckpoints_;
+  info.lockedCheckpoints = numCheckpoints_ - checkpoints_.size();
+  info.numHostCopies = numCopies_;
+  info.numOnHost = numOnHost_;
+  info.numStored = numStored_;
+  info.numFetched = numFetched_;
+  if (options_.tier)
+    info.hostBytes =
+        static_cast<uint64_t>(numCopies_) * options_.tier->slotBytes();
+  info.maxNodes = tree_.maxNodes();
+  info.maxTokens = tree_.maxTokens();
+  const auto indices =
+      static_cast<uint64_t>((options_.tier ? 3 : 2) * tree_.maxNodes()) +
+      owners_.size() + unfreed_.capacity() + scratch_.capacity();
+  info.bytes = tree_.memoryBytes() + indices * sizeof(int32_t);
+  return info;
 }
