@@ -138,5 +138,5 @@ def test_requests_start_from_checkpoints(runtime, kernels, mode, drafts, seed):
     engine.run_alike(30, 1e-5)
     there = engine.cache.describe()
     # With one slot for each request all of them are mostly in use, and nothing can come back.
-    assert engine.hits >= (8 if engine.columns > 1 else 1)
-    assert there.num_stored > 0 and there.num_fetched > 0
+    assert there.num_stored > 0 and engine.hits > 0
+    assert engine.columns == 1 or (engine.hits >= 8 and there.num_fetched > 0)
