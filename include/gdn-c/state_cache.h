@@ -22,6 +22,11 @@
  * node that was evicted is an INVALID_ARGUMENT, also after other nodes came in
  * its stead.
  *
+ * Host. With a host tier, a checkpoint that loses its slot may go on in a host
+ * slot. Copies are on the tier's copy stream, after what was launched on the
+ * cache's stream. Functions that evict from slots, copy ahead or fetch are
+ * UNSUPPORTED while that stream is being captured, if they have to copy.
+ *
  * Threads. One thread at a time calls functions that take a cache without
  * const. Functions that take a const cache may run beside each other, not
  * beside the others. There are no threads and no locks inside.
