@@ -112,7 +112,13 @@ def test_parts_of_the_memory():
     assert parts[1].slots == whole.slots and parts[1].gpu_slots == parts[0].slots
     part = level_study.narrow_part(gpu.model)
     assert 0.50 < part < 0.53
-    assert parts[2].host_slots == int((whole.slots - parts[0].slots) / part)
+    # As many bytes on the host, with states in their proportion to tokens.
+    bytes_of = [
+        p.host_slots * p.state_bytes * q + (p.kv_tokens - parts[0].kv_tokens) * p.token_bytes
+        for p, q in ((parts[1], 1.0), (parts[2], part))
+    ]
+    assert bytes_of[1] == pytest.approx(bytes_of[0], rel=1e-2)
+    assert parts[2].host_slots > 1.25 * parts[1].host_slots
     assert parts[2].load_seconds > parts[1].load_seconds > 9e-4
     assert parts[1].kv_tokens == whole.kv_tokens == 3 * parts[0].kv_tokens + whole.kv_tokens % 3
 

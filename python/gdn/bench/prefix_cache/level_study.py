@@ -91,7 +91,8 @@ def narrow_part(model: machine.Model) -> float:
 
 
 def memory_for(make: type[Policy], whole: Memory, model: machine.Model, results: Path) -> Memory:
-    """The parts of the memory that a policy gets."""
+    """The parts of the memory that a policy gets. What narrow states leave on the host goes to
+    states and to keys and values alike."""
     gpu_slots = int(whole.slots * GPU_PART)
     gpu_tokens = int(whole.kv_tokens * GPU_PART)
     if issubclass(make, OnGpu):
@@ -99,10 +100,13 @@ def memory_for(make: type[Policy], whole: Memory, model: machine.Model, results:
         return Memory(*parts)
     name = getattr(make, "format", "they are")
     part = narrow_part(model) if name != "they are" else 1.0
-    host_slots = int((whole.slots - gpu_slots) / part)
+    host_slots, host_tokens = whole.slots - gpu_slots, whole.kv_tokens - gpu_tokens
+    states, tokens = host_slots * whole.state_bytes, host_tokens * whole.token_bytes
+    more = (states + tokens) / (states * part + tokens)
+    host_slots, host_tokens = int(host_slots * more), int(host_tokens * more)
     return LevelMemory(
         slots=gpu_slots + host_slots,
-        kv_tokens=whole.kv_tokens,
+        kv_tokens=gpu_tokens + host_tokens,
         state_bytes=whole.state_bytes,
         token_bytes=whole.token_bytes,
         gpu_bytes=gpu_tokens * whole.token_bytes,
