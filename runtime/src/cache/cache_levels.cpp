@@ -27,7 +27,6 @@ Result<CacheLock> StateCache::lock(uint64_t id) {
   PrefixNode &locked = tree_[*node];
   if (locked.hasCheckpoint()) {
     ++locked.slotLocks;
-    locked.isAhead = false;
     arrange(*node);
     lock.slot = locked.slot;
     lock.accepted = locked.accepted;

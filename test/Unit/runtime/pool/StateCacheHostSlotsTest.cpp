@@ -194,6 +194,30 @@ TEST_F(StateCacheHostSlotsTest, CheckpointsOnTheHostAreNotTakenAgain) {
   EXPECT_EQ(take64(prompt, 0, 200), std::vector<int64_t>{192});
 }
 
+TEST_F(StateCacheHostSlotsTest, CheckpointsOnTheHostCountAsTheOnesAhead) {
+  makeBoth(4, 4);
+  const Tokens prompt = count(0, 200);
+  keep(count(0, 128));
+  EXPECT_EQ(evictCheckpoints(1), 1);
+  policy.minGap = 100;
+  EXPECT_EQ(take64(prompt, 128, 72), std::vector<int64_t>{});
+  // Prompts parted there, and one may take a single state: of another position.
+  insert(prompt, false);
+  Tokens other = count(0, 130);
+  other[128] = -1;
+  insert(other, false);
+  policy.atEnd = false;
+  policy.minGap = 64;
+  policy.blockTokens = 64;
+  policy.maxCheckpoints = 1;
+  EXPECT_EQ(take64(prompt, 0, 200), std::vector<int64_t>{192});
+  policy.atEnd = true;
+  policy.minGap = 100;
+  policy.blockTokens = 0;
+  EXPECT_EQ(evictHost(1), 1);
+  EXPECT_EQ(take64(prompt, 128, 72), std::vector<int64_t>{192});
+}
+
 TEST_F(StateCacheHostSlotsTest, WrongOptionsAndCountsAreRefused) {
   makeBoth(2, 2);
   EXPECT_EQ(cache->copyAhead(-1).status().toString(),
