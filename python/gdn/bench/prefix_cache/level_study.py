@@ -148,6 +148,11 @@ def levels(
     with ProcessPoolExecutor(workers) as pool:
         futures = [pool.submit(rows_of, *case, results, seconds) for case in cases]
         rows = [row for future in futures for row in future.result()]
+    return record_of(rows, results, seconds)
+
+
+def record_of(rows: list[dict], results: Path, seconds: float) -> dict:
+    """What was assumed, and the rows of all runs."""
     gpu = machine.Machine(results)
     return study.record_of(rows, gpu, seconds) | {
         "copies": MOVES,

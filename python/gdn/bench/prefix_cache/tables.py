@@ -146,8 +146,9 @@ def levels(record: dict) -> str:
     found = by_seed(record)
     seeds = sorted({row["seed"] for row in record["rows"]})
     lines = [
-        f"A third of the memory is on the GPU, the rest in memory of the host; seeds {seeds[0]} to "
-        f"{seeds[-1]}, {record['date']}. Copies as measured in `{record['copies']}`; a state in "
+        f"A third of the memory is on the GPU, the rest in memory of the host; "
+        f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}, "
+        f"{record['date']}. Copies as measured in `{record['copies']}`; a state in "
         f"`i8x2` takes {record['narrow_part']:.2f} of its bytes.",
         "",
     ]
