@@ -67,6 +67,11 @@ typedef struct gdnrt_host_tier_options {
    *  tp_size. */
   int64_t total_key_heads;
   int64_t total_value_heads;
+  /** The threads that round states to another format than the pool's, 1 to 1024
+   *  and not more than the machine has; 0: 1. The bytes are the same. */
+  int32_t rounding_threads;
+  /** Reserved: 0. */
+  int32_t reserved;
 } gdnrt_host_tier_options;
 GDNRT_STRUCT(gdnrt_host_tier_options)
 

@@ -22,6 +22,11 @@
  * node that was evicted is an INVALID_ARGUMENT, also after other nodes came in
  * its stead.
  *
+ * Host. With a host tier, a checkpoint that loses its slot may go on in a host
+ * slot. Copies are on the tier's copy stream, after what was launched on the
+ * cache's stream. Functions that evict from slots, copy ahead or fetch are
+ * UNSUPPORTED while that stream is being captured, if they have to copy.
+ *
  * Threads. One thread at a time calls functions that take a cache without
  * const. Functions that take a const cache may run beside each other, not
  * beside the others. There are no threads and no locks inside.
@@ -32,6 +37,7 @@
 #ifndef GDN_C_STATE_CACHE_H
 #define GDN_C_STATE_CACHE_H
 
+#include "gdn-c/host_tier.h"
 #include "gdn-c/state_pool.h"
 
 #ifdef __cplusplus
@@ -70,6 +76,23 @@ typedef struct gdnrt_state_cache_options {
    * functions of the cache or of the pool. Null: nothing is called. */
   void (*evicted)(void *context, uint64_t node, int64_t tokens, int32_t slot);
   void *context;
+  /** The second level: a tier of the cache's pool, where checkpoints go that
+   *  lose their slots. It may be destroyed before the cache, which keeps it.
+   *  Others may use it, too. Null: there is none, and `evicted` is told of
+   *  every slot. With one it gets slot 0 for a checkpoint that was on the host
+   *  alone. */
+  gdnrt_host_tier *host_tier;
+  /** The most bytes of host slots that the cache has, one slot at least; 0: as
+   *  many as the tier has. */
+  uint64_t host_bytes;
+  /** Only a checkpoint goes to the host behind which so many tokens, 0 or more,
+   *  would be computed again from the closest checkpoint ahead. 64 tokens take
+   *  about as long as a copy there and back. */
+  int64_t host_min_tokens;
+  /** Called for each checkpoint that goes to the host and loses its slot, which
+   *  is not free yet; as `evicted`. */
+  void (*moved)(void *context, uint64_t node, int64_t tokens, int32_t slot,
+                int32_t host_slot);
 } gdnrt_state_cache_options;
 GDNRT_STRUCT(gdnrt_state_cache_options)
 
@@ -117,6 +140,11 @@ typedef struct gdnrt_cache_match {
    *  any, and the node in which it ends, which may have more tokens. */
   int64_t known_tokens;
   uint64_t known_node;
+  /** 1: the checkpoint is on the host, and `slot` is 0. After the node was
+   *  locked, gdnrt_state_cache_fetch brings it back. */
+  int32_t on_host;
+  /** Reserved: 0. */
+  int32_t reserved;
 } gdnrt_cache_match;
 GDNRT_STRUCT(gdnrt_cache_match)
 
@@ -147,6 +175,10 @@ typedef struct gdnrt_cache_lock {
   int32_t slot;
   /** What the checkpoint's gdnrt_cache_entry had. */
   int32_t num_accepted;
+  /** 1: it holds a checkpoint on the host. */
+  int32_t on_host;
+  /** Reserved: 0. */
+  int32_t reserved;
 } gdnrt_cache_lock;
 GDNRT_STRUCT(gdnrt_cache_lock)
 
@@ -156,6 +188,21 @@ GDNRT_API gdnrt_status gdnrt_state_cache_lock(gdnrt_state_cache *cache,
                                               uint64_t node,
                                               gdnrt_cache_lock *lock,
                                               gdnrt_error *error);
+
+/** Brings the checkpoint of a lock back from the host: takes a slot, evicts a
+ * checkpoint if none is free, and copies on the tier's copy stream, after what
+ * was launched on the cache's stream. lock->slot has it then, with
+ * lock->num_accepted. Call gdnrt_host_tier_wait for that slot with the stream
+ * of the launch that reads it, before that launch; until then it may not be
+ * read. Functions of the pool wait themselves. `*fetched` is 0, and nothing was
+ * done, if no slot is free and none can be. Does nothing, and `*fetched` is 1,
+ * for a lock of nothing or of a slot. With a tier in another format than the
+ * pool's the state is rounded to that. The copy on the host stays, until its
+ * host slot is needed. */
+GDNRT_API gdnrt_status gdnrt_state_cache_fetch(gdnrt_state_cache *cache,
+                                               gdnrt_cache_lock *lock,
+                                               int32_t *fetched,
+                                               gdnrt_error *error);
 
 /** Gives up the checkpoint of a lock and keeps its pages: after the launch that
  *  reads the slot, if the next owner of the slot works on the same stream. */
@@ -227,15 +274,35 @@ GDNRT_API gdnrt_status gdnrt_state_cache_evict_pages(
     gdnrt_state_cache *cache, int64_t count, int64_t *pages, size_t capacity,
     size_t *num_pages, gdnrt_error *error);
 
-/** Evicts `count` checkpoints, or as many as are not locked: those of the
- * lowest priority first, and among them the least recently used. Their pages
- * stay. */
+/** Evicts `count` checkpoints from their slots, or as many as are not locked:
+ * those of the lowest priority first, and among them the least recently used.
+ * Their pages stay. With a host tier those that pay go there: if the host is
+ * full, in place of copies of what is in a slot, and then of what is worth
+ * less. The slots are free at once; functions of the pool make their stream
+ * wait for the copies. An error of a copy ends the call, and the checkpoint
+ * stays where it was. */
 GDNRT_API gdnrt_status
 gdnrt_state_cache_evict_checkpoints(gdnrt_state_cache *cache, int64_t count,
                                     int64_t *evicted, gdnrt_error *error);
 
-/** Evicts the checkpoint of `node`. Its pages stay. INVALID_ARGUMENT if it is
- *  locked or if the node has none. */
+/** Copies to the host what goes there next, so that nobody waits for copies
+ * when slots are needed: of the next `count` checkpoints in the order of
+ * eviction those that pay and have no copy. A step that calls it with about as
+ * many as it will need loses nothing. INVALID_ARGUMENT without a host tier. */
+GDNRT_API gdnrt_status gdnrt_state_cache_copy_ahead(gdnrt_state_cache *cache,
+                                                    int64_t count,
+                                                    int64_t *copied,
+                                                    gdnrt_error *error);
+
+/** Evicts `count` copies from the host, or as many as are not locked, in the
+ *  order in which they make room; for an engine that needs the host slots. */
+GDNRT_API gdnrt_status gdnrt_state_cache_evict_host(gdnrt_state_cache *cache,
+                                                    int64_t count,
+                                                    int64_t *evicted,
+                                                    gdnrt_error *error);
+
+/** Evicts the checkpoint of `node`, also from the host. Its pages stay.
+ * INVALID_ARGUMENT if it is locked or if the node has none. */
 GDNRT_API gdnrt_status gdnrt_state_cache_drop(gdnrt_state_cache *cache,
                                               uint64_t node,
                                               gdnrt_error *error);
@@ -321,8 +388,16 @@ typedef struct gdnrt_state_cache_info {
   int64_t locked_checkpoints;
   int64_t max_nodes;
   int64_t max_tokens;
-  /** Bytes of host memory. */
+  /** Bytes of host memory, without those of the host tier. */
   uint64_t bytes;
+  /** Checkpoints with a copy on the host, those of them that are there alone,
+   *  and the bytes of all. num_checkpoints are those in slots. */
+  int64_t num_host_copies;
+  int64_t num_on_host;
+  uint64_t host_bytes;
+  /** Copies to the host, and back, since the cache was created. */
+  uint64_t num_stored;
+  uint64_t num_fetched;
 } gdnrt_state_cache_info;
 GDNRT_STRUCT(gdnrt_state_cache_info)
 
@@ -335,7 +410,7 @@ typedef struct gdnrt_cache_node_info {
    * none. Without its checkpoint `tokens - tokens_above` would be computed
    * again. */
   int64_t tokens_above;
-  /** 0 if there is no checkpoint. */
+  /** 0 if there is no checkpoint, or if it is on the host alone. */
   int32_t slot;
   int32_t num_accepted;
   double priority;
@@ -343,6 +418,10 @@ typedef struct gdnrt_cache_node_info {
   /** Locks that hold the node's pages, and those that hold its checkpoint. */
   int32_t num_locks;
   int32_t num_slot_locks;
+  /** The slot of the host tier with a copy of the checkpoint; -1: none. */
+  int32_t host_slot;
+  /** Reserved: 0. */
+  int32_t reserved;
 } gdnrt_cache_node_info;
 GDNRT_STRUCT(gdnrt_cache_node_info)
 

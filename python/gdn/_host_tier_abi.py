@@ -17,6 +17,8 @@ class HostTierOptions(Sized, c.Structure):
         ("tp_rank", c.c_int64),
         ("total_key_heads", c.c_int64),
         ("total_value_heads", c.c_int64),
+        ("rounding_threads", c.c_int32),
+        ("reserved", c.c_int32),
     ]
 
 

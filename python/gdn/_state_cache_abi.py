@@ -6,6 +6,7 @@ import ctypes as c
 from ._abi import Error, Sized
 
 EvictedFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_uint64, c.c_int64, c.c_int32)
+MovedFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_uint64, c.c_int64, c.c_int32, c.c_int32)
 
 
 class StateCacheOptions(Sized, c.Structure):
@@ -19,6 +20,10 @@ class StateCacheOptions(Sized, c.Structure):
         ("stream", c.c_void_p),
         ("evicted", EvictedFunction),
         ("context", c.c_void_p),
+        ("host_tier", c.c_void_p),
+        ("host_bytes", c.c_uint64),
+        ("host_min_tokens", c.c_int64),
+        ("moved", MovedFunction),
     ]
 
 
@@ -44,6 +49,8 @@ class CacheMatch(Sized, c.Structure):
         ("num_accepted", c.c_int32),
         ("known_tokens", c.c_int64),
         ("known_node", c.c_uint64),
+        ("on_host", c.c_int32),
+        ("reserved", c.c_int32),
     ]
 
 
@@ -53,6 +60,8 @@ class CacheLock(Sized, c.Structure):
         ("node", c.c_uint64),
         ("slot", c.c_int32),
         ("num_accepted", c.c_int32),
+        ("on_host", c.c_int32),
+        ("reserved", c.c_int32),
     ]
 
 
@@ -111,6 +120,8 @@ class CacheNodeInfo(Sized, c.Structure):
         ("num_children", c.c_int64),
         ("num_locks", c.c_int32),
         ("num_slot_locks", c.c_int32),
+        ("host_slot", c.c_int32),
+        ("reserved", c.c_int32),
     ]
 
 
@@ -125,6 +136,11 @@ class StateCacheInfo(Sized, c.Structure):
         ("max_nodes", c.c_int64),
         ("max_tokens", c.c_int64),
         ("bytes", c.c_uint64),
+        ("num_host_copies", c.c_int64),
+        ("num_on_host", c.c_int64),
+        ("host_bytes", c.c_uint64),
+        ("num_stored", c.c_uint64),
+        ("num_fetched", c.c_uint64),
     ]
 
 

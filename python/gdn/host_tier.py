@@ -39,9 +39,9 @@ class HostTier(_Handle):
     """Host slots for the states of `pool`, ids 0 to num_slots - 1, pinned memory for a GPU.
 
     `format` is None or, for states of float32, "bf16", "f16", "i8x2" or "i8", which the host rounds
-    them to. `copy_stream` is the stream of all copies, by default one of the tier's own. For files:
-    the pool has the heads of rank `tp_rank` of `tp_size`; a model whose ranks outnumber its key
-    heads says how many it has in `total_key_heads`."""
+    them to, on `rounding_threads` threads. `copy_stream` is the stream of all copies, by default
+    one of the tier's own. For files: the pool has the heads of rank `tp_rank` of `tp_size`; a model
+    whose ranks outnumber its key heads says how many it has in `total_key_heads`."""
 
     def __init__(
         self,
@@ -49,6 +49,7 @@ class HostTier(_Handle):
         num_slots: int,
         *,
         format: str | None = None,
+        rounding_threads: int = 1,
         copy_stream: object = None,
         tp_size: int = 1,
         tp_rank: int = 0,
@@ -67,6 +68,7 @@ class HostTier(_Handle):
             tp_rank=tp_rank,
             total_key_heads=total_key_heads,
             total_value_heads=total_value_heads,
+            rounding_threads=rounding_threads,
         )
         runtime = pool._runtime
         handle = runtime.create("gdnrt_host_tier_create", pool._handle, c.byref(options))

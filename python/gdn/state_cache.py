@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import _state_cache_abi as abi
+from .host_tier import HostTier
 from .runtime import _Handle, _stream
 from .state_pool import StatePool, _ids
 
@@ -40,6 +41,8 @@ class Match:
     num_accepted: int
     known_tokens: int
     known_node: int
+    #: The checkpoint has no slot: StateCache.fetch brings it back from the host.
+    on_host: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,10 +97,20 @@ class Lock:
         """What the checkpoint was inserted with."""
         return self._lock.num_accepted
 
+    @property
+    def on_host(self) -> bool:
+        """It holds a checkpoint on the host, and `slot` is 0."""
+        return bool(self._lock.on_host)
+
 
 class StateCache(_Handle):
     """A cache of slots of `pool`. `evicted(node, tokens, slot)` is called for each checkpoint that
-    is evicted, and must not call the cache."""
+    is evicted, and must not call the cache.
+
+    With `host_tier`, a HostTier of the pool, checkpoints that lose their slots go to the host if
+    `host_min_tokens` or more tokens would be computed again without them, `host_bytes` bytes of
+    them at most (None: all of the tier). `moved(node, tokens, slot, host_slot)` is called for each,
+    and `evicted` has slot 0 for one that was on the host."""
 
     def __init__(
         self,
@@ -110,6 +123,10 @@ class StateCache(_Handle):
         slot_kind: str = "request",
         stream: object = None,
         evicted: Callable[[int, int, int], None] | None = None,
+        host_tier: HostTier | None = None,
+        host_bytes: int | None = None,
+        host_min_tokens: int = 64,
+        moved: Callable[[int, int, int, int], None] | None = None,
     ):
         if slot_kind not in _KINDS:
             raise ValueError(f"slot_kind: expected one of {', '.join(_KINDS)}, got {slot_kind}")
@@ -124,6 +141,13 @@ class StateCache(_Handle):
         )
         if evicted is not None:
             options.evicted = abi.EvictedFunction(lambda _, *about: evicted(*about))
+        if moved is not None:
+            options.moved = abi.MovedFunction(lambda _, *about: moved(*about))
+        self.host_tier, self._stream = host_tier, stream
+        if host_tier is not None:
+            options.host_tier = host_tier._handle
+            options.host_bytes = host_bytes or 0
+            options.host_min_tokens = host_min_tokens
         self._keep = options
         runtime = pool._runtime
         handle = runtime.create("gdnrt_state_cache_create", pool._handle, c.byref(options))
@@ -143,6 +167,7 @@ class StateCache(_Handle):
             found.num_accepted,
             found.known_tokens,
             found.known_node,
+            bool(found.on_host),
         )
 
     def pages(self, node: int, num_tokens: int) -> np.ndarray:
@@ -185,6 +210,16 @@ class StateCache(_Handle):
         lock = Lock()
         self._call("gdnrt_state_cache_lock", node, c.byref(lock._lock))
         return lock
+
+    def fetch(self, lock: Lock, *, wait: bool = True) -> bool:
+        """Brings the checkpoint of a lock back from the host into `lock.slot`. False, and nothing
+        was done, if no slot is free and none can be. The cache's stream waits for the copy; without
+        `wait` the caller makes the stream that reads the slot wait, by `host_tier.wait`."""
+        fetched = c.c_int32()
+        self._call("gdnrt_state_cache_fetch", c.byref(lock._lock), c.byref(fetched))
+        if fetched.value and wait and lock.slot and self.host_tier is not None:
+            self.host_tier.wait([lock.slot], self._stream)
+        return bool(fetched.value)
 
     def unlock_slot(self, lock: Lock) -> None:
         """Gives up the checkpoint of a lock, and keeps its pages."""
@@ -253,13 +288,26 @@ class StateCache(_Handle):
         return pages[: found.value] if self.has_pages else pages[:0]
 
     def evict_checkpoints(self, count: int) -> int:
-        """Evicts `count` checkpoints, or as many as are not locked; returns how many."""
+        """Evicts `count` checkpoints from their slots, or as many as are not locked; returns how
+        many. Those that pay go to the host tier, if there is one."""
+        return self._count("gdnrt_state_cache_evict_checkpoints", count)
+
+    def copy_ahead(self, count: int) -> int:
+        """Copies those of the next `count` checkpoints in the order of eviction to the host that
+        pay and have no copy; returns how many."""
+        return self._count("gdnrt_state_cache_copy_ahead", count)
+
+    def evict_host(self, count: int) -> int:
+        """Evicts `count` copies on the host, or as many as are not locked; returns how many."""
+        return self._count("gdnrt_state_cache_evict_host", count)
+
+    def _count(self, name: str, count: int) -> int:
         found = c.c_int64()
-        self._call("gdnrt_state_cache_evict_checkpoints", count, c.byref(found))
+        self._call(name, count, c.byref(found))
         return found.value
 
     def drop(self, node: int) -> None:
-        """Evicts the checkpoint of a node."""
+        """Evicts the checkpoint of a node, also from the host."""
         self._call("gdnrt_state_cache_drop", node)
 
     def set_priority(self, node: int, priority: float) -> None:
@@ -277,14 +325,14 @@ class StateCache(_Handle):
 
     def node(self, node: int) -> abi.CacheNodeInfo:
         """Tokens, tokens_above (of the closest checkpoint ahead), slot, num_accepted, priority,
-        num_children, num_locks and num_slot_locks of a node."""
+        num_children, num_locks, num_slot_locks and host_slot (-1: none) of a node."""
         info = abi.CacheNodeInfo()
         self._call("gdnrt_state_cache_node", node, c.byref(info))
         return info
 
     def describe(self) -> abi.StateCacheInfo:
         """num_nodes, num_tokens, locked_tokens, num_checkpoints, locked_checkpoints, max_nodes,
-        max_tokens and bytes."""
+        max_tokens, bytes, num_host_copies, num_on_host, host_bytes, num_stored and num_fetched."""
         info = abi.StateCacheInfo()
         self._call("gdnrt_state_cache_describe", c.byref(info))
         return info

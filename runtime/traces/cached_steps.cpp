@@ -36,10 +36,21 @@ std::vector<uint64_t> gdnrt::traces::drawPrompt(const State &state,
 void gdnrt::traces::startFromCache(State &state, Sequence &sequence,
                                    const Step &step) {
   Known &known = sequence.known;
-  const Kept *kept = state.cache->start(known.tokens, sequence.lock);
+  const size_t fetched = state.coverage.fetched;
+  Kept *kept = state.cache->start(known.tokens, sequence.lock);
   if (!kept)
     return;
   ++state.coverage.hits;
+  if (state.coverage.fetched > fetched) {
+    // As if its copy from the host were not there yet.
+    if (state.bug == Bug::startsEarly) {
+      gdnrt_error error;
+      check(gdnrt_state_pool_reset(state.engine.pool(), &kept->slot, 1, nullptr,
+                                   &error),
+            error);
+    }
+    expectRounded(state, kept->known, kept->slot);
+  }
   const std::vector<uint64_t> prompt = std::move(known.tokens);
   known = kept->known;
   known.tokens = prompt;

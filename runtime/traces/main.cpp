@@ -10,9 +10,10 @@
 // Plays traces number seed, seed + 1, ... and stops at the first that fails,
 // which it shrinks and prints. --traces=1 --seed=N plays one again. --plant
 // makes the scheduler err: keeps-state, leaks, shares-slots, uses-freed,
-// wrong-rollback, writes-shared or forgets-host. --tolerance is the error of a
-// value, in parts of the largest; without it that of the format of states.
-// Exits with 0, with 1 after a failure, with 77 if there is no such device.
+// wrong-rollback, writes-shared, forgets-host or starts-early. --tolerance is
+// the error of a value, in parts of the largest; without it that of the format
+// of states. Exits with 0, with 1 after a failure, with 77 if there is no such
+// device.
 // --expect-replays and
 // --expect-plans make it a failure if no step was replayed from a graph, or
 // planned on the device.
@@ -72,6 +73,7 @@ const std::map<std::string, Bug> kBugs = {
     {"wrong-rollback", Bug::wrongRollback},
     {"writes-shared", Bug::writesShared},
     {"forgets-host", Bug::forgetsHost},
+    {"starts-early", Bug::startsEarly},
 };
 
 } // namespace
@@ -145,7 +147,9 @@ int main(int argc, char **argv) {
               << " resumed, " << all.hits << " started from a prefix cache, "
               << all.checkpoints << " checkpoints of prefill, " << all.evicted
               << " evicted, " << all.swapped << " back from the host, "
-              << all.full << " times full\n";
+              << all.resized << " of them by ranks, " << all.moved
+              << " checkpoints moved to the host, " << all.fetched
+              << " fetched, " << all.full << " times full\n";
     for (auto [expected, count, what] :
          {std::tuple(options.expectsReplays, all.replayed, "replayed"),
           {options.expectsPlans, all.planned, "planned"}})

@@ -21,12 +21,10 @@ Pools::Pools(const Kernels &kernels, const LayerSizes &sizes,
     tokens_ = make(trace, trace.numRequests * trace.verifyTokens, false);
 }
 
-Pools::Pool Pools::make(const Trace &trace, int64_t requests,
-                        bool pending) const {
+gdnrt_state_pool_options Pools::optionsFor(const Trace &trace,
+                                           bool pending) const {
   gdnrt_state_pool_options options = gdnrt_state_pool_options_default();
   options.num_layers = kNumLayers;
-  options.num_requests = requests;
-  options.num_track = trace.numTrack;
   options.num_key_heads = sizes_.keyHeads;
   options.num_value_heads = sizes_.valueHeads;
   options.key_dim = sizes_.keyDim;
@@ -43,6 +41,31 @@ Pools::Pool Pools::make(const Trace &trace, int64_t requests,
                            ? trace.verifyTokens
                            : trace.convExtra;
   options.conv_layout = trace.isSD ? GDNRT_CONV_SD : GDNRT_CONV_DS;
+  options.debug_checks = 1;
+  return options;
+}
+
+Pools::Pool Pools::makeOfRank(const Trace &trace, int64_t ranks) const {
+  const int64_t keys = sizes_.keyHeads, values = sizes_.valueHeads;
+  if (values % ranks != 0 || (keys % ranks != 0 && ranks % keys != 0))
+    return nullptr;
+  gdnrt_state_pool_options options = optionsFor(trace, kernels_.keepPending());
+  options.num_requests = 1;
+  options.num_key_heads = std::max<int64_t>(keys / ranks, 1);
+  options.num_value_heads = values / ranks;
+  options.conv_layout = trace.isSD ? GDNRT_CONV_DS : GDNRT_CONV_SD;
+  gdnrt_error error;
+  gdnrt_state_pool *made = nullptr;
+  check(gdnrt_state_pool_create(kernels_.device(), &options, &made, &error),
+        error);
+  return Pool(made);
+}
+
+Pools::Pool Pools::make(const Trace &trace, int64_t requests,
+                        bool pending) const {
+  gdnrt_state_pool_options options = optionsFor(trace, pending);
+  options.num_requests = requests;
+  options.num_track = trace.numTrack;
   // GPUs load 16 bytes at a time, so slots have to begin at such multiples.
   const int64_t block = kernels_.isHost()            ? 1
                         : kernels_.statePlanes() > 0 ? 16
@@ -51,7 +74,6 @@ Pools::Pool Pools::make(const Trace &trace, int64_t requests,
   options.state_slot_stride = sizes_.outputs() * sizes_.keyDim + padding;
   options.conv_slot_stride =
       sizes_.channels() * (sizes_.width - 1 + options.conv_extra) + padding;
-  options.debug_checks = 1;
   gdnrt_error error;
   gdnrt_state_pool *made = nullptr;
   check(gdnrt_state_pool_create(kernels_.device(), &options, &made, &error),

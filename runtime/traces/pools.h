@@ -27,6 +27,18 @@ public:
   /// of `sizes`.
   Pools(const Kernels &kernels, const LayerSizes &sizes, const Trace &trace);
 
+  struct Destroy {
+    void operator()(gdnrt_state_pool *pool) const {
+      gdnrt_state_pool_destroy(pool);
+    }
+  };
+  using Pool = std::unique_ptr<gdnrt_state_pool, Destroy>;
+
+  /// A pool of one slot, and in the other layout of windows, with the heads
+  /// that one of `ranks` ranks has; null if heads cannot be divided so.
+  Pool makeOfRank(const Trace &trace, int64_t ranks) const;
+  const LayerSizes &sizes() const { return sizes_; }
+
   /// The pool of sequences.
   gdnrt_state_pool *states() const { return states_.get(); }
   /// Whether states after tokens have a pool: with VerifyKind::buffer.
@@ -39,6 +51,11 @@ public:
   /// State and window of a slot as the model has them, with all tokens that the
   /// slot counts.
   LayerState read(int64_t layer, int32_t slot) const;
+  /// Whether states are of f32 and all tokens are in them: pending deltas come
+  /// from a state that was not rounded yet, which the model does not know.
+  bool mayRound() const {
+    return kernels_.statePlanes() == 0 && !kernels_.keepPending();
+  }
   /// Whether the slot counts tokens; never without deferred writes.
   bool hasPending(int32_t slot) const;
   /// Fills the null slot with a pattern, and says whether it is still there.
@@ -46,13 +63,8 @@ public:
   bool nullSlotIsIntact() const;
 
 private:
-  struct Destroy {
-    void operator()(gdnrt_state_pool *pool) const {
-      gdnrt_state_pool_destroy(pool);
-    }
-  };
-  using Pool = std::unique_ptr<gdnrt_state_pool, Destroy>;
-
+  /// What all pools have in common.
+  gdnrt_state_pool_options optionsFor(const Trace &trace, bool pending) const;
   Pool make(const Trace &trace, int64_t requests, bool pending) const;
   gdnrt_arg view(int32_t buffer, int64_t layer) const;
   /// The elements of a slot in a buffer of T, in the order of memory.

@@ -13,8 +13,10 @@ using namespace gdnrt::traces;
 /// Small enough that it is full now and then.
 static constexpr int64_t kMaxNodes = 24, kMaxTokens = 600;
 
-PrefixCache::PrefixCache(gdnrt_state_pool *pool, const Trace &trace)
-    : ownsRequests_(trace.numTrack == 0), freed_(2 * kMaxTokens) {
+PrefixCache::PrefixCache(gdnrt_state_pool *pool, gdnrt_host_tier *tier,
+                         const Trace &trace, Coverage &coverage)
+    : tier_(trace.hostCopies > 0 ? tier : nullptr), coverage_(coverage),
+      ownsRequests_(trace.numTrack == 0), freed_(2 * kMaxTokens) {
   gdnrt_state_cache_options options = gdnrt_state_cache_options_default();
   options.page_tokens = 1;
   options.max_nodes = kMaxNodes;
@@ -25,16 +27,36 @@ PrefixCache::PrefixCache(gdnrt_state_pool *pool, const Trace &trace)
   options.evicted = [](void *context, uint64_t node, int64_t tokens,
                        int32_t slot) {
     auto &self = *static_cast<PrefixCache *>(context);
-    auto found = self.kept_.find(node);
-    if (found == self.kept_.end() || found->second.slot != slot ||
-        found->second.known.done != static_cast<size_t>(tokens))
-      self.wrong_ = "slot " + std::to_string(slot) + " was evicted, which is " +
-                    "not of node " + std::to_string(node);
-    else
-      self.kept_.erase(found);
+    if (self.leaving(node, tokens, slot))
+      self.kept_.erase(node);
   };
   gdnrt_error error;
+  if (tier_) {
+    gdnrt_host_tier_info info = gdnrt_host_tier_info_default();
+    check(gdnrt_host_tier_describe(tier_, &info, &error), error);
+    options.host_tier = tier_;
+    options.host_bytes =
+        static_cast<uint64_t>(trace.hostCopies) * info.slot_bytes;
+    options.host_min_tokens = trace.hostMinTokens;
+    options.moved = [](void *context, uint64_t node, int64_t tokens,
+                       int32_t slot, int32_t) {
+      auto &self = *static_cast<PrefixCache *>(context);
+      if (Kept *kept = self.leaving(node, tokens, slot))
+        kept->slot = 0;
+      ++self.coverage_.moved;
+    };
+  }
   check(gdnrt_state_cache_create(pool, &options, &cache_, &error), error);
+}
+
+Kept *PrefixCache::leaving(uint64_t node, int64_t tokens, int32_t slot) {
+  auto found = kept_.find(node);
+  if (found != kept_.end() && found->second.slot == slot &&
+      found->second.known.done == static_cast<size_t>(tokens))
+    return &found->second;
+  wrong_ = "slot " + std::to_string(slot) + " was evicted, which is not of " +
+           "node " + std::to_string(node);
+  return nullptr;
 }
 
 gdnrt_cache_tokens PrefixCache::give(const std::vector<uint64_t> &tokens,
@@ -49,8 +71,8 @@ gdnrt_cache_tokens PrefixCache::give(const std::vector<uint64_t> &tokens,
   return given;
 }
 
-const Kept *PrefixCache::start(const std::vector<uint64_t> &tokens,
-                               gdnrt_cache_lock &lock) {
+Kept *PrefixCache::start(const std::vector<uint64_t> &tokens,
+                         gdnrt_cache_lock &lock) {
   gdnrt_error error;
   // One token is left to be computed.
   gdnrt_cache_tokens given = give(tokens, tokens.size() - 1);
@@ -60,6 +82,17 @@ const Kept *PrefixCache::start(const std::vector<uint64_t> &tokens,
     return nullptr;
   check(gdnrt_state_cache_lock(cache_, match.node, &lock, &error), error);
   auto found = kept_.find(match.node);
+  if (lock.on_host && found != kept_.end() && found->second.slot == 0) {
+    int32_t fetched = 0;
+    check(gdnrt_state_cache_fetch(cache_, &lock, &fetched, &error), error);
+    if (!fetched) {
+      unlock(lock);
+      return nullptr;
+    }
+    check(gdnrt_host_tier_wait(tier_, &lock.slot, 1, nullptr, &error), error);
+    found->second.slot = lock.slot;
+    ++coverage_.fetched;
+  }
   if (found == kept_.end() || found->second.slot != lock.slot ||
       found->second.known.done != static_cast<size_t>(match.tokens))
     throw Failed("a match of " + std::to_string(match.tokens) +
@@ -156,7 +189,7 @@ void PrefixCache::disturb(uint64_t seed) {
   gdnrt_error error;
   int64_t evicted = 0;
   size_t count = 0;
-  switch (seed % 4) {
+  switch (tier_ ? seed % 6 : seed % 4) {
   case 0:
     check(gdnrt_state_cache_evict_checkpoints(cache_, 1, &evicted, &error),
           error);
@@ -167,6 +200,13 @@ void PrefixCache::disturb(uint64_t seed) {
               freed_.size(), &count, &error),
           error);
     return free(freed_.data(), count);
+  case 4:
+    return check(
+        gdnrt_state_cache_copy_ahead(cache_, static_cast<int64_t>(seed / 8 % 4),
+                                     &evicted, &error),
+        error);
+  case 5:
+    return giveHostSlot();
   default:
     if (kept_.empty())
       return;
@@ -184,14 +224,36 @@ void PrefixCache::audit() const {
     throw Failed(wrong_);
   gdnrt_error error;
   check(gdnrt_state_cache_audit(cache_, &error), error);
-  gdnrt_state_cache_info info = gdnrt_state_cache_info_default();
-  check(gdnrt_state_cache_describe(cache_, &info, &error), error);
-  if (info.num_checkpoints != static_cast<int64_t>(kept_.size()) ||
+  const gdnrt_state_cache_info info = describe();
+  const auto all = static_cast<int64_t>(kept_.size());
+  const auto onHost = static_cast<int64_t>(
+      std::count_if(kept_.begin(), kept_.end(),
+                    [](const auto &each) { return each.second.slot == 0; }));
+  if (info.num_checkpoints != all - onHost || info.num_on_host != onHost ||
       info.num_tokens != static_cast<int64_t>(pages_.size()))
     throw Failed("the cache has " + std::to_string(info.num_checkpoints) +
-                 " states and " + std::to_string(info.num_tokens) +
-                 " tokens, the scheduler " + std::to_string(kept_.size()) +
-                 " and " + std::to_string(pages_.size()));
+                 " states, " + std::to_string(info.num_on_host) +
+                 " on the host and " + std::to_string(info.num_tokens) +
+                 " tokens, the scheduler " + std::to_string(all - onHost) +
+                 ", " + std::to_string(onHost) + " and " +
+                 std::to_string(pages_.size()));
+}
+
+gdnrt_state_cache_info PrefixCache::describe() const {
+  gdnrt_error error;
+  gdnrt_state_cache_info info = gdnrt_state_cache_info_default();
+  check(gdnrt_state_cache_describe(cache_, &info, &error), error);
+  return info;
+}
+
+int64_t PrefixCache::numHostCopies() const {
+  return describe().num_host_copies;
+}
+
+void PrefixCache::giveHostSlot() {
+  gdnrt_error error;
+  int64_t evicted = 0;
+  check(gdnrt_state_cache_evict_host(cache_, 1, &evicted, &error), error);
 }
 
 void PrefixCache::clear() {

@@ -18,7 +18,9 @@ namespace gdnrt::traces {
 
 class PrefixCache {
 public:
-  PrefixCache(gdnrt_state_pool *pool, const Trace &trace);
+  /// `tier` is where states go that lose their slots, if the trace says so.
+  PrefixCache(gdnrt_state_pool *pool, gdnrt_host_tier *tier, const Trace &trace,
+              Coverage &coverage);
   ~PrefixCache() { gdnrt_state_cache_destroy(cache_); }
   PrefixCache(const PrefixCache &) = delete;
   PrefixCache &operator=(const PrefixCache &) = delete;
@@ -28,9 +30,9 @@ public:
   /// The states that it owns.
   std::map<uint64_t, Kept> &kept() { return kept_; }
 
-  /// Locks the longest prefix with a state; null if there is none.
-  const Kept *start(const std::vector<uint64_t> &tokens,
-                    gdnrt_cache_lock &lock);
+  /// Locks the longest prefix with a state, and brings it back from the host;
+  /// null if there is none, or no slot for it.
+  Kept *start(const std::vector<uint64_t> &tokens, gdnrt_cache_lock &lock);
   void unlockSlot(gdnrt_cache_lock &lock);
   void unlock(gdnrt_cache_lock &lock);
   /// Takes slots of its kind; false if too few are free, or could be.
@@ -42,18 +44,27 @@ public:
   /// if there was one, or no room: the slot is the caller's still. `lock`, if
   /// there is one, becomes that of the node.
   bool insert(const Known &known, int32_t slot, gdnrt_cache_lock *lock);
-  /// Evicts, or changes a priority, as `seed` says.
+  /// Evicts, copies ahead, or changes a priority, as `seed` says.
   void disturb(uint64_t seed);
+  /// Makes room for one state in the host tier, if it can.
+  void giveHostSlot();
+  /// The host slots that it has.
+  int64_t numHostCopies() const;
   /// Fails if the cache contradicts itself or the model.
   void audit() const;
   /// Evicts all; no lock may be left.
   void clear();
 
 private:
+  gdnrt_state_cache_info describe() const;
+  /// The state of a node that leaves a slot, or the host if that is 0.
+  Kept *leaving(uint64_t node, int64_t tokens, int32_t slot);
   gdnrt_cache_tokens give(const std::vector<uint64_t> &tokens, size_t count);
   void free(const int64_t *pages, size_t count);
 
   gdnrt_state_cache *cache_ = nullptr;
+  gdnrt_host_tier *tier_ = nullptr;
+  Coverage &coverage_;
   bool ownsRequests_;
   std::map<uint64_t, Kept> kept_;
   /// The page ids that the cache has.

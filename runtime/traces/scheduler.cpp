@@ -17,7 +17,8 @@ Scheduler::Scheduler(const Kernels &kernels, const Trace &trace, Bug bug,
                      std::ostream *log)
     : State(kernels, trace, bug, log) {
   if (trace.usesCache)
-    cache = std::make_shared<PrefixCache>(engine.pool(), trace);
+    cache = std::make_shared<PrefixCache>(engine.pool(), hosts.tier(), trace,
+                                          coverage);
   const auto guesses = static_cast<size_t>(trace.verifyTokens);
   engine.pools().paintNullSlot();
   if (kernels.verifyKind() == VerifyKind::slots)
@@ -86,6 +87,9 @@ void Coverage::add(const Coverage &other) {
   full += other.full;
   hits += other.hits;
   checkpoints += other.checkpoints;
+  moved += other.moved;
+  fetched += other.fetched;
+  resized += other.resized;
 }
 
 void State::say(const std::string &text) const {
@@ -304,8 +308,16 @@ void Scheduler::evict(const Step &step) {
     if (kernels.verifyKind() == VerifyKind::buffer)
       commit(*this, {&sequence});
     host = hosts.store(sequence.stateSlot());
-    if (host >= 0 && draw(step, sequence.name, 12, 2))
+    if (host < 0 && cache && draw(step, sequence.name, 13, 2)) {
+      cache->giveHostSlot();
+      host = hosts.store(sequence.stateSlot());
+    }
+    const size_t way = draw(step, sequence.name, 12, 4);
+    if (host >= 0 && way == 1)
       hosts.passThroughFile(host);
+    else if (host >= 0 && way > 1)
+      coverage.resized +=
+          hosts.passThroughRanks(host, static_cast<int64_t>(way));
   }
   say("evict s" + std::to_string(sequence.name) +
       (host < 0 ? "" : " to host slot " + std::to_string(host)));
@@ -337,6 +349,8 @@ void Scheduler::readmit(const Step &step) {
       hosts.free(from.host);
     else
       hosts.load(from.host, sequence.slots[0]);
+    if (bug != Bug::forgetsHost)
+      expectRounded(*this, sequence.known, sequence.slots[0]);
   }
   say("readmit s" + std::to_string(sequence.name) + ": " +
       std::to_string(sequence.known.tokens.size()) + " tokens, slots" +

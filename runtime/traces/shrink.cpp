@@ -118,6 +118,9 @@ private:
   bool lowerSizes() {
     bool helped = lower([](Trace &t) -> auto & { return t.numRequests; }, 1);
     helped |= lower([](Trace &t) -> auto & { return t.numTrack; }, 0);
+    helped |= lower([](Trace &t) -> auto & { return t.hostCopies; }, 0);
+    helped |= lower([](Trace &t) -> auto & { return t.hostMinTokens; }, 0);
+    helped |= lower([](Trace &t) -> auto & { return t.hostFormat; }, 0);
     helped |= lower([](Trace &t) -> auto & { return t.verifyTokens; }, 1);
     helped |= lower([](Trace &t) -> auto & { return t.padding; }, 0);
     helped |= lower([](Trace &t) -> auto & { return t.convExtra; }, 0);

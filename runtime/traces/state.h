@@ -34,6 +34,8 @@ enum class Bug {
   writesShared,
   /// A sequence comes back from the host without its state.
   forgetsHost,
+  /// A sequence starts from a checkpoint of the host before it has come back.
+  startsEarly,
 };
 
 class PrefixCache;
@@ -43,7 +45,7 @@ struct Coverage {
   size_t steps = 0, tokens = 0, guesses = 0, rolledBack = 0, skippedRows = 0;
   size_t firstTokens = 0, idleSteps = 0, replayed = 0, planned = 0;
   size_t forks = 0, resumed = 0, evicted = 0, swapped = 0, full = 0, hits = 0,
-         checkpoints = 0;
+         checkpoints = 0, moved = 0, fetched = 0, resized = 0;
   void add(const Coverage &other);
 };
 
@@ -81,6 +83,7 @@ struct Sequence {
 };
 struct Kept {
   Known known;
+  /// 0: it is on the host.
   int32_t slot = 0;
 };
 /// A sequence without slots; its state is in a host slot, or is computed again.
@@ -98,7 +101,7 @@ struct Planned {
 struct State {
   State(const Kernels &kernels, const Trace &trace, Bug bug, std::ostream *log)
       : kernels(kernels), trace(trace), bug(bug), log(log),
-        engine(kernels, trace), hosts(engine.pool()) {}
+        engine(kernels, trace), hosts(engine.pools(), trace) {}
   /// Writes a line to the log, if there is one.
   void say(const std::string &text) const;
   void copySlot(int32_t from, int32_t to);
@@ -174,6 +177,9 @@ void expectOutput(const State &state, const std::string &who,
                   const Outputs &outputs, size_t token);
 void expectZeros(const State &state, const std::vector<Outputs> &outputs,
                  size_t token);
+/// Compares a state that came back from the host with what is known of it, and
+/// makes the model go on from what the slot holds, as it may be rounded.
+void expectRounded(State &state, Known &known, int32_t slot);
 /// Who owns what, and what it holds.
 void audit(State &state);
 

@@ -4,6 +4,7 @@
 
 #include "trace.h"
 
+#include "gdn-c/host_tier.h"
 #include "model.h"
 
 using namespace gdnrt::traces;
@@ -65,6 +66,13 @@ Trace gdnrt::traces::makeTrace(uint64_t seed) {
   trace.usesGraphs = seed % 2 == 0;
   trace.usesPlanner = seed % 3 == 0;
   trace.usesCache = seed / 2 % 2 == 0;
+  // Half of the tiers keep all bits.
+  trace.hostFormat = static_cast<int32_t>(mix(seed, 80) % 8);
+  trace.hostFormat = trace.hostFormat > GDNRT_HOST_I8 ? 0 : trace.hostFormat;
+  if (trace.usesCache) {
+    trace.hostCopies = static_cast<int64_t>(mix(seed, 78) % 5);
+    trace.hostMinTokens = static_cast<int64_t>(mix(seed, 79) % 3 * 4);
+  }
   const uint32_t steps = 5 + random.below(60);
   for (uint32_t i = 0; i < steps; ++i) {
     Step step;
@@ -129,5 +137,13 @@ std::string gdnrt::traces::toString(const Trace &trace) {
          (trace.movesByKernels ? "; slots moved by kernels" : "") +
          (trace.usesGraphs ? "; graphs" : "") +
          (trace.usesPlanner ? "; plans" : "") +
-         (trace.usesCache ? "; a prefix cache" : "");
+         (trace.usesCache ? "; a prefix cache" : "") +
+         (trace.hostCopies > 0
+              ? " with " + std::to_string(trace.hostCopies) +
+                    " states on the host, " +
+                    std::to_string(trace.hostMinTokens) + " tokens apart"
+              : "") +
+         (trace.hostFormat > 0
+              ? "; format of the host " + std::to_string(trace.hostFormat)
+              : "");
 }

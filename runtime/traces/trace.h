@@ -68,6 +68,11 @@ struct Trace {
   bool usesGraphs = false, usesPlanner = false;
   /// Kept states are those of a prefix cache, and prompts begin alike.
   bool usesCache = false;
+  /// The states that the cache may have on the host; 0: it has no tier. And how
+  /// many tokens one must be behind another to go there.
+  int64_t hostCopies = 0, hostMinTokens = 0;
+  /// A gdnrt_host_format, for pools with states of f32.
+  int32_t hostFormat = 0;
   /// Elements between slots, and beyond the window.
   int64_t padding = 0, convExtra = 0;
   std::vector<Step> steps;

@@ -9,6 +9,7 @@ import pytest
 
 from gdn import (
     GdnError,
+    HostTier,
     Runtime,
     StateCache,
     StateCachePolicy,
@@ -50,7 +51,7 @@ def test_a_request_and_the_next_one(device):
     assert done.free_pages.dtype == np.int64 and done.free_pages.size == 0
     match = cache.match([*range(10), 77])
     assert (match.tokens, match.slot, match.num_accepted, match.node) == (10, 1, 3, done.node)
-    assert cache.match(tokens[:4]) == Match(0, 0, 0, 0, 4, done.node)
+    assert cache.match(tokens[:4]) == Match(0, 0, 0, 0, 4, done.node, False)
     assert cache.pages(match.node, 10).tolist() == list(range(100, 110))
     lock = cache.lock(match.node)
     assert repr(lock) == f"Lock(node={done.node}, slot=1, num_accepted=3)"
@@ -207,3 +208,55 @@ def test_the_policy(device):
     Runtime().call("gdnrt_state_cache_policy_recommended", known)
     ours = vars(StateCachePolicy())
     assert {name: getattr(known, name) for name in ours} == ours
+
+
+def test_checkpoints_on_the_host(device):
+    moved, evicted = [], []
+    shape = StatePoolShape(
+        num_layers=1, num_requests=2, num_key_heads=1, num_value_heads=1, key_dim=4, value_dim=4
+    )
+    pool = StatePool(device, shape, debug_checks=True)
+    tier = HostTier(pool, 2)
+    states, _ = pool.get_layer_state(0)
+    cache = StateCache(
+        pool,
+        max_nodes=100,
+        max_tokens=1000,
+        has_pages=False,
+        host_tier=tier,
+        host_bytes=2 * tier.slot_bytes,
+        host_min_tokens=4,
+        moved=lambda *about: moved.append(about),
+        evicted=lambda *about: evicted.append(about),
+    )
+    nodes = []
+    for value in range(3):
+        mine = slot(cache)
+        states[mine] = value
+        nodes.append(cache.insert(np.full(5, value), slot=mine, num_accepted=value).node)
+    assert moved == [(nodes[0], 5, 1, 0)] and cache.match(np.full(9, 0)).on_host
+    for value in (0, 1, 2, 0):
+        lock = cache.lock(cache.match(np.full(9, value)).node)
+        assert cache.fetch(lock) and not lock.on_host
+        assert lock.num_accepted == value and np.all(states[lock.slot] == value)
+        cache.unlock(lock)
+        cache.audit()
+    # One copy is of what is in a slot, so nothing was lost.
+    assert evicted == []
+    there = cache.describe()
+    assert (there.num_checkpoints, there.num_host_copies, there.num_on_host) == (2, 2, 1)
+    assert there.host_bytes == 2 * tier.slot_bytes and there.num_fetched >= 3
+    # Without a slot nothing comes back.
+    node = next(node for node in nodes if cache.node(node).slot == 0)
+    lock, others = cache.lock(node), [cache.lock(node_) for node_ in nodes if node_ != node]
+    assert lock.on_host and not cache.fetch(lock) and lock.on_host
+    for each in (lock, *others):
+        cache.unlock(each)
+    assert cache.copy_ahead(2) <= 1 and cache.evict_host(9) == 2
+    assert evicted == [(node, 5, 0)] and tier.num_free == 2
+    with pytest.raises(GdnError, match="count: expected 0 or more, got -1"):
+        cache.evict_host(-1)
+    with pytest.raises(GdnError, match="copy_ahead: expected a cache with a host tier"):
+        make(device).copy_ahead(1)
+    with pytest.raises(GdnError, match="host_tier: expected one of the cache's pool"):
+        make(device, host_tier=tier)

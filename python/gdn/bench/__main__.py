@@ -135,7 +135,10 @@ def main(arguments: list[str] | None = None) -> int:
     caches = commands.add_parser(
         "prefix-cache", help="simulate policies of prefix caches on traces"
     )
-    caches.add_argument("--output", type=Path, help='write the key "traces" of this file')
+    caches.add_argument(
+        "--output", type=Path, help='write the key "traces" of this file, or "levels"'
+    )
+    caches.add_argument("--levels", action="store_true", help="with states on the host")
     caches.add_argument(
         "--results", type=Path, required=True, help="folder of recorded kernel times"
     )
@@ -192,17 +195,18 @@ def main(arguments: list[str] | None = None) -> int:
         print("\n".join(late))
         return 1 if late else 0
     if options.command == "prefix-cache":
-        from .prefix_cache import study, traces
+        from .prefix_cache import level_study, study, traces
         from .prefix_cache import tables as cache_tables
 
         if unknown := set(options.traces) - set(traces.NAMES):
             parser.error(f"traces: expected some of {', '.join(traces.NAMES)}, got {unknown.pop()}")
         names = options.traces or traces.NAMES
         arguments = (options.results, names, options.seeds, options.seconds, options.workers)
-        record = study.study(*arguments)
+        key = "levels" if options.levels else "traces"
+        record = (level_study.levels if options.levels else study.study)(*arguments)
         if options.output:
-            study.save(options.output, record)
-        print(cache_tables.traces(record))
+            study.save(options.output, record, key)
+        print(getattr(cache_tables, key)(record))
         return 0
     if options.command == "join":
         try:

@@ -92,8 +92,8 @@ class Moves:
             rows.append(self.row(case, count, us, plain))
         return rows
 
-    def tier(self, format: str | None) -> list[dict]:
-        tier = HostTier(self.pool, max(COUNTS), format=format)
+    def tier(self, format: str | None, threads: int = 1) -> list[dict]:
+        tier = HostTier(self.pool, max(COUNTS), format=format, rounding_threads=threads)
         host, stream, rows = tier.allocate(max(COUNTS)), torch.cuda.current_stream(), []
         for count in COUNTS:
             slots, kept, moved = self.slots[:count], host[:count], count * self.bytes
@@ -111,6 +111,7 @@ class Moves:
                 torch.cuda.synchronize()
 
             name = f"as {format}" if format else "as they are"
+            name += f" on {threads} threads" if threads > 1 else ""
             out = until_done(lambda f=plain: f(self.pinned, self.plain[0]))
             back = until_done(lambda f=plain: f(self.plain[0], self.pinned))
             rows.append(self.row(f"to the host, {name}", count, until_done(store), out))
@@ -123,6 +124,9 @@ def main() -> None:
     parser.add_argument("image", type=Path)
     parser.add_argument("--commit", required=True, help="that the library and the image are of")
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument(
+        "--threads", type=int, nargs="*", default=[], help="that round, besides one alone"
+    )
     options = parser.parse_args()
     torch.zeros(1, device="cuda")
     moves = Moves(Runtime(), options.image)
@@ -131,6 +135,8 @@ def main() -> None:
     rows += moves.copies("slot to slot, kernels")
     for format in FORMATS:
         rows += moves.tier(format)
+        for threads in options.threads if format else ():
+            rows += moves.tier(format, threads)
     report = {
         "device": torch.cuda.get_device_name(),
         "date": datetime.date.today().isoformat(),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // In which order a state cache evicts: a heap of nodes that are not locked,
-// with their indices in the nodes. There is one of leaves and one of
-// checkpoints. It allocates nothing after it is made.
+// with their indices in the nodes. There is one of leaves, one of checkpoints
+// and one of their copies on the host. It allocates nothing after it is made.
 
 #ifndef GDNRT_EVICTION_HEAP_H
 #define GDNRT_EVICTION_HEAP_H
@@ -15,13 +15,17 @@ enum class HeapKind {
   /// First leaves without a checkpoint, behind whose tokens nobody can start;
   /// then by priority and the last use of a token.
   leaves,
-  /// By priority and the last use of the checkpoint.
+  /// Checkpoints in slots, by priority and their last use.
   checkpoints,
+  /// Copies on the host: first those of what is in a slot, too; then those of
+  /// what is not, by the same; last those that were made ahead.
+  copies,
 };
 
 class EvictionHeap {
 public:
-  EvictionHeap(PrefixTree &tree, HeapKind kind);
+  /// Has room for `capacity` nodes.
+  EvictionHeap(PrefixTree &tree, HeapKind kind, int64_t capacity);
   bool isEmpty() const { return size_ == 0; }
   int64_t size() const { return size_; }
   int32_t first() const { return ids_[0]; }
@@ -36,8 +40,10 @@ public:
 
 private:
   int32_t &indexOf(int32_t node) const {
-    return kind_ == HeapKind::leaves ? tree_[node].leafIndex
-                                     : tree_[node].slotIndex;
+    PrefixNode &of = tree_[node];
+    return kind_ == HeapKind::leaves        ? of.leafIndex
+           : kind_ == HeapKind::checkpoints ? of.slotIndex
+                                            : of.copyIndex;
   }
   void set(int64_t index, int32_t node);
   int64_t siftUp(int64_t index);

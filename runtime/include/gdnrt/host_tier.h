@@ -6,7 +6,8 @@
 //
 // Threads. Any number of threads may call any method at once.
 //
-// Memory. A tier allocates nothing after it is made, but for files and errors.
+// Memory. A tier allocates nothing after it is made, but for files and errors,
+// and what oneTBB does for several rounding threads.
 
 #ifndef GDNRT_HOST_TIER_H
 #define GDNRT_HOST_TIER_H
@@ -16,6 +17,7 @@
 #include "gdnrt/state_file.h"
 #include "gdnrt/state_pool.h"
 #include "gdnrt/state_record.h"
+#include "gdnrt/state_rounder.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -36,6 +38,8 @@ struct HostTierOptions {
   /// Which heads the pool has of the whole model, for files. 0 heads: as many
   /// for each rank as the pool has.
   RankShare share;
+  /// The threads that round states to `format` and back.
+  int64_t roundingThreads = 1;
 };
 
 class HostTier {
@@ -53,6 +57,7 @@ public:
   uint64_t slotBytes() const;
   uint64_t memoryBytes() const { return bytes_; }
   const StateRecord &record() const { return record_; }
+  const StatePool &pool() const { return pool_; }
 
   /// Takes `count` host slots, which are empty, and returns true. Takes none
   /// and returns false if fewer are free.
@@ -132,6 +137,7 @@ private:
   uint8_t *staging_ = nullptr;
   uint64_t stride_ = 0, bytes_ = 0;
   std::vector<Rounding> roundings_;
+  std::unique_ptr<StateRounder> rounder_;
   std::shared_ptr<StreamEvent> launched_;
 
   mutable std::mutex lock_;

@@ -15,6 +15,7 @@
 namespace gdnrt {
 
 constexpr int32_t kNoNode = -1;
+constexpr int32_t kNoHostSlot = -1;
 
 /// What keeps prefixes of two requests apart.
 struct CacheNamespace {
@@ -41,6 +42,11 @@ struct alignas(64) PrefixNode {
   /// Grows each time that the node is freed, so that old ids are seen.
   uint32_t generation = 0;
   bool isUsed = false, isRoot = false;
+  /// Whether there is a host slot.
+  bool hasCopy = false;
+  /// The copy was made ahead of an eviction, and nobody used the checkpoint
+  /// since.
+  bool isAhead = false;
 
   // The cache's.
   int32_t slot = 0, accepted = 0;
@@ -49,10 +55,12 @@ struct alignas(64) PrefixNode {
   /// When any of its tokens were used, and when its checkpoint was.
   uint64_t lastUse = 0, slotUse = 0;
   double priority = 0;
-  /// In the heaps of leaves and of checkpoints, -1 if it is not in there.
-  int32_t leafIndex = -1, slotIndex = -1;
+  /// In the heaps of leaves, checkpoints and copies, -1 if it is not in there.
+  int32_t leafIndex = -1, slotIndex = -1, copyIndex = -1;
+  int32_t hostSlot = kNoHostSlot;
 
   int64_t end() const { return isRoot ? 0 : start + run.length; }
+  bool hasCheckpoint() const { return slot != 0 || hasCopy; }
 };
 
 /// How far a prompt is known.

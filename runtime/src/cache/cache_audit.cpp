@@ -67,8 +67,8 @@ private:
                      " of them behind it, and ", node.slotLocks,
                      " of its checkpoint");
       const bool carries = cache_.options_.hasPages && !node.isRoot;
-      if (node.numChildren == 0 && node.pathLocks == 0 && node.slot == 0 &&
-          !carries)
+      if (node.numChildren == 0 && node.pathLocks == 0 &&
+          !node.hasCheckpoint() && !carries)
         return wrong("node ", id, " carries nothing");
       return checkPath(id);
     });
@@ -112,8 +112,12 @@ private:
   Status checkSlots() {
     std::vector<int32_t> owners(cache_.owners_.size(), kNoNode);
     Status status = forEachNode([&](int32_t id, const PrefixNode &node) {
+      if (node.hasCopy != (node.hostSlot != kNoHostSlot))
+        return wrong("node ", id, " has host slot ", node.hostSlot);
+      if (node.isAhead && (node.slot == 0 || !node.hasCopy))
+        return wrong("node ", id, " has no copy ahead of an eviction");
       if (node.slot == 0)
-        return node.slotLocks == 0
+        return node.slotLocks == 0 || node.hasCopy
                    ? Status()
                    : wrong("node ", id, " locks a checkpoint it has not");
       if (!cache_.pool_.isInUse(node.slot))
@@ -126,6 +130,28 @@ private:
     });
     if (status.isOk() && owners != cache_.owners_)
       return wrong("owners of slots are not the nodes that have them");
+    return status.isOk() ? checkHostSlots() : status;
+  }
+
+  Status checkHostSlots() {
+    std::vector<int32_t> taken = cache_.unfreed_;
+    Status status = forEachNode([&](int32_t id, const PrefixNode &node) {
+      if (!node.hasCopy)
+        return Status();
+      if (std::find(taken.begin(), taken.end(), node.hostSlot) != taken.end())
+        return wrong("host slot ", node.hostSlot, " of node ", id,
+                     " is of two");
+      taken.push_back(node.hostSlot);
+      return Status();
+    });
+    const auto all = static_cast<int64_t>(taken.size());
+    if (status.isOk() && all > cache_.maxCopies_)
+      return wrong("there are ", all, " host slots where ", cache_.maxCopies_,
+                   " are allowed");
+    if (status.isOk() && all > 0 &&
+        cache_.options_.tier->numSlots() - cache_.options_.tier->numFree() <
+            all)
+      return wrong("a host slot of a node is free");
     return status;
   }
 
@@ -137,8 +163,9 @@ private:
   }
 
   Status checkHeaps() {
-    int64_t leaves = 0, checkpoints = 0;
-    const EvictionHeap &heap = cache_.leaves_, &slots = cache_.checkpoints_;
+    int64_t leaves = 0, checkpoints = 0, copies = 0;
+    const EvictionHeap &heap = cache_.leaves_, &slots = cache_.checkpoints_,
+                       &hosts = cache_.copies_;
     Status status = forEachNode([&](int32_t id, const PrefixNode &node) {
       const bool isLeaf =
           !node.isRoot && node.numChildren == 0 && node.pathLocks == 0;
@@ -151,25 +178,38 @@ private:
       if (isFree != (node.slotIndex >= 0) ||
           (isFree && slots.at(node.slotIndex) != id))
         return wrong("node ", id, " is in the wrong order of checkpoints");
+      const bool mayGo =
+          node.hasCopy && (node.slotLocks == 0 || node.slot != 0);
+      copies += mayGo;
+      if (mayGo != (node.copyIndex >= 0) ||
+          (mayGo && hosts.at(node.copyIndex) != id))
+        return wrong("node ", id, " is in the wrong order of copies");
       return Status();
     });
     if (!status.isOk())
       return status;
-    if (leaves != heap.size() || checkpoints != slots.size())
-      return wrong("the heaps have ", heap.size(), " leaves and ", slots.size(),
-                   " checkpoints, the tree ", leaves, " and ", checkpoints);
+    if (leaves != heap.size() || checkpoints != slots.size() ||
+        copies != hosts.size())
+      return wrong("the heaps have ", heap.size(), " leaves, ", slots.size(),
+                   " checkpoints and ", hosts.size(), " copies, the tree ",
+                   leaves, ", ", checkpoints, " and ", copies);
     if (status = checkHeap(heap, "leaves"); !status.isOk())
       return status;
-    return checkHeap(slots, "checkpoints");
+    if (status = checkHeap(slots, "checkpoints"); !status.isOk())
+      return status;
+    return checkHeap(hosts, "copies");
   }
 
   Status checkCounts() {
     int64_t nodes = 0, tokens = 0, locked = 0, checkpoints = 0;
+    int64_t copies = 0, onHost = 0;
     (void)forEachNode([&](int32_t, const PrefixNode &node) {
       ++nodes;
       tokens += node.isRoot ? 0 : node.run.length;
       locked += node.isRoot || node.pathLocks == 0 ? 0 : node.run.length;
       checkpoints += node.slot != 0;
+      copies += node.hasCopy;
+      onHost += node.hasCopy && node.slot == 0;
       return Status();
     });
     const StateCacheInfo info = cache_.describe();
@@ -180,6 +220,10 @@ private:
                    " checkpoints; counted are ", info.numNodes, ", ",
                    info.numTokens, ", ", info.lockedTokens, " and ",
                    info.numCheckpoints);
+    if (copies != info.numHostCopies || onHost != info.numOnHost)
+      return wrong("there are ", copies, " copies on the host, ", onHost,
+                   " of them alone; counted are ", info.numHostCopies, " and ",
+                   info.numOnHost);
     return {};
   }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which checkpoints a prefill should take, and what a cache says of itself.
 // Positions are chosen in the order of importance, into arrays of fixed size.
 
-#include "gdnrt/state_cache.h"
+#include "gdnrt/checkpoint_policy.h"
 
 #include <algorithm>
 #include <array>
@@ -107,33 +106,33 @@ static Status checkPlan(const TokenSpan &tokens, const StateCachePolicy &policy,
   return {};
 }
 
-Result<size_t> StateCache::checkpointsToTake(const CacheNamespace &space,
-                                             const TokenSpan &tokens,
-                                             const StateCachePolicy &policy,
-                                             const CachePiece &piece,
-                                             int64_t *positions,
-                                             size_t capacity) const {
+Result<size_t> gdnrt::chooseCheckpoints(const PrefixTree &tree,
+                                        const CacheNamespace &space,
+                                        const TokenSpan &tokens,
+                                        const StateCachePolicy &policy,
+                                        const CachePiece &piece,
+                                        int64_t numSlots, int64_t *positions,
+                                        size_t capacity) {
   if (Status status = checkPlan(tokens, policy, piece); !status.isOk())
     return status;
-  const int64_t slots = pool_.numFree(options_.slotKind) + checkpoints_.size() -
-                        policy.reserveSlots;
   const int64_t limit =
-      std::max<int64_t>(0, std::min({slots, policy.maxCheckpoints - piece.taken,
+      std::max<int64_t>(0, std::min({numSlots - policy.reserveSlots,
+                                     policy.maxCheckpoints - piece.taken,
                                      static_cast<int64_t>(std::min<uint64_t>(
                                          capacity, kMaxCheckpoints))}));
   Branches branches;
   int64_t above = 0;
   const Descent known =
-      tree_.descend(space, tokens, tokens.size, [&](int32_t node) {
-        const PrefixNode &passed = tree_[node];
-        if (passed.slot != 0 && passed.end() <= piece.done)
+      tree.descend(space, tokens, tokens.size, [&](int32_t node) {
+        const PrefixNode &passed = tree[node];
+        if (passed.hasCheckpoint() && passed.end() <= piece.done)
           above = passed.end();
-        if (passed.numChildren > 1 && passed.slot == 0 &&
+        if (passed.numChildren > 1 && !passed.hasCheckpoint() &&
             passed.end() > piece.done)
           branches.add(passed.end());
       });
   const int64_t last = tokens.size - 1;
-  Positions chosen(piece, options_.pageTokens, policy.minGap, limit, above);
+  Positions chosen(piece, tree.pageTokens(), policy.minGap, limit, above);
   if (policy.atEnd)
     chosen.choose(last);
   if (policy.atBranches) {
@@ -151,9 +150,9 @@ Result<size_t> StateCache::checkpointsToTake(const CacheNamespace &space,
     for (int64_t i = first + blocks - 1; i >= first && !chosen.isFull(); --i)
       chosen.choose(i * block);
   }
-  tree_.descend(space, tokens, tokens.size, [&](int32_t node) {
-    if (tree_[node].slot != 0)
-      chosen.remove(tree_[node].end());
+  tree.descend(space, tokens, tokens.size, [&](int32_t node) {
+    if (tree[node].hasCheckpoint())
+      chosen.remove(tree[node].end());
   });
   chosen.sort();
   size_t count = 0;
@@ -161,39 +160,4 @@ Result<size_t> StateCache::checkpointsToTake(const CacheNamespace &space,
     if (chosen[i] <= piece.done + piece.count)
       positions[count++] = chosen[i];
   return count;
-}
-
-Result<CacheNodeInfo> StateCache::node(uint64_t id) const {
-  auto found = find(id);
-  if (!found.isOk())
-    return found.status();
-  const PrefixNode &node = tree_[*found];
-  CacheNodeInfo info;
-  info.tokens = node.end();
-  info.slot = node.slot;
-  info.accepted = node.accepted;
-  info.priority = node.priority;
-  info.numChildren = node.numChildren;
-  info.numLocks = node.pathLocks;
-  info.numSlotLocks = node.slotLocks;
-  for (int32_t at = node.parent; at != kNoNode; at = tree_[at].parent)
-    if (tree_[at].slot != 0) {
-      info.tokensAbove = tree_[at].end();
-      break;
-    }
-  return info;
-}
-
-StateCacheInfo StateCache::describe() const {
-  StateCacheInfo info;
-  info.numNodes = tree_.numNodes();
-  info.numTokens = tree_.numTokens();
-  info.lockedTokens = lockedTokens_;
-  info.numCheckpoints = numCheckpoints_;
-  info.lockedCheckpoints = numCheckpoints_ - checkpoints_.size();
-  info.maxNodes = tree_.maxNodes();
-  info.maxTokens = tree_.maxTokens();
-  info.bytes = tree_.memoryBytes() + 2 * tree_.maxNodes() * sizeof(int32_t) +
-               owners_.size() * sizeof(int32_t);
-  return info;
 }

@@ -8,18 +8,25 @@
 
 using namespace gdnrt;
 
-EvictionHeap::EvictionHeap(PrefixTree &tree, HeapKind kind)
-    : tree_(tree), kind_(kind), ids_(static_cast<size_t>(tree.maxNodes())) {}
+EvictionHeap::EvictionHeap(PrefixTree &tree, HeapKind kind, int64_t capacity)
+    : tree_(tree), kind_(kind), ids_(static_cast<size_t>(capacity)) {}
+
+/// The later, the more is lost with a copy.
+static int rankOf(const PrefixNode &node) {
+  return node.slot == 0 ? 1 : node.isAhead ? 2 : 0;
+}
 
 bool EvictionHeap::isBefore(int32_t a, int32_t b) const {
   const PrefixNode &first = tree_[a], &second = tree_[b];
   if (kind_ == HeapKind::leaves) {
-    if ((first.slot == 0) != (second.slot == 0))
-      return first.slot == 0;
-    if (first.slot != 0 && first.priority != second.priority)
+    if (first.hasCheckpoint() != second.hasCheckpoint())
+      return second.hasCheckpoint();
+    if (first.hasCheckpoint() && first.priority != second.priority)
       return first.priority < second.priority;
     return first.lastUse < second.lastUse;
   }
+  if (kind_ == HeapKind::copies && rankOf(first) != rankOf(second))
+    return rankOf(first) < rankOf(second);
   if (first.priority != second.priority)
     return first.priority < second.priority;
   return first.slotUse < second.slotUse;

@@ -6,9 +6,14 @@
 #include "gdnrt/prefix_tree.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 using namespace gdnrt;
+
+static_assert(offsetof(PrefixNode, accepted) + sizeof(PrefixNode::accepted) <=
+                  64,
+              "what a descent reads is in one line of the cache");
 
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Insertion, locks and eviction. After each change of a node `settle` puts it
+// Insertion and eviction. After each change of a node `settle` puts it
 // where its locks, children and checkpoint say.
 
 #include "gdnrt/state_cache.h"
@@ -31,6 +31,18 @@ StateCache::make(StatePool &pool, const StateCacheOptions &options) {
   if (options.slotKind == SlotKind::request && pool.options().foreignRequests)
     return invalid("state_cache: slot_kind: expected track slots, since the "
                    "pool's requests are the caller's, got slots for requests");
+  if (!options.tier)
+    return std::unique_ptr<StateCache>(new StateCache(pool, options));
+  if (&options.tier->pool() != &pool)
+    return invalid("state_cache: host_tier: expected one of the cache's pool, "
+                   "got one of another pool");
+  if (options.hostMinTokens < 0)
+    return invalid("state_cache: host_min_tokens: expected 0 or more, got ",
+                   options.hostMinTokens);
+  if (options.hostBytes > 0 && options.hostBytes < options.tier->slotBytes())
+    return invalid("state_cache: host_bytes: expected 0 or the ",
+                   options.tier->slotBytes(),
+                   " bytes of a host slot or more, got ", options.hostBytes);
   return std::unique_ptr<StateCache>(new StateCache(pool, options));
 }
 
@@ -38,9 +50,20 @@ StateCache::StateCache(StatePool &pool, const StateCacheOptions &options)
     : pool_(pool), options_(options),
       tree_(options.pageTokens, options.maxNodes, options.maxTokens,
             options.hasPages),
-      leaves_(tree_, HeapKind::leaves),
-      checkpoints_(tree_, HeapKind::checkpoints),
-      owners_(static_cast<size_t>(pool.numSlots()), kNoNode) {}
+      leaves_(tree_, HeapKind::leaves, options.maxNodes),
+      checkpoints_(tree_, HeapKind::checkpoints, options.maxNodes),
+      copies_(tree_, HeapKind::copies, options.tier ? options.maxNodes : 0),
+      owners_(static_cast<size_t>(pool.numSlots()), kNoNode) {
+  if (!options.tier)
+    return;
+  maxCopies_ = options.tier->numSlots();
+  if (options.hostBytes > 0)
+    maxCopies_ = static_cast<int64_t>(
+        std::min<uint64_t>(static_cast<uint64_t>(maxCopies_),
+                           options.hostBytes / options.tier->slotBytes()));
+  unfreed_.reserve(static_cast<size_t>(options.tier->numSlots()));
+  scratch_.reserve(owners_.size());
+}
 
 StateCache::~StateCache() {
   for (size_t slot = 0; slot < owners_.size(); ++slot)
@@ -48,6 +71,9 @@ StateCache::~StateCache() {
       const auto freed = static_cast<int32_t>(slot);
       (void)pool_.free(&freed, 1, options_.stream);
     }
+  for (int32_t node = 0; node < tree_.maxNodes() && numCopies_ > 0; ++node)
+    if (tree_[node].isUsed)
+      dropCopy(node);
 }
 
 Result<int32_t> StateCache::find(uint64_t id) const {
@@ -63,7 +89,7 @@ CacheMatch StateCache::match(const CacheNamespace &space,
   CacheMatch found;
   int32_t best = kNoNode;
   Descent known = tree_.descend(space, tokens, tokens.size, [&](int32_t node) {
-    if (tree_[node].slot != 0)
+    if (tree_[node].hasCheckpoint())
       best = node;
   });
   if (best != kNoNode) {
@@ -72,6 +98,7 @@ CacheMatch StateCache::match(const CacheNamespace &space,
     found.node = tree_.idOf(best);
     found.slot = node.slot;
     found.accepted = node.accepted;
+    found.isOnHost = node.slot == 0;
   }
   found.knownTokens = known.tokens;
   if (known.tokens > 0)
@@ -99,87 +126,12 @@ Status StateCache::pages(uint64_t id, int64_t tokens, int64_t *pages,
   return {};
 }
 
-Result<CacheLock> StateCache::lock(uint64_t id) {
-  CacheLock lock;
-  if (id == 0)
-    return lock;
-  auto node = find(id);
-  if (!node.isOk())
-    return node.status();
-  ++now_;
-  lockPath(*node);
-  lock.node = id;
-  PrefixNode &locked = tree_[*node];
-  if (locked.slot != 0) {
-    if (locked.slotLocks++ == 0)
-      checkpoints_.remove(*node);
-    lock.slot = locked.slot;
-    lock.accepted = locked.accepted;
-  }
-  return lock;
-}
-
-Status StateCache::unlockSlot(CacheLock &lock) {
-  if (lock.slot == 0)
-    return {};
-  auto node = find(lock.node);
-  if (!node.isOk())
-    return node.status();
-  PrefixNode &locked = tree_[*node];
-  if (locked.slot != lock.slot || locked.slotLocks == 0)
-    return invalid("state_cache: lock: expected one that holds slot ",
-                   lock.slot, ", got one that was given back");
-  locked.slotUse = ++now_;
-  if (--locked.slotLocks == 0)
-    checkpoints_.put(*node);
-  lock.slot = 0;
-  lock.accepted = 0;
-  return {};
-}
-
-Status StateCache::unlock(CacheLock &lock) {
-  if (lock.node == 0)
-    return {};
-  auto node = find(lock.node);
-  if (!node.isOk())
-    return node.status();
-  if (tree_[*node].pathLocks == 0)
-    return invalid("state_cache: lock: expected one that holds node ",
-                   lock.node, ", got one that was given back");
-  if (Status status = unlockSlot(lock); !status.isOk())
-    return status;
-  ++now_;
-  unlockPath(*node);
-  lock = CacheLock();
-  return {};
-}
-
-void StateCache::lockPath(int32_t node) {
-  leaves_.remove(node);
-  for (; node != kNoNode; node = tree_[node].parent) {
-    PrefixNode &locked = tree_[node];
-    locked.lastUse = now_;
-    if (locked.pathLocks++ == 0 && !locked.isRoot)
-      lockedTokens_ += locked.run.length;
-  }
-}
-
-void StateCache::unlockPath(int32_t node) {
-  for (int32_t at = node; at != kNoNode; at = tree_[at].parent) {
-    PrefixNode &locked = tree_[at];
-    locked.lastUse = now_;
-    if (--locked.pathLocks == 0 && !locked.isRoot)
-      lockedTokens_ -= locked.run.length;
-  }
-  settle(node);
-}
-
 void StateCache::settle(int32_t node) {
   while (node != kNoNode) {
     const PrefixNode &settled = tree_[node];
     if (settled.numChildren > 0 || settled.pathLocks > 0)
       return;
-    if (!settled.isRoot && (options_.hasPages || settled.slot != 0)) {
+    if (!settled.isRoot && (options_.hasPages || settled.hasCheckpoint())) {
       leaves_.put(node);
       return;
     }
@@ -281,10 +233,8 @@ Result<CacheInserted> StateCache::insert(const CacheNamespace &space,
   if (entry.slot != 0 && tree_[node].slot == 0) {
     attach(node, entry);
     inserted.slotTaken = true;
-  } else if (PrefixNode &there = tree_[node]; entry.slot != 0) {
-    there.slotUse = now_;
-    if (there.slotLocks == 0)
-      checkpoints_.put(node);
+  } else if (entry.slot != 0) {
+    use(node);
   }
   settle(node);
   if (known.node != kNoNode)
@@ -325,7 +275,7 @@ bool StateCache::makeRoom(int64_t nodes, int64_t tokens, int64_t *pages,
 size_t StateCache::evictLeaf(int64_t *pages, size_t capacity) {
   const int32_t node = leaves_.first();
   const int64_t page = options_.pageTokens;
-  if (tree_[node].slot != 0)
+  if (tree_[node].hasCheckpoint())
     dropCheckpoint(node);
   const PrefixNode &leaf = tree_[node];
   const int64_t all = leaf.run.length / page;
@@ -346,27 +296,64 @@ size_t StateCache::evictLeaf(int64_t *pages, size_t capacity) {
 
 void StateCache::attach(int32_t node, const CacheEntry &entry) {
   PrefixNode &owner = tree_[node];
+  if (owner.hasCopy) {
+    --numOnHost_;
+    // The copy may have fewer bits, or wait for another commit.
+    if (owner.accepted != entry.accepted || options_.tier->record().isNarrowed)
+      dropCopy(node);
+  } else {
+    owner.priority = 0;
+  }
   owner.slot = entry.slot;
   owner.accepted = entry.accepted;
-  owner.priority = 0;
-  owner.slotUse = now_;
   owners_[static_cast<size_t>(entry.slot)] = node;
-  checkpoints_.put(node);
   ++numCheckpoints_;
+  use(node);
 }
 
-void StateCache::dropCheckpoint(int32_t node) {
-  PrefixNode &owner = tree_[node];
+void StateCache::use(int32_t node) {
+  tree_[node].slotUse = now_;
+  tree_[node].isAhead = false;
+  arrange(node);
+}
+
+void StateCache::arrange(int32_t node) {
+  const PrefixNode &moved = tree_[node];
+  if (moved.slot != 0 && moved.slotLocks == 0)
+    checkpoints_.put(node);
+  else
+    checkpoints_.remove(node);
+  if (moved.hasCopy && (moved.slotLocks == 0 || moved.slot != 0))
+    copies_.put(node);
+  else
+    copies_.remove(node);
+}
+
+void StateCache::tellEvicted(int32_t node) {
   if (options_.evicted)
-    options_.evicted(options_.context, tree_.idOf(node), owner.end(),
-                     owner.slot);
-  checkpoints_.remove(node);
+    options_.evicted(options_.context, tree_.idOf(node), tree_[node].end(),
+                     tree_[node].slot);
+}
+
+void StateCache::freeSlot(int32_t node) {
+  PrefixNode &owner = tree_[node];
   owners_[static_cast<size_t>(owner.slot)] = kNoNode;
   // Slots in use that the cache owns can always be freed.
   (void)pool_.free(&owner.slot, 1, options_.stream);
   owner.slot = 0;
-  owner.accepted = 0;
+  owner.isAhead = false;
   --numCheckpoints_;
+  arrange(node);
+}
+
+void StateCache::dropCheckpoint(int32_t node) {
+  tellEvicted(node);
+  if (tree_[node].slot != 0)
+    freeSlot(node);
+  else
+    --numOnHost_;
+  dropCopy(node);
+  tree_[node].accepted = 0;
 }
 
 size_t StateCache::reportDuplicates(int32_t node, int64_t known,
@@ -403,8 +390,20 @@ Result<int64_t> StateCache::evictCheckpoints(int64_t count) {
   int64_t evicted = 0;
   for (; evicted < count && !checkpoints_.isEmpty(); ++evicted) {
     const int32_t node = checkpoints_.first();
-    dropCheckpoint(node);
-    settle(node);
+    auto isKept = copyToHost(node);
+    if (!isKept.isOk())
+      return isKept.status();
+    if (!*isKept) {
+      dropCheckpoint(node);
+      settle(node);
+      continue;
+    }
+    const PrefixNode &moved = tree_[node];
+    if (options_.moved)
+      options_.moved(options_.context, tree_.idOf(node), moved.end(),
+                     moved.slot, moved.hostSlot);
+    freeSlot(node);
+    ++numOnHost_;
   }
   return evicted;
 }
@@ -414,10 +413,11 @@ Status StateCache::drop(uint64_t id) {
   if (!node.isOk())
     return node.status();
   const PrefixNode &owner = tree_[*node];
-  if (owner.slot == 0 || owner.slotLocks > 0)
-    return invalid("state_cache: node: expected one with a checkpoint that is "
-                   "not locked, got node ",
-                   id, owner.slot == 0 ? " without one" : " with a locked one");
+  if (!owner.hasCheckpoint() || owner.slotLocks > 0)
+    return invalid(
+        "state_cache: node: expected one with a checkpoint that is "
+        "not locked, got node ",
+        id, owner.hasCheckpoint() ? " with a locked one" : " without one");
   dropCheckpoint(*node);
   settle(*node);
   return {};
@@ -431,13 +431,12 @@ Status StateCache::setPriority(uint64_t id, double priority) {
     return invalid("state_cache: priority: expected a finite number, got an "
                    "infinity or NaN");
   PrefixNode &owner = tree_[*node];
-  if (owner.slot == 0)
+  if (!owner.hasCheckpoint())
     return invalid("state_cache: node: expected one with a checkpoint, got "
                    "node ",
                    id, " without one");
   owner.priority = priority;
-  if (owner.slotLocks == 0)
-    checkpoints_.put(*node);
+  arrange(*node);
   if (owner.leafIndex >= 0)
     leaves_.put(*node);
   return {};
@@ -465,4 +464,16 @@ Status StateCache::checkWrites(const int32_t *slots, size_t count) const {
                      tree_[owners_[static_cast<size_t>(slots[i])]].end(),
                      " tokens");
   return {};
+}
+
+Result<size_t> StateCache::checkpointsToTake(const CacheNamespace &space,
+                                             const TokenSpan &tokens,
+                                             const StateCachePolicy &policy,
+                                             const CachePiece &piece,
+                                             int64_t *positions,
+                                             size_t capacity) const {
+  return chooseCheckpoints(tree_, space, tokens, policy, piece,
+                           pool_.numFree(options_.slotKind) +
+                               checkpoints_.size(),
+                           positions, capacity);
 }

@@ -9,10 +9,6 @@
 
 using namespace gdnrt;
 
-struct gdnrt_host_tier {
-  std::unique_ptr<HostTier> tier;
-};
-
 namespace {
 
 /// INVALID_ARGUMENT if there is no tier, or no ids although there are some.
@@ -47,6 +43,8 @@ Result<HostTierOptions> toOptions(const gdnrt_host_tier_options *given) {
   options.share.tpRank = known.tp_rank;
   options.share.keyHeads = known.total_key_heads;
   options.share.valueHeads = known.total_value_heads;
+  options.roundingThreads =
+      known.rounding_threads == 0 ? 1 : known.rounding_threads;
   return options;
 }
 

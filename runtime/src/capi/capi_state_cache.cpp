@@ -10,8 +10,9 @@
 using namespace gdnrt;
 
 struct gdnrt_state_cache {
-  /// Ends after the cache, which frees its slots in it.
+  /// These end after the cache, which frees its slots in them.
   std::shared_ptr<StatePool> pool;
+  std::shared_ptr<HostTier> tier;
   std::unique_ptr<StateCache> cache;
 };
 
@@ -41,13 +42,14 @@ static Status readTokens(const gdnrt_cache_tokens *given, CacheNamespace &space,
 }
 
 static CacheLock fromLock(const gdnrt_cache_lock &lock) {
-  return {lock.node, lock.slot, lock.num_accepted};
+  return {lock.node, lock.slot, lock.num_accepted, lock.on_host != 0};
 }
 static void toLock(const CacheLock &lock, gdnrt_cache_lock *filled) {
   gdnrt_cache_lock made = gdnrt_cache_lock_default();
   made.node = lock.node;
   made.slot = lock.slot;
   made.num_accepted = lock.accepted;
+  made.on_host = lock.isOnHost;
   writeStruct(made, filled);
 }
 
@@ -77,10 +79,19 @@ gdnrt_status gdnrt_state_cache_create(gdnrt_state_pool *pool,
                                                         : SlotKind::request;
     made.stream = known.stream;
     made.evicted = known.evicted;
+    made.moved = known.moved;
     made.context = known.context;
+    std::shared_ptr<HostTier> tier;
+    if (known.host_tier) {
+      tier = known.host_tier->tier;
+      made.tier = tier.get();
+      made.hostBytes = known.host_bytes;
+      made.hostMinTokens = known.host_min_tokens;
+    }
     auto created = StateCache::make(*pool->pool, made);
     if (created.isOk())
-      *cache = new gdnrt_state_cache{pool->pool, std::move(*created)};
+      *cache = new gdnrt_state_cache{pool->pool, std::move(tier),
+                                     std::move(*created)};
     return created.status();
   });
 }
@@ -106,6 +117,7 @@ gdnrt_status gdnrt_state_cache_match(const gdnrt_state_cache *cache,
     filled.node = found.node;
     filled.slot = found.slot;
     filled.num_accepted = found.accepted;
+    filled.on_host = found.isOnHost;
     filled.known_tokens = found.knownTokens;
     filled.known_node = found.knownNode;
     writeStruct(filled, match);
@@ -171,6 +183,27 @@ gdnrt_status gdnrt_state_cache_unlock(gdnrt_state_cache *cache,
   return giveUp(cache, lock, &StateCache::unlock, error);
 }
 
+gdnrt_status gdnrt_state_cache_fetch(gdnrt_state_cache *cache,
+                                     gdnrt_cache_lock *lock, int32_t *fetched,
+                                     gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!cache)
+      return nullPointer("cache");
+    if (!fetched)
+      return nullPointer("fetched");
+    gdnrt_cache_lock known;
+    if (Status s = readStruct("lock", lock, known); !s.isOk())
+      return s;
+    CacheLock held = fromLock(known);
+    auto done = cache->cache->fetch(held);
+    if (!done.isOk())
+      return done.status();
+    *fetched = *done;
+    toLock(held, lock);
+    return {};
+  });
+}
+
 gdnrt_status gdnrt_state_cache_insert(gdnrt_state_cache *cache,
                                       const gdnrt_cache_tokens *tokens,
                                       const gdnrt_cache_entry *entry,
@@ -223,20 +256,43 @@ gdnrt_status gdnrt_state_cache_evict_pages(gdnrt_state_cache *cache,
   });
 }
 
+/// Calls a function of a cache that takes a count and returns one.
+static gdnrt_status countWith(gdnrt_state_cache *cache, int64_t count,
+                              const char *name, int64_t *result,
+                              Result<int64_t> (StateCache::*function)(int64_t),
+                              gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!cache)
+      return nullPointer("cache");
+    if (!result)
+      return nullPointer(name);
+    auto found = ((*cache->cache).*function)(count);
+    if (found.isOk())
+      *result = *found;
+    return found.status();
+  });
+}
+
 gdnrt_status gdnrt_state_cache_evict_checkpoints(gdnrt_state_cache *cache,
                                                  int64_t count,
                                                  int64_t *evicted,
                                                  gdnrt_error *error) {
-  return guarded(error, [&]() -> Status {
-    if (!cache)
-      return nullPointer("cache");
-    if (!evicted)
-      return nullPointer("evicted");
-    auto found = cache->cache->evictCheckpoints(count);
-    if (found.isOk())
-      *evicted = *found;
-    return found.status();
-  });
+  return countWith(cache, count, "evicted", evicted,
+                   &StateCache::evictCheckpoints, error);
+}
+
+gdnrt_status gdnrt_state_cache_copy_ahead(gdnrt_state_cache *cache,
+                                          int64_t count, int64_t *copied,
+                                          gdnrt_error *error) {
+  return countWith(cache, count, "copied", copied, &StateCache::copyAhead,
+                   error);
+}
+
+gdnrt_status gdnrt_state_cache_evict_host(gdnrt_state_cache *cache,
+                                          int64_t count, int64_t *evicted,
+                                          gdnrt_error *error) {
+  return countWith(cache, count, "evicted", evicted, &StateCache::evictHost,
+                   error);
 }
 
 gdnrt_status gdnrt_state_cache_drop(gdnrt_state_cache *cache, uint64_t node,
@@ -350,6 +406,7 @@ gdnrt_status gdnrt_state_cache_node(const gdnrt_state_cache *cache,
     filled.num_children = found->numChildren;
     filled.num_locks = found->numLocks;
     filled.num_slot_locks = found->numSlotLocks;
+    filled.host_slot = found->hostSlot;
     writeStruct(filled, info);
     return {};
   });
@@ -373,6 +430,11 @@ gdnrt_status gdnrt_state_cache_describe(const gdnrt_state_cache *cache,
     filled.max_nodes = found.maxNodes;
     filled.max_tokens = found.maxTokens;
     filled.bytes = found.bytes;
+    filled.num_host_copies = found.numHostCopies;
+    filled.num_on_host = found.numOnHost;
+    filled.num_stored = found.numStored;
+    filled.num_fetched = found.numFetched;
+    filled.host_bytes = found.hostBytes;
     writeStruct(filled, info);
     return {};
   });

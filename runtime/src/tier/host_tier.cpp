@@ -39,11 +39,15 @@ HostTier::make(std::shared_ptr<StatePool> pool,
       StateRecord::make(*pool, options.format.value_or(formatOf(shape)));
   if (!record.isOk())
     return record.status();
+  auto rounder = StateRounder::make(options.roundingThreads);
+  if (!rounder.isOk())
+    return rounder.status();
   auto link = pool->device().makeHostLink();
   if (!link.isOk())
     return link.status();
   std::unique_ptr<HostTier> tier(new HostTier(std::move(pool), std::move(*link),
                                               std::move(*record), share));
+  tier->rounder_ = std::move(*rounder);
   if (Status s = tier->takeMemory(options); !s.isOk())
     return s;
   tier->pool_.expectTransfers();
@@ -136,19 +140,20 @@ void HostTier::narrow(void *rounding) {
   const auto &job = *static_cast<const Rounding *>(rounding);
   const HostTier &tier = *job.tier;
   const StatePoolShape &shape = tier.pool_.shape();
-  narrowState(reinterpret_cast<const float *>(tier.staging_),
-              shape.valueHeads * shape.valueDim, shape.keyDim,
-              tier.record_.format,
-              tier.record_.stateAt(tier.at(job.slot), job.layer));
+  tier.rounder_->narrow(reinterpret_cast<const float *>(tier.staging_),
+                        shape.valueHeads * shape.valueDim, shape.keyDim,
+                        tier.record_.format,
+                        tier.record_.stateAt(tier.at(job.slot), job.layer));
 }
 
 void HostTier::widen(void *rounding) {
   const auto &job = *static_cast<const Rounding *>(rounding);
   const HostTier &tier = *job.tier;
   const StatePoolShape &shape = tier.pool_.shape();
-  widenState(tier.record_.stateAt(tier.at(job.slot), job.layer),
-             shape.valueHeads * shape.valueDim, shape.keyDim,
-             tier.record_.format, reinterpret_cast<float *>(tier.staging_));
+  tier.rounder_->widen(tier.record_.stateAt(tier.at(job.slot), job.layer),
+                       shape.valueHeads * shape.valueDim, shape.keyDim,
+                       tier.record_.format,
+                       reinterpret_cast<float *>(tier.staging_));
 }
 
 /// Calls `copy` with the first layer, the bytes, the number and the distance of

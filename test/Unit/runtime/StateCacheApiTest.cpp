@@ -102,6 +102,69 @@ TEST_F(StateCacheApi, ThePoolMayBeDestroyedFirst) {
   EXPECT_EQ(gdnrt_state_cache_audit(cache, &error), GDNRT_OK);
 }
 
+TEST_F(StateCacheApi, ACheckpointGoesToTheHostAndComesBack) {
+  gdnrt_host_tier_options sizes = gdnrt_host_tier_options_default();
+  sizes.num_slots = 1;
+  gdnrt_host_tier *tier = nullptr;
+  ASSERT_EQ(gdnrt_host_tier_create(pool, &sizes, &tier, &error), GDNRT_OK);
+  gdnrt_state_cache_destroy(cache);
+  std::vector<int64_t> moved;
+  options.host_tier = tier;
+  options.host_min_tokens = 3;
+  options.context = &moved;
+  options.moved = [](void *context, uint64_t node, int64_t tokens, int32_t slot,
+                     int32_t host_slot) {
+    *static_cast<std::vector<int64_t> *>(context) = {static_cast<int64_t>(node),
+                                                     tokens, slot, host_slot};
+  };
+  ASSERT_EQ(gdnrt_state_cache_create(pool, &options, &cache, &error), GDNRT_OK);
+  // The cache keeps it.
+  gdnrt_host_tier_destroy(tier);
+  int32_t slot = 0, taken = 0, fetched = 0;
+  ASSERT_EQ(gdnrt_state_cache_take_slots(cache, 1, 1, &slot, &taken, &error),
+            GDNRT_OK);
+  entry.slot = slot;
+  entry.num_accepted = 5;
+  ASSERT_EQ(insert(&entry, &error), GDNRT_OK) << error.message;
+  int64_t count = 0;
+  ASSERT_EQ(gdnrt_state_cache_copy_ahead(cache, 2, &count, &error), GDNRT_OK);
+  EXPECT_EQ(count, 1);
+  ASSERT_EQ(gdnrt_state_cache_evict_checkpoints(cache, 2, &count, &error),
+            GDNRT_OK);
+  EXPECT_EQ(count, 1);
+  const auto node = static_cast<int64_t>(inserted.node);
+  EXPECT_EQ(moved, (std::vector<int64_t>{node, 3, slot, 0}));
+  gdnrt_cache_match match = gdnrt_cache_match_default();
+  ASSERT_EQ(gdnrt_state_cache_match(cache, &tokens, &match, &error), GDNRT_OK);
+  EXPECT_EQ(match.tokens, 3);
+  EXPECT_EQ(match.slot, 0);
+  EXPECT_EQ(match.on_host, 1);
+  EXPECT_EQ(match.num_accepted, 5);
+  gdnrt_cache_lock lock = gdnrt_cache_lock_default();
+  ASSERT_EQ(gdnrt_state_cache_lock(cache, match.node, &lock, &error), GDNRT_OK);
+  EXPECT_EQ(lock.on_host, 1);
+  ASSERT_EQ(gdnrt_state_cache_fetch(cache, &lock, &fetched, &error), GDNRT_OK);
+  EXPECT_EQ(fetched, 1);
+  EXPECT_EQ(lock.on_host, 0);
+  EXPECT_GT(lock.slot, 0);
+  EXPECT_EQ(lock.num_accepted, 5);
+  gdnrt_cache_node_info info = gdnrt_cache_node_info_default();
+  ASSERT_EQ(gdnrt_state_cache_node(cache, match.node, &info, &error), GDNRT_OK);
+  EXPECT_EQ(info.slot, lock.slot);
+  EXPECT_EQ(info.host_slot, 0);
+  gdnrt_state_cache_info all = gdnrt_state_cache_info_default();
+  ASSERT_EQ(gdnrt_state_cache_describe(cache, &all, &error), GDNRT_OK);
+  EXPECT_EQ(all.num_host_copies, 1);
+  EXPECT_EQ(all.num_on_host, 0);
+  EXPECT_EQ(all.num_stored, 1u);
+  EXPECT_EQ(all.num_fetched, 1u);
+  EXPECT_GT(all.host_bytes, 0u);
+  ASSERT_EQ(gdnrt_state_cache_unlock(cache, &lock, &error), GDNRT_OK);
+  ASSERT_EQ(gdnrt_state_cache_evict_host(cache, 2, &count, &error), GDNRT_OK);
+  EXPECT_EQ(count, 1);
+  EXPECT_EQ(gdnrt_state_cache_audit(cache, &error), GDNRT_OK) << error.message;
+}
+
 TEST_F(StateCacheApi, StructsOfAllSizes) {
   takes<gdnrt_state_cache_options>(
       "options", options, offsetof(gdnrt_state_cache_options, stream),
@@ -194,6 +257,13 @@ TEST_F(StateCacheApi, Nulls) {
              "cache");
   expectNull(gdnrt_state_cache_evict_checkpoints(cache, 0, nullptr, e),
              "evicted");
+  expectNull(gdnrt_state_cache_copy_ahead(nullptr, 0, &number, e), "cache");
+  expectNull(gdnrt_state_cache_copy_ahead(cache, 0, nullptr, e), "copied");
+  expectNull(gdnrt_state_cache_evict_host(nullptr, 0, &number, e), "cache");
+  expectNull(gdnrt_state_cache_evict_host(cache, 0, nullptr, e), "evicted");
+  expectNull(gdnrt_state_cache_fetch(nullptr, &lock, &taken, e), "cache");
+  expectNull(gdnrt_state_cache_fetch(cache, nullptr, &taken, e), "lock");
+  expectNull(gdnrt_state_cache_fetch(cache, &lock, nullptr, e), "fetched");
   expectNull(gdnrt_state_cache_drop(nullptr, 0, e), "cache");
   expectNull(gdnrt_state_cache_set_priority(nullptr, 0, 0, e), "cache");
   expectNull(gdnrt_state_cache_take_slots(nullptr, 1, 0, &slot, &taken, e),
@@ -241,8 +311,9 @@ TEST_F(StateCacheApi, NumbersThatAreRefused) {
   static_assert(offsetof(STRUCT, MEMBER) + sizeof(STRUCT::MEMBER) ==           \
                     sizeof(STRUCT),                                            \
                 "padding at the end of " #STRUCT)
-GDNRT_ENDS_WITH(gdnrt_cache_match, known_node);
-GDNRT_ENDS_WITH(gdnrt_cache_lock, num_accepted);
+GDNRT_ENDS_WITH(gdnrt_state_cache_options, moved);
+GDNRT_ENDS_WITH(gdnrt_cache_match, reserved);
+GDNRT_ENDS_WITH(gdnrt_cache_lock, reserved);
 GDNRT_ENDS_WITH(gdnrt_cache_entry, num_accepted);
 GDNRT_ENDS_WITH(gdnrt_state_cache_policy, at_branches);
-GDNRT_ENDS_WITH(gdnrt_cache_node_info, num_slot_locks);
+GDNRT_ENDS_WITH(gdnrt_cache_node_info, reserved);

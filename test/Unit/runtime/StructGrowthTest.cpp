@@ -364,5 +364,5 @@ GDNRT_ENDS_WITH(gdnrt_batch_planner_options, reserved);
 GDNRT_ENDS_WITH(gdnrt_device_batch, token_slots_stride);
 GDNRT_ENDS_WITH(gdnrt_attention_call, reserved);
 GDNRT_ENDS_WITH(gdnrt_state_pool_options, pending_dtype);
-GDNRT_ENDS_WITH(gdnrt_host_tier_options, total_value_heads);
+GDNRT_ENDS_WITH(gdnrt_host_tier_options, reserved);
 GDNRT_ENDS_WITH(gdnrt_nccl_options, timeout_ms);

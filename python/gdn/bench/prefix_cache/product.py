@@ -27,11 +27,8 @@ class ProductTree(Tree):
 
     def __init__(self, trace: Trace, on_gone: Callable[[Node], None], slots: int, kv_tokens: int):
         super().__init__(trace, on_gone)
-        self.runtime = Runtime()
-        device = self.runtime.device(num_workers=1)
-        shape = StatePoolShape(1, slots + 1, 1, 1, 1, 1)
-        self.pool = StatePool(device, shape)
-        self.evicted = evicted = []  # nodes and tokens of states
+        self.make_pool(slots + 1)
+        evicted = self.evicted
         self.cache = StateCache(
             self.pool,
             max_nodes=MOST_NODES,
@@ -39,10 +36,20 @@ class ProductTree(Tree):
             has_pages=False,
             evicted=lambda node, tokens, slot: evicted.append((node, tokens)),
         )
+
+    def make_pool(self, slots: int) -> None:
+        self.runtime = Runtime()
+        device = self.runtime.device(num_workers=1)
+        self.pool = StatePool(device, StatePoolShape(1, slots, 1, 1, 1, 1))
+        self.evicted = []  # nodes and tokens of states
         self.ids: dict[Node, int] = {}  # of nodes with a state
         self.held: dict[Node, list] = {}  # locks
         self.made: dict[int, object] = {}  # tokens of paths
         self.changes = 0
+
+    def slot_is_taken(self, node: Node, is_new: bool) -> bool:
+        """Whether the cache takes the slot of an insertion."""
+        return is_new
 
     def match(self, path: list[int], limit: int) -> Match:
         model = super().match(path, limit)
@@ -59,7 +66,7 @@ class ProductTree(Tree):
         if not done.slot_taken:
             self.pool.free([slot])
         node, is_new = super().insert(path, end)
-        self._same("insert", done.slot_taken, is_new)
+        self._same("insert", done.slot_taken, self.slot_is_taken(node, is_new))
         self._same("evicted", self.evicted, [])
         self.ids[node] = done.node
         self._changed()
@@ -102,7 +109,7 @@ class ProductTree(Tree):
         self.changes += 1
         if self.changes % COMPARED == 0:
             there = self.cache.describe()
-            self._same("states", there.num_checkpoints, self.states)
+            self._same("states", there.num_checkpoints + there.num_on_host, self.states)
             self._same("tokens", there.num_tokens, self.tokens)
 
     @staticmethod

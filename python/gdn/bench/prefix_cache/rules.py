@@ -43,6 +43,7 @@ class Running:
     branches: list[int] = field(default_factory=list)
     cut: int = 0  # tokens behind which a piece of the prompt ends, for the state there
     reserved: int = 0  # tokens of keys and values of its own, outside of the tree
+    state_at: float = 0.0  # when its state is on the GPU
 
 
 class Policy:
@@ -56,6 +57,7 @@ class Policy:
     slots_per_request = 1
     copies_at_hit = 0  # states copied when a request begins behind a kept state
     passes = 2  # over memory for a state that is kept: a copy reads and writes
+    states_on_clock = True  # which of what is kept is on the GPU goes by states, too
 
     def __init__(self, trace: Trace, memory: Memory):
         self.trace, self.memory = trace, memory
@@ -90,14 +92,20 @@ class Policy:
         self.running += 1
         self.reserved += need
         memory = self.memory
-        moved = self.tree.bytes_on_host(
-            node, memory.gpu_bytes, memory.state_bytes, memory.token_bytes
-        )
-        self.tree.clock += moved + need * memory.token_bytes + memory.state_bytes
+        moved = self.bytes_moved(node)
+        self.tree.clock += moved + need * memory.token_bytes
+        self.tree.clock += memory.state_bytes * self.states_on_clock
         running = Running(number, path, tokens, end, node.end, moved, node, reserved=need)
         self.copied += self.copies_at_hit if node.parent else 0
         self.matched(running, match)
         return running
+
+    def bytes_moved(self, node: Node) -> int:
+        """What of a prefix has to come from the host."""
+        memory = self.memory
+        return self.tree.bytes_on_host(
+            node, memory.gpu_bytes, memory.state_bytes, memory.token_bytes
+        )
 
     def waits(self, number: int, beside: list[Running]) -> bool:
         """Whether a request should not begin in a step with these."""
@@ -177,7 +185,8 @@ class Policy:
             self.tree.lock(node)
             self.tree.unlock(running.node)
             running.node = node
-        self.tree.clock += self.memory.state_bytes if is_new else 0
+        if is_new and self.states_on_clock:
+            self.tree.clock += self.memory.state_bytes
         self.tree.touch(node)
         self.kept(node, is_new)
         self.is_leaf(node)
@@ -213,6 +222,10 @@ class Policy:
     def drop(self, node: Node) -> None:
         above = node.parent
         self.tree.drop(node)
+        self.left(above)
+
+    def left(self, above: Node) -> None:
+        """What was below this node went."""
         while above.parent and not above.state:
             above = above.parent
         self.is_leaf(above)

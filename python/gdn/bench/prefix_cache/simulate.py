@@ -37,6 +37,8 @@ class Result:
     evicted: int  # states
     busy: float  # seconds of steps
     waits: int  # times that a request could not begin for want of memory
+    stored: int = 0  # states copied to the host, and back
+    fetched: int = 0
 
     def row(self) -> dict:
         ms = self.ttft * 1e3
@@ -76,7 +78,7 @@ def run(trace: Trace, policy: Policy, machine: Machine) -> Result:
         while following < count and arrival[following] <= now:
             waiting.append(following)
             following += 1
-        pieces, budget, from_host = [], PIECE_TOKENS, 0
+        pieces, budget, from_host, state_at = [], PIECE_TOKENS, 0, 0.0
         copied = policy.copied
         while budget and (begun or waiting):
             if begun is None:
@@ -91,6 +93,7 @@ def run(trace: Trace, policy: Policy, machine: Machine) -> Result:
                 waiting.popleft()
                 hits += request.hit
                 from_host += request.host_bytes
+                state_at = max(state_at, request.state_at)
                 begun = [request, request.hit]
             request, first = begun
             tokens = policy.piece(request, first, budget)
@@ -111,7 +114,7 @@ def run(trace: Trace, policy: Policy, machine: Machine) -> Result:
             for request, first, tokens in pieces:
                 policy.computed(request, first, tokens, now)
             seconds += per_state * (policy.copied - copied)
-            seconds = max(seconds, machine.from_host(from_host))
+            seconds = max(seconds, machine.from_host(from_host), state_at - now)
             host_bytes += from_host
             steps += 1
         else:
@@ -141,4 +144,6 @@ def run(trace: Trace, policy: Policy, machine: Machine) -> Result:
         evicted=policy.evicted,
         busy=busy,
         waits=waits,
+        stored=getattr(policy.tree, "stored", 0),
+        fetched=getattr(policy.tree, "fetched", 0),
     )

@@ -99,8 +99,8 @@ def record_of(rows: list[dict], gpu: machine.Machine, seconds: float) -> dict:
     }
 
 
-def save(path: Path, traces_record: dict) -> None:
-    """Writes the key "traces" of a file, and keeps what else it has."""
+def save(path: Path, record: dict, key: str = "traces") -> None:
+    """Writes a key of a file, and keeps what else it has."""
     report = json.loads(path.read_text()) if path.exists() else {}
-    report["traces"] = traces_record
+    report[key] = record
     path.write_text(json.dumps(report, indent=1) + "\n")

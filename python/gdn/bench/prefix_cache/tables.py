@@ -107,6 +107,82 @@ def traces(record: dict) -> str:
     return "\n".join(lines)
 
 
+#: Policies of two levels, and what they are compared with.
+_LEVELS = ("ours, GPU alone", "ours, host", "ours, host, i8x2")
+_PEERS = (
+    "sglang, extra buffer, GPU alone",
+    "sglang, no buffer, host",
+    "sglang, extra buffer, host",
+)
+_LEVEL_COLUMNS = (
+    *_COLUMNS[:5],
+    ("stored_bytes", "states to the host, GB", lambda x: f"{x / 1e9:.0f}"),
+    ("fetched_bytes", "states back, GB", lambda x: f"{x / 1e9:.0f}"),
+    ("host_bytes", "keys and values back, GB", lambda x: f"{x / 1e9:.0f}"),
+)
+
+
+def level_ratios(record: dict) -> dict[tuple[str, int], dict[tuple[str, str], float]]:
+    """Of each trace and size of memory, and of the mean of all sizes (0), mean times to first token
+    of ours over those of sglang's rules."""
+    found = by_seed(record)
+    times: dict[tuple[str, int], dict[str, float]] = {}
+    for trace, memory in cases(record):
+        names = (*_LEVELS, *_PEERS)
+        times[trace, memory] = {
+            name: mean(found[trace, memory, name], "ttft_mean_ms") for name in names
+        }
+    for trace in dict.fromkeys(trace for trace, _ in cases(record)):
+        sizes = [times[case] for case in cases(record) if case[0] == trace]
+        times[trace, 0] = {name: fmean(each[name] for each in sizes) for name in sizes[0]}
+    return {
+        case: {(ours, peer): each[ours] / each[peer] for ours in _LEVELS for peer in _PEERS}
+        for case, each in times.items()
+    }
+
+
+def levels(record: dict) -> str:
+    """The same of policies with two levels."""
+    found = by_seed(record)
+    seeds = sorted({row["seed"] for row in record["rows"]})
+    lines = [
+        f"A third of the memory is on the GPU, the rest in memory of the host; "
+        f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}, "
+        f"{record['date']}. Copies as measured in `{record['copies']}`; a state in "
+        f"`i8x2` takes {record['narrow_part']:.2f} of its bytes.",
+        "",
+    ]
+    ours, peer = "ours, host", "sglang, extra buffer, host"
+    pairs = (
+        (ours, _PEERS[0]),
+        (ours, _PEERS[1]),
+        (ours, peer),
+        (_LEVELS[2], peer),
+        (_LEVELS[0], _PEERS[0]),
+    )
+    header = ["trace", "memory", *(f"{a} / {b}" for a, b in pairs)]
+    table = [
+        [trace, f"{memory} %" if memory else "mean", *(f"{ratios[pair]:.3f}" for pair in pairs)]
+        for (trace, memory), ratios in sorted(level_ratios(record).items(), key=_of_trace(record))
+    ]
+    lines += ["Mean time to first token:", "", *lines_of(header, table, left=1), ""]
+    for trace, memory in cases(record):
+        policies = [key[2] for key in found if key[:2] == (trace, memory)]
+        header = ["policy", *(heading for _, heading, _ in _LEVEL_COLUMNS)]
+        table = [
+            [name, *(show(mean(found[trace, memory, name], k)) for k, _, show in _LEVEL_COLUMNS)]
+            for name in policies
+        ]
+        lines += [f"{trace}, memory for {memory} %:", "", *lines_of(header, table, left=1), ""]
+    return "\n".join(lines)
+
+
+def _of_trace(record: dict):
+    """In the order of the record, means behind the sizes."""
+    names = list(dict.fromkeys(trace for trace, _ in cases(record)))
+    return lambda item: (names.index(item[0][0]), item[0][1] or 1000)
+
+
 def host(record: dict) -> str:
     """Times of the cache's own work."""
     header = ["", "nodes", "tokens of a page", "ids", "us", "least", "p99"]
@@ -120,8 +196,10 @@ def host(record: dict) -> str:
         ]
         for row in record["rows"]
     ]
+    runs = record.get("best_of_runs", 1)
+    how = f", beside other work; each row is the best of {runs} runs" if runs > 1 else ""
     return "\n".join(
-        [f"{record['device']}, {record['date']}", "", *lines_of(header, table, left=1)]
+        [f"{record['device']}, {record['date']}{how}", "", *lines_of(header, table, left=1)]
     )
 
 
@@ -130,6 +208,8 @@ def markdown(report: dict) -> str:
     parts = ["# Prefix caches"]
     if "traces" in report:
         parts.append("## Traces\n\n" + traces(report["traces"]).rstrip())
+    if "levels" in report:
+        parts.append("## Two levels\n\n" + levels(report["levels"]).rstrip())
     if "host" in report:
         parts.append("## Host\n\n" + host(report["host"]).rstrip())
     return "\n\n".join(parts) + "\n"

@@ -3,7 +3,7 @@
 // Host tiers on a real GPU: states come back while their slots have other
 // owners, and the rate of copies is printed. Skipped where there is no GPU.
 
-#include "gdn-c/host_tier.h"
+#include "gdn-c/state_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -122,6 +122,54 @@ TEST_F(GpuTier, StatesComeBack) {
                 0);
     check(gdnrt_state_pool_free(pool, slots.data(), kSlots, nullptr, &error));
   }
+}
+
+// More checkpoints than slots: each comes back as it was, several times, with
+// nobody waiting for the device but the reads of the test.
+TEST_F(GpuTier, ACacheMovesItsCheckpoints) {
+  makeTier(GDNRT_HOST_AS_POOL);
+  gdnrt_state_cache_options options = gdnrt_state_cache_options_default();
+  options.page_tokens = 1;
+  options.max_nodes = 64;
+  options.max_tokens = 1000;
+  options.host_tier = tier;
+  options.host_min_tokens = 1;
+  gdnrt_state_cache *cache = nullptr;
+  check(gdnrt_state_cache_create(pool, &options, &cache, &error));
+  constexpr int32_t prompts = 7;
+  gdnrt_cache_tokens tokens = gdnrt_cache_tokens_default();
+  tokens.token_bytes = 4;
+  tokens.count = 1;
+  int32_t prompt = 0, slot = 0, taken = 0;
+  tokens.tokens = &prompt;
+  for (; prompt < prompts; ++prompt) {
+    check(gdnrt_state_cache_take_slots(cache, 1, 1, &slot, &taken, &error));
+    ASSERT_EQ(taken, 1);
+    write(slot, static_cast<float>(10 * prompt));
+    gdnrt_cache_entry entry = gdnrt_cache_entry_default();
+    entry.slot = slot;
+    gdnrt_cache_inserted done = gdnrt_cache_inserted_default();
+    check(gdnrt_state_cache_insert(cache, &tokens, &entry, nullptr, 0, &done,
+                                   &error));
+    ASSERT_EQ(done.slot_taken, 1);
+  }
+  for (int round = 0; round < 3; ++round)
+    for (prompt = 0; prompt < prompts; ++prompt) {
+      gdnrt_cache_match match = gdnrt_cache_match_default();
+      check(gdnrt_state_cache_match(cache, &tokens, &match, &error));
+      ASSERT_EQ(match.tokens, 1) << prompt;
+      gdnrt_cache_lock lock = gdnrt_cache_lock_default();
+      check(gdnrt_state_cache_lock(cache, match.node, &lock, &error));
+      check(gdnrt_state_cache_fetch(cache, &lock, &taken, &error));
+      ASSERT_EQ(taken, 1);
+      check(gdnrt_host_tier_wait(tier, &lock.slot, 1, nullptr, &error));
+      EXPECT_EQ(countWrong(lock.slot, static_cast<float>(10 * prompt)), 0);
+      check(gdnrt_state_cache_unlock(cache, &lock, &error));
+      int64_t copied = 0;
+      check(gdnrt_state_cache_copy_ahead(cache, 1, &copied, &error));
+      check(gdnrt_state_cache_audit(cache, &error));
+    }
+  gdnrt_state_cache_destroy(cache);
 }
 
 TEST_F(GpuTier, RatesOfCopies) {

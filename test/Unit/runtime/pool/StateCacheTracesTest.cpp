@@ -17,9 +17,10 @@ TEST(StateCacheTracesTest, AgreeWithTheModel) {
   CacheCoverage coverage;
   for (uint64_t seed = 1; seed <= 50; ++seed)
     ASSERT_EQ(playCacheTrace(seed, coverage), "");
-  for (uint64_t count : {coverage.inserted, coverage.duplicates, coverage.full,
-                         coverage.hits, coverage.locks, coverage.evictedPages,
-                         coverage.evictedCheckpoints, coverage.madeRoom})
+  for (uint64_t count :
+       {coverage.inserted, coverage.duplicates, coverage.full, coverage.hits,
+        coverage.locks, coverage.evictedPages, coverage.evictedCheckpoints,
+        coverage.madeRoom, coverage.moved, coverage.fetched, coverage.leftHost})
     EXPECT_GT(count, 20u);
 }
 

@@ -12,7 +12,7 @@ namespace {
 /// The arrays of a caller: one page per slot and layer, which holds the window
 /// (bf16, [3, 16]: SD) at its start, then the state (f32, [2, 5, 3]), and 12
 /// bytes that are nobody's.
-struct Pages {
+struct WrappedPages {
   static constexpr int64_t kPage = 96 + 120 + 12, kSlots = 7, kLayers = 3;
   std::vector<uint8_t> bytes = std::vector<uint8_t>(kLayers * kSlots * kPage);
   int64_t stateSizes[4] = {kSlots, 2, 5, 3}, convSizes[3] = {kSlots, 16, 3};
@@ -20,7 +20,7 @@ struct Pages {
   int64_t convStrides[3] = {kPage / 2, 1, 16};
   std::vector<Argument> states, convs;
 
-  Pages() {
+  WrappedPages() {
     for (int64_t layer = 0; layer < kLayers; ++layer) {
       uint8_t *first = bytes.data() + layer * kSlots * kPage;
       convs.push_back({first, int32_t(DType::bf16), 3, convSizes, convStrides});
@@ -84,8 +84,8 @@ public:
 
 } // namespace
 
-TEST(StatePoolMemory, Pages) {
-  Pages pages;
+TEST(StatePoolMemory, WrappedPages) {
+  WrappedPages pages;
   std::fill(pages.bytes.begin(), pages.bytes.end(), uint8_t{0xaa});
   auto wrapped = pages.wrap();
   ASSERT_TRUE(wrapped.isOk()) << wrapped.status().toString();
@@ -110,7 +110,7 @@ TEST(StatePoolMemory, Pages) {
 }
 
 TEST(StatePoolMemory, LongerWindows) {
-  Pages pages;
+  WrappedPages pages;
   std::vector<float> conv(7 * 16 * 5);
   int64_t sizes[3] = {7, 16, 5};
   StatePoolShape shape = smallShape();
@@ -141,44 +141,44 @@ TEST(StatePoolMemory, LongerWindows) {
 
 TEST(StatePoolMemory, RefusesArrays) {
   {
-    Pages pages;
+    WrappedPages pages;
     pages.states[1].rank = 3;
     EXPECT_EQ(pages.error(), "INVALID_ARGUMENT: state_pool: state of layer 1: "
                              "expected rank 4, got 3");
   }
   {
-    Pages pages;
+    WrappedPages pages;
     pages.convSizes[1] = 15;
     EXPECT_EQ(pages.error(), "INVALID_ARGUMENT: state_pool: conv of layer 0: "
                              "expected size 16 of dim 1, got 15");
   }
   {
-    Pages pages;
+    WrappedPages pages;
     pages.convSizes[2] = 2;
     EXPECT_EQ(pages.error(), "INVALID_ARGUMENT: state_pool: conv: expected at "
                              "least 3 positions, got 2");
   }
   {
-    Pages pages;
+    WrappedPages pages;
     pages.states[2].dtype = int32_t(DType::bf16);
     EXPECT_EQ(pages.error(), "INVALID_ARGUMENT: state_pool: state of layer 2: "
                              "expected dtype, sizes and strides of layer 0");
   }
   {
-    Pages pages;
+    WrappedPages pages;
     for (Argument &conv : pages.convs)
       conv.dtype = int32_t(DType::i32);
     EXPECT_EQ(pages.error(), "INVALID_ARGUMENT: state_pool: conv of layer 0: "
                              "expected dtype f32, bf16 or f16");
   }
   {
-    Pages pages;
+    WrappedPages pages;
     pages.states[0].data = nullptr;
     EXPECT_EQ(pages.error(), "INVALID_ARGUMENT: state_pool: state of layer 0: "
                              "expected pointers to data and sizes, got null");
   }
   {
-    Pages pages;
+    WrappedPages pages;
     pages.states[0].data = static_cast<uint8_t *>(pages.states[0].data) + 2;
     EXPECT_EQ(pages.error(), "INVALID_ARGUMENT: state_pool: state of layer 0: "
                              "the data is not aligned to its elements");
@@ -188,27 +188,27 @@ TEST(StatePoolMemory, RefusesArrays) {
 TEST(StatePoolMemory, RefusesLayouts) {
   {
     // Gaps within a slot.
-    Pages pages;
+    WrappedPages pages;
     pages.stateStrides[1] = 16;
     EXPECT_EQ(pages.error(),
               "INVALID_ARGUMENT: state_pool: state: expected stride 15 of dim "
               "1, as the elements of a slot are dense, got 16");
   }
   {
-    Pages pages;
+    WrappedPages pages;
     pages.stateStrides[0] = 29;
     EXPECT_EQ(pages.error(), "INVALID_ARGUMENT: state_pool: state: expected a "
                              "slot stride of at least 30 elements, got 29");
   }
   {
     // The window reaches into the state of its page.
-    Pages pages;
+    WrappedPages pages;
     pages.convs[1].data = static_cast<uint8_t *>(pages.convs[1].data) + 4;
     EXPECT_EQ(pages.error(), "INVALID_ARGUMENT: state_pool: conv of layer 1 "
                              "overlaps state of layer 1");
   }
   {
-    Pages pages;
+    WrappedPages pages;
     pages.states[2].data = pages.states[0].data;
     EXPECT_EQ(pages.error(), "INVALID_ARGUMENT: state_pool: state of layer 2 "
                              "overlaps state of layer 0");

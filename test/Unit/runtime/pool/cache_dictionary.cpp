@@ -55,10 +55,16 @@ Prefix PrefixDictionary::onlyLonger(const Prefix &prefix) const {
   return *longer.begin();
 }
 
-std::vector<Prefix> PrefixDictionary::order() const {
+std::map<Prefix, Checkpoint>::iterator PrefixDictionary::find(uint64_t node) {
+  return std::find_if(
+      checkpoints.begin(), checkpoints.end(),
+      [&](const auto &each) { return each.second.node == node; });
+}
+
+std::vector<Prefix> PrefixDictionary::order(bool onHost) const {
   std::vector<Prefix> free;
   for (const auto &[prefix, kept] : checkpoints)
-    if (kept.locks == 0)
+    if (kept.locks == 0 && (kept.slot == 0) == onHost)
       free.push_back(prefix);
   std::sort(free.begin(), free.end(), [&](const Prefix &a, const Prefix &b) {
     const Checkpoint &first = checkpoints.at(a), &second = checkpoints.at(b);

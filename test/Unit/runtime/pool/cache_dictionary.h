@@ -19,11 +19,32 @@ namespace gdnrt::test {
 /// The namespace, then tokens.
 using Prefix = std::vector<int32_t>;
 
+/// A prompt, as the cache and as the model have it.
+struct Prompt {
+  Prefix prefix;
+  std::vector<int64_t> wide;
+  CacheNamespace space;
+  bool isWide;
+  TokenSpan span(size_t tokens) const {
+    const auto size = static_cast<int64_t>(tokens);
+    return isWide ? TokenSpan{wide.data(), size, true}
+                  : TokenSpan{prefix.data() + 1, size, false};
+  }
+  size_t size() const { return wide.size(); }
+  Prefix head(size_t tokens) const {
+    return Prefix(prefix.begin(), prefix.begin() + 1 + ptrdiff_t(tokens));
+  }
+};
+
 struct Checkpoint {
+  /// 0: it is on the host.
   int32_t slot = 0, accepted = 0;
   double priority = 0;
   uint64_t use = 0;
   int locks = 0;
+  uint64_t node = 0;
+  /// What its memory holds.
+  float value = 0;
 };
 /// A lock, and the end of its node.
 struct Held {
@@ -64,8 +85,10 @@ struct PrefixDictionary {
   size_t tokensAbove(const Prefix &prefix) const;
   /// The one known prefix that is a page longer.
   Prefix onlyLonger(const Prefix &prefix) const;
-  /// The order in which checkpoints are evicted.
-  std::vector<Prefix> order() const;
+  /// The order in which checkpoints in slots are evicted, or those on the host.
+  std::vector<Prefix> order(bool onHost = false) const;
+  /// The prefix of the checkpoint of a node.
+  std::map<Prefix, Checkpoint>::iterator find(uint64_t node);
   /// Whether pages behind this one were just evicted.
   static bool wasCut(const Prefix &prefix, const std::set<Prefix> &removed);
 };

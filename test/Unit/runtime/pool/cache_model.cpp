@@ -5,7 +5,7 @@
 
 #include "cache_model.h"
 
-#include "cache_dictionary.h"
+#include "cache_trace.h"
 #include "gdnrt/cpu_device.h"
 #include "gdnrt/state_cache.h"
 
@@ -21,22 +21,16 @@ using namespace gdnrt::test;
 
 namespace {
 
-struct Gone {
-  uint64_t node;
-  int64_t tokens;
-  int32_t slot;
-};
-
-class Trace {
+class Trace : CacheTrace {
 public:
-  Trace(uint64_t seed, CacheCoverage &coverage)
-      : random_(seed), coverage_(coverage) {
+  Trace(uint64_t seed, CacheCoverage &coverage) : CacheTrace(seed, coverage) {
     StatePoolShape shape;
     shape.numLayers = shape.keyHeads = shape.valueHeads = 1;
     shape.keyDim = shape.valueDim = 1;
     shape.numRequests = draw(1, 12);
     pool_ = std::move(
         *StatePool::make(*createCpuDevice(1), shape, StatePoolOptions()));
+    states_ = *pool_->view(PoolBuffer::state, 0);
     const int64_t sizes[] = {1, 1, 2, 3, 16, 64, 65};
     options_.pageTokens = page_ = sizes[draw(0, 6)];
     options_.maxNodes = draw(2, 40);
@@ -47,8 +41,22 @@ public:
     options_.context = this;
     options_.evicted = [](void *trace, uint64_t node, int64_t tokens,
                           int32_t slot) {
-      static_cast<Trace *>(trace)->gone_.push_back({node, tokens, slot});
+      static_cast<Trace *>(trace)->gone_.push_back({node, tokens, slot, false});
     };
+    options_.moved = [](void *trace, uint64_t node, int64_t tokens,
+                        int32_t slot, int32_t) {
+      static_cast<Trace *>(trace)->gone_.push_back({node, tokens, slot, true});
+    };
+    if (draw(0, 2) > 0) {
+      HostTierOptions host;
+      host.numSlots = draw(1, 6);
+      tier_ = std::move(*HostTier::make(pool_, host));
+      options_.tier = tier_.get();
+      maxCopies_ = draw(1, host.numSlots);
+      options_.hostBytes =
+          static_cast<uint64_t>(maxCopies_) * tier_->slotBytes();
+      options_.hostMinTokens = draw(0, 2) * page_;
+    }
     cache_ = std::move(*StateCache::make(*pool_, options_));
     numTokenKinds_ = draw(1, 3);
     longest_ = draw(2, 14);
@@ -64,20 +72,18 @@ public:
     while (!known_.held.empty())
       unlock(known_.held.size() - 1);
     evictCheckpoints(1000);
+    evictHost(1000);
     evictPages(1000, 1000);
     need(auditCache(*cache_));
     require(cache_->describe().numNodes == 0, "nodes are left");
     require(pool_->numInUse(SlotKind::request) == 0, "slots are left");
+    require(!tier_ || tier_->numFree() == tier_->numSlots(),
+            "host slots are left");
   }
 
 private:
-  int64_t draw(int64_t least, int64_t most) {
-    return least + static_cast<int64_t>(
-                       random_() % static_cast<uint64_t>(most - least + 1));
-  }
-
   void perform() {
-    switch (draw(0, 11)) {
+    switch (draw(0, tier_ ? 15 : 11)) {
     case 0:
     case 1:
     case 2:
@@ -100,27 +106,17 @@ private:
       return takeSlots();
     case 10:
       return setPriority();
-    default:
+    case 11:
       return draw(0, 1) ? drop() : unlockSlot();
+    case 12:
+      return copyAhead(draw(0, 4));
+    case 13:
+      return evictHost(draw(0, 2));
+    default:
+      return fetch();
     }
   }
 
-  /// A prompt, as the cache and as the model have it.
-  struct Prompt {
-    Prefix prefix;
-    std::vector<int64_t> wide;
-    CacheNamespace space;
-    bool isWide;
-    TokenSpan span(size_t tokens) const {
-      const auto size = static_cast<int64_t>(tokens);
-      return isWide ? TokenSpan{wide.data(), size, true}
-                    : TokenSpan{prefix.data() + 1, size, false};
-    }
-    size_t size() const { return wide.size(); }
-    Prefix head(size_t tokens) const {
-      return Prefix(prefix.begin(), prefix.begin() + 1 + ptrdiff_t(tokens));
-    }
-  };
   Prompt drawPrompt() {
     Prompt prompt;
     prompt.isWide = draw(0, 1);
@@ -165,6 +161,8 @@ private:
       const Checkpoint &kept = known_.checkpoints.at(prompt.head(best));
       require(found.slot == kept.slot && found.accepted == kept.accepted,
               "slot: expected ", kept.slot, ", got ", found.slot);
+      require(found.isOnHost == (kept.slot == 0) && found.node == kept.node,
+              "where it is, or its node");
       ++coverage_.hits;
     }
     if (options_.hasPages && known > 0) {
@@ -191,6 +189,10 @@ private:
       prompt.wide.resize(whole);
       entry.slot = slot;
       entry.accepted = static_cast<int32_t>(draw(0, 4));
+      // States of the same tokens are the same, if as many were accepted.
+      valueOf(slot) = static_cast<float>(
+          hashTokens(prompt.span(whole), 0, int64_t(whole), 0) % 100000 * 8 +
+          uint64_t(entry.accepted));
     }
     const size_t known = knownTokens(prompt);
     const size_t whole = prompt.size() / size_t(page_);
@@ -221,7 +223,9 @@ private:
     removePages({freed.begin(), evicted}, done.numEvictedPages,
                 !options_.hasPages);
     inserting_.clear();
-    require(done.numEvictedCheckpoints == int64_t(gone_.size()),
+    require(done.numEvictedCheckpoints ==
+                std::count_if(gone_.begin(), gone_.end(),
+                              [](const Gone &each) { return each.slot != 0; }),
             "evicted checkpoints");
     coverage_.madeRoom += !gone_.empty() || done.numEvictedPages > 0;
     coverage_.full += done.isFull;
@@ -241,12 +245,20 @@ private:
     coverage_.duplicates += duplicates.size();
     for (size_t i = known / size_t(page_); i < given.size(); ++i)
       known_.pages[prompt.head((i + 1) * size_t(page_))] = given[i];
-    const bool isNew = slot != 0 && !known_.checkpoints.count(prompt.prefix);
+    auto there = known_.checkpoints.find(prompt.prefix);
+    const bool isNew = slot != 0 && (there == known_.checkpoints.end() ||
+                                     there->second.slot == 0);
     require(done.slotTaken == isNew, "slot taken: expected ", isNew);
-    if (isNew)
-      known_.checkpoints[prompt.prefix] = {slot, entry.accepted, 0, use_, 0};
-    else if (slot != 0) {
-      known_.checkpoints[prompt.prefix].use = use_;
+    if (isNew) {
+      // What it has on the host keeps its priority and its locks.
+      Checkpoint &kept = known_.checkpoints[prompt.prefix];
+      kept.slot = slot;
+      kept.accepted = entry.accepted;
+      kept.use = use_;
+      kept.node = done.node;
+      kept.value = valueOf(slot);
+    } else if (slot != 0) {
+      there->second.use = use_;
       need(pool_->free(&slot, 1, nullptr));
     }
     require(match(prompt).knownNode == done.node, "another node");
@@ -275,13 +287,15 @@ private:
     Held held{need(cache_->lock(node)), prefix};
     require(held.lock.slot == slot, "locked slot: expected ", slot, ", got ",
             held.lock.slot);
-    if (slot != 0)
+    const bool isKept = kept != known_.checkpoints.end();
+    require(held.lock.isOnHost == (isKept && slot == 0), "a lock of the host");
+    if (isKept)
       ++kept->second.locks;
     known_.held.push_back(std::move(held));
     ++coverage_.locks;
   }
   void giveUpSlot(Held &held) {
-    if (held.lock.slot == 0)
+    if (!held.lock.holdsCheckpoint())
       return;
     Checkpoint &kept = known_.checkpoints.at(held.prefix);
     kept.use = ++use_;
@@ -293,7 +307,7 @@ private:
     Held &held = known_.held[size_t(draw(0, 1000)) % known_.held.size()];
     giveUpSlot(held);
     need(cache_->unlockSlot(held.lock));
-    require(held.lock.slot == 0, "a slot that was given up");
+    require(!held.lock.holdsCheckpoint(), "a slot that was given up");
   }
   void unlock(size_t index) {
     giveUpSlot(known_.held[index]);
@@ -307,41 +321,25 @@ private:
       return;
     const auto priority = static_cast<double>(draw(-2, 2));
     need(cache_->setPriority(found.node, priority));
-    for (auto &[prefix, kept] : known_.checkpoints)
-      if (kept.slot == found.slot)
-        kept.priority = priority;
+    known_.find(found.node)->second.priority = priority;
   }
   void drop() {
     const CacheMatch found = match(drawPrompt());
     if (found.node == 0)
       return;
-    auto kept = std::find_if(
-        known_.checkpoints.begin(), known_.checkpoints.end(),
-        [&](const auto &each) { return each.second.slot == found.slot; });
+    auto kept = known_.find(found.node);
     const bool isLocked = kept->second.locks > 0;
     require(cache_->drop(found.node).isOk() != isLocked, "drop");
     if (!isLocked)
       known_.checkpoints.erase(kept);
   }
 
-  void expectGone(size_t count) {
-    const std::vector<Prefix> expected = known_.order();
-    count = std::min(count, expected.size());
-    require(gone_.size() == count, "evicted: expected ", count, ", got ",
-            gone_.size());
-    for (size_t i = 0; i < count; ++i) {
-      require(gone_[i].slot == known_.checkpoints.at(expected[i]).slot,
-              "the wrong checkpoint was evicted");
-      require(gone_[i].tokens == int64_t(expected[i].size() - 1), "its tokens");
-      known_.checkpoints.erase(expected[i]);
-    }
-    coverage_.evictedCheckpoints += count;
-  }
   void evictCheckpoints(int64_t count) {
     gone_.clear();
     const int64_t evicted = need(cache_->evictCheckpoints(count));
+    const auto unlocked = int64_t(known_.order().size());
     expectGone(size_t(count));
-    require(evicted == int64_t(gone_.size()), "the count of evicted");
+    require(evicted == std::min(count, unlocked), "the count of evicted");
   }
   void takeSlots() {
     const auto count = size_t(draw(0, 3));
@@ -396,12 +394,12 @@ private:
       require(shorter.size() == 1 || known_.pages.count(shorter),
               "a page was evicted ahead of one that is kept");
     }
-    std::set<int32_t> slots;
+    std::set<uint64_t> nodes;
     for (const Gone &each : gone_)
-      slots.insert(each.slot);
+      nodes.insert(each.node);
     for (auto kept = known_.checkpoints.begin();
          kept != known_.checkpoints.end();) {
-      const bool isGone = slots.count(kept->second.slot) > 0;
+      const bool isGone = nodes.count(kept->second.node) > 0;
       require(isGone || !removed.count(kept->first),
               "a checkpoint is left without its pages");
       require(!isGone || anyCheckpoint || removed.count(kept->first),
@@ -431,8 +429,19 @@ private:
 
   void checkAll() {
     const StateCacheInfo info = cache_->describe();
-    require(info.numCheckpoints == int64_t(known_.checkpoints.size()),
-            "checkpoints");
+    int64_t inSlots = 0;
+    for (const auto &[prefix, kept] : known_.checkpoints)
+      if (kept.slot != 0) {
+        ++inSlots;
+        require(valueOf(kept.slot) == kept.value, "what slot ", kept.slot,
+                " holds: expected ", kept.value, ", got ", valueOf(kept.slot));
+      }
+    require(info.numCheckpoints == inSlots, "checkpoints");
+    require(info.numOnHost == int64_t(known_.checkpoints.size()) - inSlots,
+            "checkpoints on the host");
+    require(!tier_ ||
+                tier_->numSlots() - tier_->numFree() == info.numHostCopies,
+            "a host slot leaks");
     require(pool_->numInUse(SlotKind::request) == info.numCheckpoints,
             "a slot leaks");
     require(info.numTokens <= info.maxTokens && info.numNodes <= info.maxNodes,
@@ -443,18 +452,6 @@ private:
               " pages");
     (void)match(drawPrompt());
   }
-
-  std::mt19937_64 random_;
-  CacheCoverage &coverage_;
-  std::unique_ptr<StatePool> pool_;
-  StateCacheOptions options_;
-  std::unique_ptr<StateCache> cache_;
-  int64_t page_ = 1, numTokenKinds_ = 1, longest_ = 1, nextPage_ = 0;
-  uint64_t use_ = 0;
-  PrefixDictionary known_;
-  std::vector<Gone> gone_;
-  /// What is known of the prefix that is being inserted.
-  Prefix inserting_;
 };
 
 } // namespace

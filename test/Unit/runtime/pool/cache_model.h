@@ -15,6 +15,7 @@ namespace gdnrt::test {
 struct CacheCoverage {
   uint64_t steps = 0, inserted = 0, duplicates = 0, full = 0, hits = 0;
   uint64_t locks = 0, evictedPages = 0, evictedCheckpoints = 0, madeRoom = 0;
+  uint64_t moved = 0, fetched = 0, leftHost = 0;
 };
 
 /// Plays trace number `seed`. Returns what was wrong, or nothing.

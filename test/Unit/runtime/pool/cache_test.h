@@ -157,7 +157,7 @@ protected:
     EXPECT_TRUE(status.isOk()) << status.toString();
   }
 
-  std::unique_ptr<StatePool> pool;
+  std::shared_ptr<StatePool> pool;
   StateCacheOptions options;
   std::unique_ptr<StateCache> cache;
   CacheNamespace space;

@@ -31,6 +31,8 @@ int main(int argc, char **argv) {
             << " duplicate pages, " << all.full << " times full, " << all.hits
             << " hits, " << all.locks << " locks, " << all.evictedPages
             << " pages and " << all.evictedCheckpoints
-            << " checkpoints evicted, room made " << all.madeRoom << " times\n";
+            << " checkpoints evicted, room made " << all.madeRoom << " times, "
+            << all.moved << " checkpoints moved to the host, " << all.fetched
+            << " fetched, " << all.leftHost << " evicted there\n";
   return 0;
 }

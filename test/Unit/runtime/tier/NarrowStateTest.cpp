@@ -187,6 +187,46 @@ TEST(NarrowState, ErrorsOfStates) {
   }
 }
 
+// Whatever the number of threads, and of rows in the last block.
+TEST(NarrowState, ThreadsGiveTheSameBytes) {
+  constexpr int64_t size = 24;
+  for (int64_t rows : {int64_t{1}, int64_t{63}, int64_t{64}, int64_t{1000}}) {
+    const std::vector<float> values = normalStates(rows * size);
+    for (StateFormat format : {StateFormat::bf16, StateFormat::f16,
+                               StateFormat::i8x2, StateFormat::i8}) {
+      std::vector<std::vector<uint8_t>> all;
+      for (int64_t threads : {1, 2, 7}) {
+        auto rounder = std::move(*StateRounder::make(threads));
+        std::vector<uint8_t> elements(size_t(rows * size * 2), 3),
+            low(size_t(rows * size), 5);
+        std::vector<float> scales(size_t(rows), 7), wide(values.size(), 9);
+        NarrowState state;
+        state.elements = elements.data();
+        state.scales = planesOf(format) > 0 ? scales.data() : nullptr;
+        state.low = format == StateFormat::i8x2 ? low.data() : nullptr;
+        rounder->narrow(values.data(), rows, size, format, state);
+        rounder->widen(state, rows, size, format, wide.data());
+        auto add = [&](const auto &more) {
+          const auto *bytes = reinterpret_cast<const uint8_t *>(more.data());
+          elements.insert(elements.end(), bytes,
+                          bytes + more.size() * sizeof(more[0]));
+        };
+        add(low);
+        add(scales);
+        add(wide);
+        all.push_back(std::move(elements));
+      }
+      EXPECT_EQ(all[0], all[1]);
+      EXPECT_EQ(all[0], all[2]);
+    }
+  }
+  for (int64_t threads : {0, -1, 1025})
+    EXPECT_EQ(StateRounder::make(threads).status().toString(),
+              "INVALID_ARGUMENT: host_tier: rounding_threads: expected 1 to "
+              "1024, got " +
+                  std::to_string(threads));
+}
+
 // What is rounded once is not rounded again, and everything else of a slot has
 // its bits.
 TEST(NarrowState, TiersThatRound) {
@@ -199,6 +239,7 @@ TEST(NarrowState, TiersThatRound) {
     HostTierOptions options;
     options.numSlots = 2;
     options.format = format;
+    options.roundingThreads = 2;
     auto tier = makeTier(pool, options);
     const Ids slots = take(*pool, 2), hosts = takeHost(*tier, 2);
     fillSlot(*pool, slots[0], 1);
