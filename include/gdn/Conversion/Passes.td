@@ -226,6 +226,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     Option<"segments", "segments", "int64_t", /*default=*/"0",
            "Segments of a sequence in the variant that computes them at the "
            "same time; 0: no such variant">,
+    Option<"segmentMaps", "segment-maps", "bool", /*default=*/"false",
+           "Prefill of one pass also has the variant 'segment-maps'">,
     Option<"segmentsFrom", "segments-from", "int64_t", /*default=*/"512",
            "Mean tokens of a sequence from which a device takes that variant">
   ];
