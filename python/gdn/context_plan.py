@@ -13,7 +13,7 @@ import numpy as np
 from .array_library import library_of
 from .exchange import Exchange, gather_or_fail
 from .kernel_calls import call_of
-from .rule_kernels import kind_of
+from .rule_kernels import kind_of, unit_of
 from .runtime import Runtime
 from .segment_maps import maps_of
 from .sequence_parts import Places, SequenceParts
@@ -56,6 +56,8 @@ class ContextPlan:
             any(lengths[n] > 0 for n in live) for lengths in parts.lengths
         ]
         self._cut(arrays, parts, live, segments)
+        dk = int(states.shape[3])
+        self._identity = self._made(arrays, np.eye(dk, dtype=np.float32))
         number = self._numbers(arrays)
         self._slots = number([parts.slots[n] for n in live], "int64")
         flags = [float(parts.has_initial[n]) for n in live]
@@ -135,6 +137,7 @@ class ContextPlan:
         kind = kind_of(
             dk,
             dv,
+            unit=unit_of("prefill", arrays.device),
             io=arrays.dtype_of(v),
             per_channel=len(log_decay.shape) == 3,
             doubled_beta=allow_neg_eigval,
@@ -160,12 +163,22 @@ class ContextPlan:
         segments, [M, Hv, dv + dk, dk]."""
         q, _, v, *_ = tokens
         heads, dk = int(v.shape[1]), int(q.shape[2])
-        own = arrays.zeros((self._count, heads, dv + dk, dk), "float32")
-        own[:, :, dv:] = self._made(arrays, np.eye(dk, dtype=np.float32))
         if self._segments == 0:
-            return own, None
-        before = arrays.zeros((self._segments, heads, dv + dk, dk), "float32")
+            return self._unchanged(arrays, self._count, heads, dv), None
         constant, linear = maps(arrays, tokens, self._starts, self._places)
+        if self._count == 1 and len(self._indices) == self._segments:
+            # One sequence and nothing else: no places to look up.
+            all_of = arrays.empty((self._segments + 1, heads, dv + dk, dk), "float32")
+            all_of[0, :, :dv] = 0
+            all_of[0, :, dv:] = self._identity
+            all_of[1, :, :dv] = constant[0]
+            all_of[1, :, dv:] = linear[0]
+            for i in range(1, self._segments):
+                arrays.xp.matmul(all_of[i], linear[i], out=all_of[i + 1])
+                all_of[i + 1, :, :dv] += constant[i]
+            return all_of[self._segments :], all_of[: self._segments]
+        own = self._unchanged(arrays, self._count, heads, dv)
+        before = self._unchanged(arrays, self._segments, heads, dv)
         for owners, segments in self._indices:
             current = own[owners]
             before[segments] = current
@@ -173,6 +186,13 @@ class ContextPlan:
             current[:, :, :dv] += constant[segments]
             own[owners] = current
         return own, before
+
+    def _unchanged(self, arrays, count: int, heads: int, dv: int):
+        """Maps of no tokens."""
+        dk = int(self._identity.shape[0])
+        made = arrays.zeros((count, heads, dv + dk, dk), "float32")
+        made[:, :, dv:] = self._identity
+        return made
 
     def _fold(self, arrays, gathered, states, dv: int):
         """The states before this rank's tokens and behind all, [N, Hv, dv, dk]."""
