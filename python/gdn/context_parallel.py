@@ -88,7 +88,7 @@ class ContextParallel:
         runtime: Runtime | None = None,
     ) -> ContextPlan:
         """What calls of delta_prefill with these sequences have in common, those of all layers of a
-        step: v [T, Hv, dv] and states say how many rows and slots there are and where they lie. Each
+        step: v [T, Hv, dv] and states say how many rows and slots there are, and where. Each
         rank cuts its tokens into about `segments`; as many as, times Hv, fill a device. Ranks
         exchange sizes here, on the host, and calls of the plan do not wait for the device.
 

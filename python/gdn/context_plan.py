@@ -4,7 +4,7 @@
     plan = ContextParallel(group).plan(v, states, slots, cu_seqlens)   # once for all layers
     out = plan.delta_prefill(q, k, v, log_decay, beta, states)         # in each
 
-docs/design/20261129-context-entries.md has the algebra, the costs and the layout of what travels."""
+docs/design/20261129-context-entries.md has the algebra, costs and the layout of what travels."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ class ContextPlan:
         parts.take(known)
         live = [n for n in range(parts.count) if parts.is_live(n)]
         self._count = len(live)
-        self._has_tokens = [
-            any(lengths[n] > 0 for n in live) for lengths in parts.lengths
-        ]
+        self._has_tokens = [any(lengths[n] > 0 for n in live) for lengths in parts.lengths]
         self._cut(arrays, parts, live, segments)
         dk = int(states.shape[3])
         self._identity = self._made(arrays, np.eye(dk, dtype=np.float32))
@@ -142,7 +140,7 @@ class ContextPlan:
             per_channel=len(log_decay.shape) == 3,
             doubled_beta=allow_neg_eigval,
         )
-        maps = maps_of(kind, arrays.device, arrays.stream, self._runtime)
+        maps = maps_of(kind, arrays.device, self._runtime)
         if maps is None or (kind.key_dim, kind.value_dim) != (dk, dv):
             raise LookupError(
                 f"segment-maps: expected an image with this variant of prefill for {kind.io} and"
@@ -150,22 +148,26 @@ class ContextPlan:
             )
         gates = (arrays.rows_apart(arrays.cast(x, "float32")) for x in (log_decay, beta))
         tokens = (*(arrays.rows_apart(x) for x in (q, k, v)), *gates)
-        own, before = self._own_maps(arrays, maps, tokens, dv)
+        out = arrays.empty(tuple(map(int, v.shape)), arrays.dtype_of(v))
+        if self._count == 0:
+            out[...] = 0
+            return out
+        own, before = self._own_maps(arrays, maps, tokens, out)
         gathered = self._exchange.gather_arrays(own, arrays)
         first, last = self._fold(arrays, gathered, states, dv)
-        out = self._outputs(arrays, kind._replace(maps=True), tokens, first, before, scale)
+        self._outputs(arrays, kind._replace(maps=True), tokens, first, before, scale, out)
         if len(self._targets):
             states[self._targets] = arrays.cast(last[self._written], arrays.dtype_of(states))
         return out
 
-    def _own_maps(self, arrays, maps, tokens, dv: int):
+    def _own_maps(self, arrays, maps, tokens, out):
         """H and P of this rank's tokens, [N, Hv, dv + dk, dk], and of those ahead of each of its
         segments, [M, Hv, dv + dk, dk]."""
         q, _, v, *_ = tokens
-        heads, dk = int(v.shape[1]), int(q.shape[2])
+        heads, dv, dk = int(v.shape[1]), int(v.shape[2]), int(q.shape[2])
         if self._segments == 0:
             return self._unchanged(arrays, self._count, heads, dv), None
-        constant, linear = maps(arrays, tokens, self._starts, self._places)
+        constant, linear = maps(arrays, tokens, self._starts, self._places, out)
         if self._count == 1 and len(self._indices) == self._segments:
             # One sequence and nothing else: no places to look up.
             all_of = arrays.empty((self._segments + 1, heads, dv + dk, dk), "float32")
@@ -208,12 +210,12 @@ class ContextPlan:
                 state = arrays.xp.matmul(state, part[:, :, dv:]) + part[:, :, :dv]
         return first, state
 
-    def _outputs(self, arrays, kind, tokens, first, before, scale):
+    def _outputs(self, arrays, kind, tokens, first, before, scale, out) -> None:
         q, _, v, *_ = tokens
         dk, dv = int(q.shape[2]), int(v.shape[2])
         if self._segments == 0:
-            return arrays.zeros(tuple(v.shape), arrays.dtype_of(v))
-        out = arrays.empty(tuple(v.shape), arrays.dtype_of(v))
+            out[...] = 0
+            return
         pool = arrays.xp.matmul(first[self._owner], before[:, :, dv:]) + before[:, :, :dv]
         call = call_of(
             kind,
@@ -237,4 +239,3 @@ class ContextPlan:
             "core": out,
         }
         call(**{name: given[name] for name in call.names if name in given})
-        return out

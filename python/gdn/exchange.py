@@ -55,7 +55,6 @@ class ThreadExchange:
             ) from error
         return gathered
 
-
     def gather_arrays(self, own, arrays):
         """As TorchExchange.gather_arrays."""
         if arrays.device[0] == "cuda":
@@ -103,8 +102,8 @@ class TorchExchange:
         return [part[:length] for part, length in zip(parts, lengths, strict=True)]
 
     def gather_arrays(self, own, arrays):
-        """What each rank has in an array of one shape: [ranks, *own.shape]. With NCCL on the current
-        stream, without waiting for it, and a graph can capture it."""
+        """What each rank has in an array of one shape: [ranks, *own.shape]. With NCCL on the
+        current stream, without waiting for it, and a graph can capture it."""
         gathered = arrays.empty((self.size, *own.shape), arrays.dtype_of(own))
         try:
             if self._device == "cuda":

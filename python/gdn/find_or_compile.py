@@ -32,8 +32,8 @@ def find_or_compile(
     """The path of an image; arguments are those of gdn.images.find, whose errors are raised where
     there is neither an image nor a compiler. One that is compiled is for `compiled_for`, by default
     `engine`, with further `options` of gdn-compile. No prebuilt image has states of another
-    `state_layout` than "vk", weights of the convolution of a type of their own, `conv_weight`, or the
-    variant `segment-maps`.
+    `state_layout` than "vk", weights of the convolution of a type of their own, `conv_weight`, or
+    the variant `segment-maps`.
     CompileError where the compiler refuses."""
     types = {"io": io, "state": state, "verify": verify}
 
