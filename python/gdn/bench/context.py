@@ -71,7 +71,7 @@ def exact(x: dict, state) -> tuple:
 
 
 def error(got, want) -> float:
-    """The largest of a head; heads are the last dimension but one of outputs, the first of states."""
+    """The largest of a head, of outputs [T, Hv, dv] or of a state [Hv, dv, dk]."""
     got, want = (x.double() for x in (got, want))
     dims = (1, 2) if got.shape[-1] == got.shape[-2] == D else (0, 2)
     return float(((got - want).norm(dim=dims) / want.norm(dim=dims)).max())
