@@ -40,6 +40,7 @@ static ContentKey keyOf(ModuleOp source, const TargetModel &target,
   key.add(options.tokens).add(options.chunk).add(options.chunkFrom);
   key.add(uint64_t(options.precision)).add(uint64_t(options.chunkStages));
   key.add(options.segments).add(options.segmentsFrom);
+  key.add(options.segmentMaps);
   key.add(options.variants.size());
   for (const std::string &variant : options.variants)
     key.add(variant);

@@ -66,6 +66,7 @@ static ContentKey keyOf(ModuleOp source, const TargetModel &target,
   ContentKey key("compile for a GPU");
   key.add(identityOfThisProgram()).add(textForKey(source));
   key.add(target.getName()).add(options.pipeline.everyThreadArrives);
+  key.add(options.pipeline.segmentMaps);
   return key.add(options.ptxas ? options.ptxas->getIdentity() : "none");
 }
 

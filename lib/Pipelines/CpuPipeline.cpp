@@ -33,6 +33,7 @@ void gdn::buildTilePipeline(OpPassManager &passes, const TargetModel &target,
   algorithm.segmentsFrom = options.segmentsFrom < 0
                                ? target.getSegmentedSequenceTokens()
                                : options.segmentsFrom;
+  algorithm.segmentMaps = options.segmentMaps;
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

@@ -158,6 +158,10 @@ gdn::getPrefillPolicy(const TargetModel &target) {
   return texts;
 }
 
+std::string gdn::getSegmentMaps() {
+  return "segment-maps:fused=2;maps=alone;where=keys<=128;when=workers<=0";
+}
+
 // A block has a warp for 16 values. Of more than eight warps a thread has too
 // few registers for its state and results for 64 tokens; of fewer than eight
 // each thread copies more beside a large state. Operands in two parts take

@@ -16,6 +16,10 @@ namespace gdn {
 /// launches ask for them.
 llvm::SmallVector<std::string> getPrefillPolicy(const TargetModel &target);
 
+/// The variant that makes the maps of sequences and nothing else, which no
+/// launch takes unless it is told to.
+std::string getSegmentMaps();
+
 /// The option `short-chunks` of convert-gdn-to-tile: for which heads chunks
 /// have fewer tokens.
 llvm::StringRef getShortChunks();

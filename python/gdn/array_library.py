@@ -82,6 +82,19 @@ class NumpyArrays:
     def fill(self, target, source) -> None:
         target[...] = source
 
+    def address(self, array) -> int:
+        return array.ctypes.data
+
+    def place(self, array) -> tuple:
+        """What two arrays have in common that are the same memory."""
+        return array.ctypes.data, array.shape, array.strides
+
+    def as_bytes(self, array):
+        return array.view(np.uint8)
+
+    def stack(self, arrays: list):
+        return np.stack(arrays)
+
 
 class TorchArrays:
     """Tensors of PyTorch, on the device of one of them and its current stream. For one call."""
@@ -196,6 +209,18 @@ class TorchArrays:
 
     def fill(self, target, source) -> None:
         target.copy_(source)
+
+    def address(self, array) -> int:
+        return array.data_ptr()
+
+    def place(self, array) -> tuple:
+        return array.data_ptr(), tuple(array.shape), array.stride()
+
+    def as_bytes(self, array):
+        return array.view(self.torch.uint8)
+
+    def stack(self, arrays: list):
+        return self.torch.stack(arrays)
 
 
 def library_of(array, runtime: Runtime | None = None) -> NumpyArrays | TorchArrays:

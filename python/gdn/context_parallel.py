@@ -10,6 +10,7 @@ docs/design/20261128-context-parallel.md has the algebra and the costs."""
 
 from __future__ import annotations
 
+from .context_plan import ContextPlan
 from .context_steps import ConvStep, RuleStep
 from .exchange import exchange_of, gather_or_fail
 from .runtime import Runtime
@@ -72,6 +73,28 @@ class ContextParallel:
             return RuleStep(self.exchange, tokens, states, cu_seqlens, places, rule, runtime)
 
         return self._run(begin)
+
+    def plan(
+        self,
+        v,
+        states,
+        slots,
+        cu_seqlens,
+        *,
+        has_initial=None,
+        write_slots=None,
+        null_slot: int = -1,
+        segments: int = 4,
+        runtime: Runtime | None = None,
+    ) -> ContextPlan:
+        """What calls of delta_prefill with these sequences have in common, those of all layers of a
+        step: v [T, Hv, dv] and states say how many rows and slots there are, and where. Each
+        rank cuts its tokens into about `segments`; as many as, times Hv, fill a device. Ranks
+        exchange sizes here, on the host, and calls of the plan do not wait for the device.
+
+        Raises as delta_prefill does."""
+        places = Places(slots, write_slots, has_initial, None, null_slot)
+        return ContextPlan(self.exchange, v, states, cu_seqlens, places, segments, runtime)
 
     def causal_conv1d(
         self,

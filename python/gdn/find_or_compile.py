@@ -25,13 +25,15 @@ def find_or_compile(
     deferred_writes: int = 0,
     state_layout: str = "vk",
     conv_weight: str | None = None,
+    segment_maps: bool = False,
     compiled_for: str | None = None,
     options: Iterable[str] = (),
 ) -> Path:
     """The path of an image; arguments are those of gdn.images.find, whose errors are raised where
     there is neither an image nor a compiler. One that is compiled is for `compiled_for`, by default
     `engine`, with further `options` of gdn-compile. No prebuilt image has states of another
-    `state_layout` than "vk", or weights of the convolution of a type of their own, `conv_weight`.
+    `state_layout` than "vk", weights of the convolution of a type of their own, `conv_weight`, or
+    the variant `segment-maps`.
     CompileError where the compiler refuses."""
     types = {"io": io, "state": state, "verify": verify}
 
@@ -39,6 +41,7 @@ def find_or_compile(
         forms = [f"--layout={layout}", f"--outputs={outputs}", *["--l2norm"] * l2norm]
         forms += [f"--state-layout={state_layout}"] * (state_layout != "vk")
         forms += [f"--conv-weight={conv_weight}"] * (conv_weight is not None)
+        forms += ["--segment-maps"] * segment_maps
         forms += [f"--defer-writes={deferred_writes}"] * (deferred_writes != 0)
         return compiler.compile(
             config,
@@ -48,7 +51,7 @@ def find_or_compile(
             **types,
         )
 
-    if state_layout != "vk" or conv_weight is not None:
+    if state_layout != "vk" or conv_weight is not None or segment_maps:
         return compile_it()
     try:
         return images.find(

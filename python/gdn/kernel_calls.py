@@ -12,7 +12,7 @@ from typing import Protocol
 
 from .call import Call
 from .devices import device_of
-from .runtime import Device, Image, Runtime
+from .runtime import Device, Image, Kernel, Runtime
 
 # Types as options of gdn-compile name them.
 SHORT_TYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
@@ -93,6 +93,15 @@ def call_of(
     if not capturing:
         made[last] = made[key]
     return made[key]
+
+
+def kernel_of(
+    kind: KernelKind, entry: str, device: tuple[str, int], runtime: Runtime | None
+) -> Kernel:
+    """The kernel of an entry on a device, for callers that choose its variant."""
+    with _lock:
+        place = device_of(device, runtime)
+        return place.kernel(_image(place, kind), entry)
 
 
 def last_of(

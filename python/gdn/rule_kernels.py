@@ -25,6 +25,7 @@ class RuleKind(NamedTuple):
     verify: str  # "none", or what its verify keeps: "slots" or "buffer"
     checkpoints: bool  # prefill keeps states inside sequences
     state_order: str = "vk"  # states lie as [dv, dk], or as [dk, dv] with "kv"
+    maps: bool = False  # prefill also makes maps of sequences
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -39,10 +40,13 @@ class RuleKind(NamedTuple):
             engine, options = "sglang", ["--only=prefill", "--checkpoints"]
         elif any(size % unit_of("prefill", (device.kind, 0)) for size in self[:2]):
             options = ["--only=decode"]
+        if self.maps:
+            options = ["--only=prefill"]
         return find_or_compile(
             self.config(),
             device,
             state_layout=self.state_order,
+            segment_maps=self.maps,
             engine=engine,
             io=SHORT_TYPES[self.io],
             state=SHORT_TYPES[self.state],

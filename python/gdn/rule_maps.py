@@ -13,6 +13,8 @@ import numpy as np
 
 from .array_library import library_of
 from .rule import gated_delta_rule
+from .rule_kernels import kind_of, unit_of
+from .segment_maps import maps_of
 
 
 class RuleMap(NamedTuple):
@@ -61,11 +63,14 @@ def map_of_bytes(data: bytes, heads: int, value_dim: int, key_dim: int, *, linea
 def rule_maps(q, k, v, log_decay, beta, cu_seqlens, **options) -> list[RuleMap]:
     """The maps of N sequences. The arrays are those of gdn.rule.gated_delta_rule without the
     dimension B, [T, H, d] and [T, Hv, ..]; `options` are its own: `l2norm`, `allow_neg_eigval` and
-    `runtime`. One launch, of 1 + ceil(dk / dv) times the value heads. Raises as it does."""
+    `runtime`. One launch: of the variant `segment-maps`, where an image has it, or of
+    1 + ceil(dk / dv) times the value heads. Raises as it does."""
     arrays = library_of(q, options.get("runtime"))
     key_dim = int(q.shape[2])
     tokens, heads, value_dim = map(int, v.shape)
     count = int(cu_seqlens.shape[0]) - 1
+    if (found := _by_variant(arrays, (q, k, v, log_decay, beta), cu_seqlens, options)) is not None:
+        return found
     blocks = -(-key_dim // value_dim)
     copies = 1 + blocks
     wide = arrays.zeros((tokens, heads, copies, value_dim), arrays.dtype_of(v))
@@ -87,6 +92,30 @@ def rule_maps(q, k, v, log_decay, beta, cu_seqlens, **options) -> list[RuleMap]:
     states = on_host(states).reshape(count, heads, copies, value_dim, key_dim)
     linear = states[:, :, 1:].reshape(count, heads, blocks * value_dim, key_dim)[:, :, :key_dim]
     return [RuleMap(p, h) for p, h in zip(linear, states[:, :, 0], strict=True)]
+
+
+def _by_variant(arrays, tokens: tuple, cu_seqlens, options: dict) -> list[RuleMap] | None:
+    """The maps by a variant of their own, or None where there is none for these arrays."""
+    q, _, v, log_decay, beta = tokens
+    kind = kind_of(
+        int(q.shape[2]),
+        int(v.shape[2]),
+        unit=unit_of("prefill", arrays.device),
+        io=arrays.dtype_of(v),
+        per_channel=len(log_decay.shape) == 3,
+        doubled_beta=bool(options.get("allow_neg_eigval")),
+        l2norm=bool(options.get("l2norm")),
+    )
+    maps = maps_of(kind, arrays.device, options.get("runtime"))
+    if maps is None or (kind.key_dim, kind.value_dim) != (int(q.shape[2]), int(v.shape[2])):
+        return None
+    gates = (arrays.cast(x, "float32") for x in (log_decay, beta))
+    places = arrays.numbers(range(int(cu_seqlens.shape[0]) - 1), "int32")
+    starts = arrays.cast(cu_seqlens, "int32")
+    rows = tuple(arrays.rows_apart(x) for x in (*tokens[:3], *gates))
+    out = arrays.empty(tuple(map(int, v.shape)), arrays.dtype_of(v))
+    constant, linear = map(on_host, maps(arrays, rows, starts, places, out))
+    return [RuleMap(p.copy(), h.copy()) for p, h in zip(linear, constant, strict=True)]
 
 
 def on_host(array) -> np.ndarray:

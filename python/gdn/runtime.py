@@ -349,6 +349,10 @@ class Binding(_Handle):
         legacy default stream."""
         self._runtime.call("gdnrt_launch", self._handle, _stream(stream))
 
+    def forget_arguments(self) -> None:
+        """Lets go of the arrays: whoever launches sees to it that they are there."""
+        self._arguments, self._views, self._workspace = {}, None, None
+
     def allow_dependent_launch(self, allowed: bool = True) -> None:
         """See gdnrt_binding_allow_dependent_launch, which says when this is legal."""
         self._runtime.call("gdnrt_binding_allow_dependent_launch", self._handle, int(allowed))

@@ -175,6 +175,12 @@ struct Options {
       "segments-from", cl::init(-1), cl::cat(outputs), cl::value_desc("tokens"),
       cl::desc("Mean tokens of a sequence from which that variant is taken; "
                "negative: by the target's rule (default)")};
+  cl::opt<bool> segmentMaps{
+      "segment-maps", cl::cat(outputs),
+      cl::desc(
+          "Prefill also has the variant segment-maps, which makes what the "
+          "tokens of each row do to the state and nothing else; launches "
+          "take it only if they are told to")};
   cl::opt<bool> everyThreadArrives{
       "every-thread-arrives", cl::cat(outputs),
       cl::desc("For tools that look for races in kernels: at barriers between "
@@ -363,6 +369,7 @@ CommandLine Options::collect() {
   line.chunkStages = chunkStages;
   line.segments = segments;
   line.segmentsFrom = segmentsFrom;
+  line.segmentMaps = segmentMaps;
   line.everyThreadArrives = everyThreadArrives;
   line.lineInfo = lineInfo;
   line.io = io;

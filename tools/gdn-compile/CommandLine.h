@@ -53,6 +53,7 @@ struct CommandLine {
   ChunkStages chunkStages = ChunkStages::onePass;
   int64_t segments = -1;
   int64_t segmentsFrom = -1;
+  bool segmentMaps = false;
   bool everyThreadArrives = false;
   bool lineInfo = false;
 

@@ -141,6 +141,7 @@ static FailureOr<std::string> compile(ModuleOp source, const CommandLine &line,
   options.gpu.needsCubin = line.emit != Emit::digest;
   options.gpu.needsAllEntries = line.needsAllEntries();
   options.gpu.cache = cache;
+  options.cpu.segmentMaps = options.gpu.pipeline.segmentMaps = line.segmentMaps;
   options.gpu.pipeline.everyThreadArrives = line.everyThreadArrives;
   if (line.lineInfo) {
     SmallString<128> stem(line.output);

@@ -55,6 +55,11 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     or pending tokens, with `value-heads`, or with convolution windows longer
     than a chunk.
 
+    With `segment-maps`, an entry that could have that variant gets
+    `@<entry>__segment_maps`, the only stage of its variant `segment-maps`. It
+    computes the map of each whole sequence, and keeps `H`, then `P`, of all
+    sequences in the workspace. No launch takes the variant unless it is told to.
+
     With `segments` and `value-heads`, a ragged convolution without a rule gets
     the variant `segments`, too: `@<entry>__segments` alone, since outputs
     depend on nothing but the inputs ahead of them. The block that comes last of
@@ -96,6 +101,10 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       work. `cost` is the time of a chunk of a whole head in hundredths of the
       time of a chunk of a V-split of two, on a device with `workers`
       multiprocessors.
+    - `maps=alone`, with `fused` and nothing else: `@<entry>__maps_alone` is all
+      that the variant has. It computes the map of each whole sequence, without
+      outputs, and keeps `H`, then `P`, of all sequences in the workspace, in
+      f32. Neither pools nor results are written.
     - `norm=with-rule`, with `fused`: of kernels with `norm_with_rule` whose keys
       are rounded to f16, the recurrence has the gated norm, so this variant
       needs no `__norm`. The outputs of the rule are rounded as they would be on
@@ -226,6 +235,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     Option<"segments", "segments", "int64_t", /*default=*/"0",
            "Segments of a sequence in the variant that computes them at the "
            "same time; 0: no such variant">,
+    Option<"segmentMaps", "segment-maps", "bool", /*default=*/"false",
+           "Whether prefill also has the variant 'segment-maps', which makes "
+           "maps of sequences and nothing else">,
     Option<"segmentsFrom", "segments-from", "int64_t", /*default=*/"512",
            "Mean tokens of a sequence from which a device takes that variant">
   ];

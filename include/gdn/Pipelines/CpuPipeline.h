@@ -34,6 +34,9 @@ struct CpuPipelineOptions {
   /// Mean tokens of a sequence from which that variant is taken; negative: the
   /// rule of the target.
   int64_t segmentsFrom = -1;
+  /// Prefill also has the variant `segment-maps`, which makes the maps of
+  /// sequences and nothing else; see convert-gdn-to-tile.
+  bool segmentMaps = false;
 };
 
 /// From gdn to gdn_tile: fusion, then the algorithm of each kernel, which

@@ -17,6 +17,9 @@ struct GpuPipelineOptions {
   /// At barriers of channels each thread arrives, not one for its warp; see
   /// convert-gdn-gpu-to-nvvm.
   bool everyThreadArrives = false;
+  /// Prefill also has the variant `segment-maps`, which makes the maps of
+  /// sequences and nothing else; see convert-gdn-to-tile.
+  bool segmentMaps = false;
   /// Unless this is empty, the gdn_gpu programs go to the file
   /// `<lineInfo>.<target>.gpu.mlir`, and each instruction has the location of
   /// its op in there (`.loc` in PTX). Not with a cache of compilations: what is

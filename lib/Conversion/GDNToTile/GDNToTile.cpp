@@ -141,6 +141,9 @@ struct ConvertGDNToTile final
     int64_t stages = 0;
     if (failed(emitConvSegments(entry, kernel, algorithm, stages)))
       return failure();
+    if (segmentMaps &&
+        failed(emitSequenceMaps(entry, kernel, algorithm, stages)))
+      return failure();
     if (segments != 0 &&
         failed(emitSegmentedKernel(entry, kernel, algorithm, stages)))
       return failure();

@@ -72,6 +72,13 @@ static llvm::Error readField(StringRef field, VariantSpec &spec) {
                : llvm::createStringError(
                      "expected 'norm' to be with-rule, got '" + value + "'");
   }
+  if (key == "maps") {
+    spec.mapsAlone = true;
+    return value == "alone"
+               ? llvm::Error::success()
+               : llvm::createStringError("expected 'maps' to be alone, got '" +
+                                         value + "'");
+  }
   if (key == "conv") {
     spec.convWithRule = true;
     return value == "with-rule"
@@ -81,7 +88,7 @@ static llvm::Error readField(StringRef field, VariantSpec &spec) {
   }
   return llvm::createStringError(
       "expected fused, v-split, segments, pieces, by-lengths, norm, conv, "
-      "where or when, got '" +
+      "maps, where or when, got '" +
       key + "'");
 }
 
@@ -109,6 +116,11 @@ Expected<VariantSpec> VariantSpec::parse(StringRef given) {
   if (spec.convWithRule && (spec.fused == 0 || spec.segments != 0))
     return llvm::createStringError(
         "expected 'conv' with 'fused' and without 'segments'");
+  if (spec.mapsAlone &&
+      (spec.fused == 0 || spec.segments != 0 || spec.wholeCost != 0 ||
+       spec.vSplit != 1 || spec.normWithRule || spec.convWithRule))
+    return llvm::createStringError(
+        "expected 'maps' with 'fused' and with nothing else");
   if (spec.wholeCost != 0 && spec.fused == 0)
     return llvm::createStringError("expected 'by-lengths' with 'fused'");
   if (spec.wholeCost != 0 && (spec.segments != 0 || spec.vSplit != 1))

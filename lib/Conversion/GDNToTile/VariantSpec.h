@@ -18,6 +18,8 @@ struct VariantSpec {
   int64_t vSplit = 1;
   /// Segments of a batch; 0: whole sequences.
   int64_t segments = 0;
+  /// Whether it has nothing but the maps of whole sequences, in the workspace.
+  bool mapsAlone = false;
   /// Tokens of a piece in the passes over memory of a variant that has all else
   /// of the staged one with the same V-split; 0: it has its own.
   int64_t pieces = 0;
@@ -42,6 +44,7 @@ struct VariantSpec {
   /// Reads "NAME: fused=2; v-split=2; segments=5; where=..; when=..", in which
   /// all but the name may be left out; blanks are free. "NAME: pieces=8; .." is
   /// for few tokens, "NAME: by-lengths=165/132; fused=2; .." a choice,
+  /// "NAME: fused=2; maps=alone" only makes maps of sequences,
   /// "NAME: fused=2; norm=with-rule; conv=with-rule" has the norm and the
   /// convolution of values with the rule.
   static llvm::Expected<VariantSpec> parse(llvm::StringRef text);

@@ -19,7 +19,7 @@
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=:fused=2 2>&1 | FileCheck %s --check-prefix=NAME
 //    NAME: but of ':fused=2': expected a name, got ':fused=2'
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:wide=2 2>&1 | FileCheck %s --check-prefix=FIELD
-//   FIELD: expected fused, v-split, segments, pieces, by-lengths, norm, conv, where or when, got 'wide'
+//   FIELD: expected fused, v-split, segments, pieces, by-lengths, norm, conv, maps, where or when, got 'wide'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:where=sequences<=2' 2>&1 | FileCheck %s --check-prefix=WHERE
 //   WHERE: expected 'where' to be about keys, values, parts, got 'sequences'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:when=sequences' 2>&1 | FileCheck %s --check-prefix=WHEN
@@ -30,6 +30,12 @@
 //    NORM: expected 'norm' to be with-rule, got 'apart'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:norm=with-rule' 2>&1 | FileCheck %s --check-prefix=STAGED
 //  STAGED: expected 'norm' with 'fused'
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;maps=also' 2>&1 | FileCheck %s --check-prefix=MAPS
+//    MAPS: expected 'maps' to be alone, got 'also'
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:maps=alone' 2>&1 | FileCheck %s --check-prefix=MORE
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;segments=3;maps=alone' 2>&1 | FileCheck %s --check-prefix=MORE
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;v-split=2;maps=alone' 2>&1 | FileCheck %s --check-prefix=MORE
+//    MORE: expected 'maps' with 'fused' and with nothing else
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;conv=apart' 2>&1 | FileCheck %s --check-prefix=CONV
 //    CONV: expected 'conv' to be with-rule, got 'apart'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:conv=with-rule' 2>&1 | FileCheck %s --check-prefix=WHOLE

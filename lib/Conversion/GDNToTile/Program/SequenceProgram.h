@@ -30,6 +30,7 @@ struct Algorithm {
   int64_t chunkNext = 0; ///< at most `chunkFrom`; 0: the same
   int64_t vSplit = 1; ///< blocks of a variant in two stages that share a head
   int64_t batchSegments = 0; ///< of such a variant; 0: whole sequences
+  bool mapsAlone = false;    ///< whether a variant only makes maps of sequences
   bool firstApart = false;   ///< whether a sequence's first segment has a stage
                              ///< of its own, beside the maps of the others
   int64_t fusedChunks = 0;   ///< chunks whose intra-chunk work a block of the

@@ -119,7 +119,14 @@ void KernelStage::describe() {
   // first.
   auto text = [](int64_t number) { return std::to_string(number); };
   const int64_t numSegments = algorithm.batchSegments;
-  if (numSegments != 0) {
+  if (algorithm.mapsAlone) {
+    auto ofSequences = [&](int64_t rows) {
+      return addRegion({sequenceForm, valueForm, text(rows), text(dk)},
+                       {any, any, rows, dk}, b.getF32Type(), regions);
+    };
+    states = ofSequences(dv);
+    maps = ofSequences(dk);
+  } else if (numSegments != 0) {
     std::string segments = sequenceForm + " + " + text(numSegments);
     states = addRegion({segments, valueForm, text(dv), text(dk)},
                        {any, any, dv, dk}, b.getF32Type(), regions);
@@ -148,7 +155,8 @@ void KernelStage::describe() {
   // differ in their conditions; where a sequence is cut depends on the batch,
   // and sums of a norm in the recurrence have an order of their own.
   if (algorithm.fusedChunks != 0)
-    stage.setBits(numSegments != 0         ? names.front().getValue()
+    stage.setBits(numSegments != 0 || algorithm.mapsAlone
+                      ? names.front().getValue()
                   : algorithm.normWithRule ? "fused-norm"
                                            : "fused");
   else if ((names.size() == 1 && !algorithm.convWithRule &&

@@ -36,6 +36,8 @@ protected:
 private:
   Value emitStart(Value number);
   Value emitChunks(Value from, Value to, Value start);
+  void emitWholeSequence(Value at);
+  void storeMap(Value last, Value at, Value ofState);
   void emitSegment(Value at, Value number, Value isLast, Value tokens);
 
   Value isMap;    // the block has rows of P
@@ -49,8 +51,11 @@ SmallVector<std::string> SequenceMapsStage::gridOf(const std::string &) {
   const int64_t rows = state.getDimSize(2) / algorithm.vSplit;
   const int64_t mapBlocks = llvm::divideCeil(state.getDimSize(3), rows);
   haveSameChunks(algorithm.vSplit + mapBlocks);
-  return {sequenceForm + " + " + std::to_string(algorithm.batchSegments),
-          valueForm, std::to_string(algorithm.vSplit + mapBlocks)};
+  std::string segments =
+      algorithm.mapsAlone
+          ? sequenceForm
+          : sequenceForm + " + " + std::to_string(algorithm.batchSegments);
+  return {segments, valueForm, std::to_string(algorithm.vSplit + mapBlocks)};
 }
 
 /// The block's rows of the state before a segment: of the row's own, of the
@@ -58,7 +63,7 @@ SmallVector<std::string> SequenceMapsStage::gridOf(const std::string &) {
 Value SequenceMapsStage::emitStart(Value number) {
   Carry carry = stateCarry();
   Value own;
-  if (algorithm.firstApart) {
+  if (algorithm.firstApart || algorithm.mapsAlone) {
     own = tile::FillOp::create(
         b, loc, carry.type,
         arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f)));
@@ -136,6 +141,12 @@ void SequenceMapsStage::emitSegment(Value at, Value number, Value isLast,
   Value last = emitChunks(from, to, start);
   OpBuilder::InsertionGuard guard(b);
   enterIf(compare(P::ne, from, to));
+  storeMap(last, at, add(at, index(1)));
+}
+
+/// Keeps rows of P at slot `at`, or of H at `ofState`.
+void SequenceMapsStage::storeMap(Value last, Value at, Value ofState) {
+  OpBuilder::InsertionGuard guard(b);
   auto branch = scf::IfOp::create(b, loc, isMap, /*withElse=*/true);
   b.setInsertionPointToStart(branch.thenBlock());
   // A block may have more rows than P, which are zero.
@@ -143,9 +154,23 @@ void SequenceMapsStage::emitSegment(Value at, Value number, Value isLast,
   Value rows;
   if (dk % numValues != 0)
     rows = sub(index(dk), firstRow);
-  storeRows(castTile(b, loc, last, chunkTypes.inner), maps, at, firstRow, rows);
+  Value map =
+      algorithm.mapsAlone ? last : castTile(b, loc, last, chunkTypes.inner);
+  storeRows(map, maps, at, firstRow, rows);
   b.setInsertionPointToStart(branch.elseBlock());
-  storeRows(last, states, add(at, index(1)), valueStart());
+  // Others than the stages of this variant read it.
+  if (algorithm.mapsAlone)
+    last = scaleTile(b, loc, last, 1 / chunkTypes.valueScale);
+  storeRows(last, states, ofState, valueStart());
+}
+
+/// The map of the sequence, whose number is `at`.
+void SequenceMapsStage::emitWholeSequence(Value at) {
+  n = at;
+  Value live = emitBounds();
+  OpBuilder::InsertionGuard guard(b);
+  enterIf(live);
+  storeMap(emitChunks(begin, end, emitStart(Value())), at, at);
 }
 
 void SequenceMapsStage::emitBlock(Value at) {
@@ -156,6 +181,8 @@ void SequenceMapsStage::emitBlock(Value at) {
   isMap = compare(P::uge, which, vSplit);
   takeVSplit(select(isMap, index(0), which), algorithm.vSplit);
   firstRow = mul(sub(which, vSplit), index(numValues));
+  if (algorithm.mapsAlone)
+    return emitWholeSequence(at);
   Value tokens = segmentTokens(*this);
   n = findSequence(*this, at, tokens);
   Value live = emitBounds();

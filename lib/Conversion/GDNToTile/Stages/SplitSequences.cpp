@@ -37,7 +37,7 @@ namespace {
 
 class SegmentedKernel : public RecurrentKernel {
 public:
-  enum class Stage { maps, scan, segments };
+  enum class Stage { maps, scan, segments, alone };
 
   SegmentedKernel(EntryViews &views, const KernelOperands &parts,
                   const Algorithm &algorithm, Stage stage)
@@ -50,11 +50,13 @@ protected:
 
 private:
   void describe();
+  void describeAlone();
   Value segmentTokens();
   void emitMapsStage(Value live);
   void emitScan(Value live);
   void emitSegmentsStage(Value live);
-  void emitMap(Value r);
+  void emitMap(Value r, Value at);
+  void emitAlone(Value live);
   Value loadMatrix(Value region, Value head, Value at);
   void storeMatrix(Value tile, Value region, Value head, Value at);
   Value identity(int64_t size);
@@ -110,6 +112,39 @@ void SegmentedKernel::describe() {
   fields.setBits("segments");
 }
 
+/// The same of the stage that makes maps of sequences alone: first H of each,
+/// then P.
+void SegmentedKernel::describeAlone() {
+  RuleOpInterface rule = parts.rule;
+  auto last = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getShape().back();
+  };
+  int64_t dk = last(rule.getKey()), dv = last(rule.getValue());
+  constexpr int64_t any = ShapedType::kDynamic;
+  SmallVector<Attribute> regions;
+  auto region = [&](int64_t rows) {
+    return addRegion({sequenceForm, valueForm, "1", std::to_string(rows),
+                      std::to_string(dk)},
+                     {any, any, 1, rows, dk}, b.getF32Type(), regions);
+  };
+  states = region(dv);
+  maps = region(dk);
+  tile::StageFields fields = views.stage();
+  fields.setWorkspace(b.getArrayAttr(regions));
+  SmallVector<StringRef> grid = {sequenceForm, headForm};
+  fields.setGrid(grid);
+  // Launches take it only if they are told to.
+  auto side = [&](StringRef text) {
+    return b.getStrArrayAttr(ArrayRef<StringRef>{text});
+  };
+  fields.setConditions(
+      b.getArrayAttr({b.getArrayAttr({side("workers"), side("0")})}));
+  func::FuncOp entry = views.source;
+  fields.setStageOf(entry.getName());
+  fields.setVariant("segment-maps");
+  fields.setBits("segment-maps");
+}
+
 /// Tokens of each segment of the sequence but the last: its chunks over S,
 /// rounded up. Every segment is empty past the last token.
 Value SegmentedKernel::segmentTokens() {
@@ -157,7 +192,7 @@ Value SegmentedKernel::identity(int64_t size) {
 }
 
 Value SegmentedKernel::loadStart(const Carry &carry, Value r) {
-  if (stage == Stage::maps)
+  if (stage == Stage::maps || stage == Stage::alone)
     return loadCarry(carry, r);
   if (isa<Conv1dOp>(carry.op))
     return loadOwnWindow(carry, r);
@@ -178,8 +213,9 @@ void SegmentedKernel::storeEnd(const Carry &carry, Value tile, Value r) {
   storeMatrix(tile, states, headIndex(r), index(0));
 }
 
-/// P and H of the tokens `begin` to `end`, whole chunks, for value head `r`.
-void SegmentedKernel::emitMap(Value r) {
+/// P and H of the tokens `begin` to `end` for value head `r`: H to the place
+/// `segment`, P to `at`.
+void SegmentedKernel::emitMap(Value r, Value at) {
   chunked = true;
   blockTokens = algorithm.chunk;
   TokenBlock block(*this, r);
@@ -212,8 +248,12 @@ void SegmentedKernel::emitMap(Value r) {
     for (auto [i, arg] : llvm::zip(active, loop.getRegionIterArgs()))
       carried[i] = arg;
     Value map = loop.getRegionIterArgs().back();
+    // Segments are whole chunks, sequences are not.
+    Value valid = index(blockTokens);
+    if (stage == Stage::alone)
+      valid = minimum(sub(end, loop.getInductionVar()), valid);
     SmallVector<Value> next =
-        block.emitMap(loop.getInductionVar(), index(blockTokens), carried, map);
+        block.emitMap(loop.getInductionVar(), valid, carried, map);
     SmallVector<Value> yielded;
     for (unsigned i : active)
       yielded.push_back(next[i]);
@@ -223,7 +263,7 @@ void SegmentedKernel::emitMap(Value r) {
   storeMatrix(fromChunkState(loop.getResult(state)), states, headIndex(r),
               segment);
   storeMatrix(transposeTile(b, loc, loop.getResults().back()), maps,
-              headIndex(r), sub(segment, index(1)));
+              headIndex(r), at);
   chunked = false;
   blockTokens = algorithm.tokens;
 }
@@ -252,7 +292,7 @@ void SegmentedKernel::emitMapsStage(Value live) {
       enterIf(goesOn);
       auto heads = scf::ForOp::create(b, loc, index(0), ratio, index(1));
       b.setInsertionPointToStart(heads.getBody());
-      emitMap(heads.getInductionVar());
+      emitMap(heads.getInductionVar(), sub(segment, index(1)));
     }
   }
   b.setInsertionPointToStart(branch.elseBlock());
@@ -296,14 +336,25 @@ void SegmentedKernel::emitSegmentsStage(Value live) {
   emitSequence();
 }
 
+/// The map of the sequence, for each value head.
+void SegmentedKernel::emitAlone(Value live) {
+  OpBuilder::InsertionGuard guard(b);
+  enterIf(live);
+  auto heads = scf::ForOp::create(b, loc, index(0), ratio, index(1));
+  b.setInsertionPointToStart(heads.getBody());
+  emitMap(heads.getInductionVar(), index(0));
+}
+
 LogicalResult SegmentedKernel::emitStage() {
   b.setInsertionPointToStart(&views.function.getBody().front());
   if (failed(emitGrid()) || failed(emitViews()))
     return failure();
-  describe();
+  stage == Stage::alone ? describeAlone() : describe();
   n = tile::BlockIdOp::create(b, loc, b.getIndexType(), 0);
   h = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
-  if (stage != Stage::scan)
+  if (stage == Stage::alone)
+    segment = index(0);
+  else if (stage != Stage::scan)
     segment = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
   Value live = emitBounds();
   switch (stage) {
@@ -315,6 +366,9 @@ LogicalResult SegmentedKernel::emitStage() {
     break;
   case Stage::segments:
     emitSegmentsStage(live);
+    break;
+  case Stage::alone:
+    emitAlone(live);
     break;
   }
   func::ReturnOp::create(b, loc);
@@ -355,4 +409,20 @@ LogicalResult gdn::emitSegmentedKernel(func::FuncOp entry, KernelOp kernel,
       return failure();
   }
   return success();
+}
+
+LogicalResult gdn::emitSequenceMaps(func::FuncOp entry, KernelOp kernel,
+                                    const Algorithm &algorithm,
+                                    int64_t &numStages) {
+  FailureOr<KernelOperands> parts = KernelOperands::analyse(entry, kernel);
+  if (failed(parts))
+    return failure();
+  if (!hasSegments(*parts, algorithm))
+    return success();
+  Algorithm chosen = chooseForm(*parts, algorithm);
+  auto emit = [&](EntryViews &views) {
+    return SegmentedKernel(views, *parts, chosen, SegmentedKernel::Stage::alone)
+        .emitStage();
+  };
+  return emitStageOf(entry, "__segment_maps", numStages, emit);
 }

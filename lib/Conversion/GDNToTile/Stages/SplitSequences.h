@@ -19,6 +19,12 @@ mlir::LogicalResult emitSegmentedKernel(mlir::func::FuncOp entry,
                                         const Algorithm &algorithm,
                                         int64_t &numStages);
 
+/// Creates the stage function of the variant `segment-maps` in the same way:
+/// what each sequence does to the state, to the workspace. Of the same kernels.
+mlir::LogicalResult emitSequenceMaps(mlir::func::FuncOp entry, KernelOp kernel,
+                                     const Algorithm &algorithm,
+                                     int64_t &numStages);
+
 } // namespace gdn
 
 #endif // GDN_LIB_CONVERSION_GDNTOTILE_STAGES_SPLITSEQUENCES_H

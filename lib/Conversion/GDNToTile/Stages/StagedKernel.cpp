@@ -174,7 +174,7 @@ struct StagedVariant {
                       // own
   int64_t wholeCost = 0,
           workers = 0; // one of two recurrences, as lengths of sequences say
-  bool normWithRule = false, convWithRule = false;
+  bool normWithRule = false, convWithRule = false, mapsAlone = false;
 };
 } // namespace
 
@@ -229,6 +229,11 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
         one.wholeCost = spec.wholeCost;
         one.workers = spec.workers;
       }
+      return;
+    }
+    if (spec.mapsAlone) {
+      if (canSegment(parts, algorithm, 1))
+        add("_alone", 1).mapsAlone = true;
       return;
     }
     const bool isShared = spec.segments == 0 && spec.vSplit > 1;
@@ -409,6 +414,13 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     if (variant.fusedChunks != 0)
       ofMaps.vSplit = 1;
     ofMaps.normWithRule = false; // they have no outputs
+    if (variant.mapsAlone) {
+      ofMaps.mapsAlone = true;
+      if (failed(emit(emitMapsStage, "__maps" + variant.suffix, ofMaps,
+                      variant.variants)))
+        return failure();
+      continue;
+    }
     if (variant.segments != 0 &&
         failed(emit(emitMapsStage, "__maps" + variant.suffix, ofMaps,
                     variant.variants)))

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Prefill over ranks for batches whose sizes are known: on the device alone, with one exchange.
+
+    plan = ContextParallel(group).plan(v, states, slots, cu_seqlens)   # once for all layers
+    out = plan.delta_prefill(q, k, v, log_decay, beta, states)         # in each
+
+docs/design/20261129-context-entries.md has the algebra, costs and the layout of what travels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .array_library import library_of
+from .exchange import Exchange, gather_or_fail
+from .kernel_calls import call_of
+from .rule_kernels import kind_of, unit_of
+from .runtime import Runtime
+from .segment_maps import maps_of
+from .sequence_parts import Places, SequenceParts
+
+# What segments are multiples of: a chunk.
+_CHUNK = 64
+
+
+class ContextPlan:
+    """The sequences of a batch over ranks, and the segments that this rank cuts its tokens into."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        v,
+        states,
+        cu_seqlens,
+        places: Places,
+        segments: int,
+        runtime: Runtime | None,
+    ):
+        if segments < 1:
+            raise ValueError(f"segments: expected at least 1, got {segments}")
+        self._exchange, self._runtime = exchange, runtime
+        self._rows, self._pool = int(v.shape[0]), int(states.shape[0])
+        arrays = library_of(v, runtime)
+        parts = None
+
+        def sizes() -> bytes:
+            nonlocal parts
+            agreed = {"shape": [int(size) for size in states.shape[1:]]}
+            parts = SequenceParts(exchange, self._rows, self._pool, cu_seqlens, places, agreed)
+            return parts.to_bytes()
+
+        known = gather_or_fail(exchange, sizes)
+        parts.take(known)
+        live = [n for n in range(parts.count) if parts.is_live(n)]
+        self._count = len(live)
+        self._has_tokens = [any(lengths[n] > 0 for n in live) for lengths in parts.lengths]
+        self._cut(arrays, parts, live, segments)
+        dk = int(states.shape[3])
+        self._identity = self._made(arrays, np.eye(dk, dtype=np.float32))
+        number = self._numbers(arrays)
+        self._slots = number([parts.slots[n] for n in live], "int64")
+        flags = [float(parts.has_initial[n]) for n in live]
+        self._initial = None
+        if not all(flags):
+            self._initial = self._made(arrays, np.array(flags, np.float32)).reshape(-1, 1, 1, 1)
+        written = [i for i, n in enumerate(live) if parts.is_written(n)]
+        self._written = number(written, "int64")
+        self._targets = number([parts.targets[live[i]] for i in written], "int64")
+
+    def _numbers(self, arrays):
+        return lambda values, dtype: self._made(arrays, np.array(values, dtype))
+
+    def _made(self, arrays, values: np.ndarray):
+        made = arrays.empty(values.shape, str(values.dtype))
+        arrays.fill(made, arrays.xp.asarray(values))
+        return made
+
+    def _cut(self, arrays, parts: SequenceParts, live: list[int], segments: int) -> None:
+        """Segments of the sequences here, of equal lengths but the last of each. Rows of others are
+        segments without a state."""
+        total = sum(parts.local[n][1] - parts.local[n][0] for n in live)
+        tokens = max(-(-total // (_CHUNK * segments)), 1) * _CHUNK
+        starts, slots = [parts.local[0][0] if parts.local else 0], []
+        self._rounds: list[list[tuple[int, int]]] = []
+        for n, (begin, end) in enumerate(parts.local):
+            if begin == end:
+                continue
+            if n not in live:
+                starts.append(end)
+                slots.append(-1)
+                continue
+            for depth, at in enumerate(range(begin, end, tokens)):
+                if depth == len(self._rounds):
+                    self._rounds.append([])
+                self._rounds[depth].append((live.index(n), len(slots)))
+                slots.append(len(slots))
+                starts.append(min(at + tokens, end))
+        number = self._numbers(arrays)
+        self._segments = len(slots)
+        self._starts, self._places = number(starts, "int32"), number(slots, "int32")
+        self._owners = [0] * len(slots)
+        for depth in self._rounds:
+            for owner, segment in depth:
+                self._owners[segment] = owner
+        self._owner = number(self._owners, "int64")
+        self._indices = [
+            (number([a for a, _ in depth], "int64"), number([b for _, b in depth], "int64"))
+            for depth in self._rounds
+        ]
+
+    def delta_prefill(
+        self,
+        q,
+        k,
+        v,
+        log_decay,
+        beta,
+        states,
+        *,
+        scale: float | None = None,
+        allow_neg_eigval: bool = False,
+    ):
+        """As ContextParallel.delta_prefill of the sequences that the plan is of, without
+        checkpoints, lengths of keys and queries, and orders of states but [dv, dk]. Returns out
+        [T, Hv, dv]. Nothing waits for the device, and a graph can capture it.
+
+        All ranks find the same final states. Raises ImageNotFoundError where no image has the maps;
+        ExchangeError only where the exchange itself fails."""
+        arrays = library_of(v, self._runtime)
+        if int(v.shape[0]) != self._rows or int(states.shape[0]) != self._pool:
+            raise ValueError(
+                f"v, states: expected {self._rows} rows and {self._pool} slots, those of the plan,"
+                f" got {int(v.shape[0])} and {int(states.shape[0])}"
+            )
+        dk, dv = int(q.shape[2]), int(v.shape[2])
+        kind = kind_of(
+            dk,
+            dv,
+            unit=unit_of("prefill", arrays.device),
+            io=arrays.dtype_of(v),
+            per_channel=len(log_decay.shape) == 3,
+            doubled_beta=allow_neg_eigval,
+        )
+        maps = maps_of(kind, arrays.device, self._runtime)
+        if maps is None or (kind.key_dim, kind.value_dim) != (dk, dv):
+            raise LookupError(
+                f"segment-maps: expected an image with this variant of prefill for {kind.io} and"
+                f" heads of {dk} x {dv}, found none"
+            )
+        gates = (arrays.rows_apart(arrays.cast(x, "float32")) for x in (log_decay, beta))
+        tokens = (*(arrays.rows_apart(x) for x in (q, k, v)), *gates)
+        out = arrays.empty(tuple(map(int, v.shape)), arrays.dtype_of(v))
+        if self._count == 0:
+            out[...] = 0
+            return out
+        own, before = self._own_maps(arrays, maps, tokens, out)
+        gathered = self._exchange.gather_arrays(own, arrays)
+        first, last = self._fold(arrays, gathered, states, dv)
+        self._outputs(arrays, kind._replace(maps=True), tokens, first, before, scale, out)
+        if len(self._targets):
+            states[self._targets] = arrays.cast(last[self._written], arrays.dtype_of(states))
+        return out
+
+    def _own_maps(self, arrays, maps, tokens, out):
+        """H and P of this rank's tokens, [N, Hv, dv + dk, dk], and of those ahead of each of its
+        segments, [M, Hv, dv + dk, dk]."""
+        q, _, v, *_ = tokens
+        heads, dv, dk = int(v.shape[1]), int(v.shape[2]), int(q.shape[2])
+        if self._segments == 0:
+            return self._unchanged(arrays, self._count, heads, dv), None
+        constant, linear = maps(arrays, tokens, self._starts, self._places, out)
+        if self._count == 1 and len(self._indices) == self._segments:
+            # One sequence and nothing else: no places to look up.
+            all_of = arrays.empty((self._segments + 1, heads, dv + dk, dk), "float32")
+            all_of[0, :, :dv] = 0
+            all_of[0, :, dv:] = self._identity
+            all_of[1, :, :dv] = constant[0]
+            all_of[1, :, dv:] = linear[0]
+            for i in range(1, self._segments):
+                arrays.xp.matmul(all_of[i], linear[i], out=all_of[i + 1])
+                all_of[i + 1, :, :dv] += constant[i]
+            return all_of[self._segments :], all_of[: self._segments]
+        own = self._unchanged(arrays, self._count, heads, dv)
+        before = self._unchanged(arrays, self._segments, heads, dv)
+        for owners, segments in self._indices:
+            current = own[owners]
+            before[segments] = current
+            current = arrays.xp.matmul(current, linear[segments])
+            current[:, :, :dv] += constant[segments]
+            own[owners] = current
+        return own, before
+
+    def _unchanged(self, arrays, count: int, heads: int, dv: int):
+        """Maps of no tokens."""
+        dk = int(self._identity.shape[0])
+        made = arrays.zeros((count, heads, dv + dk, dk), "float32")
+        made[:, :, dv:] = self._identity
+        return made
+
+    def _fold(self, arrays, gathered, states, dv: int):
+        """The states before this rank's tokens and behind all, [N, Hv, dv, dk]."""
+        state = arrays.cast(states[self._slots], "float32")
+        if self._initial is not None:
+            state = arrays.xp.where(self._initial > 0, state, 0 * self._initial)
+        first = state
+        for rank in range(self._exchange.size):
+            if rank == self._exchange.rank:
+                first = state
+            if self._has_tokens[rank]:
+                part = gathered[rank]
+                state = arrays.xp.matmul(state, part[:, :, dv:]) + part[:, :, :dv]
+        return first, state
+
+    def _outputs(self, arrays, kind, tokens, first, before, scale, out) -> None:
+        q, _, v, *_ = tokens
+        dk, dv = int(q.shape[2]), int(v.shape[2])
+        if self._segments == 0:
+            out[...] = 0
+            return
+        pool = arrays.xp.matmul(first[self._owner], before[:, :, dv:]) + before[:, :, :dv]
+        call = call_of(
+            kind,
+            "prefill",
+            arrays.device,
+            arrays.stream,
+            self._runtime,
+            capturing=arrays.capturing,
+        )
+        factor = 1.0 if scale is None else scale * dk**0.5
+        names = ("q", "k", "v", "log_decay", "beta")
+        given = dict(zip(names, tokens, strict=True))
+        if abs(factor - 1) > 1e-9:
+            given["q"] = arrays.cast(q * factor, kind.io)
+        given |= {
+            "cu_seqlens": self._starts,
+            "slots": self._places,
+            "write_slots": self._places,
+            "has_initial": arrays.flags(self._segments, True),
+            "state_pool": pool,
+            "core": out,
+        }
+        call(**{name: given[name] for name in call.names if name in given})

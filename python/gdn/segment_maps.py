@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the tokens of sequences do to their states, S_out = S_in P + H, by the variant
+`segment-maps` of an image's prefill: one launch, in which no outputs are made.
+docs/design/20261129-context-entries.md says which images have it."""
+
+from __future__ import annotations
+
+import threading
+
+from .kernel_calls import find_refusal, kernel_of
+from .rule_kernels import RuleKind
+from .runtime import Binding, Kernel, Pool, Runtime
+
+VARIANT = "segment-maps"
+_MOST_BINDINGS = 64
+_calls = threading.local()
+
+
+class SegmentMaps:
+    """The maps of an image on a device, for one thread."""
+
+    def __init__(self, kernel: Kernel, variant: str):
+        self._kernel, self._variant = kernel, variant
+        self._bindings: dict[tuple, Binding] = {}
+
+    def __call__(self, arrays, tokens: tuple, starts, slots, out) -> tuple:
+        """H [M, Hv, dv, dk] and P [M, Hv, dk, dk] in f32 of M runs of tokens. `tokens` are q, k, v,
+        log_decay and beta, [T, H, ..], the last two in f32; run m has the rows from starts[m] to
+        starts[m + 1]. `slots` [M] are the numbers of runs, or -1: these and runs without tokens
+        have no map, and what is returned of them is not set. `starts` and `slots` are of i32. `out`
+        [T, Hv, dv] is memory for outputs, which is not written."""
+        q, _, v, *_ = tokens
+        count, heads, dv, dk = len(slots), int(v.shape[1]), int(v.shape[2]), int(q.shape[2])
+        size, linear = count * heads * dv * dk, count * heads * dk * dk
+        # The runtime takes memory that is aligned to 64 bytes.
+        space = arrays.empty((size + linear + 16,), "float32")
+        first = -arrays.address(space) % 64 // 4
+        space = space[first : first + size + linear]
+        self._bind(arrays, tokens, starts, slots, out, space).launch(arrays.stream)
+        return (
+            space[:size].reshape(count, heads, dv, dk),
+            space[size:].reshape(count, heads, dk, dk),
+        )
+
+    def _bind(self, arrays, tokens, starts, slots, out, space) -> Binding:
+        q, k, v, log_decay, beta = tokens
+        count, heads = len(slots), int(v.shape[1])
+        key = tuple(arrays.place(x) for x in (*tokens, starts, slots, out, space))
+        if key in self._bindings:
+            return self._bindings[key]
+        if len(self._bindings) >= _MOST_BINDINGS and not arrays.capturing:
+            # Launches end before their bindings do.
+            self._kernel._device.synchronize(arrays.stream)
+            self._bindings.clear()
+        # This variant neither reads nor writes states and outputs, but the entry has them.
+        states = arrays.empty((count, heads, int(v.shape[2]), int(q.shape[2])), "float32")
+        given = {
+            "q": q,
+            "k": k,
+            "v": v,
+            "log_decay": log_decay,
+            "beta": beta,
+            "cu_seqlens": starts,
+            "slots": slots,
+            "write_slots": slots,
+            "has_initial": arrays.flags(count, True),
+            "state_pool": Pool(states, -1),
+            "core": out,
+        }
+        names = [param.name for param in self._kernel.params]
+        binding = self._kernel.bind(**{name: given[name] for name in names if name in given})
+        binding.force_variant(self._variant)
+        binding.set_workspace(arrays.as_bytes(space), arrays.stream)
+        # What it is bound to may go when the launch is on its stream.
+        binding.forget_arguments()
+        self._bindings[key] = binding
+        return binding
+
+
+def maps_of(kind: RuleKind, device: tuple[str, int], runtime: Runtime | None) -> SegmentMaps | None:
+    """The maps for a rule on a device, or None where no image has them. `kind` is that of its
+    prefill."""
+    kind = kind._replace(maps=True)
+    known = _calls.__dict__.setdefault("known", {})
+    key = (kind, device, runtime)
+    if key not in known:
+        known[key] = None
+        if not kind.l2norm and find_refusal(kind, device, runtime) is None:
+            kernel = kernel_of(kind, "prefill", device, runtime)
+            names = [one.name for one in kernel.variants if one.name.startswith(VARIANT)]
+            if names:
+                known[key] = SegmentMaps(kernel, names[0])
+    return known[key]

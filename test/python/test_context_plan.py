@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Plans of sequences over ranks, each a thread, against float64: maps of segments by the variant of
+prefill that makes nothing else, one exchange, and outputs from the states that follow."""
+
+import json
+import threading
+
+import context_cases
+import numpy as np
+import pytest
+from rule_cases import error_of
+
+from gdn import Runtime
+from gdn.array_library import library_of
+from gdn.context_parallel import ContextParallel
+from gdn.exchange import ExchangeError, ThreadExchange
+from gdn.kernel_calls import kernel_of
+from gdn.rule_kernels import kind_of
+from gdn.segment_maps import VARIANT, maps_of
+
+pytestmark = pytest.mark.usefixtures("compiler_on_path")
+
+
+@pytest.fixture(scope="module")
+def runtime(build_dir):
+    return Runtime(build_dir / "lib/libgdnrt.so")
+
+
+def without_checkpoints(seed: int) -> context_cases.Case:
+    case = context_cases.draw(seed)
+    none = [0] * (len(case.slots) + 1), [], []
+    case.options["checkpoints"] = tuple(np.array(x, np.int64) for x in none)
+    return case
+
+
+def planned(case: context_cases.Case, runtime, segments: int, calls: int = 1):
+    """Outputs of the whole call and the pool of each rank, after as many calls of one plan."""
+    pools = [case.states.copy() for _ in case.lengths]
+    places = {name: case.options[name] for name in ("has_initial", "write_slots", "null_slot")}
+
+    def work(rank, ranks):
+        own = {name: case.given[name][case.rows(rank)] for name in context_cases.TOKENS}
+        starts = np.cumsum([0, *case.lengths[rank]])
+        plan = ranks.plan(
+            own["v"],
+            pools[rank],
+            case.slots,
+            starts,
+            segments=segments,
+            runtime=runtime,
+            **places,
+        )
+        for _ in range(calls):
+            pools[rank][...] = case.states
+            out = plan.delta_prefill(**own, states=pools[rank])
+        return out
+
+    out = np.full_like(case.given["v"], np.nan)
+    for rank, result in enumerate(case.per_rank(work)):
+        if isinstance(result, Exception):
+            raise result
+        out[case.rows(rank)] = result
+    return out, pools
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_random_cuts(runtime, block):
+    """500 cases: ragged batches, empty parts, initial states, skipped slots, decays of channels."""
+    for seed in range(50 * block, 50 * block + 50):
+        case = without_checkpoints(seed)
+        want, after = case.expected()
+        out, pools = planned(case, runtime, segments=1 + seed % 4)
+        assert error_of(out, want) < 1e-5, f"outputs, seed {seed}"
+        written = np.any(after != case.states, axis=(1, 2, 3))
+        for slot in np.flatnonzero(written):
+            assert error_of(pools[0][slot], after[slot]) < 1e-5, f"slot {slot}, seed {seed}"
+        assert (pools[0][~written] == case.states[~written]).all(), f"other slots, seed {seed}"
+        for rank, pool in enumerate(pools[1:], 1):
+            assert (pool == pools[0]).all(), f"pool of rank {rank}, seed {seed}"
+
+
+def test_runs_have_the_same_bits(runtime):
+    for seed in range(2000, 2010):
+        case = without_checkpoints(seed)
+        out, pools = planned(case, runtime, 3)
+        again, others = planned(case, runtime, 3, calls=3)
+        assert (again == out).all() and (others[0] == pools[0]).all(), f"seed {seed}"
+
+
+def maps_in_float64(x: dict, begin: int, end: int):
+    """H and P of each value head."""
+    heads, dk = x["v"].shape[1], x["k"].shape[2]
+    ratio = heads // x["k"].shape[1]
+    constant, linear = np.zeros((heads, x["v"].shape[2], dk)), np.tile(np.eye(dk), (heads, 1, 1))
+    for t in range(begin, end):
+        for h in range(heads):
+            key = x["k"][t, h // ratio].astype(np.float64)
+            decay = np.exp(np.broadcast_to(x["log_decay"][t, h], (dk,)).astype(np.float64))
+            beta = float(x["beta"][t, h])
+            for part, value in ((constant[h], x["v"][t, h]), (linear[h], 0)):
+                part *= decay
+                part += beta * np.outer(value - part @ key, key)
+    return constant, linear
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_maps(runtime, per_channel):
+    """Runs of any length; of those without a number nothing is kept."""
+    rng = np.random.default_rng(3)
+    starts = np.array([0, 1, 64, 194, 200, 300], np.int32)
+    rows, shape = int(starts[-1]), (16,) * per_channel
+    key = rng.standard_normal((2, rows, 1, 16)).astype(np.float32)
+    key /= np.linalg.norm(key, axis=-1, keepdims=True)
+    x = {
+        "q": key[0],
+        "k": key[1],
+        "v": rng.standard_normal((rows, 2, 16)).astype(np.float32),
+        "log_decay": -0.1 * rng.random((rows, 2, *shape), np.float32),
+        "beta": rng.random((rows, 2), np.float32),
+    }
+    maps = maps_of(kind_of(16, 16, io="float32", per_channel=per_channel), ("cpu", 0), runtime)
+    slots, out = np.array([0, 1, 2, -1, 4], np.int32), np.full((rows, 2, 16), np.nan, np.float32)
+    arrays = library_of(out)
+    constant, linear = maps(arrays, tuple(x.values()), starts, slots, out)
+    assert np.isnan(out).all(), "outputs were written"
+    for i in np.flatnonzero(slots >= 0):
+        want = maps_in_float64(x, starts[i], starts[i + 1])
+        assert error_of(constant[i], want[0]) < 1e-5 and error_of(linear[i], want[1]) < 1e-5
+
+
+def test_no_launch_takes_the_variant_by_itself(runtime):
+    kind = kind_of(16, 16, io="float32")._replace(maps=True)
+    kernel = kernel_of(kind, "prefill", ("cpu", 0), runtime)
+    (variant,) = [one for one in kernel.variants if one.name == VARIANT]
+    assert variant.conditions == "workers <= 0" and variant.needs_workspace
+
+
+def test_kinds_without_maps(runtime):
+    kind = kind_of(16, 16, io="float32")
+    for other in (kind._replace(l2norm=True), kind._replace(io="int8"), kind._replace(key_dim=0)):
+        assert maps_of(other, ("cpu", 0), runtime) is None
+
+
+def one_rank(runtime, **changes):
+    """A plan of 70 tokens on one rank, and a call of it with some arguments changed."""
+    (exchange,) = ThreadExchange.group(1)
+    rng = np.random.default_rng(0)
+    dk = changes.pop("dk", 16)
+    x = {name: rng.random((70, 1, dk), np.float32) for name in "qk"}
+    x |= {"v": rng.random((70, 1, 16), np.float32)}
+    x |= {name: -rng.random((70, 1), np.float32) for name in ("log_decay", "beta")}
+    states = np.zeros((2, 1, 16, dk), np.float32)
+    plan = ContextParallel(exchange).plan(
+        x["v"],
+        states,
+        np.array([1]),
+        np.array([0, 70]),
+        segments=changes.pop("segments", 2),
+        runtime=runtime,
+    )
+    return plan.delta_prefill(**{**x, "states": states, **changes})
+
+
+def test_arguments(runtime):
+    assert one_rank(runtime).shape == (70, 1, 16)
+    with pytest.raises(ValueError, match="segments: expected at least 1, got 0"):
+        one_rank(runtime, segments=0)
+    with pytest.raises(ValueError, match="v, states: expected 70 rows and 2 slots, those of the"):
+        one_rank(runtime, states=np.zeros((3, 1, 16, 16), np.float32))
+    with pytest.raises(LookupError, match="segment-maps: expected an image with this variant"):
+        one_rank(runtime, dk=12)
+
+
+def test_ranks_with_other_slots(runtime):
+    case = context_cases.Case({}, np.array([[3], [4]]), np.zeros((4, 1, 16, 16)), np.array([1]))
+
+    def work(rank, ranks):
+        v = np.zeros((int(case.lengths[rank, 0]), 1, 16), np.float32)
+        starts = np.array([0, len(v)])
+        return ranks.plan(v, case.states, np.array([1 + rank]), starts, runtime=runtime)
+
+    for result in case.per_rank(work):
+        assert isinstance(result, ExchangeError)
+        assert "slots: expected [1], which rank 0 has, got [2] on rank 1" in str(result)
+
+
+def test_a_rank_that_does_not_come():
+    one, _ = ThreadExchange.group(2, timeout=0.05)
+    own = np.zeros(3, np.float32)
+    with pytest.raises(ExchangeError, match="expected 2 ranks, at least one did not come in time"):
+        one.gather_arrays(own, library_of(own))
+
+
+def test_threads_exchange_arrays():
+    group, found = ThreadExchange.group(3, timeout=5), {}
+
+    def run(exchange):
+        own = np.full((2, 2), exchange.rank, np.float32)
+        found[exchange.rank] = exchange.gather_arrays(own, library_of(own))
+
+    threads = [threading.Thread(target=run, args=(exchange,)) for exchange in group]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all((found[rank][other] == other).all() for rank in range(3) for other in range(3))
+
+
+def test_maps_on_a_gpu(on_ptx_driver, build_dir, tool, tmp_path):
+    """Blocks in roles, H and P of a run a pair of them, on the driver that runs PTX."""
+    image = tmp_path / "maps.gdnk"
+    options = ["--preset=qwen3.5-0.8b", "--io=bf16", "--state=f32", "--only=prefill"]
+    options += ["--layout=ready", "--outputs=core", "--segment-maps"]
+    done = tool("gdn-compile", *options, "--target=sm_90a", "--ptxas=none", "-o", image)
+    assert done.returncode == 0, done.stderr
+    program = ["-m", "segment_maps_on_gpu", image, build_dir / "lib/libgdnrt.so"]
+    found = json.loads(on_ptx_driver(*program).splitlines()[-1])
+    # As much as one pass over the tokens; of P what is left of the identity, not of what decayed.
+    assert found["constant"] < 1e-3 and found["linear"] < 1e-3 and found["runs"] == 3
