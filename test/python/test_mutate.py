@@ -74,13 +74,13 @@ def campaign(tmp_path):
     tree = PretendTree(tmp_path)
     said = []
 
-    def run(suites, mutants, tree=tree, **facts):
+    def run(suites, mutants, tree=tree, quick=False, **facts):
         facts = {"seed": 1, "drawn": 3, "commit": "c", "sources": "s"} | facts
         record = tmp_path / "mutations.json"
         each = Runner(tree, suites, facts, record, said.append)
         each.resume()
         try:
-            each.run(mutants)
+            each.run(mutants, quick)
         finally:
             ran = tmp_path / "ran"
             run.ran = ran.read_text().split() if ran.exists() else []
@@ -99,7 +99,9 @@ def test_the_first_suite_that_fails_ends_it(campaign):
     suites = [pretend("one", "('2',)"), pretend("two", "('1', '2')"), pretend("three")]
     record = campaign(suites, [mutant(1), mutant(2), mutant(3)])
     base = ["one:None", "two:None", "three:None"]
-    assert campaign.ran == [*base, "one:1", "two:1", "one:2", "one:3", "two:3", "three:3"]
+    # What fails does so once more, and passes without the fault.
+    caught = ["two:1", "two:1", "two:None", "one:2", "one:2", "one:None"]
+    assert campaign.ran == [*base, "one:1", *caught, "one:3", "two:3", "three:3"]
     entries = by_number(record)
     assert [entries[n]["caught_by"] for n in (1, 2, 3)] == ["two", "one", None]
     assert entries[1]["test"] == "a/test.mlir" and entries[3]["test"] == ""
@@ -107,7 +109,7 @@ def test_the_first_suite_that_fails_ends_it(campaign):
     totals = [record[name] for name in ("run", "caught", "survived", "equivalent")]
     assert totals == [3, 2, 1, 0] and record["caught_of_100"] == 66.7
     assert list(record)[-1] == "mutants" and set(record["base"]) == {"one", "two", "three"}
-    assert campaign.tree.forgotten == 4  # what was made with another fault
+    assert campaign.tree.forgotten > 9  # what was made with another fault
     assert "caught by two a/test.mlir" in campaign.said[3] and "SURVIVES" in campaign.said[5]
 
 
@@ -157,10 +159,10 @@ def test_a_run_goes_on_where_it_stopped(campaign, monkeypatch):
     mutants = [mutant(1), mutant(2), mutant(3)]
     run_one = Runner.run_one
 
-    def stopped(self, mutant, entry):
+    def stopped(self, mutant, *rest):
         if mutant.number == 3:
             raise KeyboardInterrupt
-        run_one(self, mutant, entry)
+        run_one(self, mutant, *rest)
 
     with monkeypatch.context() as patch:
         patch.setattr(Runner, "run_one", stopped)
@@ -171,28 +173,30 @@ def test_a_run_goes_on_where_it_stopped(campaign, monkeypatch):
     assert [entry["number"] for entry in record["mutants"]] == [1, 2, 3]
     # A suite more: on what has survived.
     campaign([*suites, pretend("three", "('2',)")], mutants)
-    assert campaign.ran == ["three:None", "three:2", "three:3"]
+    assert campaign.ran == ["three:None", "three:2", "three:2", "three:None", "three:3"]
     # Another seed or other sources: from the beginning.
     for other in ({"seed": 2}, {"drawn": 4}, {"sources": "t"}):
         campaign(suites, mutants, **other)
-        assert len(campaign.ran) == 7
+        assert len(campaign.ran) == 9
 
 
 def test_a_commit_that_changes_tests_runs_survivors_again(campaign):
     suites = [pretend("one", "('1',)"), pretend("two")]
     campaign(suites, [mutant(1), mutant(2), mutant(3)])
     record = campaign([suites[0], pretend("two", "('2',)")], [mutant(2)], commit="d")
-    assert campaign.ran == ["one:None", "two:None", "one:2", "two:2"]
+    base = ["one:None", "two:None"]
+    assert campaign.ran == [*base, "one:2", "two:2", "two:2", "two:None"]
     entries = by_number(record)
     assert [entries[n]["caught_by"] for n in (1, 2, 3)] == ["one", "two", None]
     assert [entries[n]["commit"] for n in (1, 2)] == ["c", "d"]
-    assert record["survived"] == 1
+    assert (record["run"], record["survived"]) == (2, 0)  # 3 has not run at this commit
 
 
 def test_an_old_suite_runs_on_what_survives_the_others_and_counts_for_nothing(campaign):
     suites = [pretend("before", "('1', '2')", old=True), pretend("new", "('1',)")]
     record = campaign(suites, [mutant(1), mutant(2)])
-    assert campaign.ran[2:] == ["new:1", "new:2", "before:2"]
+    ran = [each for each in campaign.ran[2:] if each != "before:None"]
+    assert ran == ["new:1", "new:1", "new:None", "new:2", "before:2", "before:2"]
     assert (record["caught"], record["survived"]) == (1, 1)
     assert by_number(record)[2]["caught_by"] == "before"
 
@@ -210,7 +214,8 @@ def test_a_number_whose_site_has_changed_starts_anew(campaign):
     suites = [pretend("one", "('1',)")]
     campaign(suites, [mutant(1)])
     record = campaign(suites, [mutant(1, kind="mask")])
-    assert [e["kind"] for e in record["mutants"]] == ["mask"] and campaign.ran == ["one:1"]
+    assert [e["kind"] for e in record["mutants"]] == ["mask"]
+    assert campaign.ran == ["one:1", "one:1", "one:None"]
 
 
 def test_what_executes_the_site_runs_first(campaign, monkeypatch):
@@ -228,11 +233,12 @@ def test_what_executes_the_site_runs_first(campaign, monkeypatch):
     suites = [pretend("one", script=script, program="numbers")]
     record = campaign(suites, [mutant(1), mutant(2)])
     base = ["one:None", "7:None", "8:None"]
-    assert campaign.ran == [*base, "one:1", "8:1", "one:2", "7:2", "8:2"]
+    # 7 is slower. Nothing executes the site of 2.
+    assert campaign.ran == [*base, *["one:1", "8:1"] * 2, "one:None", "8:None", "7:None"]
     assert by_number(record)[1]["caught_by"] == "one"
     # A run that goes on knows which tests those are.
     campaign(suites, [mutant(3)])
-    assert campaign.ran == ["one:3", "7:3", "8:3"]
+    assert campaign.ran == []
 
 
 def test_the_clone_notes_tests(tmp_path):

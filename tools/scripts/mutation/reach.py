@@ -70,6 +70,13 @@ def read(folder: Path, seconds: dict[str, float]) -> dict[str, list[str]]:
     return found
 
 
+def program_of(test: str) -> str:
+    """Which program a test is of, by its name."""
+    if test.partition("::")[0].endswith(".py"):
+        return "pytest"
+    return "lit" if test.endswith((".mlir", ".test", ".td", ".ll")) else "ctest"
+
+
 # How the programs that run tests are told which ones, and how long each took without a fault.
 
 

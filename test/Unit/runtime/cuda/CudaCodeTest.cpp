@@ -56,6 +56,23 @@ TEST(CudaCodeChoice, OtherTargets) {
   EXPECT_FALSE(runs("sm_90a", CodeFormat::sharedObject, 9, 0));
 }
 
+TEST(CudaCodeChoice, CodesThatAnEntryNoLongerHas) {
+  EntrySchema entry;
+  entry.name = "f";
+  for (const char *target : {"sm_80", "sm_90a"}) {
+    CodeSchema code;
+    code.target = target;
+    code.format = CodeFormat::cubin;
+    entry.codes.push_back(code);
+  }
+  EXPECT_EQ(*cuda::chooseCode(entry, {9, 0}, std::nullopt), 1u);
+  // Its place is still there, behind the last one.
+  entry.codes.pop_back();
+  EXPECT_EQ(cuda::chooseCode(entry, {9, 0}, std::nullopt).status().toString(),
+            "UNSUPPORTED: f: the image has no code for sm_90; it has code for: "
+            "sm_80 (cubin)");
+}
+
 /// An entry with a cubin for sm_100a, one for sm_90a and PTX for sm_80.
 static ImageBuilder manyTargets() {
   ImageBuilder builder =
