@@ -2,6 +2,7 @@
 """mutate.py: when a suite has caught a fault, with suites that pretend; what a run takes over from
 the one before; the clone."""
 
+import argparse
 import json
 import re
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import mutate
 from mutation import draw, reach, rewrite, runner, sites
 from mutation.draw import Mutant, MutationError
 from mutation.judged import Equivalent
@@ -210,6 +212,49 @@ def test_an_equivalent_fault_does_not_count(campaign, monkeypatch):
     assert by_number(record)[2]["equivalent"] == "a is always 0"
 
 
+def test_what_fails_by_chance_is_not_caught(campaign):
+    """A suite that fails once with each fault, and one that fails without a fault then, too."""
+    once = (
+        "if number == '1':\n"
+        "  if os.path.exists('failed'): sys.exit(0)\n"
+        "  open('failed', 'w').close()\n"
+        "  sys.exit('FAIL: some :: a/test.mlir (1 of 2)')\n"
+    )
+    record = campaign([pretend("one", script=once)], [mutant(1)])
+    assert by_number(record)[1]["caught_by"] is None and record["survived"] == 1
+    assert any("fails by chance" in text for text in campaign.said)
+    always = "if os.path.exists('failed'): sys.exit('FAIL: some :: a/test.mlir (1 of 2)')\n"
+    (campaign.tree.path / "failed").unlink()
+    first = "if number == '3': open('failed', 'w').close()\n"
+    with pytest.raises(MutationError, match="two fails by chance"):
+        campaign([pretend("two", script=first + always)], [mutant(3)])
+
+
+def test_without_whole_suites_only_what_executes_the_site_runs(campaign):
+    record = campaign([pretend("one", "('1',)")], [mutant(1)], quick=True)
+    assert campaign.ran == ["one:None"]
+    assert (record["run"], len(record["mutants"])) == (0, 1)
+
+
+def test_tests_that_are_chosen_run_alone(campaign, monkeypatch):
+    script = (
+        "if sys.argv[1:] == ['a/new.mlir'] and number == '2': sys.exit('FAIL: a :: a/new.mlir')"
+    )
+    suites = [pretend("one", script=script + "\n", program="lit")]
+    takes = runner.Program(lambda command, tests: [*command, *tests], lambda *_: {})
+    monkeypatch.setitem(runner.PROGRAMS, "lit", takes)
+    mutants = [mutant(1), mutant(2)]
+    assert campaign(suites, mutants)["survived"] == 2
+    facts = {"seed": 1, "drawn": 3, "commit": "c", "sources": "s"}
+    record = campaign.tree.path / "mutations.json"
+    each = Runner(campaign.tree, suites, facts, record, campaign.said.append)
+    each.resume()
+    each.run_chosen(mutants, ["a/new.mlir", "t.py::b"], "d")
+    entries = by_number(json.loads(record.read_text()))
+    assert [entries[n]["test"] for n in (1, 2)] == ["", "a/new.mlir"]
+    assert [entries[n]["commit"] for n in (1, 2)] == ["c", "d"]
+
+
 def test_a_number_whose_site_has_changed_starts_anew(campaign):
     suites = [pretend("one", "('1',)")]
     campaign(suites, [mutant(1)])
@@ -263,6 +308,11 @@ def test_the_clone_notes_tests(tmp_path):
     more = reach.environment(folder) | {reach.TEST: "Decode.Rule"}
     assert rewrite.run([tmp_path / "a"], tmp_path, log, 60, more=more) == 0
     assert reach.read(folder, {}) == {"4": ["Decode.Rule"]}
+
+
+def test_programs_of_tests():
+    names = ["a/b.mlir", "a/b.test", "test/python/test_a.py::test_b[1]", "Rule.a/0"]
+    assert [reach.program_of(name) for name in names] == ["lit", "lit", "pytest", "ctest"]
 
 
 def test_how_programs_are_told_which_tests_to_run(tmp_path):
@@ -350,6 +400,50 @@ def test_the_clone_has_the_commit_and_the_faults(tmp_path):
     tree.write(texts, [])
     assert copy.read_text() == text
     assert file.read_text().endswith("// not committed\n")
+
+
+def test_a_run_goes_on_with_the_sources_of_its_record(tmp_path, monkeypatch):
+    root = tmp_path / "root"
+    file, test = root / "lib/Schedule/Some.cpp", root / "test/a.mlir"
+    for each in (file, test):
+        each.parent.mkdir(parents=True)
+
+    def commit(text):
+        file.write_text(HEAD + text)
+        test.write_text(text)
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        for command in (["add", "."], [*who, "commit", "-qm", "a"]):
+            subprocess.run(["git", *command], cwd=root, check=True)
+        return mutate.resolved("HEAD")
+
+    subprocess.run(["git", "init", "-q", root], check=True)
+    monkeypatch.setattr(mutate, "ROOT", root)
+    old = commit("int a;\n")
+    record = tmp_path / "mutations.json"
+    digest = mutate.digest_of(draw.sources(root, old))
+    record.write_text(json.dumps({"seed": 1, "commit": old, "sources": digest}))
+    new = commit("int b;\n")
+
+    def chosen(**more):
+        options = {"seed": 1, "commit": None, "again": False} | more
+        return mutate.commit_of(argparse.Namespace(**options), record)
+
+    assert chosen() == old
+    assert chosen(again=True) == chosen(seed=2) == chosen(commit="HEAD") == new
+    with pytest.raises(MutationError, match="expected a commit, got none"):
+        chosen(commit="none")
+    # Tests of HEAD may come into the clone.
+    tree = rewrite.Tree(root, tmp_path / "work", old)
+    tree.git("clone", "-q", "--shared", str(root), str(tree.path), cwd=tmp_path)
+    tree.git("checkout", "-q", old)
+    tree.take(["test/a.mlir"], new)
+    assert (tree.path / "test/a.mlir").read_text() == "int b;\n"
+    assert "int a;" in (tree.path / "lib/Schedule/Some.cpp").read_text()
+    with pytest.raises(MutationError, match=r"Some\.cpp: expected a test"):
+        tree.take(["lib/Schedule/Some.cpp"], new)
+    # The record's commit may be of another repository.
+    record.write_text(json.dumps({"seed": 1, "commit": "1" * 40, "sources": digest}))
+    assert chosen() == new
 
 
 def test_images_are_restored(tmp_path):
