@@ -571,6 +571,21 @@ def test_paged_attention_refuses_before_it_writes(device, fields, message):
     assert not cache.keys.any() and not cache.values.any()
 
 
+@pytest.mark.parametrize("shape", [(3, 1, 5), (3, 2, 4), (3, 5)])
+def test_paged_attention_refuses_other_heads(device, shape):
+    cache = Cache(np.random.default_rng(7), 1, 4, 4, np.float32)
+    for request in range(3):
+        cache.place(request, 0, 1)
+    batch = small_batch(cache, out_cache_loc=np.arange(3))
+    backend = PagedAttnBackend(device)
+    backend.init_forward_metadata(batch)
+    q, v = (np.ones((3, 4), np.float32) for _ in range(2))
+    message = r"k: expected \[rows, 4\] or \[rows, 1, 4\]"
+    with pytest.raises(GdnError, match=message):
+        backend.forward(q, np.ones(shape, np.float32), v, SMALL, batch)
+    assert not cache.keys.any() and not cache.values.any()
+
+
 def test_hybrid_model_on_the_cpu(device, engine):
     """A step of a model with both kinds of layers through one backend."""
     rng = np.random.default_rng(6)
