@@ -53,7 +53,8 @@ class Suite:
     and {jobs} stand for what they say. `images`: it reads images that the build makes, which
     faults of the compiler change. `old`: it runs only on what survives all others, and what
     it alone catches counts as not caught. `program`: what runs its tests, if it can be told
-    which ones (lit, ctest or pytest)."""
+    which ones (lit, ctest or pytest). `brief`: arguments that leave out long tests, which are
+    none of the first."""
 
     name: str
     areas: tuple[str, ...]
@@ -63,6 +64,7 @@ class Suite:
     limit_s: float = 3600
     images: bool = False
     old: bool = False
+    brief: tuple[str, ...] = ()
 
 
 _CTEST = ("ctest", "--test-dir", "{build}", "--stop-on-failure", "--timeout", "900", "-j", "{jobs}")
@@ -74,9 +76,18 @@ SUITES = [
         ("{lit}", "-v", "-j", "{jobs}", "--max-failures=1", "{build}/test"),
         LIT,
         "lit",
+        brief=("--filter-out=Pipeline/|NVPTX/s",),
     ),
     Suite("kernels.lock", COMPILER, (*_CTEST, "-L", "^lock$"), CTEST, "ctest"),
-    Suite("unit", ALL, (*_CTEST, "-L", "^(unit|integration)$"), CTEST, "ctest", images=True),
+    Suite(
+        "unit",
+        ALL,
+        (*_CTEST, "-L", "^(unit|integration)$"),
+        CTEST,
+        "ctest",
+        images=True,
+        brief=("-E", "^(traces|integration|host|OpSweep)\\."),
+    ),
     Suite("conformance", ALL, (*_CTEST, "-L", "^cts$"), CTEST, "ctest", images=True),
     Suite(
         "pytest",
@@ -162,9 +173,10 @@ class Runner:
         tests: list[str] | None = None,
         more: dict[str, str] | None = None,
         log: Path | None = None,
+        brief: tuple[str, ...] = (),
     ) -> Outcome:
         """Runs a suite, or only some of its tests."""
-        command = self.command(suite)
+        command = [*self.command(suite), *brief]
         if tests:
             command = PROGRAMS[suite.program].choose(command, tests)
         log = log or self.log(mutant, suite.name)
@@ -186,51 +198,52 @@ class Runner:
         return suite.limit_s if usual is None else min(suite.limit_s, 3 * usual + 120)
 
     def check_base(self, suite: Suite) -> None:
-        """The suite passes without a fault; how long it takes is the measure of others, and
-        which tests execute which sites is noted meanwhile."""
+        """A suite passes without a fault; how long it takes is the measure of others."""
+        if suite.name not in self.facts["base"]:
+            outcome = self.execute(suite, None, suite.limit_s)
+            self.expect_green(suite, outcome)
+            self.facts["base"][suite.name] = round(outcome.seconds, 1)
+            self.write()
+
+    def check_first(self, suite: Suite) -> None:
+        """The tests of a suite that may be first pass without a fault; which of them execute
+        which sites is noted meanwhile."""
         known = self.tree.work / "reached.json"
         with contextlib.suppress(OSError, ValueError):
             facts = json.loads(known.read_text())
             if facts["of"] == self.numbering():
                 self.reached = facts["reached"] | self.reached
-        has_base = suite.name in self.facts["base"]
-        if has_base and (not suite.program or suite.name in self.reached):
+        if not suite.program or suite.name in self.reached:
             return
         if not suite.images:  # what was compiled before executes no site
             self.tree.forget()
-        outcome = self.execute_base(suite)
-        self.say(f"without a fault: {suite.name}: {outcome.seconds:.0f} s")
-        if outcome.failed:
-            log = self.log(None, suite.name)
-            raise MutationError(f"{suite.name} fails without a fault: {outcome.test} ({log})")
-        self.facts["base"][suite.name] = round(outcome.seconds, 1)
-        self.write()
-        facts = {"of": self.numbering(), "reached": self.reached}
-        known.write_text(json.dumps(facts) + "\n")
-
-    def numbering(self) -> list:
-        """What the numbers of faults follow from."""
-        return [self.facts[fact] for fact in ("commit", "seed", "drawn", "sources")]
-
-    def execute_base(self, suite: Suite) -> Outcome:
-        if not suite.program:
-            return self.execute(suite, None, suite.limit_s)
         program = PROGRAMS[suite.program]
         folder = self.tree.work / "reached" / suite.name
         more = reach.environment(folder)
         if program.seconds is None:
             outcome, seconds = self.execute_each(suite, more)
         else:
-            outcome = self.execute(suite, None, suite.limit_s, more=more)
+            outcome = self.execute(suite, None, suite.limit_s, more=more, brief=suite.brief)
             seconds = program.seconds(self.tree.build, self.log(None, suite.name))
-        if not outcome.failed:
-            self.reached[suite.name] = reach.read(folder, seconds)
-        return outcome
+        self.expect_green(suite, outcome)
+        self.reached[suite.name] = reach.read(folder, seconds)
+        facts = {"of": self.numbering(), "reached": self.reached}
+        known.write_text(json.dumps(facts) + "\n")
+
+    def expect_green(self, suite: Suite, outcome: Outcome) -> None:
+        self.say(f"without a fault: {suite.name}: {outcome.seconds:.0f} s")
+        if outcome.failed:
+            log = self.log(None, suite.name)
+            raise MutationError(f"{suite.name} fails without a fault: {outcome.test} ({log})")
+
+    def numbering(self) -> list:
+        """What the numbers of faults follow from."""
+        return [self.facts[fact] for fact in ("commit", "seed", "drawn", "sources")]
 
     def execute_each(self, suite: Suite, more: dict[str, str]) -> tuple[Outcome, dict[str, float]]:
         """Runs every test by itself, since ctest tells no test its name; and how long each
         took."""
-        command = self.command(suite)
+        command = [*self.command(suite), *suite.brief]
         failed: list[str] = []
 
         def one(test: reach.Test) -> float:
@@ -265,7 +278,7 @@ class Runner:
         known = [(mutant, self.entry(mutant)) for mutant in mutants]
         for suite in sorted(self.suites, key=lambda suite: suite.old):
             for mutant, entry in self.left(known, suite, "first"):
-                self.check_base(suite)
+                self.check_first(suite)
                 self.run_first(suite, mutant, entry)
                 self.write()
         if quick:
@@ -344,7 +357,7 @@ class Runner:
                     has_images = True
                     if self.note(entry, IMAGES, outcome):
                         break
-                if self.has_noticed(suite, mutant, entry, self.rest(suite, mutant)):
+                if self.has_noticed(suite, mutant, entry):
                     break
                 entry["passed"].append(suite.name)
         finally:
@@ -352,15 +365,6 @@ class Runner:
                 self.tree.restore_images()
                 self.made = None
         self.sign(entry)
-
-    def rest(self, suite: Suite, mutant: Mutant) -> list[str] | None:
-        """The tests of a suite that may still notice a fault; None for all. What does not
-        execute a site of the runtime does not depend on it; an image may depend on a site of
-        the compiler that another test has executed."""
-        if mutant.area != "runtime" or suite.name not in self.reached:
-            return None
-        tests = self.reached[suite.name].get(str(mutant.number), [])
-        return tests[FIRST:] if suite.name in self.entry(mutant)["first"] else tests
 
     def sign(self, entry: dict) -> None:
         """Enters when and with which tests a fault has run."""
