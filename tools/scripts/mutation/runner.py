@@ -68,6 +68,11 @@ class Suite:
 
 
 _CTEST = ("ctest", "--test-dir", "{build}", "--stop-on-failure", "--timeout", "900", "-j", "{jobs}")
+# Files of pytest that take longest, most of it in the compiler.
+_LONG = (
+    "chunk_property demo gated_delta_net gdn_compile gdn_run gdn_shapes gpu_prefill gpu_verify "
+    "guides image_cache layer_problem numerics_check readme reference remove_edges removed_ops state_order"
+)
 # In the order in which they run.
 SUITES = [
     Suite(
@@ -107,6 +112,7 @@ SUITES = [
         PYTEST,
         "pytest",
         images=True,
+        brief=tuple(f"--ignore=test/python/test_{name}.py" for name in _LONG.split()),
     ),
 ]
 
