@@ -71,7 +71,8 @@ _CTEST = ("ctest", "--test-dir", "{build}", "--stop-on-failure", "--timeout", "9
 # Files of pytest that take longest, most of it in the compiler.
 _LONG = (
     "chunk_property demo gated_delta_net gdn_compile gdn_run gdn_shapes gpu_prefill gpu_verify "
-    "guides image_cache layer_problem numerics_check readme reference remove_edges removed_ops state_order"
+    "guides image_cache layer_problem numerics_check readme reference remove_edges removed_ops "
+    "state_order"
 )
 # In the order in which they run.
 SUITES = [
