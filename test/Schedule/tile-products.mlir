@@ -20,7 +20,7 @@
 //  CHECK-SAME:     threads = 256 : i64
 //       CHECK:   %[[STATE:.+]] = gdn_gpu.load {{.+}}<128x128xf32, #[[$ROWS]]>
 //       CHECK:   gdn_gpu.begin_copy %[[K]]{{.+}}, %[[KEYS:.+]] : {{.+}}<64x128xbf16, swizzled>
-//       CHECK:   %[[LAST:.+]] = scf.for {{.+}} iter_args(%[[S:.+]] = %[[STATE]]) -> (!gdn_gpu.fragment<128x128xf32, #[[$ROWS]]>)
+//       CHECK:   %[[LAST:.+]] = scf.for %[[T:[a-z0-9]+]] = {{.+}} iter_args(%[[S:.+]] = %[[STATE]]) -> (!gdn_gpu.fragment<128x128xf32, #[[$ROWS]]>)
 //       CHECK:     gdn_gpu.await_copies
 //  CHECK-NEXT:     gdn_gpu.barrier
 //  CHECK-NEXT:     gdn_gpu.begin_copy %{{.+}}, %[[MAPS:.+]] : {{.+}}<64x128xf16, swizzled>
@@ -34,7 +34,8 @@
 //  CHECK-NEXT:     gdn_gpu.store %[[PIECES]], %[[OUT]]{{.+}} aligned 16
 //  CHECK-NEXT:     gdn_gpu.await_copies
 //  CHECK-NEXT:     gdn_gpu.barrier
-//       CHECK:     gdn_gpu.begin_copy %[[K]]{{.+}}, %[[KEYS]] :
+//  CHECK-NEXT:     %[[AHEAD:.+]] = arith.addi %[[T]], %c64
+//       CHECK:     gdn_gpu.begin_copy %[[K]][%[[AHEAD]], {{.+}}, %[[KEYS]] :
 //       CHECK:     %[[NEXT:.+]] = gdn_gpu.matmul %[[W]], %[[MAPS]] acc(%[[S]] :
 //       CHECK:     scf.yield %[[NEXT]]
 //       CHECK:   gdn_gpu.store %[[LAST]],

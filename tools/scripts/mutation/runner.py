@@ -271,9 +271,12 @@ class Runner:
 
         start = time.monotonic()
         tests = reach.ctest_tests_of(command, self.tree.path)
-        with ThreadPoolExecutor(self.tree.jobs) as pool:
+        pool = ThreadPoolExecutor(self.tree.jobs)
+        try:
             each = pool.map(one, tests)
             seconds = {test.name: took for test, took in zip(tests, each, strict=True)}
+        finally:
+            pool.shutdown(cancel_futures=True)
         took = time.monotonic() - start
         return Outcome(bool(failed), took, test=failed[0] if failed else ""), seconds
 
