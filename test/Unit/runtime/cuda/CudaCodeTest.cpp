@@ -250,6 +250,18 @@ TEST_F(CudaCode, TooManyWords) {
                      "arguments, got 516");
 }
 
+TEST_F(CudaCode, AModuleOfEveryBlob) {
+  Bytes bytes = manyTargets().build();
+  auto image = Image::loadMemory(bytes.data(), bytes.size());
+  ASSERT_TRUE(image.isOk()) << image.status().toString();
+  auto device = makeDevice();
+  // The second code is in the first blob, the third in the second one.
+  auto cubin = device->load(**image, 0, 1), ptx = device->load(**image, 0, 2);
+  ASSERT_TRUE(cubin.isOk()) << cubin.status().toString();
+  ASSERT_TRUE(ptx.isOk()) << ptx.status().toString();
+  EXPECT_EQ(fakeCuda().loadedModules, 2);
+}
+
 TEST_F(CudaCode, OneModulePerBlob) {
   Bytes bytes = scaleImage().build();
   auto image = Image::loadMemory(bytes.data(), bytes.size());
