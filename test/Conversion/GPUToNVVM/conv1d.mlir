@@ -43,3 +43,17 @@ func.func @tail(%n: index, %x: memref<?xf32>, %y: memref<?x128xf32>)
   gdn_gpu.barrier
   return
 }
+
+// A block of one warp meets before it copies over what its threads have read.
+// CHECK-LABEL: llvm.func @own(
+//       CHECK:   nvvm.bar.warp.sync
+//       CHECK:   nvvm.cp.async.shared.global
+func.func @own(%n: index, %x: memref<?x64xbf16> {gdn_gpu.alignment = 16 : i64})
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["n"], symbols = ["n"]}} {
+  %c0 = arith.constant 0 : index
+  %p = gdn_gpu.alloc : !gdn_gpu.shared<16x64xbf16, swizzled>
+  gdn_gpu.begin_copy per_warpgroup %x[%c0, %c0] dims [0, 1], %p : memref<?x64xbf16>, !gdn_gpu.shared<16x64xbf16, swizzled>
+  gdn_gpu.await_copies
+  return
+}
