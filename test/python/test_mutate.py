@@ -286,6 +286,10 @@ def test_what_executes_the_site_runs_first(campaign, monkeypatch):
     # A run that goes on knows which tests those are.
     campaign(suites, [mutant(3)])
     assert campaign.ran == ["one:3", "7:3", "8:3"]
+    # Long tests are none of the first.
+    brief = [pretend("brief", script=script, program="numbers", brief=("7",))]
+    campaign(brief, [mutant(1)], quick=True, seed=2)
+    assert campaign.ran == ["brief:None", "7:None", "brief:1", "7:1"]
 
 
 def test_the_clone_notes_tests(tmp_path):

@@ -248,8 +248,7 @@ class Runner:
         return [self.facts[fact] for fact in ("commit", "seed", "drawn", "sources")]
 
     def execute_each(self, suite: Suite, more: dict[str, str]) -> tuple[Outcome, dict[str, float]]:
-        """Runs every test by itself, since ctest tells no test its name; and how long each
-        took."""
+        """Runs every test by itself, since ctest tells none its name; how long each took."""
         command = [*self.command(suite), *suite.brief]
         failed: list[str] = []
 
@@ -278,7 +277,7 @@ class Runner:
         finally:
             pool.shutdown(cancel_futures=True)
         took = time.monotonic() - start
-        return Outcome(bool(failed), took, test=failed[0] if failed else ""), seconds
+        return Outcome(bool(failed), took, test="".join(failed[:1])), seconds
 
     # Faults.
 
@@ -291,9 +290,7 @@ class Runner:
                 self.check_first(suite)
                 self.run_first(suite, mutant, entry)
                 self.write()
-        if quick:
-            return
-        for mutant, entry in known:
+        for mutant, entry in known if not quick else []:
             suites = [s for s in self.suites if self.left([(mutant, entry)], s, "passed")]
             if suites and not why_equivalent(entry):
                 for suite in suites:
