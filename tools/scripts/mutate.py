@@ -10,8 +10,8 @@ the site run on every fault; what is left after that runs whole suites, one faul
   mutate.py --build           builds the clone and drops what does not compile
   mutate.py                   runs all, or goes on where it stopped
   mutate.py --only 3,17       runs some
-  mutate.py --quick           no whole suites
   mutate.py --record          the same, into docs/generated/mutations.json
+  mutate.py --record --quick  no whole suites
   mutate.py --record --only 17 --take test/python/test_a.py --tests test/python/test_a.py::test_b
                               a test of HEAD on a survivor
 
