@@ -22,6 +22,11 @@
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-recurrence=narrow-units=300 -canonicalize -cse -o %t.narrow
 // RUN: FileCheck %s --check-prefix=NARROW < %t.narrow
 // RUN: gdn-gpu-opt %t.narrow -gdn-gpu-check -o /dev/null
+//
+// A state of 128 x 128 bf16 has as many words as the threads of a narrow kernel take.
+//
+// RUN: sed 's/x64xbf16/x128xbf16/g; s/x64xf32/x128xf32/g; s/128\*Hk/256*Hk/g; s/"64"/"128"/g' %s | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-recurrence=narrow-units=300 | FileCheck %s --check-prefix=MOST
+// MOST-LABEL: func.func @decode_narrow(
 // RUN: sed s/x128x64xbf16/x128x64xf32/ %s | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-recurrence=narrow-units=300 | FileCheck %s --check-prefix=WHOLE
 // WHOLE-NOT: narrow
 

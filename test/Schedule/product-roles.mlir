@@ -135,6 +135,8 @@
 //       CHECK:     scf.for {{.+}} step %c64
 //       CHECK:   gdn_gpu.warps 10 for 2 registers 72 alternate {
 //       CHECK:   gdn_gpu.warps 12 for 4 registers 72 alternate {
+// Each of its warps scales rows of its own, four at once.
+//       CHECK:     gdn_gpu.load_shared %{{.+}} row(%c0) : {{.+}} -> {{.*}}<16x128xbf16,
 // Of a stage beside another the first block waits for it.
 //       FIRST: %[[Y:.+]] = arith.cmpi eq, %{{.+}}, %c0
 //  FIRST-NEXT: %[[XY:.+]] = arith.andi %{{.+}}, %[[Y]]

@@ -8,6 +8,7 @@
 // RUN: gdn-opt %S/../Conversion/GDNToTile/token-slots.mlir -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -o %t.tile
 // RUN: gdn-opt %t.tile -gdn-schedule-resident-recurrence | FileCheck %s --check-prefix=DECODE
 // RUN: sed 's/ {gdn_tile.tokens}//' %t.tile | gdn-opt -gdn-schedule-resident-tokens | FileCheck %s --check-prefix=DECODE
+// RUN: sed 's/grid = [[][^]]*], //; s/gdn_tile.block_id [01]/arith.constant 0 : index/' %t.tile | gdn-opt -gdn-schedule-resident-tokens | FileCheck %s --check-prefix=DECODE
 // RUN: gdn-opt %t.tile -gdn-schedule-resident-tokens -canonicalize -cse -o %t.gpu
 // RUN: FileCheck %s < %t.gpu
 // RUN: gdn-gpu-opt %t.gpu -gdn-gpu-check -o /dev/null
@@ -38,11 +39,14 @@
 //       CHECK:   %[[M:.+]] = gdn_gpu.load %{{.+}} aligned 16
 //       CHECK:   gdn_gpu.await_launch
 // The state after the tokens of a block is that before the next.
-//       CHECK:   scf.for %[[T0:[a-z0-9]+]] = %[[BEGIN:[a-z0-9]+]] to %{{.+}} step %c8 iter_args(
+//       CHECK:   scf.for %[[T0:[a-z0-9]+]] = %[[BEGIN:[a-z0-9]+]] to %[[END:[^ ]+]] step %c8 iter_args(
+//  CHECK-NEXT:     %[[LEFT:.+]] = arith.subi %[[END]], %[[T0]]
+//  CHECK-NEXT:     %[[CUT:.+]] = arith.minsi %[[LEFT]], %c8
+//  CHECK-NEXT:     %[[COUNT:.+]] = arith.maxsi %[[CUT]], %c0
 // Query: warp 0, four tokens at once. The first finds the window in the pool,
 // the others in the inputs.
 //       CHECK:     gdn_gpu.each_warp 0 for 1 {
-//       CHECK:       scf.for %[[I:.+]] = %{{.+}} to %{{.+}} step %c4 {
+//       CHECK:       scf.for %[[I:.+]] = %{{.+}} to %[[COUNT]] step %c4 {
 //       CHECK:         gdn_gpu.load {{.*}}<4x
 //       CHECK:         arith.cmpi eq, %{{.+}}, %[[BEGIN]]
 //       CHECK:         scf.if

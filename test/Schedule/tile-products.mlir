@@ -20,7 +20,7 @@
 //  CHECK-SAME:     threads = 256 : i64
 //       CHECK:   %[[STATE:.+]] = gdn_gpu.load {{.+}}<128x128xf32, #[[$ROWS]]>
 //       CHECK:   gdn_gpu.begin_copy %[[K]]{{.+}}, %[[KEYS:.+]] : {{.+}}<64x128xbf16, swizzled>
-//       CHECK:   %[[LAST:.+]] = scf.for {{.+}} iter_args(%[[S:.+]] = %[[STATE]]) -> (!gdn_gpu.fragment<128x128xf32, #[[$ROWS]]>)
+//       CHECK:   %[[LAST:.+]] = scf.for %[[T:[a-z0-9]+]] = {{.+}} iter_args(%[[S:.+]] = %[[STATE]]) -> (!gdn_gpu.fragment<128x128xf32, #[[$ROWS]]>)
 //       CHECK:     gdn_gpu.await_copies
 //  CHECK-NEXT:     gdn_gpu.barrier
 //  CHECK-NEXT:     gdn_gpu.begin_copy %{{.+}}, %[[MAPS:.+]] : {{.+}}<64x128xf16, swizzled>
@@ -34,7 +34,8 @@
 //  CHECK-NEXT:     gdn_gpu.store %[[PIECES]], %[[OUT]]{{.+}} aligned 16
 //  CHECK-NEXT:     gdn_gpu.await_copies
 //  CHECK-NEXT:     gdn_gpu.barrier
-//       CHECK:     gdn_gpu.begin_copy %[[K]]{{.+}}, %[[KEYS]] :
+//  CHECK-NEXT:     %[[AHEAD:.+]] = arith.addi %[[T]], %c64
+//       CHECK:     gdn_gpu.begin_copy %[[K]][%[[AHEAD]], {{.+}}, %[[KEYS]] :
 //       CHECK:     %[[NEXT:.+]] = gdn_gpu.matmul %[[W]], %[[MAPS]] acc(%[[S]] :
 //       CHECK:     scf.yield %[[NEXT]]
 //       CHECK:   gdn_gpu.store %[[LAST]],
@@ -49,6 +50,51 @@ func.func @recurrence(%T: index, %k: !keys, %y: !maps, %pool: !pool, %out: !keys
     %valid = arith.minui %left, %c64 : index
     %chunk = arith.divui %t, %c64 : index
     %keys = gdn_tile.load %k[%t, %h, %c0] dims [0, 2] rows(%valid) : !keys, vector<64x128xbf16>
+    %maps = gdn_tile.load %y[%chunk, %c0, %c0] dims [1, 2] : !maps, vector<64x128xf16>
+    %held = gdn_tile.map_rows %m : vector<128x128xf32> -> vector<128x128xbf16> {
+    ^bb0(%i: index, %row: vector<128xf32>):
+      %n = arith.truncf %row : vector<128xf32> to vector<128xbf16>
+      gdn_tile.yield %n : vector<128xbf16>
+    }
+    %transposed = gdn_tile.transpose %keys : vector<64x128xbf16> -> vector<128x64xbf16>
+    %u = gdn_tile.matmul %held, %transposed : vector<128x128xbf16>, vector<128x64xbf16> -> vector<128x64xf32>
+    %w = gdn_tile.map_rows %u : vector<128x64xf32> -> vector<128x64xf16> {
+    ^bb0(%i: index, %row: vector<64xf32>):
+      %n = arith.truncf %row : vector<64xf32> to vector<64xf16>
+      gdn_tile.yield %n : vector<64xf16>
+    }
+    %next = gdn_tile.matmul %w, %maps acc(%m : vector<128x128xf32>) : vector<128x64xf16>, vector<64x128xf16> -> vector<128x128xf32>
+    %tokens = gdn_tile.transpose %u : vector<128x64xf32> -> vector<64x128xf32>
+    %o = gdn_tile.map_rows %tokens : vector<64x128xf32> -> vector<64x128xbf16> {
+    ^bb0(%i: index, %row: vector<128xf32>):
+      %n = arith.truncf %row : vector<128xf32> to vector<128xbf16>
+      gdn_tile.yield %n : vector<128xbf16>
+    }
+    gdn_tile.store %o, %out[%t, %h, %c0] dims [0, 2] rows(%valid) : vector<64x128xbf16>, !keys
+    scf.yield %next : vector<128x128xf32>
+  }
+  gdn_tile.store %last, %pool[%h, %c0, %c0] dims [1, 2] : vector<128x128xf32>, !pool
+  return
+}
+
+// Keys that every turn reads keep their place: no result of a turn gets it.
+// CHECK-LABEL: func.func @kept(
+//       CHECK:   scf.for
+//       CHECK:     gdn_gpu.matmul %{{.+}}, transpose %[[KEYS:[a-z0-9]+]] :
+//   CHECK-NOT:     gdn_gpu.store_shared transpose %{{.+}}, %[[KEYS]] :
+//       CHECK:     gdn_gpu.load_shared %{{.+}}<64x128xbf16
+
+func.func @kept(%T: index, %k: !keys, %y: !maps, %pool: !pool, %out: !keys)
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %h = gdn_tile.block_id 0
+  %s = gdn_tile.load %pool[%h, %c0, %c0] dims [1, 2] : !pool, vector<128x128xf32>
+  %keys = gdn_tile.load %k[%c0, %h, %c0] dims [0, 2] : !keys, vector<64x128xbf16>
+  %last = scf.for %t = %c0 to %T step %c64 iter_args(%m = %s) -> (vector<128x128xf32>) {
+    %left = arith.subi %T, %t : index
+    %valid = arith.minui %left, %c64 : index
+    %chunk = arith.divui %t, %c64 : index
     %maps = gdn_tile.load %y[%chunk, %c0, %c0] dims [1, 2] : !maps, vector<64x128xf16>
     %held = gdn_tile.map_rows %m : vector<128x128xf32> -> vector<128x128xbf16> {
     ^bb0(%i: index, %row: vector<128xf32>):

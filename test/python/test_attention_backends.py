@@ -555,16 +555,16 @@ def test_more_queries_than_places(device):
             {"mode": ForwardMode.EXTEND, "extend_seq_lens": np.array([1, 2, 0], np.int32)},
             "extend_seq_lens: expected 0 to 1, the tokens of request 1, got 2",
         ),
+        ({"k": (3, 1, 5)}, r"k: expected \[rows, 4\] or \[rows, 1, 4\]"),
     ],
 )
 def test_paged_attention_refuses_before_it_writes(device, fields, message):
-    rng = np.random.default_rng(7)
-    cache = Cache(rng, 1, 4, 4, np.float32)
+    cache = Cache(np.random.default_rng(7), 1, 4, 4, np.float32)
     for request in range(3):
         cache.place(request, 0, 1)
+    q, k, v = (np.ones(s, np.float32) for s in ((3, 4), fields.pop("k", (3, 4)), (3, 4)))
     batch = small_batch(cache, out_cache_loc=np.arange(3), **fields)
     backend = PagedAttnBackend(device)
-    q, k, v = (np.ones((3, 4), np.float32) for _ in range(3))
     with pytest.raises((GdnError, ValueError), match=message):
         backend.init_forward_metadata(batch)
         backend.forward(q, k, v, SMALL, batch)

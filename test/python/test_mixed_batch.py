@@ -146,6 +146,10 @@ def test_a_large_graph_for_few_tokens(runtime, kernels):
     rows = m.raw.runs[0].num_rows
     starts = np.ctypeslib.as_array(ctypes.cast(m.raw.runs[0].query_start_loc, INTS), (rows + 1,))
     assert (rows, np.diff(starts)[2:].max()) == (2 + MORE, 16)
+    # They all have as many, where that is possible.
+    _, _, m = layer.step([0, 1], [1, 1], padding=16 * MORE, num_padded_reqs=2)
+    starts = np.ctypeslib.as_array(ctypes.cast(m.raw.runs[0].query_start_loc, INTS), (rows + 1,))
+    assert np.diff(starts)[2:].tolist() == [16] * MORE
 
 
 def test_bounds_of_prefills_are_for_graphs(runtime, kernels):

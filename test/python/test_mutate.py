@@ -2,6 +2,7 @@
 """mutate.py: when a suite has caught a fault, with suites that pretend; what a run takes over from
 the one before; the clone."""
 
+import argparse
 import json
 import re
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import mutate
 from mutation import draw, reach, rewrite, runner, sites
 from mutation.draw import Mutant, MutationError
 from mutation.judged import Equivalent
@@ -74,13 +76,13 @@ def campaign(tmp_path):
     tree = PretendTree(tmp_path)
     said = []
 
-    def run(suites, mutants, tree=tree, **facts):
+    def run(suites, mutants, tree=tree, quick=False, **facts):
         facts = {"seed": 1, "drawn": 3, "commit": "c", "sources": "s"} | facts
         record = tmp_path / "mutations.json"
         each = Runner(tree, suites, facts, record, said.append)
         each.resume()
         try:
-            each.run(mutants)
+            each.run(mutants, quick)
         finally:
             ran = tmp_path / "ran"
             run.ran = ran.read_text().split() if ran.exists() else []
@@ -99,7 +101,9 @@ def test_the_first_suite_that_fails_ends_it(campaign):
     suites = [pretend("one", "('2',)"), pretend("two", "('1', '2')"), pretend("three")]
     record = campaign(suites, [mutant(1), mutant(2), mutant(3)])
     base = ["one:None", "two:None", "three:None"]
-    assert campaign.ran == [*base, "one:1", "two:1", "one:2", "one:3", "two:3", "three:3"]
+    # What fails does so once more, and passes without the fault.
+    caught = ["two:1", "two:1", "two:None", "one:2", "one:2", "one:None"]
+    assert campaign.ran == [*base, "one:1", *caught, "one:3", "two:3", "three:3"]
     entries = by_number(record)
     assert [entries[n]["caught_by"] for n in (1, 2, 3)] == ["two", "one", None]
     assert entries[1]["test"] == "a/test.mlir" and entries[3]["test"] == ""
@@ -107,7 +111,7 @@ def test_the_first_suite_that_fails_ends_it(campaign):
     totals = [record[name] for name in ("run", "caught", "survived", "equivalent")]
     assert totals == [3, 2, 1, 0] and record["caught_of_100"] == 66.7
     assert list(record)[-1] == "mutants" and set(record["base"]) == {"one", "two", "three"}
-    assert campaign.tree.forgotten == 4  # what was made with another fault
+    assert campaign.tree.forgotten > 9  # what was made with another fault
     assert "caught by two a/test.mlir" in campaign.said[3] and "SURVIVES" in campaign.said[5]
 
 
@@ -133,7 +137,8 @@ def test_what_a_stopped_suite_has_started_is_stopped_too(tmp_path):
 def test_suites_are_those_of_the_area(campaign):
     suites = [pretend("lit", areas=runner.COMPILER), pretend("unit", images=True)]
     campaign(suites, [mutant(1), mutant(2, "passes")])
-    assert campaign.ran[2:] == ["unit:1", "lit:2", "unit:2"]
+    ran = [each for each in campaign.ran if not each.endswith("None")]
+    assert ran == ["unit:1", "lit:2", "unit:2"]
     # Faults of the compiler have images of their own.
     assert campaign.tree.made == [2, "restored"]
 
@@ -157,10 +162,10 @@ def test_a_run_goes_on_where_it_stopped(campaign, monkeypatch):
     mutants = [mutant(1), mutant(2), mutant(3)]
     run_one = Runner.run_one
 
-    def stopped(self, mutant, entry):
+    def stopped(self, mutant, *rest):
         if mutant.number == 3:
             raise KeyboardInterrupt
-        run_one(self, mutant, entry)
+        run_one(self, mutant, *rest)
 
     with monkeypatch.context() as patch:
         patch.setattr(Runner, "run_one", stopped)
@@ -171,28 +176,30 @@ def test_a_run_goes_on_where_it_stopped(campaign, monkeypatch):
     assert [entry["number"] for entry in record["mutants"]] == [1, 2, 3]
     # A suite more: on what has survived.
     campaign([*suites, pretend("three", "('2',)")], mutants)
-    assert campaign.ran == ["three:None", "three:2", "three:3"]
+    assert campaign.ran == ["three:None", "three:2", "three:2", "three:None", "three:3"]
     # Another seed or other sources: from the beginning.
     for other in ({"seed": 2}, {"drawn": 4}, {"sources": "t"}):
         campaign(suites, mutants, **other)
-        assert len(campaign.ran) == 7
+        assert len(campaign.ran) == 9
 
 
 def test_a_commit_that_changes_tests_runs_survivors_again(campaign):
     suites = [pretend("one", "('1',)"), pretend("two")]
     campaign(suites, [mutant(1), mutant(2), mutant(3)])
     record = campaign([suites[0], pretend("two", "('2',)")], [mutant(2)], commit="d")
-    assert campaign.ran == ["one:None", "two:None", "one:2", "two:2"]
+    base = ["one:None", "two:None"]
+    assert campaign.ran == [*base, "one:2", "two:2", "two:2", "two:None"]
     entries = by_number(record)
     assert [entries[n]["caught_by"] for n in (1, 2, 3)] == ["one", "two", None]
     assert [entries[n]["commit"] for n in (1, 2)] == ["c", "d"]
-    assert record["survived"] == 1
+    assert (record["run"], record["survived"]) == (2, 0)  # 3 has not run at this commit
 
 
 def test_an_old_suite_runs_on_what_survives_the_others_and_counts_for_nothing(campaign):
     suites = [pretend("before", "('1', '2')", old=True), pretend("new", "('1',)")]
     record = campaign(suites, [mutant(1), mutant(2)])
-    assert campaign.ran[2:] == ["new:1", "new:2", "before:2"]
+    ran = [each for each in campaign.ran[2:] if each != "before:None"]
+    assert ran == ["new:1", "new:1", "new:None", "new:2", "before:2", "before:2"]
     assert (record["caught"], record["survived"]) == (1, 1)
     assert by_number(record)[2]["caught_by"] == "before"
 
@@ -206,11 +213,55 @@ def test_an_equivalent_fault_does_not_count(campaign, monkeypatch):
     assert by_number(record)[2]["equivalent"] == "a is always 0"
 
 
+def test_what_fails_by_chance_is_not_caught(campaign):
+    """A suite that fails once with each fault, and one that fails without a fault then, too."""
+    once = (
+        "if number == '1':\n"
+        "  if os.path.exists('failed'): sys.exit(0)\n"
+        "  open('failed', 'w').close()\n"
+        "  sys.exit('FAIL: some :: a/test.mlir (1 of 2)')\n"
+    )
+    record = campaign([pretend("one", script=once)], [mutant(1)])
+    assert by_number(record)[1]["caught_by"] is None and record["survived"] == 1
+    assert any("fails by chance" in text for text in campaign.said)
+    always = "if os.path.exists('failed'): sys.exit('FAIL: some :: a/test.mlir (1 of 2)')\n"
+    (campaign.tree.path / "failed").unlink()
+    first = "if number == '3': open('failed', 'w').close()\n"
+    with pytest.raises(MutationError, match="two fails by chance"):
+        campaign([pretend("two", script=first + always)], [mutant(3)])
+
+
+def test_without_whole_suites_only_what_executes_the_site_runs(campaign):
+    record = campaign([pretend("one", "('1',)")], [mutant(1)], quick=True)
+    assert campaign.ran == []  # and no test says what it executes
+    assert (record["run"], len(record["mutants"])) == (0, 1)
+
+
+def test_tests_that_are_chosen_run_alone(campaign, monkeypatch):
+    script = (
+        "if sys.argv[1:] == ['a/new.mlir'] and number == '2': sys.exit('FAIL: a :: a/new.mlir')"
+    )
+    suites = [pretend("one", script=script + "\n", program="lit")]
+    takes = runner.Program(lambda command, tests: [*command, *tests], lambda *_: {})
+    monkeypatch.setitem(runner.PROGRAMS, "lit", takes)
+    mutants = [mutant(1), mutant(2)]
+    assert campaign(suites, mutants)["survived"] == 2
+    facts = {"seed": 1, "drawn": 3, "commit": "c", "sources": "s"}
+    record = campaign.tree.path / "mutations.json"
+    each = Runner(campaign.tree, suites, facts, record, campaign.said.append)
+    each.resume()
+    each.run_chosen(mutants, ["a/new.mlir", "t.py::b"], "d")
+    entries = by_number(json.loads(record.read_text()))
+    assert [entries[n]["test"] for n in (1, 2)] == ["", "a/new.mlir"]
+    assert [entries[n]["commit"] for n in (1, 2)] == ["c", "d"]
+
+
 def test_a_number_whose_site_has_changed_starts_anew(campaign):
     suites = [pretend("one", "('1',)")]
     campaign(suites, [mutant(1)])
     record = campaign(suites, [mutant(1, kind="mask")])
-    assert [e["kind"] for e in record["mutants"]] == ["mask"] and campaign.ran == ["one:1"]
+    assert [e["kind"] for e in record["mutants"]] == ["mask"]
+    assert campaign.ran == ["one:1", "one:1", "one:None"]
 
 
 def test_what_executes_the_site_runs_first(campaign, monkeypatch):
@@ -228,11 +279,17 @@ def test_what_executes_the_site_runs_first(campaign, monkeypatch):
     suites = [pretend("one", script=script, program="numbers")]
     record = campaign(suites, [mutant(1), mutant(2)])
     base = ["one:None", "7:None", "8:None"]
-    assert campaign.ran == [*base, "one:1", "8:1", "one:2", "7:2", "8:2"]
+    # 7 is slower. Nothing executes the site of 2, which only the whole suite sees.
+    first = [*["one:1", "8:1"] * 2, "one:None", "8:None", "7:None"]
+    assert campaign.ran == [*base, *first, *base, "one:2", "7:2", "8:2"]
     assert by_number(record)[1]["caught_by"] == "one"
     # A run that goes on knows which tests those are.
     campaign(suites, [mutant(3)])
     assert campaign.ran == ["one:3", "7:3", "8:3"]
+    # Long tests are none of the first.
+    brief = [pretend("brief", script=script, program="numbers", brief=("7",))]
+    campaign(brief, [mutant(1)], quick=True, seed=2)
+    assert campaign.ran == ["brief:None", "7:None", "brief:1", "7:1"]
 
 
 def test_the_clone_notes_tests(tmp_path):
@@ -257,6 +314,11 @@ def test_the_clone_notes_tests(tmp_path):
     more = reach.environment(folder) | {reach.TEST: "Decode.Rule"}
     assert rewrite.run([tmp_path / "a"], tmp_path, log, 60, more=more) == 0
     assert reach.read(folder, {}) == {"4": ["Decode.Rule"]}
+
+
+def test_programs_of_tests():
+    names = ["a/b.mlir", "a/b.test", "test/python/test_a.py::test_b[1]", "Rule.a/0"]
+    assert [reach.program_of(name) for name in names] == ["lit", "lit", "pytest", "ctest"]
 
 
 def test_how_programs_are_told_which_tests_to_run(tmp_path):
@@ -344,6 +406,50 @@ def test_the_clone_has_the_commit_and_the_faults(tmp_path):
     tree.write(texts, [])
     assert copy.read_text() == text
     assert file.read_text().endswith("// not committed\n")
+
+
+def test_a_run_goes_on_with_the_sources_of_its_record(tmp_path, monkeypatch):
+    root = tmp_path / "root"
+    file, test = root / "lib/Schedule/Some.cpp", root / "test/a.mlir"
+    for each in (file, test):
+        each.parent.mkdir(parents=True)
+
+    def commit(text):
+        file.write_text(HEAD + text)
+        test.write_text(text)
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        for command in (["add", "."], [*who, "commit", "-qm", "a"]):
+            subprocess.run(["git", *command], cwd=root, check=True)
+        return mutate.resolved("HEAD")
+
+    subprocess.run(["git", "init", "-q", root], check=True)
+    monkeypatch.setattr(mutate, "ROOT", root)
+    old = commit("int a;\n")
+    record = tmp_path / "mutations.json"
+    digest = mutate.digest_of(draw.sources(root, old))
+    record.write_text(json.dumps({"seed": 1, "commit": old, "sources": digest}))
+    new = commit("int b;\n")
+
+    def chosen(**more):
+        options = {"seed": 1, "commit": None, "again": False} | more
+        return mutate.commit_of(argparse.Namespace(**options), record)
+
+    assert chosen() == old
+    assert chosen(again=True) == chosen(seed=2) == chosen(commit="HEAD") == new
+    with pytest.raises(MutationError, match="expected a commit, got none"):
+        chosen(commit="none")
+    # Tests of HEAD may come into the clone.
+    tree = rewrite.Tree(root, tmp_path / "work", old)
+    tree.git("clone", "-q", "--shared", str(root), str(tree.path), cwd=tmp_path)
+    tree.git("checkout", "-q", old)
+    tree.take(["test/a.mlir"], new)
+    assert (tree.path / "test/a.mlir").read_text() == "int b;\n"
+    assert "int a;" in (tree.path / "lib/Schedule/Some.cpp").read_text()
+    with pytest.raises(MutationError, match=r"Some\.cpp: expected a test"):
+        tree.take(["lib/Schedule/Some.cpp"], new)
+    # The record's commit may be of another repository.
+    record.write_text(json.dumps({"seed": 1, "commit": "1" * 40, "sources": digest}))
+    assert chosen() == new
 
 
 def test_images_are_restored(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gdn_layer_model import CoreModel, compile_image, make_inputs, make_weights, relative_error
 
-from gdn import HostTier, Pool, Runtime, StatePool, StatePoolShape
+from gdn import GdnError, HostTier, Pool, Runtime, StatePool, StatePoolShape
 from gdn.layers.attention import (
     CommonAttentionMetadata,
     GDNAttentionMetadataBuilder,
@@ -218,3 +218,5 @@ def test_state_columns_are_checked(runtime, kernels):
     assert list(builder.state_columns([0, 65, 65], [-1, 1, -1], [1, 2, 1])) == [-1, 2, 1]
     with pytest.raises(ValueError, match="accepted: expected 2 elements, got \\[1\\]"):
         builder.state_columns([1, 2], [0, 0], [1])
+    with pytest.raises(GdnError, match="count: expected 0 or more, got -1"):
+        runtime.call("gdnrt_state_columns", builder._handle, None, None, None, -1, None)

@@ -3,18 +3,22 @@
 
 A seed draws the faults from passes, emitters and runtime: a mask, bound, wait, scale, index,
 key or check that is not there. mutation/judged.py adds some that are always there. One build
-in a clone has all of them; the suites, listed in mutation/runner.py, run on one after the
-other, up to the first suite that fails.
+in a clone has all of them. Of each suite, listed in mutation/runner.py, a few tests that execute
+the site run on every fault; what is left after that runs whole suites, one fault after the other.
 
   mutate.py --list            what is drawn, like a diff
   mutate.py --build           builds the clone and drops what does not compile
   mutate.py                   runs all, or goes on where it stopped
   mutate.py --only 3,17       runs some
   mutate.py --record          the same, into docs/generated/mutations.json
+  mutate.py --record --quick  no whole suites
+  mutate.py --record --only 17 --take test/python/test_a.py --tests test/python/test_a.py::test_b
+                              a test of HEAD on a survivor
 
-Ends with 0 if all have run and at least 95 of 100 are caught; a fault that is none, by
-judged.py, does not count. After a commit that changes tests alone, what had survived runs
-again.
+A record says which commit its faults are of, and a run goes on with the sources and tests of that
+commit, on any machine; --again begins anew at HEAD, and --commit HEAD runs survivors again where
+HEAD differs in tests alone. Ends with 0 if all have run and at least 95 of 100 are caught; a fault
+that is none, by judged.py, does not count.
 """
 
 from __future__ import annotations
@@ -37,13 +41,38 @@ RECORD = ROOT / "docs/generated/mutations.json"
 WANTED = 95.0  # of 100 are caught
 
 
+def names(text: str) -> list[str]:
+    return text.split(",")
+
+
 def numbers(text: str) -> set[int]:
     return {int(part) for part in text.split(",")}
 
 
-def head() -> str:
-    command = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
-    return subprocess.run(command, text=True, capture_output=True, check=True).stdout.strip()
+def resolved(commit: str) -> str:
+    command = ["git", "-C", str(ROOT), "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"]
+    done = subprocess.run(command, text=True, capture_output=True)
+    if done.returncode:
+        raise MutationError(f"expected a commit, got {commit}")
+    return done.stdout.strip()
+
+
+def digest_of(texts: dict[str, str]) -> str:
+    return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
+
+
+def commit_of(options: argparse.Namespace, record: Path) -> str:
+    """The commit whose sources have the faults: the one of the record, if it is there and has
+    been drawn in the same way."""
+    if options.commit or options.again:
+        return resolved(options.commit or "HEAD")
+    try:
+        known = json.loads(record.read_text())
+        texts = sources(ROOT, known["commit"])
+    except (OSError, ValueError, KeyError, MutationError):
+        return resolved("HEAD")
+    is_same = known.get("seed") == options.seed and known.get("sources") == digest_of(texts)
+    return known["commit"] if is_same else resolved("HEAD")
 
 
 def show(mutants: list[Mutant], texts: dict[str, str]) -> None:
@@ -69,7 +98,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", type=numbers, metavar="N,N..", help="the faults to run")
     parser.add_argument("--suites", help="the suites to run, by name, with commas")
     parser.add_argument("--record", action="store_true", help=f"write {RECORD.relative_to(ROOT)}")
+    parser.add_argument("--quick", action="store_true", help="run no whole suites")
     parser.add_argument("--again", action="store_true", help="forget what ran before")
+    parser.add_argument(
+        "--commit", help="of the sources and tests (default: the record's, or HEAD)"
+    )
+    parser.add_argument("--take", type=names, default=[], help="files of HEAD's tests to take over")
+    parser.add_argument("--tests", type=names, default=[], help="names of the tests to run alone")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
         "--work",
@@ -81,9 +116,10 @@ def parse() -> argparse.Namespace:
 
 
 def main_of(options: argparse.Namespace) -> int:
-    commit = head()
+    record = RECORD if options.record else options.work / "mutations.json"
+    commit = commit_of(options, record)
     texts = sources(ROOT, commit)
-    digest = hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
+    digest = digest_of(texts)
     by_hand = fixed(texts, options.count + 1)
     sites = all_sites(texts)
     # What does not compile is known by the sources that it was found in.
@@ -103,6 +139,8 @@ def main_of(options: argparse.Namespace) -> int:
         show(drawn(set(rejected)), texts)
         return 0
     tree = Tree(ROOT, options.work.resolve(), commit, options.jobs)
+    tree.check_out()
+    tree.take(options.take, resolved("HEAD"))
     try:
         mutants = prepare(tree, texts, drawn, rejected, say)
     finally:
@@ -112,11 +150,14 @@ def main_of(options: argparse.Namespace) -> int:
         return 0
     suites = [s for s in SUITES if not options.suites or s.name in options.suites.split(",")]
     facts = {"seed": options.seed, "commit": commit, "sources": digest, "drawn": len(mutants)}
-    record = RECORD if options.record else options.work / "mutations.json"
     runner = Runner(tree, suites, facts, record, say)
     if not options.again:
         runner.resume()
-    runner.run([m for m in mutants if not options.only or m.number in options.only])
+    chosen = [m for m in mutants if not options.only or m.number in options.only]
+    if options.tests:
+        runner.run_chosen(chosen, options.tests, resolved("HEAD"))
+    else:
+        runner.run(chosen, options.quick)
     totals = runner.totals()
     say(
         f"{totals['run']} of {len(mutants)} ran: {totals['caught']} caught, "

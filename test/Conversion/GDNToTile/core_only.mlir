@@ -8,7 +8,11 @@
 // CHECK-LABEL: func.func @core_only(
 //   CHECK-DAG:   %[[SCALE:.+]] = arith.constant dense<0.176776692> : vector<32xf32>
 //   CHECK-NOT:   math.
-//       CHECK:   %[[STATE:.+]] = gdn_tile.load {{.+}}, vector<64x32xf32>
+// The value heads of a key head stand side by side.
+//       CHECK:   scf.for %[[R:[a-z0-9]+]] = %{{.+}} to %[[RATIO:[a-z0-9]+]] step
+//  CHECK-NEXT:     %[[FIRST:.+]] = arith.muli %{{.+}}, %[[RATIO]]
+//  CHECK-NEXT:     %[[HEAD:.+]] = arith.addi %[[FIRST]], %[[R]]
+//       CHECK:   %[[STATE:.+]] = gdn_tile.load %{{.+}}[%{{[^,]+}}, %[[HEAD]], {{.+}}, vector<64x32xf32>
 //       CHECK:   %[[Q:.+]] = gdn_tile.map_rows %{{.+}} : vector<1x32xf32> -> vector<1x32xf32> {
 //       CHECK:     arith.mulf %{{.+}}, %[[SCALE]]
 //       CHECK:   %[[G:.+]] = gdn_tile.load {{.+}}, vector<1xf32>

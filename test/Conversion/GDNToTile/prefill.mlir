@@ -37,6 +37,9 @@
 //       CHECK:     scf.yield %[[TOKENS]], %[[NO_SLOT]], %[[LEAD]]
 //       CHECK:   arith.cmpi ult, %[[BEGIN]], %[[SEQUENCE]]#0
 //       CHECK:   scf.if
+// The channels of a head are side by side.
+//       CHECK:       %[[CHANNEL:.+]] = arith.muli %{{.+}}, %c32 : index
+//  CHECK-NEXT:       gdn_tile.load %{{.+}}[%[[SEQUENCE]]#1, %[[CHANNEL]], %[[C0]]] dims [2, 1]
 
 // Per value head: the state is widened, carried, and rounded at the end.
 //       CHECK:       %[[STORED:.+]] = gdn_tile.load %[[STATES]][%[[SEQUENCE]]#1, %[[HEAD:.+]], %[[C0]], %[[C0]]] dims [2, 3]

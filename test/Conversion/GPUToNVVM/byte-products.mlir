@@ -5,6 +5,7 @@
 // a column, and a fold multiplies parts three times for eight rows and eight columns.
 //
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
+// RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s --check-prefix=PLACES
 
 #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 16>
 !view = memref<?x16x128xi8, strided<[2048, 128, 1]>>
@@ -42,6 +43,17 @@ func.func @products(%N: index, %view: !view, %f: memref<?x2x128xf16, strided<[25
   gdn_gpu.share_byte_products %upper low(%low) scales(%scales), %key scaled(%x) to(%c0), %key scaled(%x) to(%c1), %to : !bytes, !numbers, !row, !sums
   return
 }
+
+// The tokens of a thread, the first ones behind the 12th; the column of its pair.
+// PLACES-LABEL: llvm.func @fold(
+//      PLACES: %[[IS_TOKEN:.+]] = arith.cmpi slt, %[[TOKEN:.+]], %c12_i32
+// PLACES-NEXT: arith.select %[[IS_TOKEN]], %[[TOKEN]], %c0_i32
+//      PLACES: %[[PAIR:.+]] = arith.divui %[[GROUP:.+]], %c2_i32
+// PLACES-NEXT: %[[FIRST:.+]] = arith.muli %[[PAIR]], %c16_i32
+// PLACES-NEXT: %[[ODD:.+]] = arith.remui %[[GROUP]], %c2_i32
+// PLACES-NEXT: %[[COLUMN:.+]] = arith.addi %[[FIRST]], %[[ODD]]
+// PLACES-NEXT: %[[PLACE:.+]] = arith.muli %[[COLUMN]], %c64_i32
+// PLACES-NEXT: arith.addi %[[PLACE]], %{{.+}}
 
 // CHECK-LABEL: llvm.func @fold(
 // Four columns of a thread, with four tokens in a store, and none behind the 12th.

@@ -5,7 +5,13 @@
 //
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm=every-thread-arrives -canonicalize -cse | FileCheck %s --check-prefix=EVERY
+// RUN: sed 's/1x8xf32, depth = 2/1x8xf32, depth = 40/' %s | gdn-gpu-opt -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s --check-prefix=MANY
 // RUN: not gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm=bulk-copies=false 2>&1 | FileCheck %s --check-prefix=OLD
+
+// A lane has two places where there are more than lanes.
+// MANY: %[[LANE:.+]] = arith.andi %{{.+}}, %c31
+// MANY: %[[SECOND:.+]] = arith.addi %[[LANE]], %c32_i32
+// MANY: arith.cmpi slt, %[[SECOND]], %c40_i32
 
 // OLD: 'gdn_gpu.channel' op has no code on a target without bulk copies
 

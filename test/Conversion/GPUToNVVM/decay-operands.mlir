@@ -6,6 +6,7 @@
 //
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
 // RUN: sed 's/threads = 32/stores_matrices, threads = 32/' %s | gdn-gpu-opt -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s --check-prefix=STORES
+// RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s --check-prefix=HALVES
 
 #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 2>
 !tile = !gdn_gpu.shared<16x16xf16, swizzled>
@@ -33,6 +34,16 @@
 // CHECK-COUNT-1: nvvm.mma.sync
 //   CHECK-NOT: nvvm.mma.sync
 //       CHECK: llvm.return
+
+// Of a lane's eight numbers the fifth is of the first eight tokens, as the first one is:
+// what fades by the other half's decays goes to the second half.
+// HALVES-LABEL: llvm.func @operands(
+// HALVES-COUNT-6: nvvm.shfl.sync bfly %{{[^,]+}}, %{{[^,]+}}, %c16
+//      HALVES: %[[OTHER:.+]] = nvvm.shfl.sync bfly %{{[^,]+}}, %[[MINE:[^,]+]], %c16
+// HALVES-NEXT: %[[FADED:.+]] = arith.mulf %{{.+}}, %[[OTHER]]
+// HALVES-NEXT: arith.mulf %[[MINE]], %[[OTHER]]
+// HALVES-NEXT: arith.select %[[HIGH:[^,]+]], %{{[^,]+}}, %[[FADED]]
+// HALVES-NEXT: arith.select %[[HIGH]], %[[FADED]], %{{.+}}
 
 // STORES-LABEL: llvm.func @operands(
 // STORES-COUNT-6: nvvm.stmatrix

@@ -13,6 +13,9 @@
 //       CHECK:   %[[BIT:.+]] = arith.extui %[[ANY]]
 //       CHECK:   %[[LIMIT:.+]] = arith.addi %[[BIT]], %c15{{.*}} : i32
 //       CHECK:   atom.relaxed.gpu.global.inc.u32 {{.*}} %[[LIMIT]]
+// The last of 16 blocks finds the arrivals of 15.
+//       CHECK:   %[[ARRIVED:.+]] = nvvm.shfl.sync idx
+//  CHECK-NEXT:   arith.cmpi eq, %[[ARRIVED]], %c15{{.*}} : i32
 func.func @tickets(%n: index, %x: memref<?x128xf32>)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {

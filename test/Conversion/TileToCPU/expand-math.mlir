@@ -33,3 +33,11 @@ func.func @convert(%x: vector<8xbf16>) -> vector<8xbf16> {
   %n = arith.truncf %d : vector<8xf32> to vector<8xbf16>
   return %n : vector<8xbf16>
 }
+
+// Every processor that has the rest converts f16.
+// CHECK-LABEL: func.func @half
+//       CHECK:   arith.truncf %{{.+}} : vector<8xf32> to vector<8xf16>
+func.func @half(%x: vector<8xf32>) -> vector<8xf16> {
+  %n = arith.truncf %x : vector<8xf32> to vector<8xf16>
+  return %n : vector<8xf16>
+}

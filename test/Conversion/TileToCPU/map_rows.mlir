@@ -91,6 +91,30 @@ func.func @sum(%n: index, %x: memref<4x32xf32>)
   return
 }
 
+// A row of another type has no place for it: it is computed again.
+// CHECK-LABEL: func.func @narrow_sum
+//       CHECK:     %[[SUM:.+]] = vector.reduction <add>
+//       CHECK:     scf.for
+//       CHECK:       math.exp
+//       CHECK:       arith.truncf %{{.+}} : vector<8xf32> to vector<8xf16>
+func.func @narrow_sum(%n: index, %x: memref<4x32xf32>, %z: memref<4x32xf16>)
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
+  %c0 = arith.constant 0 : index
+  %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<4x32xf32>, vector<4x32xf32>
+  %y = gdn_tile.map_rows %t : vector<4x32xf32> -> vector<4x32xf16> {
+  ^bb0(%i: index, %row: vector<32xf32>):
+    %e = math.exp %row : vector<32xf32>
+    %d = arith.divf %row, %e : vector<32xf32>
+    %total = vector.reduction <add>, %d fastmath<reassoc> : vector<32xf32> into f32
+    %s = vector.broadcast %total : f32 to vector<32xf32>
+    %r = arith.mulf %d, %s : vector<32xf32>
+    %h = arith.truncf %r : vector<32xf32> to vector<32xf16>
+    gdn_tile.yield %h : vector<32xf16>
+  }
+  gdn_tile.store %y, %z[%c0, %c0] dims [0, 1] : vector<4x32xf16>, memref<4x32xf16>
+  return
+}
+
 // Column numbers: a step is the vector's first column and the lanes after it.
 // CHECK-LABEL: func.func @columns
 //       CHECK:     vector.store

@@ -159,6 +159,23 @@ TEST(CpuDevice, ManyImagesLiveTogether) {
   }
 }
 
+TEST(CpuDevice, EveryBlobIsLoaded) {
+  // The code of one entry is no code for another one of the same image.
+  ImageBuilder builder;
+  builder.entry("e").code("test_empty", {});
+  builder.blob(readFile(GDNRT_TEST_KERNELS));
+  builder.entry("f").code("test_empty", {}, 0, {}, "x86-64", 1);
+  builder.blob(Bytes(1000, 0));
+  OwnedImage owned(builder);
+  auto device = createCpuDevice(1);
+  ASSERT_TRUE(device.isOk());
+  size_t other = owned.image->entries()[0]->name == "e" ? 1 : 0;
+  auto loaded = (*device)->load(*owned.image, 1 - other);
+  ASSERT_TRUE(loaded.isOk()) << loaded.status().toString();
+  EXPECT_EQ((*device)->load(*owned.image, other).status().toString(),
+            "CORRUPT: f: the code is not a 64-bit ELF shared object");
+}
+
 #if defined(__x86_64__)
 TEST(CpuFeatures, AreThoseThatTheCompilerKnows) {
 #define GDNRT_EXPECT(NAME)                                                     \

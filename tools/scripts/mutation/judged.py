@@ -82,4 +82,10 @@ EQUIVALENT: list[Equivalent] = [
         "the target is the column of a token of the step or one ahead of it, which checkStep has "
         "found in the table by then; only the source can be behind it",
     ),
+    Equivalent(
+        "lib/Conversion/GPUToNVVM/Kernel/RoleEntry.cpp",
+        "wanted > atLaunch",
+        "wanted >= atLaunch",
+        "setRegisters has returned by then where both are equal",
+    ),
 ]

@@ -12,6 +12,7 @@ import contextlib
 import json
 import re
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER, TEST = "GDN_MUTANT_REACHED", "GDN_MUTANT_TEST"
@@ -70,6 +71,13 @@ def read(folder: Path, seconds: dict[str, float]) -> dict[str, list[str]]:
     return found
 
 
+def program_of(test: str) -> str:
+    """Which program a test is of, by its name."""
+    if test.partition("::")[0].endswith(".py"):
+        return "pytest"
+    return "lit" if test.endswith((".mlir", ".test", ".td", ".ll")) else "ctest"
+
+
 # How the programs that run tests are told which ones, and how long each took without a fault.
 
 
@@ -91,10 +99,26 @@ def ctest_tests(command: list[str], tests: list[str]) -> list[str]:
     return [*command, "-R", f"^({names})$"]
 
 
-def ctest_names(command: list[str], cwd: Path) -> list[str]:
+@dataclass(frozen=True)
+class Test:
+    """A test of ctest, and how it runs without ctest, which takes longer than most tests."""
+
+    name: str
+    command: list[str]
+    folder: str
+    environment: dict[str, str]
+
+
+def ctest_tests_of(command: list[str], cwd: Path) -> list[Test]:
     command = [*command, "--show-only=json-v1"]
     listed = subprocess.run(command, cwd=cwd, text=True, capture_output=True, check=True)
-    return [test["name"] for test in json.loads(listed.stdout)["tests"]]
+    found = []
+    for test in json.loads(listed.stdout)["tests"]:
+        known = {each["name"]: each["value"] for each in test.get("properties", [])}
+        variables = dict(each.split("=", 1) for each in known.get("ENVIRONMENT", []))
+        folder = known.get("WORKING_DIRECTORY", str(cwd))
+        found.append(Test(test["name"], test.get("command", []), folder, variables))
+    return found
 
 
 def pytest_tests(command: list[str], tests: list[str]) -> list[str]:

@@ -181,6 +181,14 @@ class Tree:
         if environment.name == ".venv" and not (self.path / ".venv").exists():
             (self.path / ".venv").symlink_to(environment)
 
+    def take(self, files: list[str], commit: str) -> None:
+        """Takes over files of tests as they are in another commit."""
+        for name in files:
+            if not name.startswith("test/") or name == LIT_CONFIG:
+                raise MutationError(f"{name}: expected a test in test/")
+        if files:
+            self.git("checkout", "--quiet", commit, "--", *files)
+
     def write(self, texts: dict[str, str], mutants: list[Mutant]) -> None:
         """Writes the files whose text is another than the clone has."""
         for name, text in texts.items():

@@ -46,6 +46,42 @@ func.func @read_in_another_layout(%x: memref<?x32xf32>, %i: index, %c: i1)
 
 // -----
 
+// Eight rows from the first on and eight from the fifth on have four in common.
+#rows = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#all = #gdn_gpu.rows<warps = 2, lanes = 32, vector = 1>
+func.func @rows_in_common(%x: memref<?x32xf32>)
+    attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %one = arith.constant 1.0 : f32
+  %f = gdn_gpu.fill %one : f32 -> !gdn_gpu.fragment<8x32xf32, #rows>
+  // expected-note@+1 {{access before it}}
+  %t = gdn_gpu.load %x[%c0, %c0] dims [0, 1] : memref<?x32xf32>, !gdn_gpu.fragment<8x32xf32, #all>
+  // expected-error@+1 {{'gdn_gpu.store' op expects a gdn_gpu.barrier between it and the access to the same elements before it}}
+  gdn_gpu.store %f, %x[%c4, %c0] dims [0, 1] : !gdn_gpu.fragment<8x32xf32, #rows>, memref<?x32xf32>
+  return
+}
+
+// -----
+
+// Tiles are wider than they are high: columns 16 to 31 are in both.
+#rows = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#all = #gdn_gpu.rows<warps = 2, lanes = 32, vector = 1>
+func.func @columns_in_common(%x: memref<?x64xf32>)
+    attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %one = arith.constant 1.0 : f32
+  %f = gdn_gpu.fill %one : f32 -> !gdn_gpu.fragment<8x32xf32, #rows>
+  // expected-note@+1 {{access before it}}
+  %t = gdn_gpu.load %x[%c0, %c0] dims [0, 1] : memref<?x64xf32>, !gdn_gpu.fragment<8x32xf32, #all>
+  // expected-error@+1 {{'gdn_gpu.store' op expects a gdn_gpu.barrier between it and the access to the same elements before it}}
+  gdn_gpu.store %f, %x[%c0, %c16] dims [0, 1] : !gdn_gpu.fragment<8x32xf32, #rows>, memref<?x64xf32>
+  return
+}
+
+// -----
+
 // What one turn of a loop reads at its end and the next one writes.
 #rows = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
 #all = #gdn_gpu.rows<warps = 2, lanes = 32, vector = 1>

@@ -56,6 +56,23 @@ TEST(CudaCodeChoice, OtherTargets) {
   EXPECT_FALSE(runs("sm_90a", CodeFormat::sharedObject, 9, 0));
 }
 
+TEST(CudaCodeChoice, CodesThatAnEntryNoLongerHas) {
+  EntrySchema entry;
+  entry.name = "f";
+  for (const char *target : {"sm_80", "sm_90a"}) {
+    CodeSchema code;
+    code.target = target;
+    code.format = CodeFormat::cubin;
+    entry.codes.push_back(code);
+  }
+  EXPECT_EQ(*cuda::chooseCode(entry, {9, 0}, std::nullopt), 1u);
+  // Its place is still there, behind the last one.
+  entry.codes.pop_back();
+  EXPECT_EQ(cuda::chooseCode(entry, {9, 0}, std::nullopt).status().toString(),
+            "UNSUPPORTED: f: the image has no code for sm_90; it has code for: "
+            "sm_80 (cubin)");
+}
+
 /// An entry with a cubin for sm_100a, one for sm_90a and PTX for sm_80.
 static ImageBuilder manyTargets() {
   ImageBuilder builder =
@@ -231,6 +248,18 @@ TEST_F(CudaCode, TooManyWords) {
   load(builder, &message);
   EXPECT_EQ(message, "UNSUPPORTED: wide: expected at most 512 words of "
                      "arguments, got 516");
+}
+
+TEST_F(CudaCode, AModuleOfEveryBlob) {
+  Bytes bytes = manyTargets().build();
+  auto image = Image::loadMemory(bytes.data(), bytes.size());
+  ASSERT_TRUE(image.isOk()) << image.status().toString();
+  auto device = makeDevice();
+  // The second code is in the first blob, the third in the second one.
+  auto cubin = device->load(**image, 0, 1), ptx = device->load(**image, 0, 2);
+  ASSERT_TRUE(cubin.isOk()) << cubin.status().toString();
+  ASSERT_TRUE(ptx.isOk()) << ptx.status().toString();
+  EXPECT_EQ(fakeCuda().loadedModules, 2);
 }
 
 TEST_F(CudaCode, OneModulePerBlob) {

@@ -157,6 +157,9 @@ TEST_F(HostTierApi, FunctionsThatFail) {
   ASSERT_EQ(
       gdnrt_host_tier_swap_out(tier, &slot, 1, nullptr, &host, &taken, &error),
       GDNRT_OK);
+  const int32_t unknown = 1000;
+  EXPECT_EQ(gdnrt_host_tier_synchronize(tier, &unknown, 1, &error),
+            GDNRT_INVALID_ARGUMENT);
   const gdnrt_state_tags tags = gdnrt_state_tags_default();
   const gdnrt_byte_writer writer = {refuse, nullptr};
   EXPECT_EQ(gdnrt_host_tier_write(tier, host, &tags, &writer, &error),
