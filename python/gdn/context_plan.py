@@ -37,6 +37,11 @@ class ContextPlan:
     ):
         if segments < 1:
             raise ValueError(f"segments: expected at least 1, got {segments}")
+        if not hasattr(exchange, "gather_arrays"):
+            raise TypeError(
+                "group: expected an exchange with gather_arrays, as plans need it, got"
+                f" {type(exchange).__name__}"
+            )
         self._exchange, self._runtime = exchange, runtime
         self._rows, self._pool = int(v.shape[0]), int(states.shape[0])
         arrays = library_of(v, runtime)

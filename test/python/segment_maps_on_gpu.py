@@ -28,7 +28,8 @@ def main(image: str, library: str) -> None:
     kernel = device.kernel(runtime.image(image), "prefill")
     given = {"q": q, "k": k, "v": v, "log_decay": log_decay, "beta": beta, "cu_seqlens": STARTS}
     given |= {"slots": slots, "write_slots": slots, "has_initial": np.ones(runs, bool)}
-    arrays = {name: device.array(array) for name, array in given.items()}
+    names = [param.name for param in kernel.params]
+    arrays = {name: device.array(array) for name, array in given.items() if name in names}
     states = device.array(np.full((runs, HEADS, D, D), np.nan, np.float32))
     out = device.array(np.full((rows, HEADS, D), np.nan, ml_dtypes.bfloat16))
     space = device.array(np.full(8 * runs * HEADS * D * D, 255, np.uint8))

@@ -171,6 +171,18 @@ def test_arguments(runtime):
         one_rank(runtime, dk=12)
 
 
+def test_an_exchange_of_bytes_alone():
+    class Bytes:
+        rank, size = 0, 1
+
+        def all_gather(self, data):
+            return [data]
+
+    v, slots = np.zeros((1, 1, 16), np.float32), np.array([0])
+    with pytest.raises(TypeError, match=r"expected an exchange with gather_arrays, .* got Bytes"):
+        ContextParallel(Bytes()).plan(v, np.zeros((1, 1, 16, 16)), slots, np.array([0, 1]))
+
+
 def test_ranks_with_other_slots(runtime):
     case = context_cases.Case({}, np.array([[3], [4]]), np.zeros((4, 1, 16, 16)), np.array([1]))
 

@@ -8,7 +8,9 @@
 // each other; the last segment of a sequence needs neither. The state that a
 // sequence begins with goes to the workspace: its first segment may be computed
 // while the last one writes the pool. Where the first segments of sequences
-// have a stage of their own, beside this one, all that is not done here.
+// have a stage of their own, beside this one, all that is not done here. A
+// variant may also have the maps alone, of whole sequences, for those who join
+// the maps of several devices.
 //
 // Formulas: docs/design/20261121-segments.md.
 #include "Program/TokenOps.h"

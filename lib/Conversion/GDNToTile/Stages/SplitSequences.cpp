@@ -15,6 +15,9 @@
 //   pass
 //             from M_s; the last one writes the states of the sequence
 //
+// In the variant "segment-maps" there is one stage, which makes the maps of
+// whole sequences and nothing else.
+//
 // The window of the convolution before a segment is the sequence's own input.
 // No pool is written before all that the sequence reads of it was read.
 // Formulas: docs/design/20261121-segments.md.
