@@ -36,7 +36,7 @@ protected:
 private:
   Value emitStart(Value number);
   Value emitChunks(Value from, Value to, Value start);
-  void emitSegment(Value at, Value number, Value isLast, Value tokens);
+  void emitSegment(Value at, Value number, Value isLast, const SegmentCut &cut);
 
   Value isMap;    // the block has rows of P
   Value firstRow; // of P
@@ -118,9 +118,9 @@ Value SequenceMapsStage::emitChunks(Value from, Value to, Value start) {
   return loop.getResult(0);
 }
 
-/// Segment `number` of the sequence, of `tokens` tokens, with the slot `at`.
+/// Segment `number` of the sequence, with the slot `at`.
 void SequenceMapsStage::emitSegment(Value at, Value number, Value isLast,
-                                    Value tokens) {
+                                    const SegmentCut &cut) {
   Value start = emitStart(number);
   if (!algorithm.firstApart) {
     Value keeps =
@@ -131,8 +131,8 @@ void SequenceMapsStage::emitSegment(Value at, Value number, Value isLast,
     enterIf(keeps);
     storeRows(start, states, at, valueStart());
   }
-  Value from = add(begin, mul(number, tokens));
-  Value to = select(isLast, from, add(from, tokens));
+  Value from = add(segmentsBegin(*this, cut), mul(number, cut.tokens));
+  Value to = select(isLast, from, add(from, cut.tokens));
   Value last = emitChunks(from, to, start);
   OpBuilder::InsertionGuard guard(b);
   enterIf(compare(P::ne, from, to));
@@ -156,11 +156,12 @@ void SequenceMapsStage::emitBlock(Value at) {
   isMap = compare(P::uge, which, vSplit);
   takeVSplit(select(isMap, index(0), which), algorithm.vSplit);
   firstRow = mul(sub(which, vSplit), index(numValues));
-  Value tokens = segmentTokens(*this);
+  SegmentCut cut = cutSequences(*this);
+  Value tokens = cut.tokens;
   n = findSequence(*this, at, tokens);
   Value live = emitBounds();
   Value number = sub(at, firstSlot(*this, begin, n, tokens));
-  Value count = countSegments(*this, tokens);
+  Value count = countSegments(*this, cut);
   // Unsigned: a slot before the first sequence's is past every end. There is no
   // map of a first segment, and of a last one nothing but the state if it is
   // the first.
@@ -181,7 +182,7 @@ void SequenceMapsStage::emitBlock(Value at) {
   live = both(live, wanted);
   OpBuilder::InsertionGuard guard(b);
   enterIf(live);
-  emitSegment(at, number, isLast, tokens);
+  emitSegment(at, number, isLast, cut);
 }
 
 LogicalResult gdn::emitMapsStage(const StageInputs &inputs) {

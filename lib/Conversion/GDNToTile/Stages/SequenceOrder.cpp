@@ -134,8 +134,10 @@ SequenceChoice gdn::chooseByLengths(SequenceProgram &p, Value rank) {
   const int64_t behind = 100 * wholeCost / (wholeCost - 100);
   Value cost = p.minimum(p.mul(rounds, p.index(100)), p.index(behind));
   SequenceChoice choice;
-  choice.isWhole =
-      p.compare(P::uge, p.mul(cost, rest), p.mul(p.index(wholeCost), tokens));
+  // Where all V-splits fit beside each other, there is nothing to weigh.
+  choice.isWhole = p.both(
+      p.compare(P::uge, p.mul(cost, rest), p.mul(p.index(wholeCost), tokens)),
+      p.compare(P::ugt, p.mul(sequences, blocks), p.index(workers)));
   Value before = p.sub(rank, p.index(1));
   choice.sequence = p.select(p.compare(P::ule, rank, longest), before, rank);
   choice.sequence =
