@@ -57,11 +57,11 @@ static constexpr Row fused[] = {
     // Segments: all blocks of a stage in one wave, and enough tokens. Four are
     // for heads that are too many for five of halves and too few for three. The
     // scan takes maps of up to 128 keys without spilling.
-    {"fused-segments-9: fused=2; v-split=2; segments=9; scan=1344; "
+    {"fused-segments-9: fused=2; v-split=2; segments=9; "
      "where=keys <= 128;"
      "when=16*heads <= workers & sequences <= 2 & 4608 <= tokens",
      prefillH200},
-    {"fused-segments-5: fused=2; v-split=2; segments=5; scan=1344; "
+    {"fused-segments-5: fused=2; v-split=2; segments=5; "
      "where=keys <= 128;"
      "when=8*heads <= workers & sequences <= 2 & 1920 <= tokens &"
      "  workers <= 16*heads",

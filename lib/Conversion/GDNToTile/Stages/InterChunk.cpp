@@ -53,7 +53,8 @@ protected:
     SmallVector<std::string> grid = {sequenceForm + " + 1", valueForm};
     if (algorithm.batchSegments != 0 && !isFirst)
       grid[0] = sequenceForm + " + " +
-                std::to_string(algorithm.batchSegments + !algorithm.firstApart);
+                std::to_string(algorithm.batchSegments +
+                               (algorithm.firstApart ? -1 : 1));
     if (algorithm.vSplit > 1) {
       grid.push_back(std::to_string(algorithm.vSplit));
       haveSameChunks(algorithm.vSplit);
@@ -263,6 +264,8 @@ void InterChunkStage::emitSegmentBlock(Value at) {
   SegmentCut cut = cutSequences(*this);
   Value tokens = cut.tokens;
   const bool hasZeros = !algorithm.firstApart;
+  if (!hasZeros)
+    at = add(at, index(1)); // slot 0 is that of a first segment
   Value isPadding;
   if (hasZeros)
     isPadding =

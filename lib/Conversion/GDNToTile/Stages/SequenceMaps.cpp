@@ -49,7 +49,8 @@ SmallVector<std::string> SequenceMapsStage::gridOf(const std::string &) {
   const int64_t rows = state.getDimSize(2) / algorithm.vSplit;
   const int64_t mapBlocks = llvm::divideCeil(state.getDimSize(3), rows);
   haveSameChunks(algorithm.vSplit + mapBlocks);
-  return {sequenceForm + " + " + std::to_string(algorithm.batchSegments),
+  return {sequenceForm + " + " +
+              std::to_string(algorithm.batchSegments - algorithm.firstApart),
           valueForm, std::to_string(algorithm.vSplit + mapBlocks)};
 }
 
@@ -149,8 +150,10 @@ void SequenceMapsStage::emitSegment(Value at, Value number, Value isLast,
 }
 
 void SequenceMapsStage::emitBlock(Value at) {
-  if (algorithm.firstApart)
+  if (algorithm.firstApart) {
     overlapWith(tile::Neighbour::next);
+    at = add(at, index(1)); // slot 0 is that of a first segment
+  }
   Value which = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
   Value vSplit = index(algorithm.vSplit);
   isMap = compare(P::uge, which, vSplit);
