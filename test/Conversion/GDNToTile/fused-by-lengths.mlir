@@ -26,7 +26,11 @@
 //       CHECK:   %[[REST:.+]] = arith.subi %[[SEQUENCES]]#2, %[[SEQUENCES]]#1
 //       CHECK:   %[[COST:.+]] = arith.muli %{{.+}}, %[[REST]]
 //       CHECK:   %[[LIMIT:.+]] = arith.muli %[[SEQUENCES]]#1, %c165
-//       CHECK:   %[[WHOLE:.+]] = arith.cmpi uge, %[[COST]], %[[LIMIT]]
+//       CHECK:   %[[FASTER:.+]] = arith.cmpi uge, %[[COST]], %[[LIMIT]]
+// Not where all halves fit beside each other.
+//       CHECK:   %[[HALVES:.+]] = arith.muli
+//       CHECK:   %[[CROWD:.+]] = arith.cmpi ugt, %[[HALVES]], %c132
+//       CHECK:   %[[WHOLE:.+]] = arith.andi %[[FASTER]], %[[CROWD]]
 // The longest sequence first, the others behind it.
 //       CHECK:   %[[LATER:.+]] = arith.cmpi ule, %[[PLACE:.+]], %[[SEQUENCES]]#0
 //       CHECK:   %[[OTHER:.+]] = arith.select %[[LATER]], %{{.+}}, %[[PLACE]]
@@ -39,7 +43,8 @@
 //  CHECK-SAME:   bits = "fused"
 //  CHECK-SAME:   grid = ["N + 1", "Hv", "2"]
 //  CHECK-SAME:   overlaps = "last"
-//       CHECK:   %[[VSPLIT:.+]] = arith.cmpi ult, %{{.+}}, %{{.+}}
+//       CHECK:   %[[VSPLIT:.+]] = arith.xori %{{.+}}, %true
+//       CHECK:   arith.andi %{{.+}}, %[[VSPLIT]]
 //       CHECK:   scf.if
 //       CHECK:     -> (vector<64x64xf32>)
 
