@@ -40,7 +40,10 @@ static constexpr Row fused[] = {
      "when=2 <= sequences & sequences <= 8 &"
      "  51*workers <= 100*sequences*heads & sequences*heads <= workers &"
      "  4096*sequences <= tokens;"
-     "any-batch=sequences <= 8 & sequences*heads <= workers",
+     "any-batch=sequences <= 8 &"
+     "  (51*workers <= 100*sequences*heads & sequences*heads <= workers &"
+     "     4096*sequences <= tokens |"
+     "   1 <= norms & 100*sequences*heads <= 51*workers)",
      prefillH200},
     // One wave, two or more, of which the last has to be full enough; and two
     // turns of two chunks for each block, in the mean.

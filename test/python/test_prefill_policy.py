@@ -99,7 +99,8 @@ ANY_BATCH = {
     "128x128 ready": {
         (32, 4, 32768): "fused-by-lengths",
         (32, 8, 8192): "fused",
-        (8, 1, 32768): "fused-by-lengths",
+        (16, 8, 8192): "fused",
+        (8, 1, 32768): "fused-v-split-2",
         (24, 8, 32768): "fused-v-split-2",
         (32, 100, 100): "fused",
         (2, 30, 300): "fused-v-split-2",

@@ -121,8 +121,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       variant is made only if they hold.
     - `when=<conditions>` over `sequences`, `heads` (value heads), `tokens` and
       `workers`: a launch takes the variant only if they hold
-      (`conditions` of `gdn_tile.stage`). They may also use `keys`, `values`, `parts` and `chunk`,
-      which are replaced by numbers.
+      (`conditions` of `gdn_tile.stage`). They may also use `keys`, `values`, `parts`, `chunk`
+      and `norms` (1 if recurrences can have the gated norm), which are replaced by numbers.
 
     - `any-batch=<conditions>` over the same, or `always`, without `segments`: launches
       that ask for the same bits in any batch take the variant if they hold

@@ -45,7 +45,7 @@ static constexpr StringRef ofHeads[] = {"keys", "values", "parts"};
 static llvm::Error readField(StringRef field, VariantSpec &spec) {
   static constexpr StringRef ofLaunches[] = {"sequences", "heads", "tokens",
                                              "workers",   "keys",  "values",
-                                             "chunk",     "parts"};
+                                             "chunk",     "parts", "norms"};
   auto [key, value] = field.split('=');
   if (key == "fused")
     return readNumber(key, value, 1, spec.fused);

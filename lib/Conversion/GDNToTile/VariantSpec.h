@@ -39,7 +39,8 @@ struct VariantSpec {
   /// variant.
   Conditions where;
   /// Over `sequences`, `heads` (of values), `tokens`, `workers`, and as numbers
-  /// `keys`, `values` and `chunk`: when launches take it.
+  /// `keys`, `values`, `chunk`, `parts` and `norms` (1 if recurrences can have
+  /// the gated norm): when launches take it.
   Conditions when;
   /// Over the same: when launches that ask for the same bits in any batch take
   /// it; none: they do not.

@@ -23,14 +23,13 @@
 //   CHECK-DAG:     %[[LONGEST:.+]] = arith.maxui %[[TOKENS]], %[[MOST]]
 //   CHECK-DAG:     %[[SUM:.+]] = arith.addi %[[TOKENS]], %[[ALL]]
 //       CHECK:     scf.yield %[[NEXT]], %[[LONGEST]], %[[SUM]], %{{.+}}
-//       CHECK:   %[[REST:.+]] = arith.subi %[[SEQUENCES]]#2, %[[SEQUENCES]]#1
+//       CHECK:   %[[OTHERS:.+]] = arith.subi %[[SEQUENCES]]#2, %[[SEQUENCES]]#1
+// None counts where all halves fit beside each other.
+//       CHECK:   %[[FIT:.+]] = arith.cmpi ule, %{{.+}}, %c132
+//       CHECK:   %[[REST:.+]] = arith.select %[[FIT]], %c0, %[[OTHERS]]
 //       CHECK:   %[[COST:.+]] = arith.muli %{{.+}}, %[[REST]]
 //       CHECK:   %[[LIMIT:.+]] = arith.muli %[[SEQUENCES]]#1, %c165
-//       CHECK:   %[[FASTER:.+]] = arith.cmpi uge, %[[COST]], %[[LIMIT]]
-// Not where all halves fit beside each other.
-//       CHECK:   %[[HALVES:.+]] = arith.muli
-//       CHECK:   %[[CROWD:.+]] = arith.cmpi ugt, %[[HALVES]], %c132
-//       CHECK:   %[[WHOLE:.+]] = arith.andi %[[FASTER]], %[[CROWD]]
+//       CHECK:   %[[WHOLE:.+]] = arith.cmpi uge, %[[COST]], %[[LIMIT]]
 // The longest sequence first, the others behind it.
 //       CHECK:   %[[LATER:.+]] = arith.cmpi ule, %[[PLACE:.+]], %[[SEQUENCES]]#0
 //       CHECK:   %[[OTHER:.+]] = arith.select %[[LATER]], %{{.+}}, %[[PLACE]]
@@ -43,8 +42,7 @@
 //  CHECK-SAME:   bits = "fused"
 //  CHECK-SAME:   grid = ["N + 1", "Hv", "2"]
 //  CHECK-SAME:   overlaps = "last"
-//       CHECK:   %[[VSPLIT:.+]] = arith.xori %{{.+}}, %true
-//       CHECK:   arith.andi %{{.+}}, %[[VSPLIT]]
+//       CHECK:   %[[VSPLIT:.+]] = arith.cmpi ult, %{{.+}}, %{{.+}}
 //       CHECK:   scf.if
 //       CHECK:     -> (vector<64x64xf32>)
 

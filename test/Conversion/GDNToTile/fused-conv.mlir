@@ -23,7 +23,7 @@
 //  LENGTHS-SAME:   grid = ["T floordiv 64 + N", "Hv + Hk + Hk", "2"]
 //  LENGTHS-SAME:   variant = "lengths"
 //       LENGTHS:   scf.for {{.+}} -> (index, index, index, index) {
-//       LENGTHS:   %[[ISHALF:.+]] = arith.xori %{{.+}}, %true
+//       LENGTHS:   %[[ISHALF:.+]] = arith.cmpi ult,
 //  LENGTHS-NEXT:   scf.if %[[ISHALF]] {
 //       LENGTHS:     gdn_tile.conv1d
 // LENGTHS-LABEL: func.func @prefill__prologue_keys(

@@ -127,6 +127,10 @@ SequenceChoice gdn::chooseByLengths(SequenceProgram &p, Value rank) {
   Value blocks = p.mul(p.mul(p.heads, p.ratio), p.index(2));
   const int64_t workers = p.algorithm.workers;
   const int64_t wholeCost = p.algorithm.wholeCost;
+  // Where all V-splits fit beside each other, nobody has to wait for the
+  // longest.
+  Value fit = p.compare(P::ule, p.mul(sequences, blocks), p.index(workers));
+  rest = p.select(fit, none, rest);
   Value most = p.index(workers - 1);
   Value left = p.sub(p.index(workers), p.minimum(blocks, most));
   Value rounds = divideTokens(p, p.add(blocks, p.sub(left, p.index(1))), left);
@@ -134,10 +138,8 @@ SequenceChoice gdn::chooseByLengths(SequenceProgram &p, Value rank) {
   const int64_t behind = 100 * wholeCost / (wholeCost - 100);
   Value cost = p.minimum(p.mul(rounds, p.index(100)), p.index(behind));
   SequenceChoice choice;
-  // Where all V-splits fit beside each other, there is nothing to weigh.
-  choice.isWhole = p.both(
-      p.compare(P::uge, p.mul(cost, rest), p.mul(p.index(wholeCost), tokens)),
-      p.compare(P::ugt, p.mul(sequences, blocks), p.index(workers)));
+  choice.isWhole =
+      p.compare(P::uge, p.mul(cost, rest), p.mul(p.index(wholeCost), tokens));
   Value before = p.sub(rank, p.index(1));
   choice.sequence = p.select(p.compare(P::ule, rank, longest), before, rank);
   choice.sequence =

@@ -194,6 +194,8 @@ static std::optional<Conditions> specialise(const Conditions &conditions,
       return std::to_string(algorithm.chunk);
     if (symbol == "parts")
       return std::to_string(partsOf(parts, algorithm));
+    if (symbol == "norms")
+      return std::to_string(canHaveNorm(parts, algorithm, /*vSplit=*/1));
     return symbol.str();
   });
 }
