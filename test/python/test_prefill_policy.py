@@ -119,8 +119,8 @@ def test_launches_with_the_same_bits_in_any_batch(tool, tmp_path, case):
     program = program_of(tool, tmp_path, case)
     conditions = {}
     for name, own in variants_of(program).items():
-        of_any = [one["any_batch"] for one in own if "any_batch" in one]
-        conditions |= {name: some for some in of_any}
+        for of_any in (one["any_batch"] for one in own if "any_batch" in one):
+            conditions[name] = of_any
     # Those with the bits of the first, which is by lengths.
     assert next(iter(conditions)) == "fused-by-lengths"
     bits = "fused" if "ready" in case else "fused-norm"
