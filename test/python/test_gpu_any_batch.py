@@ -8,11 +8,9 @@ import sys
 
 import pytest
 
-# With the norm, halves are for more multiprocessors than the driver has;
-# test_gpu_norm_with_rule.py compares their bits.
 LAYERS = {
     "ready": (["--layout=ready", "--outputs=core"], {"fused", "fused-v-split-2"}),
-    "norm": ([], {"fused"}),
+    "norm": ([], {"fused", "fused-by-lengths"}),
 }
 # So many sequences of 2 value heads, most of them empty, that whole heads are taken.
 SEQUENCES = 34
@@ -25,21 +23,20 @@ def compare(image: str, library: str, seed: str) -> None:
 
     from gdn import checks, problems
     from gdn.problems import Sizes
-    from gdn.runtime import Runtime
+    from gdn.runtime import Binding, Runtime
 
     runtime = Runtime(library)
     device = runtime.cuda(0)
     kernel = device.kernel(runtime.image(image), "prefill")
     kernel.batch_invariant = True
     variants, findings = set(), checks.Findings()
-    launched = type(kernel).bind
+    launch = Binding.launch
 
-    def bind(self, **arguments):
-        binding = launched(self, **arguments)
+    def launched(binding, *arguments):
         variants.add(binding.variant)
-        return binding
+        launch(binding, *arguments)
 
-    type(kernel).bind = bind
+    Binding.launch = launched
     generator = np.random.default_rng(int(seed))
     filled = [int(length) for length in generator.integers(1, 150, 4)]
     places = generator.permutation(SEQUENCES)
