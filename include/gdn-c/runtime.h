@@ -169,11 +169,13 @@ GDNRT_API gdnrt_status gdnrt_binding_force_stage(gdnrt_binding *binding,
 
 /** 1: the results of a sequence have the same bits in any batch: alone, next to
  *  other sequences, and in any order. 0, the default: they may differ in
- *  rounding. With 1, launches take only variants with the same bits as the
- *  first variant that neither has conditions nor asks anything of how arrays
- *  lie. If the workspace is too small for all of these, a launch is an
- *  INVALID_ARGUMENT. The cost: a few long sequences are no longer cut into
- *  segments, so only one or a few multiprocessors work on each.
+ *  rounding. With 1, launches take only variants with the same bits: those of
+ *  the first variant that the image names for such launches and whose demands
+ *  on how arrays lie are met; else those of the first variant that neither has
+ *  conditions nor asks anything of how arrays lie. If the workspace is too
+ *  small for all of these, a launch is an INVALID_ARGUMENT. The cost: a few long
+ *  sequences are no longer cut into segments, so only one or two
+ *  multiprocessors work on each head.
  *  gdnrt_binding_force_variant has priority. */
 GDNRT_API gdnrt_status gdnrt_binding_set_batch_invariant(gdnrt_binding *binding,
                                                          int32_t wanted,

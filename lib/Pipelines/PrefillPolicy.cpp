@@ -39,12 +39,20 @@ static constexpr Row fused[] = {
      "by-lengths=165/SMS;"
      "when=2 <= sequences & sequences <= 8 &"
      "  51*workers <= 100*sequences*heads & sequences*heads <= workers &"
-     "  4096*sequences <= tokens",
+     "  4096*sequences <= tokens;"
+     "any-batch=sequences <= 8 &"
+     "  (51*workers <= 100*sequences*heads & sequences*heads <= workers &"
+     "     4096*sequences <= tokens |"
+     "   1 <= norms & 100*sequences*heads <= 51*workers)",
      prefillH200},
     // One wave, two or more, of which the last has to be full enough; and two
     // turns of two chunks for each block, in the mean.
     {"fused: fused=2; norm=with-rule; conv=with-rule;"
      "when=256*sequences <= tokens &"
+     "  (51*workers <= 100*sequences*heads & sequences*heads <= workers |"
+     "   150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
+     "   220*workers <= 100*sequences*heads);"
+     "any-batch="
      "  (51*workers <= 100*sequences*heads & sequences*heads <= workers |"
      "   150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
      "   220*workers <= 100*sequences*heads)",
@@ -65,10 +73,11 @@ static constexpr Row fused[] = {
      "when=5*heads <= workers & sequences <= 2 & 3072 <= tokens &"
      "  workers <= 8*heads",
      prefillH200},
-    {"fused-segments-3: fused=2; v-split=2; segments=3; "
+    {"fused-segments-3: fused=2; v-split=2; segments=3; scan=1344; "
      "where=keys <= 128;"
-     "when=4*heads <= workers & sequences <= 1 & 3072 <= tokens &"
-     "  workers <= 8*heads",
+     "when=4*heads <= workers & workers <= 8*heads &"
+     "  (sequences <= 1 & 3072 <= tokens |"
+     "   sequences <= 2 & 24576 <= tokens & workers <= 5*heads)",
      prefillH200},
     // Halves: one wave, unless so few blocks that others have most of the
     // multiprocessors; but not of sequences that are better cut, which few
@@ -84,12 +93,14 @@ static constexpr Row fused[] = {
      "     115*workers*workers <= 100*sequences*sequences*heads*heads*heads |"
      "   12*workers <= 100*sequences*heads & 2*sequences*heads <= workers &"
      "     3 <= sequences |"
-     "   100*workers <= 100*sequences*heads & 2*sequences*heads <= 3*workers)",
+     "   100*workers <= 100*sequences*heads & 2*sequences*heads <= 3*workers);"
+     "any-batch=always",
      prefillH200},
     {"fused-v-split-2: fused=2; v-split=2; where=129 <= keys;"
      "when=256*sequences <= tokens &"
      "  (12*workers <= 100*sequences*heads & 2*sequences*heads <= workers |"
-     "   100*workers <= 100*sequences*heads & 2*sequences*heads <= 3*workers)",
+     "   100*workers <= 100*sequences*heads & 2*sequences*heads <= 3*workers);"
+     "any-batch=always",
      prefillH200},
 };
 

@@ -81,7 +81,7 @@ static LogicalResult readVariant(LLVM::LLVMFuncOp func, VariantCode &variant) {
            << variant.name << "', but got " << func->getAttr("gdn_gpu.layouts");
   if (!layouts->empty())
     variant.layouts = std::move(*layouts);
-  if (!variant.conditions.empty())
+  if (!variant.conditions.empty() || !variant.anyBatch.empty())
     return success();
   SmallVector<Attribute> pairs;
   ArrayAttr conditions = stage.getConditions(variant.name);
@@ -92,10 +92,13 @@ static LogicalResult readVariant(LLVM::LLVMFuncOp func, VariantCode &variant) {
       pairs.push_back(condition);
       continue;
     }
-    for (Attribute one : several.getAs<ArrayAttr>("any"))
-      if (failed(
-              readConditions(func, cast<ArrayAttr>(one).getValue(),
-                             variant.conditions.alternatives.emplace_back())))
+    ArrayAttr any = several.getAs<ArrayAttr>("any");
+    auto &into = any ? variant.conditions.alternatives : variant.anyBatch;
+    if (!any)
+      any = several.getAs<ArrayAttr>("any_batch");
+    for (Attribute one : any)
+      if (failed(readConditions(func, cast<ArrayAttr>(one).getValue(),
+                                into.emplace_back())))
         return failure();
   }
   return readConditions(func, pairs, variant.conditions.all);
@@ -194,12 +197,16 @@ FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
                         variant.conditions.all.size(), "conditions" + of)) ||
           failed(atMost(func, gdnrt::kMaxAlternatives,
                         variant.conditions.alternatives.size(),
-                        "alternatives" + of)))
+                        "alternatives" + of)) ||
+          failed(atMost(func, gdnrt::kMaxAlternatives, variant.anyBatch.size(),
+                        "alternatives for any batch" + of)))
         return failure();
-      for (const auto &alternative : variant.conditions.alternatives)
-        if (failed(atMost(func, gdnrt::kMaxConditions, alternative.size(),
-                          "conditions of an alternative" + of)))
-          return failure();
+      for (const auto *several :
+           {&variant.conditions.alternatives, &variant.anyBatch})
+        for (const auto &alternative : *several)
+          if (failed(atMost(func, gdnrt::kMaxConditions, alternative.size(),
+                            "conditions of an alternative" + of)))
+            return failure();
     }
   }
   return codes;
@@ -289,6 +296,11 @@ static FailureOr<fb::VariantT> encodeVariant(func::FuncOp func,
   for (const auto &alternative : variant.conditions.alternatives) {
     encoded.alternatives.push_back(std::make_unique<fb::ConjunctionT>());
     if (failed(encode(alternative, encoded.alternatives.back()->conditions)))
+      return failure();
+  }
+  for (const auto &alternative : variant.anyBatch) {
+    encoded.any_batch.push_back(std::make_unique<fb::ConjunctionT>());
+    if (failed(encode(alternative, encoded.any_batch.back()->conditions)))
       return failure();
   }
   if (failed(encodeLayouts(func, variant, entry, encoded)))

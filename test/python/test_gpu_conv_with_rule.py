@@ -15,8 +15,9 @@ CASES = {
     "lengths": ((1, 2, 0, 3, 63, 64, 65, 128, 5), (1, 2), {}),
     "first": ((2,), (1, 2), {}),
     "chunks": ((257,), (1, 2), {}),
-    # Of as long as each other, which whole heads take by lengths; halves take the others.
-    "whole": ((70, 70, 70, 1), (1, 2), {}),
+    # Of as long as each other, which whole heads take by lengths where there are more halves than
+    # multiprocessors; halves take the others.
+    "whole": ((70, 70, 70, 1) + (0,) * 30, (1, 2), {}),
     "skipped": ((100, 50, 80, 3), (1, 3), {0: -1, 3: 99}),
 }
 

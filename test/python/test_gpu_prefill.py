@@ -44,9 +44,10 @@ def test_device_check(build_dir, on_ptx_driver, tool, tmp_path, layer, target):
     assert kernel["target"] == target and kernel["failures"] == []
 
 
-# Rows of 2 value heads. By lengths: whole heads, then halves. Two rows of which one is of one
-# segment, whose longer one has fewer segments than their tokens would give it.
-LENGTHS = {"whole": (130, 130, 130), "halves": (30, 200), "pair": (64, 704)}
+# Rows of 2 value heads. By lengths: whole heads, of so many rows that halves of all do not fit
+# beside each other, then halves. Two rows of which the shorter is computed behind the first segment
+# of the other, which is so much shorter than its others.
+LENGTHS = {"whole": (130, 130, 130) + (0,) * 31, "halves": (30, 200), "pair": (64, 2560)}
 
 
 @pytest.fixture(scope="module")

@@ -49,6 +49,8 @@ def variants_of(program: str) -> dict[str, list]:
 
 
 def holds(condition: object, values: dict[str, int]) -> bool:
+    if isinstance(condition, dict) and "any_batch" in condition:
+        return True  # of other launches
     if isinstance(condition, dict):
         return any(all(holds(one, values) for one in some) for some in condition["any"])
     left, right = (
@@ -58,8 +60,8 @@ def holds(condition: object, values: dict[str, int]) -> bool:
     return left <= right
 
 
-@pytest.mark.parametrize("case", CHOICES)
-def test_measured_batches_keep_their_kernels(tool, tmp_path, case):
+def program_of(tool, tmp_path, case: str) -> str:
+    """What the compiler makes of the heads and the layout on sm_90a, before code."""
     heads, layout = case.split()
     keys, values = heads.split("x")
     config = tmp_path / "config.json"
@@ -67,13 +69,21 @@ def test_measured_batches_keep_their_kernels(tool, tmp_path, case):
     options = ["--config", config, "--io=bf16", "--state=f32", "--only=prefill", *LAYOUTS[layout]]
     done = tool("gdn-compile", *options, "--target=sm_90a", "--emit=gpu", "-o", "-")
     assert done.returncode == 0, done.stderr
-    variants = variants_of(done.stdout)
+    return done.stdout
+
+
+def symbols_of(value_heads: int, rows: int, tokens: int) -> dict[str, int]:
+    return {"N": rows, "T": tokens, "Hv": value_heads, "workers": WORKERS, "dependent": 0}
+
+
+@pytest.mark.parametrize("case", CHOICES)
+def test_measured_batches_keep_their_kernels(tool, tmp_path, case):
+    variants = variants_of(program_of(tool, tmp_path, case))
     assert len(variants) < 12
     wrong = {}
     for wanted, batches in CHOICES[case].items():
         for value_heads, rows, tokens in batches:
-            symbols = {"N": rows, "T": tokens, "Hv": value_heads, "workers": WORKERS}
-            symbols["dependent"] = 0
+            symbols = symbols_of(value_heads, rows, tokens)
             taken = next(
                 name
                 for name, conditions in variants.items()
@@ -82,6 +92,53 @@ def test_measured_batches_keep_their_kernels(tool, tmp_path, case):
             if taken != wanted:
                 wrong[value_heads, rows, tokens] = (wanted, taken)
     assert not wrong
+
+
+# Value heads, rows, tokens: what launches take that ask for the same bits in any batch.
+ANY_BATCH = {
+    "128x128 ready": {
+        (32, 4, 32768): "fused-by-lengths",
+        (32, 8, 8192): "fused",
+        (16, 8, 8192): "fused",
+        (8, 1, 32768): "fused-v-split-2",
+        (24, 8, 32768): "fused-v-split-2",
+        (32, 100, 100): "fused",
+        (2, 30, 300): "fused-v-split-2",
+    },
+    "128x128 packed": {
+        (32, 4, 32768): "fused-by-lengths",
+        (8, 1, 32768): "fused-by-lengths",
+        (24, 8, 32768): "fused",
+        (2, 30, 300): "fused",
+    },
+}
+
+
+@pytest.mark.parametrize("case", ANY_BATCH)
+def test_launches_with_the_same_bits_in_any_batch(tool, tmp_path, case):
+    program = program_of(tool, tmp_path, case)
+    conditions = {}
+    for name, own in variants_of(program).items():
+        for of_any in (one["any_batch"] for one in own if "any_batch" in one):
+            conditions[name] = of_any
+    # Those with the bits of the first, which is by lengths.
+    assert next(iter(conditions)) == "fused-by-lengths"
+    bits = "fused" if "ready" in case else "fused-norm"
+    stages = [stage for stage in program.split("func.func @") if f'bits = "{bits}"' in stage]
+    conditions = {
+        name: some
+        for name, some in conditions.items()
+        if any(re.search(rf'variant = [^\n]*"{name}"', stage) for stage in stages)
+    }
+    assert len(conditions) == (3 if "ready" in case else 2)
+    for batch, wanted in ANY_BATCH[case].items():
+        symbols = symbols_of(*batch)
+        taken = [
+            name
+            for name, some in conditions.items()
+            if any(all(holds(one, symbols) for one in each) for each in some)
+        ]
+        assert (taken or list(conditions)[-1:])[0] == wanted, batch
 
 
 def test_there_are_all_measured_batches():

@@ -92,7 +92,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       there are checkpoints.
     - `segments=<n>`: sequences are cut into at most `<n> + N` segments, which
       are computed at the same time. `@<entry>__maps_segments_<n>` computes the
-      map of each.
+      map of each. With `fused`, `v-split` and `scan=<t>`, two sequences stay whole if
+      the longer one has no more tokens than two segments and `<t>`.
     - `fused=<c>`: `@<entry>__inter_chunk_fused` computes the intra-chunk work
       of `c` chunks at once inside its loop over chunks, so it needs no
       `__intra_chunk`. With `by-lengths=<cost>/<workers>` there are two
@@ -129,8 +130,13 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       variant is made only if they hold.
     - `when=<conditions>` over `sequences`, `heads` (value heads), `tokens` and
       `workers`: a launch takes the variant only if they hold
-      (`conditions` of `gdn_tile.stage`). They may also use `keys`, `values`, `parts` and `chunk`,
-      which are replaced by numbers.
+      (`conditions` of `gdn_tile.stage`). They may also use `keys`, `values`, `parts`, `chunk`
+      and `norms` (1 if recurrences can have the gated norm), which are replaced by numbers.
+
+    - `any-batch=<conditions>` over the same, or `always`, without `segments`: launches
+      that ask for the same bits in any batch take the variant if they hold
+      (`any_batch` there). Of the variants that have it, those with the bits of
+      the first are for such launches.
 
     Conditions compare products, as in `2*sequences*heads<=workers`, and are joined
     by `&`. Alternatives stand in parentheses and are joined by `|`.

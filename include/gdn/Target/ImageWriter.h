@@ -38,6 +38,9 @@ struct VariantCode {
   llvm::SmallVector<FormProduct, 0> workspace; // bytes of each region
   /// When a device takes it: over the symbols and "workers".
   Conditions conditions;
+  /// When a batch-invariant launch takes it: if all of one of them holds. None:
+  /// it is not for such launches.
+  llvm::SmallVector<llvm::SmallVector<Inequality>> anyBatch = {};
   /// What it asks of each parameter of the entry, or none.
   llvm::SmallVector<KernelLayout, 0> layouts = {};
   /// Variants with the same text give a row the same bits: by default those of

@@ -45,7 +45,7 @@ static constexpr StringRef ofHeads[] = {"keys", "values", "parts"};
 static llvm::Error readField(StringRef field, VariantSpec &spec) {
   static constexpr StringRef ofLaunches[] = {"sequences", "heads", "tokens",
                                              "workers",   "keys",  "values",
-                                             "chunk",     "parts"};
+                                             "chunk",     "parts", "norms"};
   auto [key, value] = field.split('=');
   if (key == "fused")
     return readNumber(key, value, 1, spec.fused);
@@ -59,6 +59,14 @@ static llvm::Error readField(StringRef field, VariantSpec &spec) {
     return readConditions(key, value, ofHeads, spec.where);
   if (key == "when")
     return readConditions(key, value, ofLaunches, spec.when);
+  if (key == "any-batch") {
+    spec.anyBatch.emplace();
+    return value == "always"
+               ? llvm::Error::success()
+               : readConditions(key, value, ofLaunches, *spec.anyBatch);
+  }
+  if (key == "scan")
+    return readNumber(key, value, 1, spec.scanTokens);
   if (key == "by-lengths") {
     auto [cost, workers] = value.split('/');
     if (llvm::Error error = readNumber(key, cost, 101, spec.wholeCost))
@@ -87,8 +95,8 @@ static llvm::Error readField(StringRef field, VariantSpec &spec) {
                      "expected 'conv' to be with-rule, got '" + value + "'");
   }
   return llvm::createStringError(
-      "expected fused, v-split, segments, pieces, by-lengths, norm, conv, "
-      "maps, where or when, got '" +
+      "expected fused, v-split, segments, scan, pieces, by-lengths, norm, "
+      "conv, maps, where, when or any-batch, got '" +
       key + "'");
 }
 
@@ -108,6 +116,14 @@ Expected<VariantSpec> VariantSpec::parse(StringRef given) {
   if (spec.fused != 0 && spec.segments == 2)
     return llvm::createStringError(
         "expected at least 3 segments of a fused variant, got 2");
+  if (spec.scanTokens != 0 &&
+      (spec.segments == 0 || spec.fused == 0 || spec.vSplit == 1))
+    return llvm::createStringError(
+        "expected 'scan' with 'fused', 'segments' and 'v-split'");
+  if (spec.anyBatch && spec.segments != 0)
+    return llvm::createStringError(
+        "expected 'any-batch' without 'segments', whose bits depend on the "
+        "batch");
   if (spec.pieces != 0 && (spec.fused != 0 || spec.segments != 0))
     return llvm::createStringError(
         "expected 'pieces' without 'fused' and 'segments'");

@@ -28,6 +28,9 @@ struct VariantSpec {
   /// one of whole heads takes, and the multiprocessors of the device; 0: no
   /// such choice.
   int64_t wholeCost = 0, workers = 0;
+  /// What the stages of segments cost beside those of whole sequences, in
+  /// tokens of V-splits of two.
+  int64_t scanTokens = 0;
   /// Whether a kernel that asks for it has its gated norm where the outputs of
   /// the rule are made.
   bool normWithRule = false;
@@ -38,13 +41,18 @@ struct VariantSpec {
   /// variant.
   Conditions where;
   /// Over `sequences`, `heads` (of values), `tokens`, `workers`, and as numbers
-  /// `keys`, `values` and `chunk`: when launches take it.
+  /// `keys`, `values`, `chunk`, `parts` and `norms` (1 if recurrences can have
+  /// the gated norm): when launches take it.
   Conditions when;
+  /// Over the same: when launches that ask for the same bits in any batch take
+  /// it; none: they do not.
+  std::optional<Conditions> anyBatch;
 
   /// Reads "NAME: fused=2; v-split=2; segments=5; where=..; when=..", in which
   /// all but the name may be left out; blanks are free. "NAME: pieces=8; .." is
-  /// for few tokens, "NAME: by-lengths=165/132; fused=2; .." a choice,
-  /// "NAME: fused=2; maps=alone" only makes maps of sequences,
+  /// for few tokens, "NAME: fused=2; segments=3; scan=1344; .." cuts sequences
+  /// where that is worth so many tokens, "NAME: by-lengths=165/132; fused=2;
+  /// .." a choice, "NAME: fused=2; maps=alone" only makes maps of sequences,
   /// "NAME: fused=2; norm=with-rule; conv=with-rule" has the norm and the
   /// convolution of values with the rule.
   static llvm::Expected<VariantSpec> parse(llvm::StringRef text);

@@ -135,6 +135,10 @@ struct VariantSchema {
   /// Further conditions. At least one alternative must hold, which is the case
   /// if all of its conditions hold. Empty, or two or more alternatives.
   std::vector<std::vector<ConditionSchema>> alternatives;
+  /// What batch-invariant launches ask in place of `conditions` and
+  /// `alternatives`: one of them must hold. Empty: the variant is not for them,
+  /// unless no variant of the code has any.
+  std::vector<std::vector<ConditionSchema>> anyBatch;
   /// One for each parameter, or empty.
   std::vector<LayoutSchema> layouts;
   /// `conditions`, `alternatives` and `layouts` as text, joined by ", ":

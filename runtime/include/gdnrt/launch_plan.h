@@ -40,6 +40,9 @@ public:
     /// Whether the variant gives a sequence the same bits as the first variant
     /// that has neither conditions nor layouts.
     bool isCommon = false;
+    /// Whether it is for batch-invariant launches, and what it asks of them
+    /// holds.
+    bool appliesInAnyBatch = false;
   };
 
   /// Allocates all memory that `update` needs.
@@ -80,9 +83,12 @@ public:
   /// last variant.
   size_t choose(uint64_t bytes, uint64_t zeroBytes) const;
   /// As `choose`, among the variants that give a sequence the same bits as the
-  /// first variant that has neither conditions nor layouts. If none fits, that
-  /// first variant.
-  size_t chooseSameBits(uint64_t bytes, uint64_t zeroBytes) const;
+  /// first that is for batch-invariant launches (`anyBatch`) and whose layouts
+  /// the arrays have. If what none of them asks holds, the last of them.
+  /// Without such variants: among those with the bits of the first variant that
+  /// has neither conditions nor layouts; if none fits, that first variant.
+  size_t chooseSameBits(const CodeSchema &code, uint64_t bytes,
+                        uint64_t zeroBytes) const;
 
   /// The number of bytes at the start of a workspace of `bytes` bytes that must
   /// be filled with zeros when it is given. 0 without counters. All of it if no
@@ -91,7 +97,6 @@ public:
 
 private:
   void applyConditions(const CodeSchema &code);
-  bool fits(const Variant &variant, uint64_t bytes, uint64_t zeroBytes) const;
 
   std::vector<Variant> variants_;
   size_t firstCommon_ = 0;

@@ -128,7 +128,7 @@ size_t Binding::choose(const LaunchPlan &plan, uint64_t bytes,
                        uint64_t zeroBytes) const {
   if (forced_)
     return *forced_;
-  return batchInvariant_ ? plan.chooseSameBits(bytes, zeroBytes)
+  return batchInvariant_ ? plan.chooseSameBits(code_, bytes, zeroBytes)
                          : plan.choose(bytes, zeroBytes);
 }
 

@@ -135,6 +135,8 @@ Status CodeReader::readVariant(const fb::Variant &source,
     return s;
   if (Status s = readAlternatives(source, where, variant); !s.isOk())
     return s;
+  if (Status s = readAnyBatch(source, where, variant); !s.isOk())
+    return s;
   return readLayouts(source, where, variant);
 }
 
@@ -184,6 +186,25 @@ Status CodeReader::readAlternatives(const fb::Variant &source,
   if (count != 0)
     variant.conditionText +=
         (variant.conditionText.empty() ? "" : ", ") + all + ")";
+  return {};
+}
+
+Status CodeReader::readAnyBatch(const fb::Variant &source,
+                                const std::string &where,
+                                VariantSchema &variant) {
+  const size_t count = countOf(source.any_batch());
+  if (Status s = atMost(kMaxAlternatives, "any_batch in " + where, count);
+      !s.isOk())
+    return s;
+  for (size_t i = 0; i < count; ++i) {
+    std::string text; // conditions that people see are those of other launches
+    if (Status s =
+            readConditions(source.any_batch()->Get(i)->conditions(),
+                           where + " any_batch " + std::to_string(i), " and ",
+                           variant.anyBatch.emplace_back(), text);
+        !s.isOk())
+      return s;
+  }
   return {};
 }
 

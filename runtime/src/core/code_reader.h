@@ -36,6 +36,8 @@ private:
       std::vector<ConditionSchema> &conditions, std::string &text);
   Status readAlternatives(const fb::Variant &source, const std::string &where,
                           VariantSchema &variant);
+  Status readAnyBatch(const fb::Variant &source, const std::string &where,
+                      VariantSchema &variant);
 
   EntrySchema *entry_;
   size_t numBlobs_;

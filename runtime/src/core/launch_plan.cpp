@@ -158,6 +158,9 @@ void LaunchPlan::applyConditions(const CodeSchema &code) {
     variants_[i].applies =
         variants_[i].isLaidOut && holds(schema.conditions) &&
         (some.empty() || std::any_of(some.begin(), some.end(), holds));
+    const auto &any = schema.anyBatch;
+    variants_[i].appliesInAnyBatch =
+        variants_[i].isLaidOut && std::any_of(any.begin(), any.end(), holds);
   }
 }
 
@@ -175,24 +178,42 @@ void LaunchPlan::expect(const CodeSchema &code, size_t symbol,
   applyConditions(code);
 }
 
-bool LaunchPlan::fits(const Variant &variant, uint64_t bytes,
-                      uint64_t zeroBytes) const {
-  return variant.applies && variant.workspaceBytes &&
-         *variant.workspaceBytes <= bytes && variant.counterBytes <= zeroBytes;
+/// Whether the variant has all memory that it needs.
+static bool fits(const LaunchPlan::Variant &variant, uint64_t bytes,
+                 uint64_t zeroBytes) {
+  return variant.workspaceBytes && *variant.workspaceBytes <= bytes &&
+         variant.counterBytes <= zeroBytes;
 }
 
 size_t LaunchPlan::choose(uint64_t bytes, uint64_t zeroBytes) const {
   for (size_t i = 0; i < variants_.size(); ++i)
-    if (fits(variants_[i], bytes, zeroBytes))
+    if (variants_[i].applies && fits(variants_[i], bytes, zeroBytes))
       return i;
   // The last variant needs nothing, unless it has counters: then the launch
   // says what is missing.
   return variants_.empty() ? 0 : variants_.size() - 1;
 }
 
-size_t LaunchPlan::chooseSameBits(uint64_t bytes, uint64_t zeroBytes) const {
+size_t LaunchPlan::chooseSameBits(const CodeSchema &code, uint64_t bytes,
+                                  uint64_t zeroBytes) const {
+  // Which bits these are depends on no size, and so not on the batch.
+  const std::string *wanted = nullptr;
+  size_t last = 0;
+  for (size_t i = 0; i < variants_.size(); ++i) {
+    const VariantSchema &schema = code.variants[i];
+    if (schema.anyBatch.empty() || !variants_[i].isLaidOut ||
+        (wanted && schema.bits != *wanted))
+      continue;
+    wanted = &schema.bits;
+    last = i;
+    if (variants_[i].appliesInAnyBatch && fits(variants_[i], bytes, zeroBytes))
+      return i;
+  }
+  if (wanted)
+    return last; // and the launch says what is missing
   for (size_t i = 0; i < variants_.size(); ++i)
-    if (variants_[i].isCommon && fits(variants_[i], bytes, zeroBytes))
+    if (variants_[i].isCommon && variants_[i].applies &&
+        fits(variants_[i], bytes, zeroBytes))
       return i;
   return firstCommon_; // and the launch says what is missing
 }

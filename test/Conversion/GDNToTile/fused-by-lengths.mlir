@@ -23,7 +23,10 @@
 //   CHECK-DAG:     %[[LONGEST:.+]] = arith.maxui %[[TOKENS]], %[[MOST]]
 //   CHECK-DAG:     %[[SUM:.+]] = arith.addi %[[TOKENS]], %[[ALL]]
 //       CHECK:     scf.yield %[[NEXT]], %[[LONGEST]], %[[SUM]], %{{.+}}
-//       CHECK:   %[[REST:.+]] = arith.subi %[[SEQUENCES]]#2, %[[SEQUENCES]]#1
+//       CHECK:   %[[OTHERS:.+]] = arith.subi %[[SEQUENCES]]#2, %[[SEQUENCES]]#1
+// None counts where all halves fit beside each other.
+//       CHECK:   %[[FIT:.+]] = arith.cmpi ule, %{{.+}}, %c132
+//       CHECK:   %[[REST:.+]] = arith.select %[[FIT]], %c0, %[[OTHERS]]
 //       CHECK:   %[[COST:.+]] = arith.muli %{{.+}}, %[[REST]]
 //       CHECK:   %[[LIMIT:.+]] = arith.muli %[[SEQUENCES]]#1, %c165
 //       CHECK:   %[[WHOLE:.+]] = arith.cmpi uge, %[[COST]], %[[LIMIT]]

@@ -4,7 +4,7 @@
 // beside the maps of the others, by halves of the values; four segments are for more heads,
 // have whole states, and the first ones among the others.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-segments-9:fused=2;v-split=2;segments=9;when=16*heads<=workers&sequences<=2&4608<=tokens,fused-segments-4:fused=2;segments=4;when=5*heads<=workers&sequences<=2&3072<=tokens&workers<=8*heads,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-segments-9:fused=2;v-split=2;segments=9;scan=1344;when=16*heads<=workers&sequences<=2&4608<=tokens,fused-segments-4:fused=2;segments=4;when=5*heads<=workers&sequences<=2&3072<=tokens&workers<=8*heads,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
 // RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-segments-2:fused=2;segments=2" 2>&1 | FileCheck %s --check-prefix=LEAST
 
 // LEAST: expects the option 'variants' to hold variants of prefill, but of 'fused-segments-2:fused=2;segments=2': expected at least 3 segments of a fused variant, got 2
@@ -12,17 +12,31 @@
 // CHECK-LABEL: func.func @prefill__maps_fused_segments_9(
 //  CHECK-SAME:   bits = "fused-segments-9"
 //  CHECK-SAME:   conditions = {{\[\[}}["16", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["4608"], ["T"]]]
-//  CHECK-SAME:   grid = ["N + 9", "Hv", "2"]
+//  CHECK-SAME:   grid = ["N + 8", "Hv", "2"]
 //  CHECK-SAME:   overlaps = "next"
 //  CHECK-SAME:   workspace = {{\[\[}}"N + 9", "Hv", "128", "128", "4"], ["N + 9", "Hv", "128", "128", "2"]]
-// Of two sequences the longer one has one segment less if the other has but one.
+// Slots from 1 on: that of a first segment has nothing to do.
+//       CHECK:   arith.addi %{{.+}}, %c1
+// Of two sequences the longer one has as many tokens less in its first segment as the other has, or
+// one segment less; or both are whole.
+//       CHECK:   %[[EVEN:.+]] = arith.muli %{{.+}}, %c64
 //       CHECK:   %[[PAIR:.+]] = arith.cmpi eq, %{{.+}}, %c2
-//       CHECK:   scf.if %[[PAIR]] -> (index) {
-//       CHECK:     %[[FEWER:.+]] = arith.ceildivui %{{.+}}, %c512
-//       CHECK:     %[[TOKENS:.+]] = arith.muli %[[FEWER]], %c64
-//       CHECK:     %[[LONGER:.+]] = arith.maxui %[[TOKENS]], %[[EVEN:.+]] :
-//       CHECK:     %[[ONE:.+]] = arith.cmpi ule, %{{.+}}, %[[EVEN]]
-//       CHECK:     arith.select %[[ONE]], %[[LONGER]], %[[EVEN]]
+//       CHECK:   %[[CUT:.+]]:3 = scf.if %[[PAIR]] -> (index, index, index) {
+//       CHECK:     %[[SECOND:.+]] = arith.cmpi ugt, %[[B:.+]], %[[A:.+]] :
+//       CHECK:     %[[LONGER:.+]] = arith.select %[[SECOND]], %[[B]], %[[A]]
+//       CHECK:     %[[SHORTER:.+]] = arith.select %[[SECOND]], %[[A]], %[[B]]
+// As far as to the slots of the next sequence.
+//       CHECK:     %[[ROOM:.+]] = arith.subi %[[EVEN]], %{{.+}}
+//       CHECK:     %[[MOST:.+]] = arith.minui %[[SHORTER]], %[[ROOM]]
+//       CHECK:     %[[PAST:.+]] = arith.remui %[[MOST]], %c64
+//       CHECK:     %[[SHIFT:.+]] = arith.subi %[[MOST]], %[[PAST]]
+//       CHECK:     %[[SHORT:.+]] = arith.cmpi ult, %[[SHORTER]], %[[EVEN]]
+//       CHECK:     %[[COST:.+]] = arith.addi %{{.+}}, %c1344
+//       CHECK:     %[[WHOLE:.+]] = arith.cmpi ule, %[[LONGER]], %[[COST]]
+//       CHECK:     %[[FEWER:.+]] = arith.ceildivui %[[LONGER]], %c512
+//       CHECK:     %[[LITTLE:.+]] = arith.cmpi ule,
+//       CHECK:     scf.yield
+//       CHECK:     scf.yield %[[EVEN]], %c0, %c0
 // From nothing or the identity, never from the pool; and no outputs.
 //   CHECK-NOT:   gdn_tile.load
 //       CHECK:   gdn_tile.map_rows
@@ -42,7 +56,7 @@
 //   CHECK-NOT:   overlaps
 // CHECK-LABEL: func.func @prefill__inter_chunk_fused_segments_9(
 //   CHECK-NOT:   overlaps
-//  CHECK-SAME:   grid = ["N + 9", "Hv", "2"]
+//  CHECK-SAME:   grid = ["N + 8", "Hv", "2"]
 //       CHECK:   scf.for {{.*}} -> (vector<64x128xf32>)
 
 // CHECK-LABEL: func.func @prefill__maps_fused_segments_4(

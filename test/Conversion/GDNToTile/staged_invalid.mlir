@@ -19,7 +19,7 @@
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=:fused=2 2>&1 | FileCheck %s --check-prefix=NAME
 //    NAME: but of ':fused=2': expected a name, got ':fused=2'
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:wide=2 2>&1 | FileCheck %s --check-prefix=FIELD
-//   FIELD: expected fused, v-split, segments, pieces, by-lengths, norm, conv, maps, where or when, got 'wide'
+//   FIELD: expected fused, v-split, segments, scan, pieces, by-lengths, norm, conv, maps, where, when or any-batch, got 'wide'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:where=sequences<=2' 2>&1 | FileCheck %s --check-prefix=WHERE
 //   WHERE: expected 'where' to be about keys, values, parts, got 'sequences'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:when=sequences' 2>&1 | FileCheck %s --check-prefix=WHEN
@@ -45,6 +45,13 @@
 //  HALVES: expected 'by-lengths' without 'segments' and 'v-split'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:pieces=8;segments=2' 2>&1 | FileCheck %s --check-prefix=PIECES
 //  PIECES: expected 'pieces' without 'fused' and 'segments'
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;v-split=2;scan=64' 2>&1 | FileCheck %s --check-prefix=SCAN
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;segments=4;scan=64' 2>&1 | FileCheck %s --check-prefix=SCAN
+//    SCAN: expected 'scan' with 'fused', 'segments' and 'v-split'
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:segments=4;any-batch=always' 2>&1 | FileCheck %s --check-prefix=ANYBATCH
+// ANYBATCH: expected 'any-batch' without 'segments', whose bits depend on the batch
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:any-batch=lengths<=2' 2>&1 | FileCheck %s --check-prefix=ABOUT
+//   ABOUT: expected 'any-batch' to be about sequences, heads, tokens, workers, keys, values, chunk, parts, norms, got 'lengths'
 //   CHECK: error: expects the option 'precision' to be mixed or mixed-io with 'chunk-stages=staged', but got f32
 // COMPILE: error: --chunk-stages=staged: expects --precision mixed or mixed-io, but got f32
 module {

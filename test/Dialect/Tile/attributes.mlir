@@ -29,12 +29,12 @@ func.func @program(%n: index, %t: index, %h: index, %x: memref<?xf32, strided<[2
 }
 
 // CHECK-LABEL: func.func private @last()
-//  CHECK-SAME:   conditions = {staged = {{\[\[}}["N"], ["2"]], {any = {{\[\[\[}}["N"], ["1"]]], {{\[\[}}["T"], ["N"]], {{\[}}["4"], ["T"]]]]}]}
+//  CHECK-SAME:   conditions = {staged = {{\[\[}}["N"], ["2"]], {any = {{\[\[\[}}["N"], ["1"]]], {{\[\[}}["T"], ["N"]], {{\[}}["4"], ["T"]]]]}, {any_batch = {{\[\[\]}}, {{\[\[}}["N"], ["3"]]]]}]}
 //  CHECK-SAME:   grid = ["N + 1", "H", "2"], overlaps = "last", same_chunks = 2 : i64, variant = "staged"
 func.func private @last()
     attributes {gdn_tile.stage = {overlaps = "last", variant = "staged", grid = ["N + 1", "H", "2"],
                                   same_chunks = 2,
-                                  conditions = {staged = [[["N"], ["2"]], {any = [[[["N"], ["1"]]], [[["T"], ["N"]], [["4"], ["T"]]]]}]}}}
+                                  conditions = {staged = [[["N"], ["2"]], {any = [[[["N"], ["1"]]], [[["T"], ["N"]], [["4"], ["T"]]]]}, {any_batch = [[], [[["N"], ["3"]]]]}]}}}
 
 // CHECK-LABEL: func.func private @token_pieces()
 //  CHECK-SAME:   gdn_tile.stage = {grid = ["N", "H", "4"], token_pieces = 4 : i64}

@@ -176,12 +176,12 @@ func.func private @region_with_strides(memref<?xf32, strided<[2]>>)
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'conditions' of 'gdn_tile.stage' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} once at most, or several by name, but got [["N"]]}}
+// expected-error@+1 {{'func.func' op expects 'conditions' of 'gdn_tile.stage' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} and {any_batch = [..]} once each at most, or several by name, but got [["N"]]}}
 func.func private @condition_is_no_pair() attributes {gdn_tile.stage = {conditions = [["N"]]}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'conditions' of 'gdn_tile.stage' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} once at most, or several by name, but got {split = ["N"]}}}
+// expected-error@+1 {{'func.func' op expects 'conditions' of 'gdn_tile.stage' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} and {any_batch = [..]} once each at most, or several by name, but got {split = ["N"]}}}
 func.func private @condition_by_name_is_no_pair()
     attributes {gdn_tile.stage = {conditions = {split = ["N"]}}}
 
@@ -199,21 +199,45 @@ func.func private @condition_by_name_is_no_form()
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'conditions' of 'gdn_tile.stage' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} once at most, or several by name, but got [{any = [[[["N"], ["2"]]]]}]}}
+// expected-error@+1 {{'func.func' op expects 'conditions' of 'gdn_tile.stage' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} and {any_batch = [..]} once each at most, or several by name, but got [{any = [[[["N"], ["2"]]]]}]}}
 func.func private @one_alternative()
     attributes {gdn_tile.stage = {conditions = [{any = [[[["N"], ["2"]]]]}]}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'conditions' of 'gdn_tile.stage' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} once at most, or several by name, but got [{any = [[[["N"], ["2"]]], []]}]}}
+// expected-error@+1 {{'func.func' op expects 'conditions' of 'gdn_tile.stage' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} and {any_batch = [..]} once each at most, or several by name, but got [{any = [[[["N"], ["2"]]], []]}]}}
 func.func private @empty_alternative()
     attributes {gdn_tile.stage = {conditions = [{any = [[[["N"], ["2"]]], []]}]}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'conditions' of 'gdn_tile.stage' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} once at most, or several by name, but got [{any = [[[["N"], ["2"]]], [[["2"], ["N"]]]]}, {any = [[[["N"], ["2"]]], [[["2"], ["N"]]]]}]}}
+// expected-error@+1 {{'func.func' op expects 'conditions' of 'gdn_tile.stage' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} and {any_batch = [..]} once each at most, or several by name, but got [{any = [[[["N"], ["2"]]], [[["2"], ["N"]]]]}, {any = [[[["N"], ["2"]]], [[["2"], ["N"]]]]}]}}
 func.func private @alternatives_twice()
     attributes {gdn_tile.stage = {conditions = [{any = [[[["N"], ["2"]]], [[["2"], ["N"]]]]}, {any = [[[["N"], ["2"]]], [[["2"], ["N"]]]]}]}}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'conditions' of 'gdn_tile.stage' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} and {any_batch = [..]} once each at most, or several by name, but got [{any_batch = []}]}}
+func.func private @any_batch_of_none()
+    attributes {gdn_tile.stage = {conditions = [{any_batch = []}]}}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'conditions' of 'gdn_tile.stage' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} and {any_batch = [..]} once each at most, or several by name, but got [{any_batch = [[]]}, {any_batch = [[]]}]}}
+func.func private @any_batch_twice()
+    attributes {gdn_tile.stage = {conditions = [{any_batch = [[]]}, {any_batch = [[]]}]}}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'conditions' of 'gdn_tile.stage' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} and {any_batch = [..]} once each at most, or several by name, but got [{any = [[[["N"], ["2"]]], [[["2"], ["N"]]]], any_batch = [[]]}]}}
+func.func private @any_batch_besides()
+    attributes {gdn_tile.stage = {conditions = [{any = [[[["N"], ["2"]]], [[["2"], ["N"]]]], any_batch = [[]]}]}}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'conditions' of 'gdn_tile.stage' to hold linear forms, but form 0 of condition 0 of alternative 1 is not: expected a number or a symbol at column 1 of "", but the form ends}}
+func.func private @any_batch_is_no_form()
+    attributes {gdn_tile.stage = {conditions = [{any_batch = [[], [[[""], ["N"]]]]}]}}
 
 // -----
 

@@ -243,7 +243,8 @@ TEST_F(ImageWriterTest, AlternativesOfAVariant) {
   auto module = parse(R"(
     llvm.func @f__a()
         attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"], stage_of = "f", variant = "v",
-                                      conditions = [[["2"], ["N"]], {any = [[[["N"], ["3"]]], [[["5"], ["N"]], [["N"], ["workers"]]]]}]}} { llvm.return })");
+                                      conditions = [[["2"], ["N"]], {any = [[[["N"], ["3"]]], [[["5"], ["N"]], [["N"], ["workers"]]]]},
+                                                    {any_batch = [[], [[["N"], ["3"]]]]}]}} { llvm.return })");
   auto codes = collectEntryCodes(*module);
   ASSERT_TRUE(succeeded(codes)) << said;
   const auto &variant = codes->front().variants.front();
@@ -252,6 +253,9 @@ TEST_F(ImageWriterTest, AlternativesOfAVariant) {
   ASSERT_TRUE(bool(expected));
   EXPECT_EQ(variant.conditions.all, expected->all);
   EXPECT_EQ(variant.conditions.alternatives, expected->alternatives);
+  ASSERT_EQ(variant.anyBatch.size(), 2u);
+  EXPECT_TRUE(variant.anyBatch[0].empty());
+  EXPECT_EQ(variant.anyBatch[1], expected->alternatives[0]);
 }
 
 /// A stage of an entry "f".

@@ -228,7 +228,7 @@ TEST(Variants, BatchInvariantLaunchesTakeOneKindOfBits) {
     LaunchPlan plan(*entry, code);
     EXPECT_TRUE(plan.update(*entry, code, {rows}, 8).isOk());
     return code.variants[plan.choose(bytes, 0)].name + " " +
-           code.variants[plan.chooseSameBits(bytes, 0)].name;
+           code.variants[plan.chooseSameBits(code, bytes, 0)].name;
   };
   EXPECT_EQ(names(1, 1024), "cut parts");
   EXPECT_EQ(names(3, 1024), "unknown parts");
@@ -237,6 +237,43 @@ TEST(Variants, BatchInvariantLaunchesTakeOneKindOfBits) {
   // Too little memory never leads to other bits.
   EXPECT_EQ(names(1, 64), "whole whole");
   EXPECT_EQ(names(1, 0), "rows whole");
+}
+
+TEST(Variants, BatchInvariantLaunchesTakeVariantsForAnyBatch) {
+  // Others would take "cut" or "rows"; these take what says so, by conditions
+  // of their own, and the last of them where none of these holds.
+  auto entry = makeEntry([](EntryBuilder builder) {
+    builder.tensor("x", fb::Access::read, fb::DType::f32, {"N"})
+        .code("a", {"N"})
+        .bits("rows");
+    builder.variant("other").stage("b", {"N"}).bits("other").anyBatch({});
+    builder.firstVariant();
+    builder.variant("halves").stage("b", {"N"}).bits("fused");
+    builder.condition({"N"}, {"0"}).anyBatch({{{"N"}, {"3"}}}).firstVariant();
+    builder.variant("whole").stage("b", {"N"}).bits("fused").workspace({"128"});
+    builder.condition({"N"}, {"0"}).anyBatch({{{"N"}, {"1"}}});
+    builder.anyBatch({{{"6"}, {"N"}}, {{"N"}, {"7"}}}).firstVariant();
+    builder.variant("alike").stage("b", {"N"}).bits("fused").firstVariant();
+    builder.variant("cut").stage("b", {"N"}).bits("cut");
+    builder.condition({"N"}, {"2"}).firstVariant();
+  });
+  const CodeSchema &code = entry->codes[0];
+  EXPECT_EQ(code.variants[2].conditionText, "N <= 0");
+  auto name = [&](int64_t rows, uint64_t bytes, bool isLaidOut = true) {
+    LaunchPlan plan(*entry, code);
+    for (size_t i : {size_t{2}, size_t{3}})
+      plan.setLaidOut(i, isLaidOut);
+    EXPECT_TRUE(plan.update(*entry, code, {rows}, 8).isOk());
+    return code.variants[plan.chooseSameBits(code, bytes, 0)].name;
+  };
+  EXPECT_EQ(name(1, 1024), "whole");
+  EXPECT_EQ(name(2, 1024), "halves");
+  EXPECT_EQ(name(5, 1024), "halves"); // nothing holds
+  EXPECT_EQ(name(6, 1024), "whole");
+  EXPECT_EQ(name(8, 1024), "halves");
+  // Too little memory never leads to other bits, and other layouts do.
+  EXPECT_EQ(name(1, 64), "halves");
+  EXPECT_EQ(name(1, 1024, /*isLaidOut=*/false), "other");
 }
 
 TEST(Variants, BatchInvariantLaunchesAskForNothing) {
@@ -256,7 +293,8 @@ TEST(Variants, BatchInvariantLaunchesAskForNothing) {
   for (int64_t rows : {1, 4, 9}) {
     LaunchPlan plan(*entry, code);
     ASSERT_TRUE(plan.update(*entry, code, {rows}, 8).isOk());
-    EXPECT_EQ(code.variants[plan.chooseSameBits(1024, 0)].name, "rows") << rows;
+    EXPECT_EQ(code.variants[plan.chooseSameBits(code, 1024, 0)].name, "rows")
+        << rows;
   }
 }
 

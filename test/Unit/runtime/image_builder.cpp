@@ -132,7 +132,7 @@ EntryBuilder &EntryBuilder::condition(const std::vector<std::string> &left,
   return *this;
 }
 
-EntryBuilder &EntryBuilder::alternative(
+std::unique_ptr<fb::ConjunctionT> EntryBuilder::conjunction(
     const std::vector<
         std::pair<std::vector<std::string>, std::vector<std::string>>> &all) {
   auto made = std::make_unique<fb::ConjunctionT>();
@@ -141,7 +141,20 @@ EntryBuilder &EntryBuilder::alternative(
     made->conditions.back()->left = product(left);
     made->conditions.back()->right = product(right);
   }
-  lastVariant().alternatives.push_back(std::move(made));
+  return made;
+}
+
+EntryBuilder &EntryBuilder::alternative(
+    const std::vector<
+        std::pair<std::vector<std::string>, std::vector<std::string>>> &all) {
+  lastVariant().alternatives.push_back(conjunction(all));
+  return *this;
+}
+
+EntryBuilder &EntryBuilder::anyBatch(
+    const std::vector<
+        std::pair<std::vector<std::string>, std::vector<std::string>>> &all) {
+  lastVariant().any_batch.push_back(conjunction(all));
   return *this;
 }
 

@@ -47,6 +47,10 @@ public:
   EntryBuilder &alternative(
       const std::vector<
           std::pair<std::vector<std::string>, std::vector<std::string>>> &all);
+  /// Conditions of one alternative of batch-invariant launches; may be empty.
+  EntryBuilder &
+  anyBatch(const std::vector<
+           std::pair<std::vector<std::string>, std::vector<std::string>>> &all);
   /// Says how the next parameter has to lie, from the first on.
   EntryBuilder &layout(uint32_t alignment,
                        const std::vector<int64_t> &strides = {});
@@ -64,6 +68,9 @@ private:
                       const std::vector<std::string> &dims);
   uint16_t symbol(const std::string &name);
   fb::VariantT &lastVariant();
+  std::unique_ptr<fb::ConjunctionT> conjunction(
+      const std::vector<
+          std::pair<std::vector<std::string>, std::vector<std::string>>> &all);
   std::unique_ptr<fb::ProductT>
   product(const std::vector<std::string> &factors);
   fb::EntryT &entry_;

@@ -35,10 +35,11 @@ struct Algorithm {
                              ///< of its own, beside the maps of the others
   int64_t fusedChunks = 0;   ///< chunks whose intra-chunk work a block of the
                              ///< recurrence does at once; 0: none
-  int64_t wholeCost = 0; ///< where lengths of sequences decide if a block of
-                         ///< such a recurrence does anything: hundredths of a
-                         ///< chunk of V-splits that one of whole heads takes
-  int64_t workers = 0;   ///< and the multiprocessors of the device
+  int64_t wholeCost = 0;  ///< where lengths of sequences decide if a block of
+                          ///< such a recurrence does anything: hundredths of a
+                          ///< chunk of V-splits that one of whole heads takes
+  int64_t workers = 0;    ///< and the multiprocessors of the device
+  int64_t scanTokens = 0; ///< what maps and a scan cost, in tokens of a V-split
   bool normWithRule = false; ///< whether such a recurrence has the gated norm
   bool convWithRule = false; ///< whether it convolves the rule's values
   bool ordersSequences = false; ///< whether it takes sequences longest first

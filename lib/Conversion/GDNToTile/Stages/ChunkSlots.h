@@ -21,12 +21,28 @@ mlir::Value firstSlot(SequenceProgram &p);
 /// slot is not behind it. Sequence 0 if there are none.
 mlir::Value findSequence(SequenceProgram &p, mlir::Value slot,
                          mlir::Value tokens);
-/// Tokens of a segment: so many chunks that no more than `batchSegments`
-/// segments are whole ones, or one less of the longer of two sequences, where
-/// maps and first segments run at the same time.
-mlir::Value segmentTokens(SequenceProgram &p);
-/// The segments of the block's sequence, of `tokens` tokens each.
-mlir::Value countSegments(SequenceProgram &p, mlir::Value tokens);
+/// How sequences are cut, which each block finds out for itself.
+struct SegmentCut {
+  /// Tokens of a segment: so many chunks that no more than `batchSegments`
+  /// segments are whole ones; or one segment less of the longer of two
+  /// sequences, if that is as good as to shift; or all of the longer of two
+  /// sequences, if a V-split of that is faster than maps and a scan.
+  mlir::Value tokens;
+  /// The longer of two sequences, and the tokens that its first segment has
+  /// less: the shorter one is computed behind it, beside the maps of the
+  /// others. Null where first segments have no stage of their own.
+  mlir::Value longer, shift;
+};
+SegmentCut cutSequences(SequenceProgram &p);
+/// Where the first segment of the block's sequence would begin if it were as
+/// long as the others.
+mlir::Value segmentsBegin(SequenceProgram &p, const SegmentCut &cut);
+/// The sequence of the block with the place `at`: the longer of two comes
+/// first, since there may be fewer multiprocessors than blocks.
+mlir::Value longestFirst(SequenceProgram &p, mlir::Value at,
+                         const SegmentCut &cut);
+/// The segments of the block's sequence.
+mlir::Value countSegments(SequenceProgram &p, const SegmentCut &cut);
 
 } // namespace gdn
 

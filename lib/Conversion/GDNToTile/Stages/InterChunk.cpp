@@ -53,7 +53,8 @@ protected:
     SmallVector<std::string> grid = {sequenceForm + " + 1", valueForm};
     if (algorithm.batchSegments != 0 && !isFirst)
       grid[0] = sequenceForm + " + " +
-                std::to_string(algorithm.batchSegments + !algorithm.firstApart);
+                std::to_string(algorithm.batchSegments +
+                               (algorithm.firstApart ? -1 : 1));
     if (algorithm.vSplit > 1) {
       grid.push_back(std::to_string(algorithm.vSplit));
       haveSameChunks(algorithm.vSplit);
@@ -76,7 +77,7 @@ private:
   Value emitPieces(TokenBlock &block, Value start);
   void emitSequence();
   void storeLast(TokenBlock &block, Value state);
-  void emitFirst(Value tokens);
+  void emitFirst(const SegmentCut &cut);
   void emitSegmentBlock(Value slot);
 
   std::optional<NormOperands> norm; // the stage behind this one
@@ -239,12 +240,11 @@ void InterChunkStage::storeLast(TokenBlock &block, Value state) {
   }
 }
 
-/// The first segment of the live sequence, of `tokens` tokens; there may be
-/// more.
-void InterChunkStage::emitFirst(Value tokens) {
+/// The first segment of the live sequence; there may be more.
+void InterChunkStage::emitFirst(const SegmentCut &cut) {
   TokenBlock block(*this, head);
   writesShared = compare(P::eq, head, index(0));
-  Value to = minimum(add(begin, tokens), end);
+  Value to = minimum(add(segmentsBegin(*this, cut), cut.tokens), end);
   Value start = scaled(loadCarry(stateCarry(), head));
   Value last = emitChunks(block, start, begin, to);
   auto isLast =
@@ -253,15 +253,19 @@ void InterChunkStage::emitFirst(Value tokens) {
   b.setInsertionPointToStart(isLast.thenBlock());
   storeLast(block, last);
   b.setInsertionPointToStart(isLast.elseBlock());
-  storeRows(last, states, add(firstSlot(*this, begin, n, tokens), index(1)),
+  storeRows(last, states, add(firstSlot(*this, begin, n, cut.tokens), index(1)),
             valueStart());
 }
 
 /// The segment with the slot `at`, or zeros: for a sequence that is not live
 /// where its first segment would be, and for the padding behind all slots.
 void InterChunkStage::emitSegmentBlock(Value at) {
-  Value sequences = sequenceCount(), tokens = segmentTokens(*this);
+  Value sequences = sequenceCount();
+  SegmentCut cut = cutSequences(*this);
+  Value tokens = cut.tokens;
   const bool hasZeros = !algorithm.firstApart;
+  if (!hasZeros)
+    at = add(at, index(1)); // slot 0 is that of a first segment
   Value isPadding;
   if (hasZeros)
     isPadding =
@@ -276,7 +280,7 @@ void InterChunkStage::emitSegmentBlock(Value at) {
     number = select(isPadding, index(0), number);
   else
     live = both(live, compare(P::ne, number, index(0)));
-  Value count = countSegments(*this, tokens);
+  Value count = countSegments(*this, cut);
   // Zeros come first, so that nothing that they take is kept during the
   // recurrence.
   if (hasZeros) {
@@ -292,7 +296,7 @@ void InterChunkStage::emitSegmentBlock(Value at) {
   enterIf(isOwned);
   TokenBlock block(*this, head);
   writesShared = compare(P::eq, head, index(0));
-  Value from = add(begin, mul(number, tokens));
+  Value from = add(segmentsBegin(*this, cut), mul(number, tokens));
   Value to = minimum(add(from, tokens), end);
   Value start =
       loadRows(states, at, valueStart(), stateCarry().type.getDimSize(0));
@@ -309,7 +313,11 @@ void InterChunkStage::emitBlock(Value sequence) {
     overlapWith(tile::Neighbour::last);
   else if (algorithm.batchSegments != 0)
     return emitSegmentBlock(sequence);
-  Value tokens = isFirst ? segmentTokens(*this) : Value();
+  SegmentCut cut;
+  if (isFirst) {
+    cut = cutSequences(*this);
+    sequence = longestFirst(*this, sequence, cut);
+  }
   Value isWanted;
   if (algorithm.wholeCost != 0) {
     const bool isWhole = algorithm.vSplit == 1;
@@ -332,7 +340,7 @@ void InterChunkStage::emitBlock(Value sequence) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
   if (isFirst)
-    emitFirst(tokens);
+    emitFirst(cut);
   else
     emitSequence();
   b.setInsertionPointToStart(branch.elseBlock());

@@ -41,7 +41,8 @@ bool gdn::hasPrologue(const KernelOperands &parts, const Algorithm &algorithm) {
          !isReady(rule.getKey(), key) || !isReady(rule.getValue(), Type());
 }
 
-ArrayAttr KernelStage::toAttribute(const Conditions &when) {
+ArrayAttr KernelStage::toAttribute(const StageVariant &variant) {
+  const Conditions &when = variant.when;
   RuleOpInterface rule = parts.rule;
   std::string tokens = getDimForm(rule.getQuery(), 0);
   auto toForm = [&](StringRef symbol) -> Attribute {
@@ -66,6 +67,19 @@ ArrayAttr KernelStage::toAttribute(const Conditions &when) {
   if (!any.empty())
     all.push_back(
         b.getDictionaryAttr(b.getNamedAttr("any", b.getArrayAttr(any))));
+  if (!variant.anyBatch)
+    return b.getArrayAttr(all);
+  // Each alternative says all that has to hold.
+  SmallVector<Attribute> common = toPairs(variant.anyBatch->all), several;
+  for (const auto &one : variant.anyBatch->alternatives) {
+    SmallVector<Attribute> pairs = common;
+    pairs.append(toPairs(one));
+    several.push_back(b.getArrayAttr(pairs));
+  }
+  if (several.empty())
+    several.push_back(b.getArrayAttr(common));
+  all.push_back(b.getDictionaryAttr(
+      b.getNamedAttr("any_batch", b.getArrayAttr(several))));
   return b.getArrayAttr(all);
 }
 
@@ -137,8 +151,8 @@ void KernelStage::describe() {
   stage.setWorkspace(b.getArrayAttr(regions));
   SmallVector<NamedAttribute> byName;
   for (const StageVariant &variant : variants)
-    if (variant.saysWhen && !variant.when.empty())
-      byName.push_back(b.getNamedAttr(variant.name, toAttribute(variant.when)));
+    if (variant.saysWhen && (!variant.when.empty() || variant.anyBatch))
+      byName.push_back(b.getNamedAttr(variant.name, toAttribute(variant)));
   if (!byName.empty() && variants.size() == 1)
     stage.setConditions(byName.front().getValue());
   else if (!byName.empty())

@@ -18,6 +18,8 @@ struct StageVariant {
   std::string name;
   Conditions when;
   bool saysWhen = false;
+  std::optional<Conditions> anyBatch = {}; // of launches whose bits depend on
+                                           // no batch; none: it is not for them
 };
 
 /// What a stage is made from. The variants `variants` have it.
@@ -122,7 +124,7 @@ protected:
 private:
   void describe();
   /// The conditions of a variant over the symbols of the entry.
-  mlir::ArrayAttr toAttribute(const Conditions &when);
+  mlir::ArrayAttr toAttribute(const StageVariant &variant);
 
   mlir::ArrayRef<StageVariant> variants;
 };

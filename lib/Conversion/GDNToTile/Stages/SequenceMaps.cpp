@@ -40,7 +40,7 @@ private:
   Value emitChunks(Value from, Value to, Value start);
   void emitWholeSequence(Value at);
   void storeMap(Value last, Value at, Value ofState);
-  void emitSegment(Value at, Value number, Value isLast, Value tokens);
+  void emitSegment(Value at, Value number, Value isLast, const SegmentCut &cut);
 
   Value isMap;    // the block has rows of P
   Value firstRow; // of P
@@ -56,7 +56,8 @@ SmallVector<std::string> SequenceMapsStage::gridOf(const std::string &) {
   std::string segments =
       algorithm.mapsAlone
           ? sequenceForm
-          : sequenceForm + " + " + std::to_string(algorithm.batchSegments);
+          : sequenceForm + " + " +
+                std::to_string(algorithm.batchSegments - algorithm.firstApart);
   return {segments, valueForm, std::to_string(algorithm.vSplit + mapBlocks)};
 }
 
@@ -125,9 +126,9 @@ Value SequenceMapsStage::emitChunks(Value from, Value to, Value start) {
   return loop.getResult(0);
 }
 
-/// Segment `number` of the sequence, of `tokens` tokens, with the slot `at`.
+/// Segment `number` of the sequence, with the slot `at`.
 void SequenceMapsStage::emitSegment(Value at, Value number, Value isLast,
-                                    Value tokens) {
+                                    const SegmentCut &cut) {
   Value start = emitStart(number);
   if (!algorithm.firstApart) {
     Value keeps =
@@ -138,8 +139,8 @@ void SequenceMapsStage::emitSegment(Value at, Value number, Value isLast,
     enterIf(keeps);
     storeRows(start, states, at, valueStart());
   }
-  Value from = add(begin, mul(number, tokens));
-  Value to = select(isLast, from, add(from, tokens));
+  Value from = add(segmentsBegin(*this, cut), mul(number, cut.tokens));
+  Value to = select(isLast, from, add(from, cut.tokens));
   Value last = emitChunks(from, to, start);
   OpBuilder::InsertionGuard guard(b);
   enterIf(compare(P::ne, from, to));
@@ -176,8 +177,10 @@ void SequenceMapsStage::emitWholeSequence(Value at) {
 }
 
 void SequenceMapsStage::emitBlock(Value at) {
-  if (algorithm.firstApart)
+  if (algorithm.firstApart) {
     overlapWith(tile::Neighbour::next);
+    at = add(at, index(1)); // slot 0 is that of a first segment
+  }
   Value which = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
   Value vSplit = index(algorithm.vSplit);
   isMap = compare(P::uge, which, vSplit);
@@ -185,11 +188,12 @@ void SequenceMapsStage::emitBlock(Value at) {
   firstRow = mul(sub(which, vSplit), index(numValues));
   if (algorithm.mapsAlone)
     return emitWholeSequence(at);
-  Value tokens = segmentTokens(*this);
+  SegmentCut cut = cutSequences(*this);
+  Value tokens = cut.tokens;
   n = findSequence(*this, at, tokens);
   Value live = emitBounds();
   Value number = sub(at, firstSlot(*this, begin, n, tokens));
-  Value count = countSegments(*this, tokens);
+  Value count = countSegments(*this, cut);
   // Unsigned: a slot before the first sequence's is past every end. There is no
   // map of a first segment, and of a last one nothing but the state if it is
   // the first.
@@ -210,7 +214,7 @@ void SequenceMapsStage::emitBlock(Value at) {
   live = both(live, wanted);
   OpBuilder::InsertionGuard guard(b);
   enterIf(live);
-  emitSegment(at, number, isLast, tokens);
+  emitSegment(at, number, isLast, cut);
 }
 
 LogicalResult gdn::emitMapsStage(const StageInputs &inputs) {

@@ -127,6 +127,10 @@ SequenceChoice gdn::chooseByLengths(SequenceProgram &p, Value rank) {
   Value blocks = p.mul(p.mul(p.heads, p.ratio), p.index(2));
   const int64_t workers = p.algorithm.workers;
   const int64_t wholeCost = p.algorithm.wholeCost;
+  // Where all V-splits fit beside each other, nobody has to wait for the
+  // longest.
+  Value fit = p.compare(P::ule, p.mul(sequences, blocks), p.index(workers));
+  rest = p.select(fit, none, rest);
   Value most = p.index(workers - 1);
   Value left = p.sub(p.index(workers), p.minimum(blocks, most));
   Value rounds = divideTokens(p, p.add(blocks, p.sub(left, p.index(1))), left);

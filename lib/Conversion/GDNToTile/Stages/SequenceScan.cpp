@@ -116,13 +116,14 @@ void SequenceScanStage::emitBlock(Value sequence) {
   takeVSplit(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2),
              chooseVSplit());
   n = sequence;
-  Value live = emitBounds(), tokens = segmentTokens(*this);
-  Value count = countSegments(*this, tokens);
+  Value live = emitBounds();
+  SegmentCut cut = cutSequences(*this);
+  Value count = countSegments(*this, cut);
   // The states before the first two segments are there.
   live = both(live, compare(P::ugt, count, index(2)));
   OpBuilder::InsertionGuard guard(b);
   enterIf(live);
-  Value first = firstSlot(*this, begin, n, tokens);
+  Value first = firstSlot(*this, begin, n, cut.tokens);
   algorithm.fusedChunks != 0 ? emitScanAtOnce(first, count)
                              : emitScan(first, count);
 }

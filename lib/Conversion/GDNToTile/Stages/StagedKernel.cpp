@@ -174,6 +174,7 @@ struct StagedVariant {
                       // own
   int64_t wholeCost = 0,
           workers = 0; // one of two recurrences, as lengths of sequences say
+  int64_t scanTokens = 0;
   bool normWithRule = false, convWithRule = false, mapsAlone = false;
 };
 } // namespace
@@ -193,8 +194,16 @@ static std::optional<Conditions> specialise(const Conditions &conditions,
       return std::to_string(algorithm.chunk);
     if (symbol == "parts")
       return std::to_string(partsOf(parts, algorithm));
+    if (symbol == "norms")
+      return std::to_string(canHaveNorm(parts, algorithm, /*vSplit=*/1));
     return symbol.str();
   });
+}
+
+static std::optional<Conditions>
+specialiseIfAny(const std::optional<Conditions> &conditions,
+                const KernelOperands &parts, const Algorithm &algorithm) {
+  return conditions ? specialise(*conditions, parts, algorithm) : std::nullopt;
 }
 
 /// Adds a variant that is wanted and can be had.
@@ -202,11 +211,13 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
                        const KernelOperands &parts, const Algorithm &algorithm,
                        SmallVectorImpl<StagedVariant> &chosen) {
   auto add = [&](const Twine &suffix, int64_t vSplit) -> StagedVariant & {
-    chosen.push_back({{{spec.name, when, /*saysWhen=*/true}},
+    chosen.push_back({{{spec.name, when, /*saysWhen=*/true,
+                        specialiseIfAny(spec.anyBatch, parts, algorithm)}},
                       suffix.str(),
                       vSplit,
                       spec.segments,
                       spec.fused});
+    chosen.back().scanTokens = spec.scanTokens;
     chosen.back().normWithRule =
         spec.normWithRule && canHaveNorm(parts, algorithm, vSplit);
     chosen.back().convWithRule =
@@ -398,6 +409,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     own.fusedChunks = variant.fusedChunks;
     own.wholeCost = variant.wholeCost;
     own.workers = variant.workers;
+    own.scanTokens = variant.scanTokens;
     own.shortPieces = variant.pieces;
     own.normWithRule = variant.normWithRule;
     own.convWithRule = variant.convWithRule;

@@ -68,12 +68,25 @@ static bool areAlternatives(Attribute value) {
          });
 }
 
-/// Pairs of products, and alternatives once at most.
+/// {any_batch = [conditions, ..]}: one at least, which may be empty.
+static bool areOfAnyBatch(Attribute value) {
+  auto named = dyn_cast<DictionaryAttr>(value);
+  auto several = named ? named.getAs<ArrayAttr>("any_batch") : ArrayAttr();
+  return several && named.size() == 1 && !several.empty() &&
+         llvm::all_of(several, [](Attribute one) {
+           auto pairs = dyn_cast<ArrayAttr>(one);
+           return pairs && llvm::all_of(pairs, isPairOfProducts);
+         });
+}
+
+/// Pairs of products, and alternatives and those of any batch once at most.
 static bool areConditionsOfOne(Attribute value) {
   auto conditions = dyn_cast<ArrayAttr>(value);
   return conditions && llvm::count_if(conditions, areAlternatives) <= 1 &&
+         llvm::count_if(conditions, areOfAnyBatch) <= 1 &&
          llvm::all_of(conditions, [](Attribute one) {
-           return isPairOfProducts(one) || areAlternatives(one);
+           return isPairOfProducts(one) || areAlternatives(one) ||
+                  areOfAnyBatch(one);
          });
 }
 
@@ -163,7 +176,8 @@ static LogicalResult verifyConditions(const AttributeUse &use) {
         return failure();
       if (!any)
         continue;
-      for (auto [j, several] : llvm::enumerate(any.getAs<ArrayAttr>("any")))
+      auto alternatives = cast<ArrayAttr>(any.begin()->getValue());
+      for (auto [j, several] : llvm::enumerate(alternatives))
         for (auto [k, pair] : llvm::enumerate(cast<ArrayAttr>(several)))
           if (failed(verifyPair(pair, " of condition " + Twine(k) +
                                           " of alternative " + Twine(j) +
@@ -215,7 +229,7 @@ static constexpr FieldRow stageRows[] = {
      verifyWorkspace},
     {"conditions",
      "an array of pairs of arrays of linear forms, with alternatives as {any = "
-     "[..]} once at most, or several by name",
+     "[..]} and {any_batch = [..]} once each at most, or several by name",
      areConditions, verifyConditions},
     {"overlaps", "\"next\" or \"last\"", isNeighbour},
     {"bits", "a string", isName},
