@@ -75,8 +75,8 @@ def _step(
     _move(state, own * state_words, state_words, block, folds)
     if reads_low:
         _move(low, own * low_words, low_words, block, folds)
-    elif low_words > 0:
-        if folds:  # noqa: SIM102
+    elif low_words > 0:  # noqa: SIM102
+        if folds:
             _move(low, own * low_words, low_words, block, folds)
     if scale_words > 0:
         _move(scales, own * scale_words, scale_words, scale_words, folds)
