@@ -166,8 +166,11 @@ void SlotMovesKernel::emitState(StateMove move) {
   };
   llvm::for_each(move.loads, alignRows);
   llvm::for_each(move.stores, alignRows);
-  // Numbers and bytes of planes are in registers at once.
-  if (move.fold && move.stores.size() > 1)
+  // Numbers and bytes of planes are in registers at once; and ptxas has too few
+  // registers by itself for a state that is taken in passes.
+  const bool hasPasses = move.stateType().getNumElements() >
+                         mostLocalElements * numWarps * gpu::warpThreads;
+  if (move.fold && (move.stores.size() > 1 || hasPasses))
     gpu::KernelFields(kernel).setMinBlocks(2);
   tile::StoreOp store = move.stores.front();
   gpu::RowsAttr layout =

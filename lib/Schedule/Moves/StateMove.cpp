@@ -13,9 +13,6 @@
 using namespace mlir;
 using namespace gdn;
 
-/// Elements of a state that a thread holds at once, in f32.
-static constexpr int64_t maxLocalElements = 64;
-
 bool StateMove::contains(Operation *op) {
   if (op == widen || op == fold || op == narrow ||
       llvm::is_contained(loads, op) || llvm::is_contained(stores, op))
@@ -267,7 +264,7 @@ void gdn::emitStateMove(OpBuilder &b, StateMove move, const IRMapping &scalars,
                                 type.getElementType());
     return rows % passes == 0 &&
            gpu::FragmentType::get(part, layout).getLocalSize() <=
-               maxLocalElements;
+               mostLocalElements;
   };
   while (numPasses < rows && !fits(numPasses))
     ++numPasses;

@@ -34,6 +34,9 @@ std::optional<StateMove> findFoldMove(tile::DeltaFoldOp fold);
 /// something else.
 std::optional<StateMove> findFormatMove(tile::MapRowsOp map);
 
+/// Elements of a state that a thread holds at once, in f32.
+constexpr int64_t mostLocalElements = 64;
+
 /// Emits the move for all warps of a block of `numWarps`, in passes over blocks
 /// of rows of which registers hold one. `scalars` are the values of the program
 /// that are no tiles.
