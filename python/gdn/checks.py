@@ -91,14 +91,15 @@ def limits(kernel: Kernel, steps: int = 1) -> tuple[float, float]:
     if "pending_scales" in dtypes:
         state = max(state, _PENDING_LIMIT)
     # A step may go on from what is rounded, or not.
-    if dtypes["state_pool"] == "uint8" or kernel.name.startswith("verify"):
+    is_plane, is_verify = dtypes["state_pool"] == "uint8", kernel.name.startswith("verify")
+    if is_plane or is_verify:
         output = max(output, 2 * state)
-    elif "cu_seqlens" in dtypes and device_code(kernel):
+    if "cu_seqlens" in dtypes and device_code(kernel) and not is_verify:
         chunked = CHUNK_READY if "log_decay" in dtypes else CHUNK_PACKED
         if takes_f32(kernel):
             return max(output, CHUNK_F32), max(state, CHUNK_F32) * steps
         output, state = max(output, chunked), max(state, CHUNK_STATE)
-    elif "cu_seqlens" in dtypes:
+    elif "cu_seqlens" in dtypes and not is_plane and not is_verify:
         state = max(state, 1e-5)
     return output, state * steps
 

@@ -201,7 +201,7 @@ def test_device_check(tool, build_dir, ptx_driver, tmp_path):
     [
         ("i8x2", "decode,verify,commit,zero_slots"),
         ("i8x2_upper", "decode"),
-        pytest.param("i8x2,i8", "prefill,decode,verify,commit,copy_slots", marks=pytest.mark.long),
+        pytest.param("i8x2,i8", "decode,verify,commit,copy_slots", marks=pytest.mark.long),
     ],
 )
 def test_states_in_planes(tool, build_dir, ptx_driver, tmp_path, states, entries):

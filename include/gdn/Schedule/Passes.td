@@ -290,8 +290,9 @@ def ScheduleSlotMoves : Pass<"gdn-schedule-slot-moves", "::mlir::ModuleOp"> {
     channel.
 
     Between load and store, one `gdn_tile.delta_fold` may fold pending tokens
-    into a state (a commit). The state is in registers meanwhile; a large one is
-    computed one block of its rows after another.
+    into a state (a commit), or one `gdn_tile.map_rows` may make numbers of f32 of
+    a state in planes, or planes of such numbers. The state is in registers
+    meanwhile; a large one is computed one block of its rows after another.
 
     **Runs after** `convert-gdn-to-tile`; **before** `convert-gdn-gpu-to-nvvm`.
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn-schedule-slot-moves: tiles that are stored as they are loaded, and states
-// that take pending tokens in on the way. See Passes.td.
+// that take pending tokens in, or come from planes and go to planes, on the
+// way. See Passes.td.
 #include "Kernel/PendingSource.h"
-#include "Moves/FoldMove.h"
+#include "Moves/StateMove.h"
 
 #include "gdn/Schedule/Passes.h"
 
@@ -49,27 +50,37 @@ public:
 private:
   void emitBlock(Block &block);
   void emitMove(tile::StoreOp store);
-  void emitFold(FoldMove fold);
+  void emitState(StateMove move);
   void align(Value view, VectorType tile);
   gpu::RowsAttr getLayout(VectorType tile);
 
   func::FuncOp source, kernel;
-  SmallVector<FoldMove> folds;
+  SmallVector<StateMove> states;
   int64_t numWarps;
   OpBuilder b;
   IRMapping scalars;
 };
 
-/// The folds of `func` by the stores of their moves; none if one is no move.
-std::optional<SmallVector<FoldMove>> findFolds(func::FuncOp func) {
-  SmallVector<FoldMove> moves;
-  WalkResult walk = func.walk([&](tile::DeltaFoldOp fold) {
-    std::optional<FoldMove> move = findFoldMove(fold);
+/// The moves of `func` with work on the way; none if a fold or a map of rows is
+/// part of no move.
+std::optional<SmallVector<StateMove>> findMoves(func::FuncOp func) {
+  SmallVector<StateMove> moves;
+  auto take = [&](std::optional<StateMove> move) {
     if (move)
       moves.push_back(*move);
     return move ? WalkResult::advance() : WalkResult::interrupt();
+  };
+  WalkResult folds = func.walk(
+      [&](tile::DeltaFoldOp fold) { return take(findFoldMove(fold)); });
+  if (folds.wasInterrupted())
+    return std::nullopt;
+  WalkResult maps = func.walk([&](tile::MapRowsOp map) {
+    return llvm::any_of(moves,
+                        [&](StateMove &move) { return move.contains(map); })
+               ? WalkResult::advance()
+               : take(findFormatMove(map));
   });
-  if (walk.wasInterrupted())
+  if (maps.wasInterrupted())
     return std::nullopt;
   return moves;
 }
@@ -91,16 +102,16 @@ struct ScheduleSlotMoves final
   }
 
   /// True if each tile of the program is stored by the op behind the one that
-  /// makes it, or is part of a fold's move.
+  /// makes it, or is part of a state's move.
   static bool movesOnly(func::FuncOp func) {
-    std::optional<SmallVector<FoldMove>> folds = findFolds(func);
-    if (!folds)
+    std::optional<SmallVector<StateMove>> states = findMoves(func);
+    if (!states)
       return false;
-    bool moves = !folds->empty();
+    bool moves = !states->empty();
     // A cast takes no tiles in its body: those ops are skipped with it.
     WalkResult walk = func.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (llvm::any_of(*folds,
-                       [&](FoldMove &fold) { return fold.contains(op); }))
+      if (llvm::any_of(*states,
+                       [&](StateMove &move) { return move.contains(op); }))
         return WalkResult::skip();
       if (isa<tile::LoadOp, tile::FillOp>(op)) {
         auto store = dyn_cast_or_null<tile::StoreOp>(op->getNextNode());
@@ -147,24 +158,28 @@ void SlotMovesKernel::align(Value view, VectorType tile) {
   setAlignment(kernel, view, std::min(laneBytes, rowBytes & -rowBytes));
 }
 
-/// A state with pending tokens put in, when all of it is to be stored.
-void SlotMovesKernel::emitFold(FoldMove fold) {
+/// A state with work on the way, when all of it is to be stored.
+void SlotMovesKernel::emitState(StateMove move) {
   auto alignRows = [&](auto op) {
     if (VectorType tile = op.getTile().getType(); tile.getRank() == 2)
       align(op.getView(), tile);
   };
-  llvm::for_each(fold.loads, alignRows);
-  llvm::for_each(fold.stores, alignRows);
-  // Numbers and bytes of planes are in registers at once.
-  if (fold.stores.size() > 1)
+  llvm::for_each(move.loads, alignRows);
+  llvm::for_each(move.stores, alignRows);
+  // Numbers and bytes of planes are in registers at once; and ptxas has too few
+  // registers by itself for a state that is taken in passes.
+  const bool hasPasses = move.stateType().getNumElements() >
+                         mostLocalElements * numWarps * gpu::warpThreads;
+  if (move.fold && (move.stores.size() > 1 || hasPasses))
     gpu::KernelFields(kernel).setMinBlocks(2);
-  tile::StoreOp store = fold.stores.front();
-  gpu::RowsAttr layout = getLayout(store.getTile().getType());
+  tile::StoreOp store = move.stores.front();
+  gpu::RowsAttr layout =
+      getLayout(move.fold ? store.getTile().getType() : move.stateType());
   if (liesAcross(store.getView(), store.getDims()))
     layout = gpu::RowsAttr::get(b.getContext(), numWarps, foldLanes,
                                 layout.getVector(), /*cyclic=*/false,
                                 /*tall=*/true);
-  emitFoldMove(b, fold, scalars, layout);
+  emitStateMove(b, move, scalars, layout);
 }
 
 /// A store with the op that makes its tile. Rows in the order of memory are
@@ -173,9 +188,9 @@ void SlotMovesKernel::emitMove(tile::StoreOp store) {
   Location loc = store.getLoc();
   Operation *from = store.getTile().getDefiningOp();
   VectorType tile = store.getTile().getType();
-  for (FoldMove &fold : folds)
-    if (llvm::is_contained(fold.stores, store))
-      return store == fold.stores.back() ? emitFold(fold) : void();
+  for (StateMove &move : states)
+    if (llvm::is_contained(move.stores, store))
+      return store == move.stores.back() ? emitState(move) : void();
   if (!isInOrder(store)) {
     auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), numWarps - 1, 1, {});
     OpBuilder::InsertionGuard guard(b);
@@ -219,12 +234,12 @@ void SlotMovesKernel::emitBlock(Block &block) {
 }
 
 void SlotMovesKernel::emit() {
-  folds = *findFolds(source);
+  states = *findMoves(source);
   kernel = createKernel(b, source, scalars);
   gpu::KernelFields(kernel).setThreads(numWarps * gpu::warpThreads);
-  const bool isNarrow = llvm::any_of(folds, [](const FoldMove &move) {
+  const bool isNarrow = llvm::any_of(states, [](const StateMove &move) {
     tile::DeltaFoldOp fold = move.fold;
-    return bool(findPendingSource(fold.getDeltas()).scales);
+    return fold && findPendingSource(fold.getDeltas()).scales;
   });
   kernel->setAttr(
       "gdn_gpu.allow",

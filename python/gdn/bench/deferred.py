@@ -11,8 +11,8 @@ with each number of --tokens that their rows may have, of which 1 to all are acc
 go."""
 
 import argparse
-import csv
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,8 @@ from .. import reference
 from ..checks import relative_error
 from ..problems import PENDING, PENDING_SCALES
 from ..runtime import Runtime
-from . import decode, measure, stream, verify_ours
+from . import decode, deferred_stream, measure, stream, verify, verify_ours, vllm_files
+from .deferred_prototype import prototype_rows
 from .inputs import Step, make_step, to_host
 
 
@@ -94,7 +95,7 @@ def in_place_errors(step: Step, run) -> dict[str, float]:
     return dict(zip(("error_o", "error_state"), found, strict=True))
 
 
-def measure_one(kernel, layer, heads, rows: int, options) -> list[dict]:
+def measure_one(kernel, layer, heads, rows: int, options, refused: list[str]) -> list[dict]:
     params = {param.name: param for param in kernel.params}
     state = verify_ours.state_format(params)
     if layer.reads_upper:
@@ -124,44 +125,17 @@ def measure_one(kernel, layer, heads, rows: int, options) -> list[dict]:
                 found = in_place_errors(step, calls[0])
             variant = bound[0].variant + place + (" pdl" if dependent else "")
             report.measure("gdn", "step", variant, calls, **found)
-    if not is_deferred:
+    if is_deferred:
+        fill_pending(step, "apart")
+        policy, times = deferred_stream.fastest(step, not layer.reads_upper, 5)
+        report.add("stream deferred", "", policy, times)
+    else:
         if options.peers:
-            measure.measure_peers(report, step, set(options.peers))
+            refused += measure.measure_peers(report, step, set(options.peers))
         pool = step.pools["state_pool"]
         policy, times = stream.fastest([(pool, slots) for slots in step.slots], 9)
         report.add("stream", "", policy, times)
     return report.rows
-
-
-def prototype_rows(path: Path, measured: list[dict]) -> list[dict]:
-    """Of the hand-written kernels, the fastest of each size, state and W of rings in f32, and
-    those in place, without and with dependent launches."""
-    known = {tuple(row["config"][name] for name in ("Hk", "Hv", "N")) for row in measured}
-    best = {}
-    with path.open() as file:
-        for line in csv.DictReader(file):
-            size = tuple(int(line[name]) for name in ("Hk", "Hv", "N"))
-            is_deferred = line["ring"] in ("k32 d32", "r0 stag")
-            # Without arithmetic, or without a part of it.
-            is_control = line["kernel"].startswith("ctl") or "DIAG" in line["kernel"]
-            if size not in known or is_control or not (is_deferred or line["ring"] == "-"):
-                continue
-            window = int(line["W"]) if is_deferred else 0
-            key = (line["state"], window, *size, line["pdl"], "stag" in line["ring"])
-            if key not in best or float(line["us"]) < float(best[key]["us"]):
-                best[key] = line
-    rows = []
-    types = {"fp32": "float32", "bf16": "bfloat16"}
-    for (state, window, hk, hv, count, pdl, staggered), line in best.items():
-        config = {"Hk": hk, "Hv": hv, "dk": 128, "dv": 128, "N": count, "T": 1}
-        config["io"] = "bfloat16"
-        config |= {"state": types.get(state, state), "form": "deferred" if window else "in place"}
-        place = " staggered" if staggered else ""
-        config |= ({"W": window} if window else {}) | {"variant": line["kernel"] + place}
-        impl = "prototype pdl" if pdl == "1" else "prototype"
-        times = {name: float(line["us"]) for name in ("us", "us_min", "us_max")}
-        rows.append({"suite": "decode", "impl": impl, "config": config} | times)
-    return rows
 
 
 def heads_of(text: str) -> tuple[int, int]:
@@ -178,10 +152,16 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=11)
     parser.add_argument("--peers", nargs="+", default=[], help="beside steps in place")
     parser.add_argument("--prototype", type=Path, help="times of the hand-written kernels, as CSV")
+    parser.add_argument("--prototype-checks", nargs="+", type=Path, default=[], help="their errors")
+    parser.add_argument("--vllm", type=Path, help="folder of vLLM's files, of gdn.bench.vllm_files")
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no configuration after")
     options = measure.parse(parser)
+    if options.vllm:
+        vllm_files.install(options.vllm)
+    begin = time.monotonic()
     runtime = Runtime(options.library)
     device = runtime.cuda()
-    rows = []
+    rows, refused = [], []
     for path in options.images:
         image, known = runtime.image(path), {}
         for entry in image.entries:
@@ -194,16 +174,23 @@ def main() -> int:
             )
             for heads in options.heads:
                 for count in options.rows:
-                    if entry.startswith("decode"):
-                        rows += measure_one(kernel, layer, heads, count, options)
+                    if time.monotonic() - begin > options.seconds:
+                        refused.append(f"{entry} N={count}: no time left")
+                    elif entry.startswith("decode"):
+                        rows += measure_one(kernel, layer, heads, count, options, refused)
                     else:
                         for tokens in (n for n in options.tokens if n <= most):
                             given = (device, kernel, layer, heads, count, tokens, options.repeats)
                             rows += verify_ours.measure(*given, known)
+                            if options.peers:
+                                types = measure.io_of(kernel), "float32"
+                                rows += verify.measure(
+                                    layer, heads, count, tokens, *types, options.repeats
+                                )
                     torch.cuda.empty_cache()
     if options.prototype:
-        rows += prototype_rows(options.prototype, rows)
-    measure.write(options, rows)
+        rows += prototype_rows(options.prototype, options.prototype_checks, rows)
+    measure.write(options, rows, refused)
     return 0
 
 

@@ -82,10 +82,11 @@ def parse(parser: argparse.ArgumentParser):
     return options
 
 
-def write(options, rows: list[dict]) -> None:
-    """The rows as a report, to `options.output` if there is one."""
+def write(options, rows: list[dict], refused: list[str] | None = None) -> None:
+    """The rows as a report, to `options.output` if there is one, with what was refused."""
     if options.output:
-        save(options.output, describe(options.commit) | {"rows": rows})
+        more = {"refused": sorted(set(refused))} if refused else {}
+        save(options.output, describe(options.commit) | more | {"rows": rows})
 
 
 class Report:
@@ -116,9 +117,9 @@ class Report:
         self.add(impl, part, variant, times, host_us=host_times(host or calls)["us"], **more)
 
 
-def measure_peers(report: Report, step, wanted: set[str]) -> None:
-    """Rows of the peers that can be imported and take the configuration."""
-    x = Inputs.of(step)
+def measure_peers(report: Report, step, wanted: set[str]) -> list[str]:
+    """Rows of the peers that can be imported and take the configuration; why others do not."""
+    x, refused = Inputs.of(step), []
     for impl, part, variant, prepare in PEERS:
         if wanted and impl not in wanted:
             continue
@@ -136,10 +137,13 @@ def measure_peers(report: Report, step, wanted: set[str]) -> None:
             report.measure(impl, part, variant, peer.calls, **found)
         except Exception as error:
             # A peer that is missing or refuses a type is a line, not the end.
-            print(f"skipped: {impl} {part} {variant}: {type(error).__name__}: {str(error)[:200]}")
+            why = f"{impl} {part} {variant}: {type(error).__name__}: {str(error)[:200]}"
+            print(f"skipped: {why}")
+            refused.append(why)
             if not isinstance(error, ImportError):
                 traceback.print_exc()
             torch.cuda.synchronize()
+    return refused
 
 
 def io_of(kernel: Kernel) -> str:

@@ -128,7 +128,7 @@ SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
 bool RecurrentKernel::goesTokenByToken() {
   return algorithm.tokenByToken && parts.cuSeqlens && parts.rule &&
          !parts.tokenSlots && !parts.numAccepted &&
-         (chunkTypes.isExact() || parts.hasPlanes());
+         (chunkTypes.isExact() || (parts.hasPlanes() && parts.checkpoints));
 }
 
 /// The tokens of the sequence, in the pieces that its states ask for.

@@ -220,14 +220,14 @@ void InterChunkStage::emitSequence() {
   TokenBlock block(*this, head);
   // Windows of a key head are the same for each of its value heads.
   writesShared = compare(P::eq, head, index(0));
-  Value start = scaled(loadCarry(stateCarry(), head));
+  Value start = scaled(loadSequenceState());
   storeLast(block, parts.checkpoints ? emitPieces(block, start)
                                      : emitChunks(block, start, begin, end));
 }
 
 /// Keeps the state at the end of the sequence, and its windows.
 void InterChunkStage::storeLast(TokenBlock &block, Value state) {
-  storeCarry(stateCarry(), unscaled(state), head);
+  storeSequenceState(unscaled(state));
   if (firstValue)
     writesShared = both(writesShared, compare(P::eq, firstValue, index(0)));
   for (const Carry &window : parts.carries) {
@@ -245,7 +245,7 @@ void InterChunkStage::emitFirst(const SegmentCut &cut) {
   TokenBlock block(*this, head);
   writesShared = compare(P::eq, head, index(0));
   Value to = minimum(add(segmentsBegin(*this, cut), cut.tokens), end);
-  Value start = scaled(loadCarry(stateCarry(), head));
+  Value start = scaled(loadSequenceState());
   Value last = emitChunks(block, start, begin, to);
   auto isLast =
       scf::IfOp::create(b, loc, compare(P::eq, to, end), /*withElse=*/true);

@@ -83,17 +83,16 @@ ArrayAttr KernelStage::toAttribute(const StageVariant &variant) {
   return b.getArrayAttr(all);
 }
 
-/// Grid, workspace and conditions of the stage.
-void KernelStage::describe() {
+/// The regions of chunks and of segments.
+void KernelStage::addChunkRegions(const std::string &slots,
+                                  SmallVector<Attribute> &regions) {
   RuleOpInterface rule = parts.rule;
   auto last = [](Value value) {
     return cast<RankedTensorType>(value.getType()).getShape().back();
   };
   const int64_t dk = last(rule.getKey()), dv = last(rule.getValue());
   const int64_t C = algorithm.chunk;
-  std::string slots = getChunkForm(rule, C) + " + " + sequenceForm;
   constexpr int64_t any = ShapedType::kDynamic;
-  SmallVector<Attribute> regions;
   auto region = [&](const std::string &heads, int64_t rows, int64_t columns,
                     Type element) {
     return addRegion(
@@ -147,6 +146,24 @@ void KernelStage::describe() {
     maps = addRegion({segments, valueForm, text(dk), text(dk)},
                      {any, any, dk, dk}, chunkTypes.inner, regions);
   }
+}
+
+/// Grid, workspace and conditions of the stage.
+void KernelStage::describe() {
+  const int64_t C = algorithm.chunk;
+  std::string slots = getChunkForm(parts.rule, C) + " + " + sequenceForm;
+  SmallVector<Attribute> regions;
+  if (parts.hasPlanes()) {
+    constexpr int64_t any = ShapedType::kDynamic;
+    PoolType pool = RuleOpInterface(parts.rule).getPool().getType();
+    const int64_t dv = pool.getDimSize(2), dk = pool.getDimSize(3);
+    wideStates = addRegion(
+        {sequenceForm, valueForm, std::to_string(dv), std::to_string(dk)},
+        {any, any, dv, dk}, b.getF32Type(), regions);
+  }
+  if (readsChunks())
+    addChunkRegions(slots, regions);
+  const int64_t numSegments = algorithm.batchSegments;
   tile::StageFields stage = views.stage();
   stage.setWorkspace(b.getArrayAttr(regions));
   SmallVector<NamedAttribute> byName;
@@ -343,6 +360,21 @@ Carry KernelStage::stateCarry() {
   const Carry &carry = *llvm::find_if(
       parts.carries, [](const Carry &c) { return isa<RuleOpInterface>(c.op); });
   return resize(carry, 0, valueCount(carry.type.getDimSize(0)));
+}
+
+Value KernelStage::loadSequenceState(Value rows) {
+  Carry carry = stateCarry();
+  if (wideStates)
+    return loadRows(wideStates, n, valueStart(), carry.type.getDimSize(0),
+                    rows);
+  return rows ? loadCarryAt(carry, head, slot, rows) : loadCarry(carry, head);
+}
+
+void KernelStage::storeSequenceState(Value state) {
+  if (wideStates)
+    storeRows(state, wideStates, n, valueStart());
+  else
+    storeCarry(stateCarry(), state, head);
 }
 
 Carry KernelStage::windowCarry(const Carry &carry) {

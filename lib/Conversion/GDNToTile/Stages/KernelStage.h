@@ -51,6 +51,8 @@ protected:
   virtual void emitBlock(mlir::Value first) = 0;
   /// Whether the stage knows what the intra-chunk stage leaves of chunks.
   virtual bool readsIntraChunk() const { return algorithm.fusedChunks == 0; }
+  /// Whether it has anything of chunks in the workspace.
+  virtual bool readsChunks() const { return true; }
 
   /// Notes that the stage may run at the same time as a neighbour: that the
   /// "next" may begin at once, or that it reads nothing of what the "last"
@@ -63,6 +65,11 @@ protected:
   void haveSameChunks(int64_t blocks) { views.stage().setSameChunks(blocks); }
   /// The state's carry, of the rows that the block has.
   Carry stateCarry();
+  /// The sequence's state ahead of it and behind it, of the rows that the block
+  /// has: in the pool or, of states in planes, in the workspace. Of the former
+  /// `rows` are read and others are zero; null: all that there are.
+  mlir::Value loadSequenceState(mlir::Value rows = {});
+  void storeSequenceState(mlir::Value state);
   /// That of a window, of the values that the block has.
   Carry windowCarry(const Carry &carry);
   /// The block has the values of number `which` of `vSplit` blocks.
@@ -86,7 +93,10 @@ protected:
   mlir::Value loadGate(Gate row, mlir::Value chunkSlot, int64_t count);
   void storeGate(mlir::Value tile, Gate row, mlir::Value chunkSlot);
 
-  // The workspace, by chunk slot and value head: Y, Z and the gates; with a
+  // The workspace, by sequence and value head, where states are in planes: the
+  // state in f32.
+  mlir::Value wideStates;
+  // By chunk slot and value head: Y, Z and the gates; with a
   // decay per channel also Qf and Kf.
   Operand toState, toOutput;
   mlir::Value gates, fromQueries, fromKeys;
@@ -123,6 +133,8 @@ protected:
 
 private:
   void describe();
+  void addChunkRegions(const std::string &slots,
+                       mlir::SmallVector<mlir::Attribute> &regions);
   /// The conditions of a variant over the symbols of the entry.
   mlir::ArrayAttr toAttribute(const StageVariant &variant);
 
@@ -142,8 +154,9 @@ bool hasPrologue(const KernelOperands &parts, const Algorithm &algorithm);
 /// Fills `inputs.views.function` with the program of a stage of a kernel that
 /// can be computed in stages.
 using EmitStage = mlir::LogicalResult(const StageInputs &inputs);
-EmitStage emitPrologueStage, emitIntraChunkStage, emitMapsStage, emitFirstStage,
-    emitScanStage, emitInterChunkStage, emitNormStage;
+EmitStage emitWideningStage, emitPrologueStage, emitIntraChunkStage,
+    emitMapsStage, emitFirstStage, emitScanStage, emitInterChunkStage,
+    emitRoundingStage, emitNormStage;
 
 } // namespace gdn
 

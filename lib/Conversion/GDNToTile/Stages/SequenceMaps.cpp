@@ -71,12 +71,11 @@ Value SequenceMapsStage::emitStart(Value number) {
         b, loc, carry.type,
         arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f)));
   } else {
-    Value all = startRows(carry), none = index(0);
+    Value all = wideStates ? Value() : startRows(carry), none = index(0);
     if (!all)
       all = index(carry.type.getDimSize(0));
     Value isFirst = compare(P::eq, number, none);
-    own = scaleTile(b, loc,
-                    loadCarryAt(carry, head, slot, select(isFirst, all, none)),
+    own = scaleTile(b, loc, loadSequenceState(select(isFirst, all, none)),
                     chunkTypes.valueScale);
   }
   // No column is as far as the rows of a block of H.

@@ -3,6 +3,8 @@
 // A prefill in stages. What a chunk does not need the state for is most of
 // its work, and all chunks can do it at the same time:
 //
+//   widening     where states are in planes: a block per sequence and part of a
+//                value head's state, which it leaves in the workspace in f32
 //   prologue     a block per group of tokens and value head: queries, keys and
 //                values to the workspace, where they are not in memory as
 //                products take them
@@ -17,6 +19,7 @@
 //   inter_chunk  a block per sequence and value head, and one for the padding:
 //   from
 //                state to state, chunk after chunk; outputs, pools, zeros
+//   rounding     where states are in planes: from the workspace back to them
 //   norm         a block per group of tokens and value head: where there is one
 //                behind the rule that is not in the recurrence
 //
@@ -40,10 +43,10 @@ using namespace gdn;
 
 /// Whether the kernel can be computed in stages; see emitStagedKernel.
 static bool canStage(const KernelOperands &parts, const Algorithm &algorithm) {
-  if (!parts.cuSeqlens || !parts.rule || parts.tokenSlots ||
-      parts.numAccepted || parts.hasPlanes())
+  if (!parts.cuSeqlens || !parts.rule || parts.tokenSlots || parts.numAccepted)
     return false;
-  if (parts.checkpoints && checkpointTokens % algorithm.chunk != 0)
+  if (parts.checkpoints &&
+      (parts.hasPlanes() || checkpointTokens % algorithm.chunk != 0))
     return false;
   RuleOpInterface rule = parts.rule;
   if (ChunkTypes::chooseStaged(parts, algorithm.precision).isExact() ||
@@ -338,6 +341,19 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
                                  "their own, but got '")
                << one.name << "' twice";
   }
+  // Those of all variants, without saying when each is taken.
+  SmallVector<StageVariant, 0> every;
+  auto addOnce = [&](const StageVariant &one) {
+    if (llvm::none_of(every, [&](const StageVariant &known) {
+          return known.name == one.name;
+        }))
+      every.push_back({one.name, {}, /*saysWhen=*/false});
+  };
+  for (const StagedVariant &variant : chosen)
+    if (variant.pieces != 0)
+      addOnce(variant.variants.front());
+  for (const StagedVariant &variant : chosen)
+    llvm::for_each(variant.variants, addOnce);
   // Those that have a pass over memory of their own, and others: of these,
   // those of which it leaves the values to the recurrence, or to one of two, as
   // lengths of sequences say, and those with a norm behind that. What many have
@@ -396,6 +412,9 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
                           Names those) {
     return emitPass(emitPrologueStage, "__prologue" + name, pass, those);
   };
+  if (parts->hasPlanes() &&
+      failed(emitPass(emitWideningStage, "__widening", perKeyHead, every)))
+    return failure();
   if (hasPrologue(*parts, perKeyHead) &&
       (failed(emitPrologue("_short", shortPieces, brief)) ||
        failed(emitPrologue("_by_lengths", ofLengths, byLengths)) ||
@@ -449,6 +468,9 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
                     variant.variants)))
       return failure();
   }
+  if (parts->hasPlanes() &&
+      failed(emitPass(emitRoundingStage, "__rounding", perKeyHead, every)))
+    return failure();
   if (NormOperands::find(*parts) &&
       (failed(emitPass(emitNormStage, "__norm_short", shortPieces, brief)) ||
        failed(emitPass(emitNormStage, "__norm", perKeyHead, normed))))

@@ -14,8 +14,9 @@ namespace gdn {
 /// the policy wants and that can be had, in that order. Creates none for a
 /// kernel that has none: with windows of the convolution longer than a group of
 /// tokens, without sequence bounds, without the recurrence, with a decay per
-/// channel, with keys made of f32 inputs, with states after tokens or in
-/// planes, with results that are not made of the rule's output.
+/// channel, with keys made of f32 inputs, with states after tokens, with states
+/// in planes that are wanted inside of sequences, with results that are not
+/// made of the rule's output.
 mlir::LogicalResult emitStagedKernel(mlir::func::FuncOp entry, KernelOp kernel,
                                      const Algorithm &algorithm,
                                      const StagedPolicy &policy,

@@ -90,6 +90,41 @@ def flashinfer_slots(x) -> VerifyPeer:
     return VerifyPeer(calls, lambda: output, lambda: x.states[0][last])
 
 
+def flashinfer_replay(x) -> VerifyPeer:
+    """The state stays as it is, and tokens are kept for a commit."""
+    from flashinfer.gdn_decode import gated_delta_rule_mtp
+
+    q, k, v = x.heads_of()
+    output = torch.full_like(x.z, float("nan"))
+    slots, first = len(x.states[0]), x.slots[:, 0].contiguous()
+    (keys, size), (values, width) = q.shape[2:], v.shape[2:]
+    kept = {
+        "replayssm_rawv": torch.empty(slots, values, x.tokens, width, device="cuda", dtype=v.dtype),
+        "replayssm_rawk": torch.empty(slots, keys, x.tokens, size, device="cuda", dtype=k.dtype),
+        "replayssm_g": torch.empty(slots, values, x.tokens, device="cuda"),
+        "replayssm_beta": torch.empty(slots, values, x.tokens, device="cuda"),
+    }
+
+    def call(states: torch.Tensor):
+        return lambda: gated_delta_rule_mtp(
+            q=q,
+            k=k,
+            v=v,
+            initial_state=states,
+            initial_state_indices=first,
+            A_log=x.a_log,
+            a=x.a,
+            dt_bias=x.dt_bias,
+            b=x.b,
+            output=output,
+            disable_state_update=True,
+            cache_replayssm=True,
+            **kept,
+        )
+
+    return VerifyPeer([call(of) for of in x.states], lambda: output, lambda: x.states[0][first])
+
+
 def vllm_slots(x) -> VerifyPeer:
     """vLLM's rule and norm of several tokens, two launches of Triton; states after each
     token to slots of the pool."""
@@ -137,5 +172,6 @@ def vllm_slots(x) -> VerifyPeer:
 PEERS = [
     ("flashinfer", "buffer", "rule", flashinfer_buffer),
     ("flashinfer", "slots", "rule", flashinfer_slots),
+    ("flashinfer", "replay", "rule", flashinfer_replay),
     ("vllm", "slots", "rule and norm", vllm_slots),
 ]

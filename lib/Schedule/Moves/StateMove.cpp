@@ -3,7 +3,7 @@
 // Rows of a state do not depend on each other, and no sum runs over one: each
 // thread keeps its elements in registers and reads what it needs of the keys,
 // deltas and decays of a token from memory.
-#include "Moves/FoldMove.h"
+#include "Moves/StateMove.h"
 #include "Kernel/FoldStep.h"
 #include "Kernel/PendingSource.h"
 
@@ -13,13 +13,12 @@
 using namespace mlir;
 using namespace gdn;
 
-/// Elements of a state that a thread holds at once, in f32.
-static constexpr int64_t maxLocalElements = 64;
-
-bool FoldMove::contains(Operation *op) {
+bool StateMove::contains(Operation *op) {
   if (op == widen || op == fold || op == narrow ||
       llvm::is_contained(loads, op) || llvm::is_contained(stores, op))
     return true;
+  if (!fold)
+    return false;
   return llvm::any_of(
       ValueRange{fold.getKey(), fold.getDeltas(), fold.getLogDecay()},
       [&](Value tile) {
@@ -29,8 +28,50 @@ bool FoldMove::contains(Operation *op) {
       });
 }
 
-std::optional<FoldMove> gdn::findFoldMove(tile::DeltaFoldOp fold) {
-  FoldMove move;
+VectorType StateMove::stateType() {
+  if (fold)
+    return cast<VectorType>(fold.getState().getType());
+  VectorType state;
+  auto take = [&](ValueRange tiles) {
+    for (Value tile : tiles)
+      if (auto type = cast<VectorType>(tile.getType());
+          type.getRank() == 2 && type.getElementType().isF32())
+        state = type;
+  };
+  take(narrow.getInputs());
+  take(narrow.getResults());
+  return state;
+}
+
+std::optional<StateMove> gdn::findFormatMove(tile::MapRowsOp map) {
+  StateMove move;
+  move.narrow = map;
+  for (Value tile : map.getInputs()) {
+    auto load = tile.getDefiningOp<tile::LoadOp>();
+    if (!load || load.getRows() || !tile.hasOneUse() ||
+        load->getBlock() != map->getBlock())
+      return std::nullopt;
+    move.loads.push_back(load);
+  }
+  for (Value tile : map.getResults()) {
+    auto store = tile.hasOneUse() ? dyn_cast<tile::StoreOp>(*tile.user_begin())
+                                  : tile::StoreOp();
+    if (!store || store.getRows() || store->getBlock() != map->getBlock())
+      return std::nullopt;
+    move.stores.push_back(store);
+  }
+  auto isPlane = [](auto op) {
+    VectorType type = op.getTile().getType();
+    return type.getRank() == 2 && type.getElementType().isInteger(8);
+  };
+  if (move.loads.empty() || !move.stateType() ||
+      llvm::any_of(move.loads, isPlane) == llvm::any_of(move.stores, isPlane))
+    return std::nullopt;
+  return move;
+}
+
+std::optional<StateMove> gdn::findFoldMove(tile::DeltaFoldOp fold) {
+  StateMove move;
   move.fold = fold;
   for (Value tile : {fold.getKey(), fold.getDeltas(), fold.getLogDecay()})
     if (!findPendingSource(tile) || !tile.hasOneUse())
@@ -76,16 +117,17 @@ namespace {
 /// One pass, over the rows from `firstRow` on.
 class RowsPass {
 public:
-  RowsPass(OpBuilder &b, FoldMove move, const IRMapping &scalars,
+  RowsPass(OpBuilder &b, StateMove move, const IRMapping &scalars,
            gpu::RowsAttr layout, int64_t numRows, Value firstRow)
       : b(b), move(move), emitter(b, scalars, layout), layout(layout),
-        numRows(numRows), firstRow(firstRow), loc(move.fold.getLoc()) {
+        numRows(numRows), firstRow(firstRow), loc(move.loads.front().getLoc()) {
     rowsOfPass.count = numRows;
     for (tile::LoadOp load : move.loads)
       rowsOfPass.tiles.insert(load.getTile());
     for (tile::StoreOp store : move.stores)
       rowsOfPass.tiles.insert(store.getTile());
-    rowsOfPass.tiles.insert(move.fold.getState());
+    if (move.fold)
+      rowsOfPass.tiles.insert(move.fold.getState());
     emitter.setRowGroup(&rowsOfPass);
   }
   void emit();
@@ -106,7 +148,7 @@ private:
                 Value first);
 
   OpBuilder &b;
-  FoldMove move;
+  StateMove move;
   RowGroup rowsOfPass;
   FragmentEmitter emitter;
   gpu::RowsAttr layout;
@@ -200,28 +242,29 @@ void RowsPass::emit() {
     emitLoad(load);
   if (move.widen)
     emitter.emit(move.widen);
-  emitter.set(move.fold.getNewState(),
-              emitFolded(emitter[move.fold.getState()]));
+  if (move.fold)
+    emitter.set(move.fold.getNewState(),
+                emitFolded(emitter[move.fold.getState()]));
   if (move.narrow)
     emitter.emit(move.narrow);
   // Lanes of a row have all read its scale when one of them writes it.
-  if (move.stores.size() > 1)
+  if (move.fold && move.stores.size() > 1)
     gpu::BarrierOp::create(b, loc);
   for (tile::StoreOp store : move.stores)
     emitStore(store);
 }
 
-void gdn::emitFoldMove(OpBuilder &b, FoldMove move, const IRMapping &scalars,
-                       gpu::RowsAttr layout) {
-  Location loc = move.fold.getLoc();
-  auto type = cast<VectorType>(move.fold.getState().getType());
+void gdn::emitStateMove(OpBuilder &b, StateMove move, const IRMapping &scalars,
+                        gpu::RowsAttr layout) {
+  Location loc = move.loads.front().getLoc();
+  VectorType type = move.stateType();
   int64_t rows = type.getDimSize(0), numPasses = 1;
   auto fits = [&](int64_t passes) {
     auto part = VectorType::get({rows / passes, type.getDimSize(1)},
                                 type.getElementType());
     return rows % passes == 0 &&
            gpu::FragmentType::get(part, layout).getLocalSize() <=
-               maxLocalElements;
+               mostLocalElements;
   };
   while (numPasses < rows && !fits(numPasses))
     ++numPasses;
