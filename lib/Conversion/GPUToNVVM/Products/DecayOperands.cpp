@@ -6,12 +6,13 @@
 //   1  the decay of each block of 16 tokens, as a sum of logs, to all warps
 //   2  a thread per channel: decays before and behind each block, and between
 //      two of them
-//   3  16 channels at a time: decays from the first token of a block of 1, 2, 4,
+//   3  16 channels at a time: decays from the first token of a block of 1, 2,
+//   4,
 //      8 and 16 tokens to each of its tokens, and from there to its last one,
-//      as sums of logs that double with each step, two channels in a word. With
-//      each size, the second half of a block is multiplied with its first half.
-//      What a lane has of a left operand's rows it also has of a right one's
-//      columns, so both come from the same registers
+//      products that double with each step. With each size, the second half of
+//      a block is multiplied with its first half. What a lane has of a left
+//      operand's rows it also has of a right one's columns, so both come from
+//      the same registers
 //   4  behind a barrier: the warp's tokens with those of the warps before it
 //   5  behind another: decays of whole blocks
 //
@@ -24,6 +25,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -52,6 +54,7 @@ public:
         decays(b, loc, threads, warps, channels, ownColumn,
                values.lookup(op.getSums()), values.lookup(op.getEnd())) {
     zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
+    one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1));
   }
 
   SmallVector<Value> emit(Value local);
@@ -75,15 +78,11 @@ private:
   Value select(Value condition, Value x, Value y) {
     return arith::SelectOp::create(b, loc, condition, x, y);
   }
-  /// The sum of two words.
-  Value addPair(Value x, Value y) {
-    Value sum = arith::AddFOp::create(b, loc, fromWords(b, loc, x, f16),
-                                      fromWords(b, loc, y, f16));
-    return getWords(b, loc, sum).front();
+  Value exp2(Value x) {
+    return math::Exp2Op::create(b, loc, x, arith::FastMathFlags::afn);
   }
-  Words decaysOf(ArrayRef<Value> logs);
-  Value ofOther(Value word, int64_t lanes) {
-    return NVVM::ShflOp::create(b, loc, b.getI32Type(), a.i32(-1), word,
+  Value ofOther(Value value, int64_t lanes) {
+    return NVVM::ShflOp::create(b, loc, b.getF32Type(), a.i32(-1), value,
                                 a.i32(lanes), a.i32(31), NVVM::ShflKind::bfly,
                                 UnitAttr());
   }
@@ -115,8 +114,8 @@ private:
   }
   void store(const SharedMatrix &to, int64_t number, ArrayRef<Value> words);
   Words fade(ArrayRef<Value> words, ArrayRef<Value> decay);
-  /// Whether word i is of one of the first eight tokens.
-  static bool isFirstHalf(size_t i) { return (i & 1) == 0; }
+  /// Whether number i is of one of the first eight tokens.
+  static bool isFirstHalf(size_t i) { return ((i >> 1) & 1) == 0; }
 
   void emitSlice(int64_t number, ArrayRef<Value> logs);
   void emitPairs();
@@ -135,7 +134,7 @@ private:
   Type f16, stored; // of queries and keys as they come
   Value warpRow, ownRow, ownColumn;
   BlockDecays decays;
-  Value zero;
+  Value zero, one;
 
   // Scores within the warp's tokens, by the size of half a block and by the
   // eight tokens: with halves of one token, two and four; `below` between the
@@ -197,19 +196,6 @@ void DecayOperands::store(const SharedMatrix &to, int64_t number,
   }
 }
 
-/// Two exponentials in a word.
-DecayOperands::Words DecayOperands::decaysOf(ArrayRef<Value> logs) {
-  auto pair = VectorType::get({2}, f16);
-  auto name = b.getStringAttr("llvm.nvvm.ex2.approx.f16x2");
-  Words decays;
-  for (Value log : logs) {
-    auto call = LLVM::CallIntrinsicOp::create(b, loc, pair, name,
-                                              fromWords(b, loc, log, f16));
-    decays.push_back(getWords(b, loc, call.getResult(0)).front());
-  }
-  return decays;
-}
-
 /// Words times decays.
 DecayOperands::Words DecayOperands::fade(ArrayRef<Value> words,
                                          ArrayRef<Value> decay) {
@@ -222,8 +208,8 @@ DecayOperands::Words DecayOperands::fade(ArrayRef<Value> words,
   return faded;
 }
 
-/// Step 3 for one slice; `logs` of all, two neighbours in a word. The words
-/// 0 and 2 are of token `ownRow` of the warp's, 1 and 3 of the one eight
+/// Step 3 for one slice. In arrays of eight numbers, two of each word, the
+/// words 0 and 2 are of token `ownRow` of the warp's, 1 and 3 of the one eight
 /// further on.
 void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
   Words ofQuery = query.load4(slice(number), {1, 0}, {0, 1}, false);
@@ -237,24 +223,24 @@ void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
   }
 
   const int64_t positions = channels / 4;
-  // Logs in f16: where a decay counts, its log is small.
-  Words total;
+  Numbers total;
   for (int64_t word = 0; word < 4; ++word)
-    total.push_back(
-        logs[((word & 1) * positions + (2 * number + (word >> 1)) * 2) / 2]);
+    for (int64_t e = 0; e < 2; ++e)
+      total.push_back(exp2(
+          logs[(word & 1) * positions + (2 * number + (word >> 1)) * 2 + e]));
   // Of a token in the second half of a block, `factors` has the decay from the
   // first token of its half on, with that of the token, and `others` that
-  // behind it; of one in the first half it is the other way round. All as logs.
+  // behind it; of one in the first half it is the other way round.
   Value isSecond = hasBit(ownRow, 1);
-  Words factors, others;
-  for (Value log : total) {
-    factors.push_back(select(isSecond, log, a.i32(0)));
-    others.push_back(select(isSecond, a.i32(0), log));
+  Numbers factors, others;
+  for (Value decay : total) {
+    factors.push_back(select(isSecond, decay, one));
+    others.push_back(select(isSecond, one, decay));
   }
   for (int64_t level = 0; level < 3; ++level) {
     const int64_t size = int64_t(1) << level;
     {
-      Words decay = decaysOf(factors);
+      Words decay = round(factors);
       Words query = fade(ofQuery, decay), key = fade(ofKey, decay);
       for (int64_t half = 0; half < 2; ++half)
         addCorner(f16, query, key, half, half, halves[level][half]);
@@ -270,8 +256,8 @@ void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
                        : isSecond;
     for (size_t i = 0; i < total.size(); ++i) {
       Value other = ofOther(total[i], 4 * size);
-      Value longer = addPair(factors[i], other), kept = others[i];
-      total[i] = addPair(total[i], other);
+      Value longer = mul(factors[i], other), kept = others[i];
+      total[i] = mul(total[i], other);
       if (!isNext && isFirstHalf(i))
         std::swap(longer, kept);
       factors[i] = select(isSame, longer, kept);
@@ -280,18 +266,18 @@ void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
     isSecond = isNext;
   }
   {
-    Words decay = decaysOf(factors);
+    Words decay = round(factors);
     addCorner(f16, fade(ofQuery, decay), fade(ofKey, decay), 1, 0, below);
   }
   // Blocks of 16: the other eight tokens are in the word beside.
-  Words before, behind;
+  Numbers before, behind;
   for (size_t i = 0; i < total.size(); ++i) {
-    Value longer = addPair(factors[i], total[i ^ 1]);
+    Value longer = mul(factors[i], total[i ^ 2]);
     before.push_back(isFirstHalf(i) ? others[i] : longer);
     behind.push_back(isFirstHalf(i) ? longer : others[i]);
   }
-  Words decay = decaysOf(before);
-  store(toEnd, number, fade(ofKey, decaysOf(behind)));
+  Words decay = round(before);
+  store(toEnd, number, fade(ofKey, round(behind)));
   store(query, number, fade(ofQuery, decay));
   store(key, number, fade(ofKey, decay));
 }
@@ -407,9 +393,8 @@ SmallVector<Value> DecayOperands::emit(Value local) {
   same.fill(zeros());
   halves.fill({zeros(), zeros()});
   below = zeros();
-  const Words words = round(logs);
   for (int64_t number = 0; number < channels / sliceChannels; ++number)
-    emitSlice(number, words);
+    emitSlice(number, logs);
   emitBarrier(b, op, threads);
   emitPairs();
   emitBarrier(b, op, threads);
