@@ -95,6 +95,7 @@ def test_every_report_with_a_table_is_on_a_page():
         "many-gpus-h200",
         "prefill-in-parts-h100",
         "prefill-kda-h100",
+        "prefill-kda-h200",
         "prefill-kda-peers-h100",
         "prefix-cache",
         "single-ops-h200",

@@ -44,6 +44,7 @@ FAMILIES_OF = {
     # Of a decay per channel d128-kda has all families; f16 of pending tokens is a conversion.
     "d128-kda-ready": ["sm_80"],
     "d128-kda-bounded": ["sm_90a"],
+    "d128-kda-deferred": ["sm_90a"],
     "d128-pending": ["sm_90a", "sm_120a"],
 }
 # The default kernels: the name of a set, and what gdn-compile makes it of. A
@@ -143,6 +144,14 @@ KERNEL_SETS["d128-kda-bounded"] = [
     "--io=bf16",
     "--state=f32",
     "--only=decode,prefill",
+]
+# States written every so many tokens.
+KERNEL_SETS["d128-kda-deferred"] = [
+    "--preset=kimi-linear-48b-a3b",
+    "--io=bf16",
+    "--state=f32",
+    "--defer-writes=16",
+    "--only=decode,commit",
 ]
 MEASURED = ["device", "driver", "date", "error_o", "error_state", "us"]
 

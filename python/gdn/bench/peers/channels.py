@@ -3,8 +3,10 @@
 
 from collections.abc import Callable
 
+import torch
+
 from ..prefill_inputs import Problem
-from .prefill import PrefillPeer, fla_chunks
+from .prefill import PrefillPeer, fla_chunks, peer_of
 
 
 def fla(problem: Problem) -> PrefillPeer:
@@ -20,8 +22,33 @@ def fla_safe(problem: Problem) -> PrefillPeer:
     return fla_chunks(problem, chunk_kda, safe_gate=True, lower_bound=-5.0)
 
 
+def cudnn_fused(problem: Problem) -> PrefillPeer:
+    """The kernel of the cuDNN frontend for Hopper, without its operations around it. It cuts
+    long sequences in segments that start from zero a few tokens early."""
+    from cudnn.linear_attention.hopper import cuda_host
+
+    bounds = problem.bounds.int()
+
+    def call(x):
+        tokens, heads, _ = x.q.shape
+        output, states = torch.empty_like(x.v), torch.empty_like(x.state)
+        inputs = (x.q, x.k, x.v, x.g, x.beta.float(), bounds, x.state, output, states)
+        cuda_host.launch(
+            x.q.device.index or 0,
+            torch.cuda.current_stream().cuda_stream,
+            *(tensor.data_ptr() for tensor in inputs),
+            total_tokens=tokens,
+            n_seqs=bounds.numel() - 1,
+            n_heads=heads,
+        )
+        return output, states
+
+    return peer_of(problem, call)
+
+
 # Implementation, variant, the module that it needs, and what prepares its calls.
 PEERS: list[tuple[str, str, str, Callable[[Problem], PrefillPeer]]] = [
     ("fla", "any gate", "fla", fla),
     ("fla", "safe gate", "fla", fla_safe),
+    ("cudnn", "fused", "cudnn", cudnn_fused),
 ]
