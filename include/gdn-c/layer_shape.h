@@ -78,6 +78,26 @@ GDNRT_API gdnrt_status gdnrt_layer_weight_slices(
     int64_t tp, int64_t rank, int32_t *axis,
     gdnrt_slice slices[GDNRT_MAX_SLICES], size_t *count, gdnrt_error *error);
 
+/** As above, for a layer with a decay of each channel (KDA), whose
+ *  num_key_heads and num_value_heads are equal. Weights are q_proj, k_proj,
+ *  v_proj, q_conv1d, k_conv1d, v_conv1d, conv1d (q, k, v), f_proj, f_b_proj,
+ *  dt_bias (a value of each channel of a key), g_proj, g_b_proj, b_proj, A_log,
+ *  o_proj, which is summed as out_proj is; and f_a_proj, g_a_proj and o_norm,
+ * of which every rank holds all, with head_dim = value_dim rows. */
+GDNRT_API gdnrt_status gdnrt_kda_weight_slices(
+    const gdnrt_layer_heads *heads, const char *weight, int64_t tp,
+    int64_t rank, int32_t *axis, gdnrt_slice slices[GDNRT_MAX_SLICES],
+    size_t *count, gdnrt_error *error);
+
+/** Where rank `rank` of tp * cp is if heads are dealt out to `tp` ranks and the
+ *  tokens of sequences to `cp`: `*tp_rank` = rank % tp, `*cp_rank` = rank / tp.
+ *  Ranks of one cp_rank sum the results of out_proj; ranks of one tp_rank have
+ *  the same heads and make one exchange (exchange.h). So cp_rank is the color
+ *  of the communicator of the sum, and tp_rank that of the exchange. */
+GDNRT_API gdnrt_status gdnrt_rank_place(int64_t tp, int64_t cp, int64_t rank,
+                                        int64_t *tp_rank, int64_t *cp_rank,
+                                        gdnrt_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -298,6 +298,23 @@ FUNCTIONS = {
             _ERR,
         ],
     ),
+    "gdnrt_kda_weight_slices": (
+        c.c_int,
+        [
+            c.POINTER(LayerHeads),
+            c.c_char_p,
+            c.c_int64,
+            c.c_int64,
+            c.POINTER(c.c_int32),
+            Slice * MAX_SLICES,
+            c.POINTER(c.c_size_t),
+            _ERR,
+        ],
+    ),
+    "gdnrt_rank_place": (
+        c.c_int,
+        [c.c_int64] * 3 + [c.POINTER(c.c_int64)] * 2 + [_ERR],
+    ),
 }
 
 

@@ -38,6 +38,10 @@ struct WeightShard {
 Result<WeightShard> weightShard(const LayerHeads &heads,
                                 std::string_view weight, int32_t order,
                                 int64_t tp, int64_t rank);
+/// As above, of a layer with a decay of each channel.
+Result<WeightShard> kdaWeightShard(const LayerHeads &heads,
+                                   std::string_view weight, int64_t tp,
+                                   int64_t rank);
 
 } // namespace gdnrt
 

@@ -79,3 +79,44 @@ gdnrt_status gdnrt_layer_weight_slices(const gdnrt_layer_heads *heads,
     return {};
   });
 }
+
+gdnrt_status gdnrt_kda_weight_slices(const gdnrt_layer_heads *heads,
+                                     const char *weight, int64_t tp,
+                                     int64_t rank, int32_t *axis,
+                                     gdnrt_slice slices[GDNRT_MAX_SLICES],
+                                     size_t *count, gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    gdnrt_layer_heads known;
+    if (Status s = readStruct("heads", heads, known); !s.isOk())
+      return s;
+    if (!weight)
+      return nullPointer("weight");
+    if (!axis || !slices || !count)
+      return nullPointer("axis, slices, count");
+    auto shard = kdaWeightShard(known, weight, tp, rank);
+    if (!shard.isOk())
+      return shard.status();
+    *axis = shard->axis;
+    *count = shard->slices.size();
+    std::copy(shard->slices.begin(), shard->slices.end(), slices);
+    return {};
+  });
+}
+
+gdnrt_status gdnrt_rank_place(int64_t tp, int64_t cp, int64_t rank,
+                              int64_t *tp_rank, int64_t *cp_rank,
+                              gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!tp_rank || !cp_rank)
+      return nullPointer("tp_rank, cp_rank");
+    constexpr int64_t most = int64_t(1) << 20;
+    for (auto [name, ranks] : {std::pair("tp", tp), {"cp", cp}})
+      if (ranks < 1 || ranks > most)
+        return invalid(name, ": expected 1 to ", most, ", got ", ranks);
+    if (rank < 0 || rank >= tp * cp)
+      return invalid("rank: expected 0 to ", tp * cp - 1, ", got ", rank);
+    *tp_rank = rank % tp;
+    *cp_rank = rank / tp;
+    return {};
+  });
+}

@@ -5,6 +5,9 @@
 
 #include "gdnrt/layer_shape.h"
 
+#include <algorithm>
+#include <initializer_list>
+
 using namespace gdnrt;
 
 Status gdnrt::checkLayerHeads(const LayerHeads &heads, int64_t tp,
@@ -96,6 +99,46 @@ Result<WeightShard> gdnrt::weightShard(const LayerHeads &heads,
   shard.axis = weight == "out_proj" ? 1 : 0;
   int64_t start = 0;
   for (int64_t size : *sections) {
+    shard.slices.push_back({start + rank * (size / tp), size / tp});
+    start += size;
+  }
+  return shard;
+}
+
+Result<WeightShard> gdnrt::kdaWeightShard(const LayerHeads &heads,
+                                          std::string_view weight, int64_t tp,
+                                          int64_t rank) {
+  if (Status s = checkLayerHeads(heads, tp, rank); !s.isOk())
+    return s;
+  const int64_t num = heads.num_value_heads;
+  if (heads.num_key_heads != num)
+    return invalid("num_key_heads: expected num_value_heads, which is ", num,
+                   ", got ", heads.num_key_heads);
+  WeightShard shard;
+  if (weight == "f_a_proj" || weight == "g_a_proj" || weight == "o_norm") {
+    shard.slices.push_back({0, heads.value_dim});
+    return shard;
+  }
+  const int64_t keys = num * heads.key_dim, values = num * heads.value_dim;
+  std::vector<int64_t> sections;
+  auto isOneOf = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), weight) != names.end();
+  };
+  if (weight == "conv1d")
+    sections = {keys, keys, values};
+  else if (isOneOf({"q_proj", "k_proj", "q_conv1d", "k_conv1d", "f_proj",
+                    "f_b_proj", "dt_bias"}))
+    sections = {keys};
+  else if (isOneOf({"v_proj", "v_conv1d", "g_proj", "g_b_proj", "o_proj"}))
+    sections = {values};
+  else if (isOneOf({"b_proj", "A_log"}))
+    sections = {num};
+  else
+    return failure(StatusCode::notFound, weight,
+                   ": no weight of a layer of KDA");
+  shard.axis = weight == "o_proj" ? 1 : 0;
+  int64_t start = 0;
+  for (int64_t size : sections) {
     shard.slices.push_back({start + rank * (size / tp), size / tp});
     start += size;
   }

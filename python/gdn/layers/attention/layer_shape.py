@@ -116,6 +116,26 @@ def weight_slices(
     return axis.value, [slice(s.begin, s.begin + s.size) for s in slices[: count.value]]
 
 
+def kda_weight_slices(
+    runtime: Runtime, heads: LayerHeads, weight: str, tp_size: int, tp_rank: int
+) -> tuple[int, list[slice]]:
+    """As weight_slices, of a layer with a decay of each channel."""
+    axis, count = c.c_int32(), c.c_size_t()
+    slices = (abi.Slice * abi.MAX_SLICES)()
+    where = tp_size, tp_rank, c.byref(axis), slices, c.byref(count)
+    runtime.call("gdnrt_kda_weight_slices", c.byref(heads.raw()), weight.encode(), *where)
+    return axis.value, [slice(s.begin, s.begin + s.size) for s in slices[: count.value]]
+
+
+def rank_place(runtime: Runtime, tp_size: int, cp_size: int, rank: int) -> tuple[int, int]:
+    """(tp_rank, cp_rank) of rank `rank` of tp_size * cp_size. Ranks with one cp_rank sum the
+    outputs of the layer, those with one tp_rank make one exchange."""
+    tp_rank, cp_rank = c.c_int64(), c.c_int64()
+    arguments = tp_size, cp_size, rank, c.byref(tp_rank), c.byref(cp_rank)
+    runtime.call("gdnrt_rank_place", *arguments)
+    return tp_rank.value, cp_rank.value
+
+
 def weight_shape(
     runtime: Runtime,
     heads: LayerHeads,
