@@ -200,6 +200,15 @@ MAX_SLICES = 4
 _P = c.c_void_p
 _OUT = c.POINTER(c.c_void_p)
 _ERR = c.POINTER(Error)
+# The number of ranks and one of them, and what that has of a weight.
+_SLICES = [
+    c.c_int64,
+    c.c_int64,
+    c.POINTER(c.c_int32),
+    Slice * MAX_SLICES,
+    c.POINTER(c.c_size_t),
+    _ERR,
+]
 
 # name: (result, arguments); every name is one of the headers.
 FUNCTIONS = {
@@ -286,30 +295,11 @@ FUNCTIONS = {
     ),
     "gdnrt_layer_weight_slices": (
         c.c_int,
-        [
-            c.POINTER(LayerHeads),
-            c.c_char_p,
-            c.c_int32,
-            c.c_int64,
-            c.c_int64,
-            c.POINTER(c.c_int32),
-            Slice * MAX_SLICES,
-            c.POINTER(c.c_size_t),
-            _ERR,
-        ],
+        [c.POINTER(LayerHeads), c.c_char_p, c.c_int32, *_SLICES],
     ),
     "gdnrt_kda_weight_slices": (
         c.c_int,
-        [
-            c.POINTER(LayerHeads),
-            c.c_char_p,
-            c.c_int64,
-            c.c_int64,
-            c.POINTER(c.c_int32),
-            Slice * MAX_SLICES,
-            c.POINTER(c.c_size_t),
-            _ERR,
-        ],
+        [c.POINTER(LayerHeads), c.c_char_p, *_SLICES],
     ),
     "gdnrt_rank_place": (
         c.c_int,

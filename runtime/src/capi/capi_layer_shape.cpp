@@ -57,11 +57,12 @@ gdnrt_status gdnrt_layer_state_dtype(int32_t model_dtype,
   });
 }
 
-gdnrt_status gdnrt_layer_weight_slices(const gdnrt_layer_heads *heads,
-                                       const char *weight, int32_t order,
-                                       int64_t tp, int64_t rank, int32_t *axis,
-                                       gdnrt_slice slices[GDNRT_MAX_SLICES],
-                                       size_t *count, gdnrt_error *error) {
+/// What `shardOf` deals out, to the caller's arrays.
+template <typename ShardOf>
+static gdnrt_status
+writeSlices(const gdnrt_layer_heads *heads, const char *weight, int32_t *axis,
+            gdnrt_slice slices[GDNRT_MAX_SLICES], size_t *count,
+            gdnrt_error *error, ShardOf shardOf) {
   return guarded(error, [&]() -> Status {
     gdnrt_layer_heads known;
     if (Status s = readStruct("heads", heads, known); !s.isOk())
@@ -70,7 +71,7 @@ gdnrt_status gdnrt_layer_weight_slices(const gdnrt_layer_heads *heads,
       return nullPointer("weight");
     if (!axis || !slices || !count)
       return nullPointer("axis, slices, count");
-    auto shard = weightShard(known, weight, order, tp, rank);
+    auto shard = shardOf(known);
     if (!shard.isOk())
       return shard.status();
     *axis = shard->axis;
@@ -80,27 +81,26 @@ gdnrt_status gdnrt_layer_weight_slices(const gdnrt_layer_heads *heads,
   });
 }
 
+gdnrt_status gdnrt_layer_weight_slices(const gdnrt_layer_heads *heads,
+                                       const char *weight, int32_t order,
+                                       int64_t tp, int64_t rank, int32_t *axis,
+                                       gdnrt_slice slices[GDNRT_MAX_SLICES],
+                                       size_t *count, gdnrt_error *error) {
+  return writeSlices(heads, weight, axis, slices, count, error,
+                     [&](const gdnrt_layer_heads &known) {
+                       return weightShard(known, weight, order, tp, rank);
+                     });
+}
+
 gdnrt_status gdnrt_kda_weight_slices(const gdnrt_layer_heads *heads,
                                      const char *weight, int64_t tp,
                                      int64_t rank, int32_t *axis,
                                      gdnrt_slice slices[GDNRT_MAX_SLICES],
                                      size_t *count, gdnrt_error *error) {
-  return guarded(error, [&]() -> Status {
-    gdnrt_layer_heads known;
-    if (Status s = readStruct("heads", heads, known); !s.isOk())
-      return s;
-    if (!weight)
-      return nullPointer("weight");
-    if (!axis || !slices || !count)
-      return nullPointer("axis, slices, count");
-    auto shard = kdaWeightShard(known, weight, tp, rank);
-    if (!shard.isOk())
-      return shard.status();
-    *axis = shard->axis;
-    *count = shard->slices.size();
-    std::copy(shard->slices.begin(), shard->slices.end(), slices);
-    return {};
-  });
+  return writeSlices(heads, weight, axis, slices, count, error,
+                     [&](const gdnrt_layer_heads &known) {
+                       return kdaWeightShard(known, weight, tp, rank);
+                     });
 }
 
 gdnrt_status gdnrt_rank_place(int64_t tp, int64_t cp, int64_t rank,

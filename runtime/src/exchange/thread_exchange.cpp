@@ -23,6 +23,8 @@ public:
   Status gather(int rank, const void *send, void *receive, uint64_t bytes) {
     {
       const std::lock_guard lock(mutex_);
+      if (!broken_.isOk())
+        return broken_; // others may still read what is given
       given_[rank] = {send, bytes};
     }
     if (Status s = meet(rank); !s.isOk())
@@ -38,8 +40,8 @@ public:
       if (bytes != 0 && to != given_[other].data)
         std::memcpy(to, given_[other].data, bytes);
     }
-    // No rank changes what another reads.
-    return meet(rank);
+    part();
+    return {};
   }
 
   Status breakUp(Status why) {
@@ -84,6 +86,20 @@ private:
       all_.notify_all();
     }
     return broken_;
+  }
+
+  /// Returns when no rank reads what another gave. All of them are copying, so
+  /// nobody is late, and a rank that is aborted waits as well.
+  void part() {
+    std::unique_lock lock(mutex_);
+    const uint64_t turn = turn_;
+    if (++count_ == size()) {
+      count_ = 0;
+      ++turn_;
+      all_.notify_all();
+      return;
+    }
+    all_.wait(lock, [&] { return turn_ != turn; });
   }
 
   std::mutex mutex_;

@@ -390,21 +390,18 @@ static bool hasSegments(const KernelOperands &parts,
   });
 }
 
-LogicalResult gdn::emitSegmentedKernel(func::FuncOp entry, KernelOp kernel,
-                                       const Algorithm &algorithm,
-                                       int64_t &numStages) {
+/// Creates the stages, named as they are called, of a kernel that can be cut.
+static LogicalResult
+emitStages(func::FuncOp entry, KernelOp kernel, const Algorithm &algorithm,
+           ArrayRef<std::pair<SegmentedKernel::Stage, StringRef>> stages,
+           int64_t &numStages) {
   FailureOr<KernelOperands> parts = KernelOperands::analyse(entry, kernel);
   if (failed(parts))
     return failure();
   if (!hasSegments(*parts, algorithm))
     return success();
   Algorithm chosen = chooseForm(*parts, algorithm);
-  using Stage = SegmentedKernel::Stage;
-  for (auto [stage, name] :
-       {std::pair(Stage::maps, "__maps"), std::pair(Stage::scan, "__scan"),
-        std::pair(Stage::segments, "__segments")}) {
-    if (stage == Stage::scan && algorithm.segments == 2)
-      continue; // segment 0 leaves what precedes segment 1
+  for (auto [stage, name] : stages) {
     auto emit = [&, stage = stage](EntryViews &views) {
       return SegmentedKernel(views, *parts, chosen, stage).emitStage();
     };
@@ -414,18 +411,21 @@ LogicalResult gdn::emitSegmentedKernel(func::FuncOp entry, KernelOp kernel,
   return success();
 }
 
+using Stage = SegmentedKernel::Stage;
+
+LogicalResult gdn::emitSegmentedKernel(func::FuncOp entry, KernelOp kernel,
+                                       const Algorithm &algorithm,
+                                       int64_t &numStages) {
+  SmallVector<std::pair<Stage, StringRef>> stages = {{Stage::maps, "__maps"}};
+  if (algorithm.segments != 2) // segment 0 leaves what precedes segment 1
+    stages.emplace_back(Stage::scan, "__scan");
+  stages.emplace_back(Stage::segments, "__segments");
+  return emitStages(entry, kernel, algorithm, stages, numStages);
+}
+
 LogicalResult gdn::emitSequenceMaps(func::FuncOp entry, KernelOp kernel,
                                     const Algorithm &algorithm,
                                     int64_t &numStages) {
-  FailureOr<KernelOperands> parts = KernelOperands::analyse(entry, kernel);
-  if (failed(parts))
-    return failure();
-  if (!hasSegments(*parts, algorithm))
-    return success();
-  Algorithm chosen = chooseForm(*parts, algorithm);
-  auto emit = [&](EntryViews &views) {
-    return SegmentedKernel(views, *parts, chosen, SegmentedKernel::Stage::alone)
-        .emitStage();
-  };
-  return emitStageOf(entry, "__segment_maps", numStages, emit);
+  return emitStages(entry, kernel, algorithm,
+                    {{Stage::alone, "__segment_maps"}}, numStages);
 }
