@@ -113,17 +113,7 @@ class CachedEngine(Engine):
         for _ in range(requests):
             shorter = [each for each in made if each.length < 70]
             made.append(AlikeRequest(self.rng, self.model, self.drafts, shorter))
-        self.waiting = list(made)
-        for _ in range(4000):
-            self.admit()
-            if self.running:
-                self.step()
-                self.finish(limit)
-            elif not self.waiting:
-                break
-            if self.running and self.rng.random() < 0.4:
-                self.preempt(self.rng.choice(self.running))
-        assert not self.waiting and not self.running
+        self.serve(list(made), limit, turns=4000, preempted=0.4)
         there = self.cache.describe()
         assert self.pool.num_free == self.pool.shape.num_requests - there.num_checkpoints
         assert self.tier.num_free == self.tier.num_slots - there.num_host_copies

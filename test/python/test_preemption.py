@@ -181,18 +181,24 @@ class Engine:
             self.running.remove(request)
             self.pool.free(request.slots)
 
-    def run(self, requests: int, limit: float) -> None:
-        self.waiting = [Request(self.rng, self.model, self.drafts) for _ in range(requests)]
-        for _ in range(2000):
+    def serve(self, requests: list[Request], limit: float, turns: int, preempted: float) -> None:
+        """Until all are done, which takes fewer turns; after a turn a request is preempted with the
+        probability `preempted`."""
+        self.waiting = requests
+        for _ in range(turns):
             self.admit()
             if self.running:
                 self.step()
                 self.finish(limit)
             elif not self.waiting:
                 break
-            if self.running and self.rng.random() < 0.5:
+            if self.running and self.rng.random() < preempted:
                 self.preempt(self.rng.choice(self.running))
         assert not self.waiting and not self.running
+
+    def run(self, requests: int, limit: float) -> None:
+        made = [Request(self.rng, self.model, self.drafts) for _ in range(requests)]
+        self.serve(made, limit, turns=2000, preempted=0.5)
         assert self.pool.num_free == self.pool.shape.num_requests
         assert self.tier.num_free == self.tier.num_slots
 
