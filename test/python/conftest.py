@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="all chunk lengths in random calls, not a sample of them",
     )
     group = parser.getgroup("chunk form", "random calls in test_chunk_property.py")
-    group.addoption("--examples", type=int, default=500, help="how many (default: 500)")
+    group.addoption("--examples", type=int, default=250, help="how many (default: 250)")
     group.addoption("--case", default="", help="a call that it printed, to run it again")
 
 

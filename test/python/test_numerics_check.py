@@ -70,8 +70,15 @@ def check_types(build_dir, ptx_driver, compiled, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("keys, values", HEADS)
-@pytest.mark.parametrize("layout", ["ready", "packed"])
+# Each run has every size in one form, which the sizes take in turn.
+IN_TURN = [
+    pytest.param(layout, *heads, marks=pytest.mark.long if (i + j) % 2 else ())
+    for i, heads in enumerate(HEADS)
+    for j, layout in enumerate(("ready", "packed"))
+]
+
+
+@pytest.mark.parametrize("layout, keys, values", IN_TURN)
 def test_heads_and_types(check_types, keys, values, layout):
     check_types(keys, values, layout, {"bf16": "bfloat16"})
 

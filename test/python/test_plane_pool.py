@@ -86,7 +86,15 @@ def make_engine(device, kernels, name, seed, num_track=0, **options):
     )
 
 
-@pytest.mark.parametrize("name", PLANES + ["f32 deferred verify f16"])
+# The others have the formats and the ways to write of these, in other pairs.
+OFTEN = {"i8x2 verify", "i8x2 deferred f16", "i8x2_upper deferred", "i8 deferred verify"}
+STEPS = [
+    pytest.param(name, marks=() if name in OFTEN else pytest.mark.long)
+    for name in [*PLANES, "f32 deferred verify f16"]
+]
+
+
+@pytest.mark.parametrize("name", STEPS)
 def test_random_steps(device, kernels, name):
     for seed in range(6):
         errors = random_steps(make_engine(device, kernels, name, seed), 30)

@@ -98,10 +98,8 @@ def test_decode_cannot_do_without_an_edge(build_dir, unsanitized):
     assert missed == {"griddepcontrol.launch_dependents"}, facts
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["decode-persistent", *(pytest.param(f"prefill-{of}", marks=pytest.mark.long) for of in ROLES)],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["decode-persistent", *(f"prefill-{of}" for of in ROLES)])
 def test_roles_may_be_ahead_or_behind(build_dir, tmp_path, name):
     """Each warp alone, by as much as the barriers of the rings allow."""
     machine = remove_edges.Machine(build_dir, tmp_path, remove_edges.FAMILIES[name])

@@ -45,7 +45,12 @@ FAMILIES_OF = {
     "d128-kda-ready": ["sm_80"],
     "d128-kda-bounded": ["sm_90a"],
     "d128-kda-deferred": ["sm_90a"],
+    # Of deferred writes and planes, and of f32, each family is in one of the sets.
+    "d128-deferred": ["sm_90a", "sm_100a"],
+    "d128-planes": ["sm_80", "sm_90a"],
+    "d128-upper": ["sm_80", "sm_90a"],
     "d128-pending": ["sm_90a", "sm_120a"],
+    "d128-f32": ["sm_90a", "sm_120a"],
 }
 # The default kernels: the name of a set, and what gdn-compile makes it of. A
 # kernel is called <set>/<entry>.
