@@ -59,10 +59,15 @@ static const StagedCase cases[] = {
      2, InputLayout::flat, 64, 3, true},
     {"Chunks16", Precision::mixed, FloatKind::bf16, FloatKind::f32, 64, 64, 2,
      InputLayout::flat, 16},
+};
+// Half a minute of a core; configurations have such heads in each run.
+static const StagedCase longCases[] = {
     {"LargestHeads", Precision::mixed, FloatKind::bf16, FloatKind::f32, 256,
      256, 1, InputLayout::flat},
 };
 INSTANTIATE_TEST_SUITE_P(Cpu, TwoStages, ::testing::ValuesIn(cases), nameOf);
+INSTANTIATE_TEST_SUITE_P(Full, TwoStages, ::testing::ValuesIn(longCases),
+                         nameOf);
 
 // No sequence at all, and sequences in a number that is no power of two, of
 // which the last owns chunks.

@@ -133,7 +133,7 @@ TEST(LongSegments, Gates) {
       config.pipeline.segments = segments;
       config.pipeline.chunkFrom = 1;
       Batch batch;
-      batch.lengths = {2048};
+      batch.lengths = {segments * 256};
       batch.inputs.gates = gates;
       batch.inputs.keyCorrelation = 0.9;
       Call cut(config, "prefill", batch), whole(config, "prefill", batch);
