@@ -34,9 +34,9 @@ static const std::vector<Source> &projections() {
       {"q", {{"q_proj"}}},
       {"k", {{"k_proj"}}},
       {"v", {{"v_proj"}}},
-      {"z", {{"in_proj_z"}, {"g_proj"}}},
+      {"z", {{"in_proj_z"}, {"g_proj"}, {"g_b_proj"}}},
       {"b", {{"in_proj_b"}, {"b_proj"}}},
-      {"a", {{"in_proj_a"}, {"a_proj"}}},
+      {"a", {{"in_proj_a"}, {"a_proj"}, {"f_proj"}, {"f_b_proj"}}},
   };
   return sources;
 }
@@ -198,13 +198,15 @@ llvm::Expected<Symbols> Recording::symbols(const RecordedStep &step,
         llvm::formatv("{0}: expects the tensor '{1}', but it is not there",
                       tensors.origin, name));
   };
+  // A number for each value head: [Hv], in some models [1, 1, Hv, 1].
   const data::Array *aLog = findWeight(step, "A_log");
-  if (!aLog || aLog->shape.size() != 1 || aLog->shape[0] == 0)
+  if (!aLog || aLog->shape.empty() || aLog->size() == 0 ||
+      llvm::count_if(aLog->shape, [](int64_t dim) { return dim > 1; }) > 1)
     return missing("weights." + step.layer + ".A_log");
   const data::Array *conv = findWeight(step, "conv1d.weight");
   if (!conv || conv->shape.empty())
     return missing("weights." + step.layer + ".conv1d.weight");
-  int64_t valueHeads = aLog->shape[0];
+  int64_t valueHeads = aLog->size();
   auto wrong = [&](const std::string &name, const data::Array &array,
                    const llvm::Twine &expected) {
     return llvm::createStringError(

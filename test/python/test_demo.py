@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The demo: all recorded models on the CPU where there is no GPU, and one with a driver that
-runs PTX on the CPU (test/PTX), all of it on the GPU."""
+"""The demo: all recorded models on the CPU where there is no GPU, and with a driver that runs
+PTX on the CPU (test/PTX), all of it on the GPU, one with a decay per head and those with one per
+channel."""
 
 import os
 import re
@@ -11,7 +12,7 @@ import sys
 import pytest
 from conftest import ROOT
 
-RECORDING = ROOT / "test/data/qwen3_5_tiny.safetensors"
+PER_CHANNEL = ("kimi_linear", "kimi_k3", "glm5_next")
 
 
 def demo(gdn_compile, *options: object, **environment: str) -> list[str]:
@@ -22,14 +23,18 @@ def demo(gdn_compile, *options: object, **environment: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def places(lines: list[str]) -> dict[str, set[str]]:
-    """Where rows of each phase ran."""
-    found: dict[str, set[str]] = {}
+def places(lines: list[str]) -> dict[tuple[str, str], set[str]]:
+    """Where rows of each model and phase ran."""
+    found: dict[tuple[str, str], set[str]] = {}
     for line in lines:
-        row = re.match(r"qwen3_5 +(prefill|decode) .*\d  +(cpu|gpu|cpu / gpu)  +ok$", line)
+        row = re.match(r"(\w+) +(prefill|decode) .*\d  +(cpu|gpu|cpu / gpu)  +ok$", line)
         if row:
-            found.setdefault(row[1], set()).add(row[2])
+            found.setdefault((row[1], row[2]), set()).add(row[3])
     return found
+
+
+def all_on(models: tuple[str, ...], place: str) -> dict[tuple[str, str], set[str]]:
+    return {(model, phase): {place} for model in models for phase in ("prefill", "decode")}
 
 
 def test_on_the_cpu(gdn_compile):
@@ -37,14 +42,17 @@ def test_on_the_cpu(gdn_compile):
     if lines[0].startswith("GPU:"):
         pytest.skip("this machine has a GPU")
     assert lines[0] == "no GPU: the CPU runs everything"
-    assert places(lines) == {"prefill": {"cpu"}, "decode": {"cpu"}}
-    assert lines[-1] == "all 136 results within bounds"
+    models = ("qwen3_next", "qwen3_5", "olmo_hybrid", *PER_CHANNEL)
+    assert places(lines) == all_on(models, "cpu")
+    assert lines[-1] == "all 220 results within bounds"
 
 
 def test_on_a_gpu(gdn_compile, ptx_driver, tmp_path):
-    shutil.copy(RECORDING, tmp_path)
+    models = ("qwen3_5", *PER_CHANNEL)
+    for model in models:
+        shutil.copy(ROOT / f"test/data/{model}_tiny.safetensors", tmp_path)
     options = ["--ptxas=none", "--recordings", tmp_path]
     lines = demo(gdn_compile, *options, LD_LIBRARY_PATH=str(ptx_driver))
     assert lines[0].startswith("GPU: PTX on the CPU, sm_90")
-    assert places(lines) == {"prefill": {"gpu"}, "decode": {"gpu"}}
-    assert lines[-1] == "all 36 results within bounds"
+    assert places(lines) == all_on(models, "gpu")
+    assert lines[-1] == "all 120 results within bounds"

@@ -11,7 +11,14 @@ import tensorfile
 from gdn import GdnError, Runtime
 
 DATA = Path(__file__).parents[1] / "data"
-MODELS = ["qwen3_next_tiny", "qwen3_5_tiny", "olmo_hybrid_tiny"]
+MODELS = [
+    "qwen3_next_tiny",
+    "qwen3_5_tiny",
+    "olmo_hybrid_tiny",
+    "kimi_linear_tiny",
+    "kimi_k3_tiny",
+    "glm5_next_tiny",
+]
 
 
 @pytest.fixture(scope="module")

@@ -72,7 +72,7 @@ def test_the_two_commands_are_those_of_the_tree():
         assert re.search(rf"^    {script}$", README, re.MULTILINE)
         assert os.access(ROOT / script, os.X_OK)
     assert "exec ./check" in (ROOT / ".ci/run").read_text()
-    last = "all 136 results within bounds"
+    last = "all 220 results within bounds"
     assert last in README and last in (ROOT / "test/python/test_demo.py").read_text()
 
 

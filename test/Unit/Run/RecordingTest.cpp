@@ -85,6 +85,45 @@ TEST_F(RecordingTest, SizesComeFromTheWeights) {
             (Symbols{{"T", 2}, {"N", 1}, {"P", 3}, {"Hk", 1}, {"Hv", 1}}));
 }
 
+TEST_F(RecordingTest, HeadsOfALogOfRankFour) {
+  addLayer("layer0");
+  add("weights.layer0.A_log", {1, 1, 2, 1});
+  add("weights.layer0.conv1d.weight", {14, 1, 4});
+  add("prefill.layer0.core_pre_norm", {4, 3});
+  Recording recording = llvm::cantFail(load());
+  const RecordedStep &step = recording.getSteps()[0];
+  auto symbols = recording.symbols(step, /*valueDim=*/3, /*keyDim=*/2,
+                                   /*slots=*/3);
+  ASSERT_TRUE(bool(symbols)) << llvm::toString(symbols.takeError());
+  EXPECT_EQ(symbols->at("Hv"), 2);
+  EXPECT_EQ(symbols->at("Hk"), 2);
+  EXPECT_EQ(symbols->at("T"), 2);
+  // Not a number for each head.
+  add("weights.layer0.A_log", {2, 2});
+  Recording wrong = llvm::cantFail(load());
+  auto none = wrong.symbols(step, 3, 2, 3);
+  ASSERT_FALSE(bool(none));
+  EXPECT_EQ(llvm::toString(none.takeError()),
+            path + ": expects the tensor 'weights.layer0.A_log', but it is not "
+                   "there");
+}
+
+TEST_F(RecordingTest, GatesOfEachChannel) {
+  addLayer("layer0");
+  tensors.arrays.erase("prefill.layer0.in_proj_a");
+  add("prefill.layer0.f_b_proj", {1, 2, 2}, {30, 31, 32, 33});
+  add("prefill.layer0.g_b_proj", {1, 2, 3});
+  Recording recording = llvm::cantFail(load());
+  const RecordedStep &step = recording.getSteps()[0];
+  Symbols symbols = {{"T", 2}, {"Hv", 1}};
+  auto a = recording.argument(step, parameter("a", {"T", "Hv", "2"}), symbols);
+  ASSERT_TRUE(bool(a)) << llvm::toString(a.takeError());
+  EXPECT_THAT(a->shape, testing::ElementsAre(2, 1, 2));
+  EXPECT_THAT(a->toDoubles(), testing::ElementsAre(30, 31, 32, 33));
+  auto z = recording.argument(step, parameter("z", {"T", "Hv", "3"}), symbols);
+  ASSERT_TRUE(bool(z)) << llvm::toString(z.takeError());
+}
+
 TEST_F(RecordingTest, ProjectionsSideBySide) {
   addLayer("layer0");
   Recording recording = llvm::cantFail(load());
