@@ -73,8 +73,14 @@ void Engine::nameTokens(Arguments &args, int64_t numTokens,
   add("k", {numTokens, hk, sizes_.keyDim});
   add("v", {numTokens, hv, sizes_.valueDim});
   add("b", {numTokens, hv});
-  add("a", {numTokens, hv});
+  add("a", perDecay({numTokens, hv}));
   add("core", {numTokens, hv, sizes_.valueDim});
+}
+
+std::vector<int64_t> Engine::perDecay(std::vector<int64_t> sizes) const {
+  if (sizes_.decayPerChannel)
+    sizes.push_back(sizes_.keyDim);
+  return sizes;
 }
 
 void Engine::addWeights(Arguments &args, int64_t layer) {
@@ -85,7 +91,7 @@ void Engine::addWeights(Arguments &args, int64_t layer) {
            weights.conv, {sizes_.channels(), sizes_.width});
   args.add("A_log", array("A_log" + number), GDNRT_F32, weights.aLog, {hv});
   args.add("dt_bias", array("dt_bias" + number), GDNRT_F32, weights.dtBias,
-           {hv});
+           perDecay({hv}));
 }
 
 std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,

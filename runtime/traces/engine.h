@@ -102,6 +102,8 @@ private:
   void nameTokens(Arguments &args, int64_t numTokens,
                   const std::string &prefix);
   void addWeights(Arguments &args, int64_t layer);
+  /// The sizes of an array of value heads that has a number for each decay.
+  std::vector<int64_t> perDecay(std::vector<int64_t> sizes) const;
   std::vector<Outputs> prefillByDecode(const std::vector<Row> &rows,
                                        int64_t padding);
   std::vector<Outputs> serveBuilt(const StepArrays &step, bool isBeyond);

@@ -120,6 +120,9 @@ void Kernels::readSizes() {
   sizes_.valueDim = std::strtoll(state.dims[2], nullptr, 10);
   sizes_.keyDim = std::strtoll(state.dims[3], nullptr, 10);
   sizes_.width = std::strtoll(weight.dims[1], nullptr, 10);
+  sizes_.decayPerChannel = dims("dt_bias").rank == 2;
+  if (const char *bound = gdnrt_entry_attribute(entry, "decay_bound"))
+    sizes_.decayBound = std::strtod(bound, nullptr);
 }
 
 LayerSizes Kernels::sizesOf(const Trace &trace) const {

@@ -35,15 +35,15 @@ LayerWeights::LayerWeights(const LayerSizes &sizes, uint64_t seed)
     : conv(numbers(sizes.channels() * sizes.width, mix(seed, 1), -1, 1)),
       // Decays from about 0.99 to 0.5 a token: a wrong state stays visible.
       aLog(numbers(sizes.valueHeads, mix(seed, 2), -2, 0)),
-      dtBias(numbers(sizes.valueHeads, mix(seed, 3), -2, 0)) {}
+      dtBias(numbers(sizes.valueHeads * sizes.decays(), mix(seed, 3), -2, 0)) {}
 
 TokenInputs::TokenInputs(const LayerSizes &sizes, uint64_t token, int64_t layer)
     : mixed(numbers(sizes.channels(),
                     mix(token, 1, static_cast<uint64_t>(layer)), -2, 2)),
       b(numbers(sizes.valueHeads, mix(token, 2, static_cast<uint64_t>(layer)),
                 -1, 2)),
-      a(numbers(sizes.valueHeads, mix(token, 3, static_cast<uint64_t>(layer)),
-                -1, 1)) {}
+      a(numbers(sizes.valueHeads * sizes.decays(),
+                mix(token, 3, static_cast<uint64_t>(layer)), -1, 1)) {}
 
 LayerState::LayerState(const LayerSizes &sizes)
     : window(static_cast<size_t>(sizes.channels() * (sizes.width - 1))),
@@ -54,6 +54,24 @@ static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 static double softplus(double x) {
   return x > 20 ? x : std::log1p(std::exp(x));
+}
+
+/// The decays of the channels of a value head.
+static std::vector<double> decaysOf(const LayerSizes &sizes,
+                                    const LayerWeights &weights,
+                                    const TokenInputs &inputs, size_t head) {
+  const auto count = static_cast<size_t>(sizes.decays());
+  const double rate = std::exp(double(weights.aLog[head]));
+  std::vector<double> decays;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t at = head * count + i;
+    const double u = double(inputs.a[at]) + weights.dtBias[at];
+    decays.push_back(std::exp(sizes.decayBound < 0
+                                  ? sizes.decayBound * sigmoid(rate * u)
+                                  : -rate * softplus(u)));
+  }
+  decays.resize(static_cast<size_t>(sizes.keyDim), decays.back());
+  return decays;
 }
 
 /// `count` numbers at `from`, over the root of the sum of their squares.
@@ -93,15 +111,13 @@ std::vector<double> gdnrt::traces::step(const LayerSizes &sizes,
     std::vector<double> k =
         unit(&mixed[static_cast<size_t>((sizes.keyHeads + keyHead) * dk)], dk);
     const auto head = static_cast<size_t>(h);
-    const double decay =
-        std::exp(-std::exp(double(weights.aLog[head])) *
-                 softplus(double(inputs.a[head]) + weights.dtBias[head]));
+    const std::vector<double> decays = decaysOf(sizes, weights, inputs, head);
     const double beta = sigmoid(inputs.b[head]);
     for (int64_t v = 0; v < dv; ++v) {
       double *row = &state.state[static_cast<size_t>((h * dv + v) * dk)];
       double known = 0, sum = 0;
       for (int64_t i = 0; i < dk; ++i) {
-        row[i] *= decay;
+        row[i] *= decays[static_cast<size_t>(i)];
         known += row[i] * k[static_cast<size_t>(i)];
       }
       const double delta = beta * (values[h * dv + v] - known);

@@ -17,23 +17,29 @@ uint64_t mix(uint64_t a, uint64_t b = 0, uint64_t c = 0);
 
 struct LayerSizes {
   int64_t keyHeads = 1, valueHeads = 2, keyDim = 16, valueDim = 16, width = 4;
+  /// Decays per channel of the key, not per head.
+  bool decayPerChannel = false;
+  /// The least logarithm of a decay; 0 where there is none.
+  double decayBound = 0;
   int64_t channels() const {
     return 2 * keyHeads * keyDim + valueHeads * valueDim;
   }
   int64_t outputs() const { return valueHeads * valueDim; }
+  /// Of a value head.
+  int64_t decays() const { return decayPerChannel ? keyDim : 1; }
 };
 
 /// Weights of a layer, as the kernels get them.
 struct LayerWeights {
   LayerWeights(const LayerSizes &sizes, uint64_t seed);
-  /// [channels, width], [Hv], [Hv]
+  /// [channels, width], [Hv], [Hv, decays]
   std::vector<float> conv, aLog, dtBias;
 };
 
 /// What a layer is given for a token, as the kernels get it.
 struct TokenInputs {
   TokenInputs(const LayerSizes &sizes, uint64_t token, int64_t layer);
-  /// [channels] as q, k, v; [Hv]; [Hv]
+  /// [channels] as q, k, v; [Hv]; [Hv, decays]
   std::vector<float> mixed, b, a;
 };
 

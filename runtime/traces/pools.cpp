@@ -31,6 +31,7 @@ gdnrt_state_pool_options Pools::optionsFor(const Trace &trace,
   options.value_dim = sizes_.valueDim;
   options.conv_width = sizes_.width;
   options.state_planes = kernels_.statePlanes();
+  options.decay_per_channel = sizes_.decayPerChannel;
   options.pending_tokens = pending ? trace.verifyTokens : 0;
   if (pending && kernels_.pendingRoom() > 0) {
     options.pending_tokens = kernels_.pendingRoom();
@@ -216,8 +217,9 @@ std::vector<double> Pools::readPending(int32_t buffer, int64_t layer,
 void Pools::foldPending(int64_t layer, int32_t slot, LayerState &state) const {
   const auto keys = readPending(GDNRT_POOL_PENDING_KEYS, layer, slot),
              deltas = readPending(GDNRT_POOL_PENDING_DELTAS, layer, slot);
-  const auto decays = readSlot<float>(GDNRT_POOL_PENDING_DECAYS, layer, slot);
-  std::vector<float> scales(decays.size(), 1);
+  const auto logs = readSlot<float>(GDNRT_POOL_PENDING_DECAYS, layer, slot);
+  const auto channels = static_cast<size_t>(sizes_.decays());
+  std::vector<float> scales(logs.size() / channels, 1);
   if (kernels_.isPendingNarrow())
     scales = readSlot<float>(GDNRT_POOL_PENDING_SCALES, layer, slot);
   const auto counts = readSlot<int32_t>(GDNRT_POOL_PENDING_COUNTS, layer, slot);
@@ -232,13 +234,17 @@ void Pools::foldPending(int64_t layer, int32_t slot, LayerState &state) const {
       throw Failed("slot " + std::to_string(slot) + " counts " +
                    std::to_string(count) + " tokens");
     for (size_t t = 0; t < static_cast<size_t>(count); ++t) {
-      const double decay = std::exp(double(decays[h * room + t]));
+      std::vector<double> decays(dk);
+      for (size_t i = 0; i < dk; ++i)
+        decays[i] =
+            std::exp(double(logs[(h * room + t) * channels + i % channels]));
       const double scale = scales[h * room + t];
       const double *key = &keys[(keyHead * room + t) * dk];
       const double *delta = &deltas[(h * room + t) * dv];
       for (size_t i = 0; i < dv * dk; ++i) {
         double &element = state.state[h * dv * dk + i];
-        element = decay * element + scale * delta[i / dk] * key[i % dk];
+        element =
+            decays[i % dk] * element + scale * delta[i / dk] * key[i % dk];
       }
     }
   }
