@@ -125,11 +125,11 @@ def measure_one(kernel, layer, heads, rows: int, options, refused: list[str]) ->
                 found = in_place_errors(step, calls[0])
             variant = bound[0].variant + place + (" pdl" if dependent else "")
             report.measure("gdn", "step", variant, calls, **found)
-    if is_deferred:
+    if is_deferred and deferred_stream.moves(step):
         fill_pending(step, "apart")
         policy, times = deferred_stream.fastest(step, not layer.reads_upper, 5)
         report.add("stream deferred", "", policy, times)
-    else:
+    elif not is_deferred:
         if options.peers:
             refused += measure.measure_peers(report, step, set(options.peers))
         pool = step.pools["state_pool"]

@@ -147,6 +147,11 @@ def calls(step: Step, reads_low: bool, block: int, warps: int) -> list:
     ]
 
 
+def moves(step: Step) -> bool:
+    """Whether a step moves what the stream does: that of a whole layer, packed."""
+    return "qkvz" in step.shared and "conv_pool" in step.pools
+
+
 def fastest(step: Step, reads_low: bool, repeats: int) -> tuple[str, dict[str, float]]:
     """The fastest policy and its times. Pending tokens are numbers of bits afterwards."""
     if PENDING_SCALES in step.pools:

@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[3]
 _PACKAGES = {
     "triton": "triton",
     "flash-linear-attention": "fla",
+    "nvidia-cudnn-frontend": "cudnn",
     "flashinfer-python": "flashinfer",
     "flash-qla": "flash_qla",
     "tilelang": "tilelang",
