@@ -30,12 +30,28 @@ def test_nothing_is_without_a_reason():
         assert not missing or row["no"], row
 
 
+def test_every_preset_has_prefill_and_decode_on_every_gpu():
+    """ptxas has made code of them."""
+    found = {}
+    for row in DEFAULT:
+        if row["target"] in presets.GPUS and {"prefill", "decode"} <= set(row["entries"]):
+            found.setdefault((row["io"], row["target"]), set()).update(row["presets"])
+    every = {preset for row in DEFAULT for preset in row["presets"]}
+    assert {"kimi-linear-48b-a3b", "kimi-k3", "glm-5.3-flash", "ling-3.0-flash"} <= every
+    assert set(found) == {(io, target) for io in presets.IOS for target in presets.GPUS}
+    assert {key: every - had for key, had in found.items() if had != every} == {}
+
+
 @pytest.mark.parametrize(
     "preset, io, target",
     [
         ("qwen3.5-4b", "bf16", "sm_90a"),
         ("olmo-hybrid-7b", "bf16", "sm_90a"),
         ("kimi-linear-48b-a3b", "bf16", "sm_90a"),
+        ("kimi-k3", "bf16", "sm_90a"),
+        ("kimi-k3", "bf16", "sm_80"),
+        ("glm-5.3-flash", "f16", "sm_120a"),
+        ("ling-3.0-flash", "f32", "sm_100a"),
         ("qwen3.5-4b", "f32", "sm_90a"),
     ],
 )
