@@ -12,7 +12,10 @@
 
 #include "gdn/Target/TemporaryFile.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/SHA256.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -70,8 +73,42 @@ static ContentKey keyOf(ModuleOp source, const TargetModel &target,
   return key.add(options.ptxas ? options.ptxas->getIdentity() : "none");
 }
 
-/// Where a digest stands on a kernel.
+/// Where the digest of a kernel's entry stands.
 static constexpr StringLiteral digestName = "gdn_gpu.digest";
+
+/// Puts the digest of each entry on its kernels: that of the only one, or of
+/// the digests of all, in the order of variants. It is of what the compiler
+/// asked for, so ptxas has no say in it: not by variants that it makes the
+/// entry do without, not by kernels that get more registers than first.
+static LogicalResult addDigests(ModuleOp module, StringRef ptx,
+                                ArrayRef<EntryCode> entries) {
+  for (const EntryCode &entry : entries) {
+    llvm::StringMap<std::string> known;
+    SmallVector<StringRef> digests;
+    for (const VariantCode &variant : entry.variants)
+      for (const StageCode &stage : variant.stages) {
+        std::string &digest = known[stage.symbol];
+        if (digest.empty()) {
+          llvm::Expected<std::string> found = digestPtx(ptx, stage.symbol);
+          if (!found)
+            return module.emitError(llvm::toString(found.takeError()));
+          digest = std::move(*found);
+        }
+        digests.push_back(digest);
+      }
+    std::string whole = digests.front().str();
+    if (digests.size() > 1) {
+      llvm::SHA256 hash;
+      for (StringRef digest : digests)
+        hash.update(digest);
+      whole = llvm::toHex(hash.final(), /*LowerCase=*/true);
+    }
+    for (StringRef kernel : known.keys())
+      module.lookupSymbol(kernel)->setAttr(
+          digestName, StringAttr::get(module.getContext(), whole));
+  }
+  return success();
+}
 
 /// The kernels of a module with their digests, its PTX, and with an assembler
 /// the cubin and what was said about it.
@@ -96,16 +133,8 @@ static FailureOr<CachedModule> compileKernels(ModuleOp source,
   if (entries->empty())
     return module.emitError("expects at least one entry with a schedule, or a "
                             "kernel, but got none");
-  for (auto func : module.getOps<LLVM::LLVMFuncOp>()) {
-    if (!isKernel(func))
-      continue;
-    llvm::Expected<std::string> digest = digestPtx(text->ptx, func.getName());
-    if (!digest)
-      return module.emitError(llvm::toString(digest.takeError()));
-    func->setAttr(digestName, StringAttr::get(module.getContext(), *digest));
-  }
-  // A digest is of what the compiler asked for; what ptxas makes of it may
-  // take another attempt.
+  if (failed(addDigests(module, text->ptx, *entries)))
+    return failure();
   while (options.ptxas) {
     llvm::Expected<Cubin> cubin =
         options.ptxas->assemble(text->ptx, target, options.cache);
@@ -177,7 +206,7 @@ FailureOr<GpuCode> gdn::compileForGpu(ModuleOp source,
           stage.resources = code.cubin->report.kernels.lookup(stage.symbol);
         auto func = module.lookupSymbol<LLVM::LLVMFuncOp>(stage.symbol);
         if (auto digest = func->getAttrOfType<StringAttr>(digestName))
-          stage.digest = digest.str();
+          entry.digest = digest.str();
       }
   return code;
 }

@@ -5,9 +5,6 @@
 
 #include "gdnrt/image_limits.h"
 
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/SHA256.h"
-
 using namespace mlir;
 using namespace gdn;
 namespace fb = gdnrt::fb;
@@ -161,30 +158,14 @@ LogicalResult gdn::encodeLayouts(func::FuncOp func, const VariantCode &variant,
   return success();
 }
 
-std::string EntryCode::getDigest() const {
-  SmallVector<StringRef> digests;
-  for (const VariantCode &variant : variants)
-    for (const StageCode &stage : variant.stages)
-      digests.push_back(stage.digest);
-  if (digests.size() == 1)
-    return digests.front().str();
-  if (digests.empty() || digests.front().empty())
-    return "";
-  llvm::SHA256 hash;
-  for (StringRef digest : digests)
-    hash.update(digest);
-  return llvm::toHex(hash.final(), /*LowerCase=*/true);
-}
-
 void gdn::addDigest(const TargetCode &target, const EntryCode &code,
                     fb::EntryT &entry) {
-  std::string digest = code.getDigest();
   auto pair = std::make_unique<fb::KeyValueT>();
   pair->key = "gdn.digest." + target.target;
-  pair->value = digest;
+  pair->value = code.digest;
   bool isKnown = llvm::any_of(entry.attributes, [&](const auto &known) {
     return known->key == pair->key;
   });
-  if (!digest.empty() && !isKnown)
+  if (!code.digest.empty() && !isKnown)
     entry.attributes.push_back(std::move(pair));
 }

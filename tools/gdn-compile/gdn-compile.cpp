@@ -108,7 +108,7 @@ static FailureOr<std::string> showForGpu(ModuleOp source, Emit emit,
     std::string lines;
     for (const EntryCode &entry : code->entries)
       lines += entry.entry + " " + target.getName().str() + " " +
-               entry.getDigest() + "\n";
+               entry.digest + "\n";
     return lines;
   }
   default:

@@ -28,7 +28,6 @@ struct StageCode {
   std::optional<KernelLaunch> launch = std::nullopt;
   uint64_t words = 0;                                      // of its parameter
   std::optional<KernelResources> resources = std::nullopt; // if ptxas was there
-  std::string digest = {};                                 // of its PTX
 };
 
 /// One way to do the work of an entry; see runtime/schema/image.fbs.
@@ -62,9 +61,9 @@ struct EntryCode {
   /// What kernels demand: bytes, one per parameter of the entry, or none.
   llvm::SmallVector<uint32_t, 0> alignments = {};
 
-  /// Identifies the kernels: the digest of the only one, or of all digests.
-  /// Empty for a CPU.
-  std::string getDigest() const;
+  /// Identifies the kernels that the compiler asked for, also those that ptxas
+  /// makes the entry do without. Empty for a CPU.
+  std::string digest = {};
 };
 
 /// What a blob holds.
