@@ -75,9 +75,10 @@ def rule_errors(
     output: Callable,
     states: Callable,
     in_slots: bool = True,
+    has_norm: bool = False,
 ) -> tuple[float, float]:
-    """Errors of the picked rows after `run` has applied the rule alone to what the
-    convolution gave and the states of the first set."""
+    """Errors of the picked rows after `run` has applied the rule, or with `has_norm` the rule and
+    the gated norm, to what the convolution gave and the states of the first set."""
     step, rows = x.step, x.step.picked
     a_log, dt_bias = (to_host(step.shared[name]) for name in ("A_log", "dt_bias"))
     mixed, a, b = (to_host(value[rows])[:, None] for value in (x.convolved, x.a, x.b))
@@ -86,9 +87,13 @@ def rule_errors(
         reference.delta_rule(step.layer, mixed[i], before[i], a_log, dt_bias, a[i], b[i])
         for i in range(len(rows))
     ]
+    core = np.stack([core for core, _ in want])
+    if has_norm:
+        weights = {"norm_weight": to_host(step.shared["norm_weight"])}
+        core = reference.gated_norm(step.layer, core, to_host(x.z[rows])[:, None], weights)
     run()
     torch.cuda.synchronize()
     return (
-        relative_error(to_host(output()[rows]), np.concatenate([core for core, _ in want])),
+        relative_error(to_host(output()[rows]), core[:, 0]),
         relative_error(to_host(states()[rows]), np.stack([state for _, state in want])),
     )

@@ -184,9 +184,10 @@ def main() -> int:
                             rows += verify_ours.measure(*given, known)
                             if options.peers:
                                 types = measure.io_of(kernel), "float32"
-                                rows += verify.measure(
+                                found, why = verify.measure(
                                     layer, heads, count, tokens, *types, options.repeats
                                 )
+                                rows, refused = rows + found, refused + why
                     torch.cuda.empty_cache()
     if options.prototype:
         rows += prototype_rows(options.prototype, options.prototype_checks, rows)

@@ -131,9 +131,11 @@ def measure_peers(report: Report, step, wanted: set[str]) -> list[str]:
             def run(peer=peer, spent=spent):
                 spent["first_call_ms"] = first_call_ms(peer.calls[0])
 
-            check = decode.rule_errors if part == "rule" else decode.step_errors
-            on = x if part == "rule" else step
-            error_o, error_state = check(on, run, peer.output, peer.states, peer.in_slots)
+            left = (run, peer.output, peer.states, peer.in_slots)
+            if part == "step":
+                error_o, error_state = decode.step_errors(step, *left)
+            else:
+                error_o, error_state = decode.rule_errors(x, *left, peer.has_norm)
             found = {"error_o": error_o, "error_state": error_state} | spent
             report.measure(impl, part, variant, peer.calls, **found)
         except Exception as error:
@@ -213,7 +215,7 @@ def measure(options) -> dict:
     runtime = Runtime(options.library)
     device = runtime.cuda()
     end = time.monotonic() + options.seconds
-    rows, failed, known, options.host = [], [], {}, True  # of the first configuration
+    rows, refused, failed, known, options.host = [], [], [], {}, True  # of the first configuration
     by_hand = {}
     if options.prototype_verify:
         by_hand = prototype.verify_times(options.prototype_verify.read_text())
@@ -251,7 +253,8 @@ def measure(options) -> dict:
     if not options.no_peers:
         for types, layer in layers.items():
             for size in product(options.verify_rows, options.verify_tokens):
-                rows += verify.measure(layer, options.heads[0], *size, *types, options.repeats)
+                found, why = verify.measure(layer, options.heads[0], *size, *types, options.repeats)
+                rows, refused = rows + found, refused + why
     in_place = [row["state_TBps"] for row in rows if row["impl"] == "stream"]
     if options.prototype:
         rows += prototype.rows(options.prototype, rows)
@@ -260,6 +263,7 @@ def measure(options) -> dict:
     limits.add_limits(rows, limits.copy_tbps(report))
     report["ceilings"]["inplace_TBps"] = max(in_place, default=None)
     report |= {"failed": failed} if failed else {}
+    report |= {"refused": sorted(set(refused))} if refused else {}
     report["rows"] = rows
     if options.output:
         save(options.output, report)

@@ -103,12 +103,13 @@ def errors(x: Tokens, peer, run) -> tuple[float, float]:
 
 
 def measure(layer: reference.Layer, heads, rows: int, tokens: int, io: str, state: str, repeats):
-    """Rows of the report for one configuration, from the peers that can be imported."""
+    """Rows of the report for one configuration, from the peers that can be imported; why others
+    have none."""
     x = make_tokens(layer, heads, rows, tokens, io, state)
     config = {"Hk": heads[0], "Hv": heads[1], "dk": layer.key_dim, "dv": layer.value_dim}
     config |= {"N": rows, "T": tokens, "io": io, "state": state}
     moved = 2 * rows * x.states[0][0].numel() * x.states[0].element_size()
-    report = []
+    report, refused = [], []
     for impl, mode, part, prepare in PEERS:
         try:
             peer = prepare(x)
@@ -132,8 +133,10 @@ def measure(layer: reference.Layer, heads, rows: int, tokens: int, io: str, stat
             )
         except Exception as error:
             # As for decode: a peer that refuses is a line.
-            print(f"skipped: {impl} {mode}: {type(error).__name__}: {str(error)[:200]}")
+            why = f"verify, {impl} {mode}: {type(error).__name__}: {str(error)[:200]}"
+            print(f"skipped: {why}")
+            refused.append(why)
             if not isinstance(error, ImportError | ValueError):
                 traceback.print_exc()
             torch.cuda.synchronize()
-    return report
+    return report, refused

@@ -2,7 +2,8 @@
 """vLLM's layer, metadata and Triton kernels from a folder with some of its files, on a machine
 where vLLM is not installed. All other modules of vLLM are placeholders, whose names do nothing.
 
-    python3 -m gdn.bench.vllm_files VLLM FOLDER     copies the files of a tree or wheel to FOLDER
+    python3 -m gdn.bench.vllm_files VLLM FOLDER     copies the files of a tree or wheel to FOLDER;
+                                                    with --library the operators of CUDA, too
 """
 
 import argparse
@@ -54,6 +55,8 @@ FILES = (
     "vllm/v1/kv_cache_layout.py",
     "vllm/v1/kv_cache_spec_registry.py",
 )
+# Its operators of CUDA, which are loaded where the folder has them.
+LIBRARY = "vllm/_C_stable_libtorch.abi3.so"
 # Packages that may be missing, of which nothing is called.
 _OTHERS = ("einops", "transformers")
 
@@ -200,6 +203,8 @@ def install(folder: Path) -> Step:
         },
     }
     sys.meta_path.insert(0, Finder(folder, given))
+    if (folder / LIBRARY).is_file():
+        torch.ops.load_library(str(folder / LIBRARY))
     return step
 
 
@@ -207,12 +212,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.vllm_files", description=__doc__)
     parser.add_argument("vllm", type=Path, help="the folder that has the folder vllm")
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--library", action="store_true", help="93 MB with vLLM 0.33")
     arguments = parser.parse_args()
-    for file in FILES:
+    files = [*FILES, *[LIBRARY] * arguments.library]
+    for file in files:
         target = arguments.folder / file
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(arguments.vllm / file, target)
-    print(f"{len(FILES)} files")
+    print(f"{len(files)} files")
 
 
 if __name__ == "__main__":

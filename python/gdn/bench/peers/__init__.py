@@ -9,7 +9,7 @@ from ..inputs import Inputs, Step
 from . import fla, flashinfer, vllm
 from .peer import Peer
 
-# Implementation, part (step or rule), variant; and what prepares its calls.
+# Implementation, part (step, rule, or rule and norm), variant; and what prepares its calls.
 PEERS: list[tuple[str, str, str, Callable[[Step, Inputs], Peer]]] = [
     ("fla", "rule", "", fla.rule),
     ("fla", "step", "", fla.decode_step),
@@ -18,4 +18,6 @@ PEERS: list[tuple[str, str, str, Callable[[Step, Inputs], Peer]]] = [
     ("flashinfer", "step", "conv and norm of vllm", flashinfer.decode_step),
     ("vllm", "rule", "packed decode", vllm.rule),
     ("vllm", "step", "packed decode", vllm.decode_step),
+    ("vllm-cuda", "rule and norm", "", vllm.rule_and_norm),
+    ("vllm-cuda", "step", "convolution of Triton", vllm.decode_step_of_cuda),
 ]

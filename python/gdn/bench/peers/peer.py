@@ -16,3 +16,4 @@ class Peer:
     output: Callable[[], torch.Tensor]
     states: Callable[[], torch.Tensor]
     in_slots: bool = True  # else states lie side by side
+    has_norm: bool = False  # of a rule: whether its output is behind the gated norm

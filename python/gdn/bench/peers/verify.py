@@ -1,19 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Peers that verify several tokens of each row and keep the state after each."""
+"""Peers that verify several tokens of each row and keep the state after each. Their `output` is
+[rows, T, Hv, dv], their `states` those after the last token."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 
+from . import vllm
 from .peer import Peer
-
-
-@dataclass(frozen=True)
-class VerifyPeer(Peer):
-    """`output` is [rows, T, Hv, dv], `states` those after the last token."""
-
-    has_norm: bool = False
 
 
 def _flashinfer_calls(x, states_of: Callable[[int], dict], output: torch.Tensor):
@@ -53,7 +47,7 @@ def _flashinfer_calls(x, states_of: Callable[[int], dict], output: torch.Tensor)
     return [call(index) for index in range(len(x.states))]
 
 
-def flashinfer_buffer(x) -> VerifyPeer:
+def flashinfer_buffer(x) -> Peer:
     """States after each token to a buffer; the pool stays as it is."""
     output = torch.full_like(x.z, float("nan"))
     shape = (x.rows, x.tokens, *x.states[0].shape[1:])
@@ -68,10 +62,10 @@ def flashinfer_buffer(x) -> VerifyPeer:
         }
 
     calls = _flashinfer_calls(x, states_of, output)
-    return VerifyPeer(calls, lambda: output, lambda: buffers[0][:, -1])
+    return Peer(calls, lambda: output, lambda: buffers[0][:, -1])
 
 
-def flashinfer_slots(x) -> VerifyPeer:
+def flashinfer_slots(x) -> Peer:
     """States after each token to slots of the pool; f32 alone."""
     if x.states[0].dtype != torch.float32:
         raise ValueError("states: expected float32")
@@ -87,10 +81,10 @@ def flashinfer_slots(x) -> VerifyPeer:
 
     calls = _flashinfer_calls(x, states_of, output)
     last = slots[:, -1].long()
-    return VerifyPeer(calls, lambda: output, lambda: x.states[0][last])
+    return Peer(calls, lambda: output, lambda: x.states[0][last])
 
 
-def flashinfer_replay(x) -> VerifyPeer:
+def flashinfer_replay(x) -> Peer:
     """The state stays as it is, and tokens are kept for a commit."""
     from flashinfer.gdn_decode import gated_delta_rule_mtp
 
@@ -122,16 +116,11 @@ def flashinfer_replay(x) -> VerifyPeer:
             **kept,
         )
 
-    return VerifyPeer([call(of) for of in x.states], lambda: output, lambda: x.states[0][first])
+    return Peer([call(of) for of in x.states], lambda: output, lambda: x.states[0][first])
 
 
-def vllm_slots(x) -> VerifyPeer:
-    """vLLM's rule and norm of several tokens, two launches of Triton; states after each
-    token to slots of the pool."""
-    from vllm.third_party.flash_linear_attention.ops.fused_gdn_decode_post_conv_mtp import (
-        fused_gdn_decode_post_conv_mtp_triton,
-    )
-
+def _vllm_slots(x, decode: Callable) -> Peer:
+    """vLLM's rule and norm of several tokens; states after each token to slots of the pool."""
     count, slots = x.rows * x.tokens, x.slots
     output = torch.full_like(x.z, float("nan")).view(count, *x.z.shape[2:])
     flat = {
@@ -144,7 +133,7 @@ def vllm_slots(x) -> VerifyPeer:
     accepted = torch.ones(x.rows, dtype=torch.int32, device="cuda")
 
     def call(states: torch.Tensor):
-        return lambda: fused_gdn_decode_post_conv_mtp_triton(
+        return lambda: decode(
             **flat,
             A_log=x.a_log,
             dt_bias=x.dt_bias,
@@ -160,12 +149,26 @@ def vllm_slots(x) -> VerifyPeer:
         )
 
     last = slots[:, -1].long()
-    return VerifyPeer(
+    return Peer(
         [call(states) for states in x.states],
         lambda: output.view_as(x.z),
         lambda: x.states[0][last],
         has_norm=True,
     )
+
+
+def vllm_slots(x) -> Peer:
+    """In two launches of Triton."""
+    from vllm.third_party.flash_linear_attention.ops.fused_gdn_decode_post_conv_mtp import (
+        fused_gdn_decode_post_conv_mtp_triton,
+    )
+
+    return _vllm_slots(x, fused_gdn_decode_post_conv_mtp_triton)
+
+
+def vllm_cuda_slots(x) -> Peer:
+    """In one launch, of CUDA."""
+    return _vllm_slots(x, vllm.cuda_op())
 
 
 # Implementation, mode, part of a step; and what prepares its calls.
@@ -174,4 +177,5 @@ PEERS = [
     ("flashinfer", "slots", "rule", flashinfer_slots),
     ("flashinfer", "replay", "rule", flashinfer_replay),
     ("vllm", "slots", "rule and norm", vllm_slots),
+    ("vllm-cuda", "slots", "rule and norm", vllm_cuda_slots),
 ]

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""vLLM's Triton kernels of a decode step: the update of the convolution, the packed
-decode (split, l2norm, gates, rule, in place) and the gated norm, three launches.
+"""vLLM's kernels of a decode step: in Triton the update of the convolution, the packed
+decode (split, l2norm, gates, rule, in place) and the gated norm, three launches; in CUDA one for
+rule and norm, behind that convolution.
 
 They are called as its layer calls them, except that projections come contiguous and
 the convolution writes beside its input, so that every replay sees the same numbers.
 """
+
+from collections.abc import Callable
 
 import torch
 
@@ -118,6 +121,91 @@ def decode_step(step: Step, x: Inputs) -> Peer:
             convolve()
             decode()
             normalise()
+
+        return run
+
+    calls = [call(pools) for pools in step.sets]
+    return Peer(calls, lambda: output[:, 0], step.states_in_slots)
+
+
+def cuda_op() -> Callable:
+    """The operator of CUDA, of vLLM's library, by the names of its Triton form's arguments. Raises
+    ImportError where nobody has loaded it."""
+    import vllm._C_stable_libtorch  # noqa: F401
+
+    name = "fused_gdn_decode_post_conv_mtp"
+    if not hasattr(torch.ops._C, name):
+        raise ImportError(f"expected vLLM's library with the operator {name}, found none")
+    op = getattr(torch.ops._C, name)
+
+    def run(
+        *,
+        mixed_qkv,
+        a,
+        b,
+        A_log,  # noqa: N803
+        dt_bias,
+        state_indices,
+        cu_seqlens,
+        num_accepted_tokens,
+        state,
+        output_gate,
+        norm_weight,
+        out,
+        scale,
+        norm_eps,
+        output_gate_activation,
+    ):
+        pools = (state_indices, cu_seqlens, num_accepted_tokens, state)
+        norm = (output_gate, norm_weight, out, scale, norm_eps, output_gate_activation)
+        op(mixed_qkv, a, b, A_log, dt_bias, *pools, *norm)
+
+    return run
+
+
+def _cuda(step: Step, x: Inputs, mixed: torch.Tensor, pools: dict, output: torch.Tensor):
+    """Rule and norm of one token of each row, which is the one that was accepted."""
+    rows, op = step.sizes.rows, cuda_op()
+    slots = pools["slots"][:, None]
+    starts = torch.arange(rows + 1, dtype=torch.int32, device="cuda")
+    accepted = torch.ones(rows, dtype=torch.int32, device="cuda")
+    return lambda: op(
+        mixed_qkv=mixed,
+        a=x.a,
+        b=x.b,
+        A_log=step.shared["A_log"],
+        dt_bias=step.shared["dt_bias"],
+        state_indices=slots,
+        cu_seqlens=starts,
+        num_accepted_tokens=accepted,
+        state=pools["state_pool"],
+        output_gate=x.z,
+        norm_weight=step.shared["norm_weight"],
+        out=output[:, 0],
+        scale=step.layer.key_dim**-0.5,
+        norm_eps=step.layer.norm_eps,
+        output_gate_activation=step.layer.gate,
+    )
+
+
+def rule_and_norm(step: Step, x: Inputs) -> Peer:
+    """The operator of CUDA from what the convolution gives."""
+    output = x.new_output()
+    calls = [_cuda(step, x, x.convolved, pools, output) for pools in step.sets]
+    return Peer(calls, lambda: output[:, 0], step.states_in_slots, has_norm=True)
+
+
+def decode_step_of_cuda(step: Step, x: Inputs) -> Peer:
+    """Convolution, and the operator of CUDA."""
+    output, mixed = x.new_output(), torch.empty_like(x.mixed)
+
+    def call(pools: dict[str, torch.Tensor]):
+        convolve = convolution(step, x, pools, mixed)
+        decode = _cuda(step, x, mixed, pools, output)
+
+        def run():
+            convolve()
+            decode()
 
         return run
 
