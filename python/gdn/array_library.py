@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from .devices import device_of
+from .pool_states import CudaMemory
 from .runtime import Runtime
 
 # Constants that calls read, by what they are: making them costs more than a small kernel.
@@ -91,6 +92,10 @@ class NumpyArrays:
 
     def as_bytes(self, array):
         return array.view(np.uint8)
+
+    def in_place(self, array):
+        """An array of this library on memory of a pool."""
+        return array
 
     def stack(self, arrays: list):
         return np.stack(arrays)
@@ -218,6 +223,18 @@ class TorchArrays:
 
     def as_bytes(self, array):
         return array.view(self.torch.uint8)
+
+    def in_place(self, array):
+        if isinstance(array, self.torch.Tensor):
+            return array
+        is_bfloat16 = str(array.dtype) == "bfloat16"
+        if isinstance(array, np.ndarray):
+            tensor = self.torch.from_numpy(array.view(np.int16) if is_bfloat16 else array)
+        else:
+            dtype = np.dtype("int16" if is_bfloat16 else array.dtype)
+            memory = CudaMemory(array, dtype.str, dtype.itemsize)
+            tensor = self.torch.as_tensor(memory, device=self._device)
+        return tensor.view(self.torch.bfloat16) if is_bfloat16 else tensor
 
     def stack(self, arrays: list):
         return self.torch.stack(arrays)

@@ -23,6 +23,7 @@ def find_or_compile(
     l2norm: bool = False,
     verify: str | None = None,
     deferred_writes: int = 0,
+    pending: str | None = None,
     state_layout: str = "vk",
     conv_weight: str | None = None,
     segment_maps: bool = False,
@@ -43,6 +44,7 @@ def find_or_compile(
         forms += [f"--conv-weight={conv_weight}"] * (conv_weight is not None)
         forms += ["--segment-maps"] * segment_maps
         forms += [f"--defer-writes={deferred_writes}"] * (deferred_writes != 0)
+        forms += [f"--pending={pending}"] * (pending is not None)
         return compiler.compile(
             config,
             targets.run_by(device)[0],
@@ -62,6 +64,7 @@ def find_or_compile(
             outputs=outputs,
             l2norm=l2norm,
             deferred_writes=deferred_writes,
+            pending=pending,
             **types,
         )
     except images.ImageNotFoundError:

@@ -17,7 +17,7 @@ from .runtime import Device, Image, Kernel, Runtime
 # Types as options of gdn-compile name them.
 SHORT_TYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
 #: For those who have states of bytes.
-WHERE_PLANES_ARE = "states in planes are for layers on a gdn.StatePool"
+WHERE_PLANES_ARE = "states in planes are for layers on a gdn.StatePool, and its layer_states"
 
 
 class KernelKind(Protocol):

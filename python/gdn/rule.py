@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from .array_library import library_of
 from .kernel_calls import call_of, find_refusal, last_of
+from .pool_states import refuse_pool
 from .rule_kernels import RuleKind, kind_of, unit_of
 from .rule_plan import RulePlan, keep, key_of, plan_of
 from .runtime import Runtime
@@ -56,6 +57,7 @@ def gated_delta_rule(
     there and none can be compiled.
     """
     order = "vk" if state_v_first else "kv"
+    refuse_pool("gated_delta_rule", initial_state=initial_state)
     if initial_state is not None and order == "kv":
         if len(initial_state.shape) != 4:
             _fail("initial_state", "the shape [N, Hv, dk, dv]", list(initial_state.shape))

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from .array_library import check_array, library_of
 from .kernel_calls import WHERE_PLANES_ARE, call_of, find_refusal
-from .rule_kernels import kind_of, unit_of
+from .pool_states import LayerStates
+from .rule_kernels import PLANES, RuleKind, kind_of, unit_of
 from .runtime import Runtime
 from .skipped_rows import keep_skipped_rows, live_sequences, live_tokens
 
@@ -43,14 +44,27 @@ class RuleEntry:
         for name, array in (("q", q), ("k", k), ("v", v)):
             if len(array.shape) != 3:
                 raise ValueError(f"{name}: expected the shape [N, H, d], got {list(array.shape)}")
-        self.q, self.k, self.v, self.states = q, k, v, states
+        self._given: dict[str, object] = {}
+        #: What the states are of where they are not an array.
+        self._layer = self._take_layer(states) if isinstance(states, LayerStates) else None
+        self.q, self.k, self.v = q, k, v
+        self.states = states if self._layer is None else self._given.pop("state_pool")
         self.key_heads, self.key_dim = map(int, q.shape[1:])
         #: Rows of tokens, and value heads.
         self.heads = [int(size) for size in v.shape[:2]]
         self.value_dim = int(v.shape[2])
         self.io, self.layout = self.arrays.dtype_of(v), "ready"
         self.order = "vk"  # of states in memory: dk contiguous, or with "kv" dv
-        self._given: dict[str, object] = {}
+
+    def _take_layer(self, states: LayerStates) -> LayerStates:
+        """All arrays of a layer of a pool."""
+        if self.name == "verify" and not states.is_array:
+            raise ValueError(
+                "states: expected states of float32, bfloat16 or float16 that each token writes,"
+                f" got {states}; layers verify those"
+            )
+        self._given |= states.arrays(self.arrays)
+        return states
 
     def take_gates(self, a, b, A_log, dt_bias, *, ready: bool = False) -> None:
         """Raw gates [rows, HV] and constants [HV]. With `ready`, or where a kernel would round
@@ -82,11 +96,26 @@ class RuleEntry:
 
     def take_slots(self, slots, write_slots, count: list[int]) -> None:
         """Slots to read and to write, by default the same."""
+        if write_slots is not None:
+            self._refuse_deferred("write_slots")
         ids = self.take_integers("slots", slots, count)
         if write_slots is None:
             self._given["write_slots"] = ids
         else:
             self.take_integers("write_slots", write_slots, count)
+
+    def _refuse_deferred(self, name: str) -> None:
+        """An argument that goes with no deferred writes."""
+        if self._layer is not None and self._layer.deferred_writes:
+            raise ValueError(f"{name}: expected None with {self._layer}, got an array")
+
+    def take_checkpoints(self, cu_checkpoints, tokens, slots, starts: int) -> None:
+        """Those of ragged sequences that have `starts` starts."""
+        self._refuse_deferred("checkpoints")
+        count = [int(size) for size in tokens.shape]
+        self.take_integers("cu_checkpoints", cu_checkpoints, [starts])
+        self.take_integers("checkpoint_tokens", tokens, count)
+        self.take_integers("checkpoint_slots", slots, count)
 
     def take_starts(self, cu_seqlens) -> int:
         """Starts of sequences [N + 1]. Returns N."""
@@ -115,7 +144,9 @@ class RuleEntry:
     def check_pool(self, name: str, pool, types: tuple[str, ...] = _FLOATS) -> None:
         """States [slots, HV, dv, dk], all in the order of `states` in memory."""
         sizes = [self.heads[1], self.value_dim, self.key_dim]
-        if (found := self.arrays.dtype_of(pool)) == "uint8":
+        if self._layer is not None and self._layer.format in PLANES:
+            types = ("uint8",)
+        elif (found := self.arrays.dtype_of(pool)) == "uint8":
             expected = " or ".join(types)
             raise ValueError(f"{name}: expected {expected}, got {found}; {WHERE_PLANES_ARE}")
         self.check(name, pool, [*pool.shape[:1], *sizes], types)
@@ -165,7 +196,7 @@ class RuleEntry:
             self.key_dim,
             self.value_dim,
             io=self.io,
-            state=arrays.dtype_of(self.states),
+            **self._pool_facts(options),
             doubled_beta=bool(options.allow_neg_eigval),
             l2norm=bool(options.l2norm),
             layout=self.layout,
@@ -180,15 +211,7 @@ class RuleEntry:
         if self.order != "vk" and find_refusal(kind, arrays.device, self.runtime) is not None:
             kind = kind._replace(state_order="vk")
             pools = {name: self._turned(pool) for name, pool in pools.items()}
-        call = call_of(
-            kind,
-            self.name,
-            arrays.device,
-            arrays.stream,
-            self.runtime,
-            options.null_slot,
-            capturing=arrays.capturing,
-        )
+        call = self._call(kind, self.name, options)
         factor = 1.0 if options.scale is None else options.scale * self.key_dim**0.5
         is_other = abs(factor - 1) > 1e-9
         q = arrays.rows_apart(self.q)
@@ -200,6 +223,8 @@ class RuleEntry:
         names = call.names
 
         def launch() -> None:
+            if self.name == "prefill" and "pending_counts" in given:
+                self._commit(kind, options, given)
             call(**{name: value for name, value in given.items() if name in names})
             # Those that the entry writes, where it had copies: verify leaves the states beside a
             # buffer.
@@ -214,6 +239,28 @@ class RuleEntry:
         else:
             keep_skipped_rows(arrays, out, self._live_rows(options.null_slot), launch)
         return out
+
+    def _pool_facts(self, options: Options) -> dict[str, object]:
+        """Of the kernel's kind: how states are kept."""
+        if self._layer is None:
+            return {"state": self.arrays.dtype_of(self.states)}
+        if self._layer.pending_dtype == "float16" and not options.l2norm:
+            raise ValueError(
+                "l2norm: expected True with pending tokens of float16, got False: their keys are of"
+                " unit length"
+            )
+        found = {"state": self._layer.format, "deferred_writes": self._layer.deferred_writes}
+        return found | {"pending": self._layer.pending_dtype}
+
+    def _call(self, kind: RuleKind, entry: str, options: Options):
+        arrays, null_slot = self.arrays, options.null_slot
+        places = (arrays.device, arrays.stream, self.runtime, null_slot)
+        return call_of(kind, entry, *places, capturing=arrays.capturing)
+
+    def _commit(self, kind: RuleKind, options: Options, given: dict[str, object]) -> None:
+        """Puts what is pending in the slots of a prefill into their states."""
+        commit = self._call(kind, "commit", options)
+        commit(**{name: value for name, value in given.items() if name in commit.names})
 
     def _turned(self, pool):
         """A copy with dk contiguous, for kernels of that order: there are no others here."""

@@ -10,6 +10,9 @@ from .find_or_compile import find_or_compile
 from .kernel_calls import SHORT_TYPES
 from .runtime import Device
 
+# Formats of states in planes, as gdn-compile --state names them.
+PLANES = ("i8x2", "i8")
+
 
 class RuleKind(NamedTuple):
     """What an image of the rule is for."""
@@ -20,16 +23,18 @@ class RuleKind(NamedTuple):
     doubled_beta: bool
     l2norm: bool
     io: str
-    state: str
+    state: str  # or the format of states in planes
     layout: str  # "ready", or "gated": decays and strengths are made by the kernel
     verify: str  # "none", or what its verify keeps: "slots" or "buffer"
     checkpoints: bool  # prefill keeps states inside sequences
     state_order: str = "vk"  # states lie as [dv, dk], or as [dk, dv] with "kv"
     maps: bool = False  # prefill also makes maps of sequences
+    deferred_writes: int = 0  # tokens that the pool keeps pending in a slot
+    pending: str = "float32"  # the type of their keys and deltas
 
     @property
     def types(self) -> tuple[str, ...]:
-        return self.io, self.state
+        return (self.io,) if self.state in PLANES else (self.io, self.state)
 
     def image_path(self, device: Device) -> Path:
         # Prebuilt images for sglang have checkpoints.
@@ -39,7 +44,7 @@ class RuleKind(NamedTuple):
         elif self.checkpoints:
             engine, options = "sglang", ["--only=prefill", "--checkpoints"]
         elif any(size % unit_of("prefill", (device.kind, 0)) for size in self[:2]):
-            options = ["--only=decode"]
+            options = ["--only=decode,commit" if self.deferred_writes else "--only=decode"]
         if self.maps:
             options = ["--only=prefill"]
         return find_or_compile(
@@ -49,11 +54,13 @@ class RuleKind(NamedTuple):
             segment_maps=self.maps,
             engine=engine,
             io=SHORT_TYPES[self.io],
-            state=SHORT_TYPES[self.state],
+            state=SHORT_TYPES.get(self.state, self.state),
             layout=self.layout,
             outputs="core",
             l2norm=self.l2norm,
             verify=self.verify,
+            deferred_writes=self.deferred_writes,
+            pending=SHORT_TYPES[self.pending] if self.deferred_writes else None,
             compiled_for="c",
             options=options,
         )
@@ -111,6 +118,8 @@ def kind_of(
     verify: str = "none",
     checkpoints: bool = False,
     state_order: str = "vk",
+    deferred_writes: int = 0,
+    pending: str = "float32",
 ) -> RuleKind:
     """The kind that serves heads of these sizes, in multiples of `unit`."""
     sizes = (-(-size // unit) * unit for size in (key_dim, value_dim))
@@ -125,4 +134,7 @@ def kind_of(
         verify,
         checkpoints,
         state_order,
+        False,
+        deferred_writes,
+        pending,
     )

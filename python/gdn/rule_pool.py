@@ -41,9 +41,9 @@ def delta_prefill(
     Sequence n has the tokens from cu_seqlens[n] to cu_seqlens[n + 1]; cu_seqlens [N + 1] starts at
     0 or more, does not decrease, and ends at T or less. q and k [T, Hk, dk] and v [T, Hv, dv] are
     of one type (f32, bf16 or f16), Hv is a multiple of Hk, and log_decay and beta [T, Hv] are of
-    any type. states [P, Hv, dv, dk] of f32, bf16 or f16 are changed in place; slots and write_slots
-    [N] are integers. Where has_initial [N], booleans, is false, the first S is zero and nothing is
-    read; by default all have one.
+    any type. states [P, Hv, dv, dk] of f32, bf16 or f16, or what StatePool.layer_states gives, are
+    changed in place; slots and write_slots [N] are integers. Where has_initial [N], booleans, is
+    false, the first S is zero and nothing is read; by default all have one.
 
     A sequence without tokens leaves its state. One whose slot is `null_slot`, negative or not below
     P is skipped: its outputs are zeros, as those of tokens of no sequence. Nothing is written to a
@@ -55,12 +55,15 @@ def delta_prefill(
     those from cu_checkpoints[n] to cu_checkpoints[n + 1], and states[slots[c]] gets S after
     tokens[c] of its tokens (docs/spec/slots.md).
 
+    With a pool that defers writes, what is pending in the slots is first put into their states, by
+    a launch of its own, and there are neither write_slots nor checkpoints.
+
     Returns out [T, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
     """
     entry = RuleEntry("prefill", q, k, v, states, runtime)
     entry.take_ready_gates(log_decay, beta)
     if checkpoints is not None:
-        _take_checkpoints(entry, checkpoints, int(cu_seqlens.shape[0]))
+        entry.take_checkpoints(*checkpoints, int(cu_seqlens.shape[0]))
     options = Options(scale, l2norm, allow_neg_eigval, null_slot, zero_skipped)
     return _prefill(entry, slots, write_slots, cu_seqlens, has_initial, out, options)
 
@@ -93,14 +96,6 @@ def gated_delta_prefill(
     entry.take_gates(a, b, A_log, dt_bias, ready=True)
     options = Options(scale, l2norm, False, null_slot, zero_skipped)
     return _prefill(entry, slots, write_slots, cu_seqlens, has_initial, out, options)
-
-
-def _take_checkpoints(entry: RuleEntry, checkpoints: tuple, starts: int) -> None:
-    cu_checkpoints, tokens, slots = checkpoints
-    count = [int(size) for size in tokens.shape]
-    entry.take_integers("cu_checkpoints", cu_checkpoints, [starts])
-    entry.take_integers("checkpoint_tokens", tokens, count)
-    entry.take_integers("checkpoint_slots", slots, count)
 
 
 def _prefill(entry: RuleEntry, slots, write_slots, cu_seqlens, has_initial, out, options: Options):

@@ -36,10 +36,11 @@ def gated_delta_step(
     to states[write_slots[n]], by default to where it was.
 
     q and k [N, Hk, dk] and v [N, Hv, dv] are of one type (f32, bf16 or f16), a and b [N, Hv], A_log
-    and dt_bias [Hv] of any. states [P, Hv, dv, dk] of f32, bf16 or f16 are changed in place; slots
-    and write_slots [N] are integers. A sequence whose slot is `null_slot`, negative or not below P
-    is skipped: its output is zeros. `scale` is dk ^ -0.5 if None. `l2norm` scales q and k to unit
-    length.
+    and dt_bias [Hv] of any. states [P, Hv, dv, dk] of f32, bf16 or f16, or what
+    StatePool.layer_states gives, are changed in place; slots and write_slots [N] are integers, and
+    a pool that defers writes takes no write_slots. A sequence whose slot is `null_slot`, negative
+    or not below P is skipped: its output is zeros. `scale` is dk ^ -0.5 if None. `l2norm` scales q
+    and k to unit length.
     Without `zero_skipped` what `out` holds for skipped sequences stays.
 
     Returns out [N, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
@@ -74,11 +75,9 @@ def delta_step(
     entry = RuleEntry("decode", q, k, v, states, runtime)
     entry.take_ready_gates(log_decay, beta)
     if slots is None:
-        count = entry.heads[0]
-        if states.shape[0] != count:
-            raise ValueError(
-                f"states: expected one for each of {count} sequences, got {states.shape[0]}"
-            )
+        count, found = entry.heads[0], int(entry.states.shape[0])
+        if found != count:
+            raise ValueError(f"states: expected one for each of {count} sequences, got {found}")
         slots = entry.arrays.numbers(range(count), "int32")
     options = Options(scale, l2norm, allow_neg_eigval, null_slot, zero_skipped)
     return _step(entry, slots, write_slots, out, options)

@@ -21,6 +21,7 @@ import numpy as np
 from . import _abi
 from ._state_pool_abi import StatePoolInfo, StatePoolOptions
 from .arrays import DTYPES, View, itemsize, view
+from .pool_states import LayerStates
 from .runtime import Device, Kernel, Runtime, _argument, _Handle, _stream
 
 _STATE, _CONV, _CONV_HISTORY, _PENDING_KEYS = range(4)
@@ -204,6 +205,11 @@ class StatePool(_Handle):
 
     # Memory.
 
+    @property
+    def device(self) -> Device:
+        """Where the memory is."""
+        return self._device
+
     def state(self, layer: int) -> object:
         """The recurrent states of a layer, [P, Hv, dv, dk]: a NumPy array in place on a CPU,
         the caller's array where there is one. Of states in planes the upper one."""
@@ -236,6 +242,12 @@ class StatePool(_Handle):
         state_scales and state_low of kernels."""
         buffers = (_STATE_SCALES, _STATE_LOW)[: max(self.shape.state_planes, 1)]
         return tuple(self._view(buffer, layer) for buffer in buffers)
+
+    def layer_states(self, layer: int) -> LayerStates:
+        """All of that of a layer as one argument, `states`, for functions of gdn.rule_step and
+        gdn.rule_pool. Raises ValueError for a pool with pending tokens that are no deferred writes,
+        or whose deferred writes have a decay of each channel."""
+        return LayerStates(self, layer)
 
     def get_layer_state(self, layer: int) -> tuple[object, object]:
         """States and windows of a layer."""

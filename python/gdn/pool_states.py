@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The states of a layer of a pool, in place of an array, for functions of arrays: with them go the
+planes that states have and the tokens that are pending.
+
+    gated_delta_step(q, k, v, a, b, A_log, dt_bias, pool.layer_states(3), slots)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .arrays import View
+
+if TYPE_CHECKING:
+    from .state_pool import StatePool
+
+_PENDING = ("pending_keys", "pending_deltas", "pending_decays", "pending_counts", "pending_scales")
+_PLANES = ("state_scales", "state_low")
+
+
+class LayerStates:
+    """See StatePool.layer_states."""
+
+    def __init__(self, pool: StatePool, layer: int):
+        self._pool, self._layer = pool, layer
+        shape = pool.shape
+        if not 0 <= layer < shape.num_layers:
+            raise ValueError(f"layer: expected 0 to {shape.num_layers - 1}, got {layer}")
+        if shape.pending_tokens and not shape.deferred_writes:
+            raise ValueError(
+                "pool: expected one whose pending tokens are deferred writes, or none, got"
+                f" pending_tokens={shape.pending_tokens} without deferred_writes, where the engine"
+                " knows how many of them were accepted"
+            )
+        if shape.deferred_writes and shape.decay_per_channel:
+            raise ValueError("pool: expected a decay of each head, got decay_per_channel")
+
+    @property
+    def format(self) -> str:
+        """As StatePoolShape.state_dtype."""
+        return self._pool.shape.state_dtype
+
+    @property
+    def deferred_writes(self) -> int:
+        """The tokens that stay pending in a slot, or 0."""
+        shape = self._pool.shape
+        return shape.pending_tokens if shape.deferred_writes else 0
+
+    @property
+    def pending_dtype(self) -> str:
+        """That of their keys and deltas."""
+        return self._pool.shape.pending_dtype
+
+    @property
+    def is_array(self) -> bool:
+        """Whether the array `state` is all that there is."""
+        return not (self._pool.shape.state_planes or self.deferred_writes)
+
+    def __str__(self) -> str:
+        more = f" with deferred writes of {self.deferred_writes} tokens" * bool(
+            self.deferred_writes
+        )
+        return f"states of {self.format}{more} of a StatePool"
+
+    def arrays(self, library) -> dict[str, object]:
+        """By the names that kernels have, in place, as arrays of `library` (gdn.array_library)."""
+        pool, layer = self._pool, self._layer
+        device = pool.device
+        if (place := (device.kind, device.ordinal)) != library.device:
+            expected, found = (f"{kind}:{ordinal}" for kind, ordinal in (library.device, place))
+            raise ValueError(f"states: expected a pool on {expected}, as q is, got one on {found}")
+        found = {"state_pool": pool.state(layer)}
+        if pool.shape.state_planes:
+            found |= zip(_PLANES, pool.planes(layer), strict=False)
+        if self.deferred_writes:
+            found |= zip(_PENDING, pool.pending(layer), strict=False)
+        return {name: library.in_place(array) for name, array in found.items()}
+
+
+def refuse_pool(function: str, **arrays: object) -> None:
+    """ValueError where one of these is what StatePool.layer_states gives."""
+    for name, array in arrays.items():
+        if isinstance(array, LayerStates):
+            raise ValueError(
+                f"{function}: {name}: expected an array of states, got {array}; functions of"
+                " gdn.rule_step and gdn.rule_pool, and layers, take them"
+            )
+
+
+class CudaMemory:
+    """A view of memory of a GPU, for torch.as_tensor."""
+
+    def __init__(self, view: View, typestr: str, itemsize: int):
+        self._view = view  # whose owner keeps the memory
+        self.__cuda_array_interface__ = {
+            "shape": tuple(view.shape),
+            "strides": tuple(itemsize * stride for stride in view.strides),
+            "typestr": typestr,
+            "data": (view.data, False),
+            "version": 3,
+        }
