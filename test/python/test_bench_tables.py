@@ -449,9 +449,19 @@ def test_what_a_step_costs_the_host():
     assert tables.host(report) == ""  # which has rows without parts
 
 
+def test_what_was_not_measured():
+    report = REPORT | {"refused": ["verify, flashinfer replay: needs\nSM100", "x rule: no time"]}
+    text = tables.markdown(report)
+    assert (
+        "\nNot measured:\n\n- verify, flashinfer replay: needs SM100\n- x rule: no time\n" in text
+    )
+    assert "Not measured" not in tables.markdown(report, "verify") + tables.markdown(REPORT)
+
+
 def test_reports_are_joined(tmp_path, capsys):
     one = REPORT | {"commit": "1", "versions": {"torch": "2"}, "rows": REPORT["rows"][:1]}
     two = one | {"versions": {"vllm": "3"}, "rows": REPORT["rows"][1:2]}
+    one, two = one | {"refused": ["b: no"]}, two | {"refused": ["a: no", "b: no"]}
     parts = {"one": one, "two": two, "rows": [HOST_ROW], "other": one | {"device": "GPU 2"}}
     for name, part in parts.items():
         (tmp_path / name).write_text(json.dumps(part))
@@ -465,6 +475,7 @@ def test_reports_are_joined(tmp_path, capsys):
     joined = json.loads(output.read_text())
     assert joined["rows"] == [*REPORT["rows"][:2], HOST_ROW]
     assert joined["versions"] == {"torch": "2", "vllm": "3"}
+    assert joined["refused"] == ["a: no", "b: no"]
     for names, message in (
         (["one", "other"], "device: expected GPU <1>, got GPU 2"),
         (["rows"], "parts: expected a report"),

@@ -44,11 +44,15 @@ def fill_pending(step: Step, phases: str) -> None:
     heads = torch.arange(counts.shape[1], device="cuda")[None]
     for number, slots in enumerate(step.slots):
         rows = torch.arange(len(slots), device="cuda")[:, None]
-        phase = {
-            "apart": rows + 0 * heads,
-            "staggered": rows + heads * room // counts.shape[1],
-            "together": number + 0 * (rows + heads),
-        }[phases]
+        # Sets are in different phases, so that each replay has the same share of rows that fold.
+        phase = (
+            number
+            + {
+                "apart": rows + 0 * heads,
+                "staggered": rows + heads * room // counts.shape[1],
+                "together": 0 * (rows + heads),
+            }[phases]
+        )
         # A count of 0 comes behind a commit alone: behind a fold the step's token is pending.
         counts[slots.long()] = (1 + phase % room).to(counts.dtype)
 

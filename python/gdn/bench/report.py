@@ -10,7 +10,8 @@ def save(path: Path, report: dict) -> None:
 
 
 def join(parts: list[dict | list]) -> dict:
-    """One report with all rows, of reports of one device and commit, and of rows alone."""
+    """One report with all rows, of reports of one device and commit, and of rows alone; with all
+    that they say was refused."""
     reports = [part for part in parts if isinstance(part, dict)]
     if not reports:
         raise ValueError("parts: expected a report, got rows alone")
@@ -20,6 +21,8 @@ def join(parts: list[dict | list]) -> dict:
             if report[name] != joined[name]:
                 raise ValueError(f"{name}: expected {joined[name]}, got {report[name]}")
         joined["versions"] = joined["versions"] | report["versions"]
+    if refused := {why for report in reports for why in report.get("refused", [])}:
+        joined["refused"] = sorted(refused)
     joined["rows"] = [
         row for part in parts for row in (part["rows"] if isinstance(part, dict) else part)
     ]

@@ -81,6 +81,8 @@ def markdown(report: dict, suite: str = "decode") -> str:
         lines += [f"{heading(key)}; us", "", *_times(by_rows, names), ""]
         for table in (_ratios(by_rows, names), _limits(by_rows), _errors(by_rows, names)):
             lines += [*table, ""] if table else []
+    if suite == SUITES[0] and (refused := report.get("refused")):
+        lines += ["Not measured:", "", *(f"- {_one_line(why)}" for why in refused), ""]
     if suite == "verify":
         lines += _ways(groups(report, suite))
     elif any("floor_us" in row for row in report["rows"]):
@@ -88,6 +90,10 @@ def markdown(report: dict, suite: str = "decode") -> str:
         if any("floor_us" in row and limits.is_in_order(row) for row in report["rows"]):
             lines += [_FLOOR_IN_ORDER]
     return "\n".join(lines)
+
+
+def _one_line(why: str) -> str:
+    return " ".join(why.replace("_", r"\_").split())
 
 
 def _ways(found: dict) -> list[str]:
