@@ -41,7 +41,7 @@ def gather(runtime, made, rank, size):
         exchange.wait(stream)
         check(0)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream):
+        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
             launch()
         own.fill_(100 + rank)
         got.fill_(float("nan"))
