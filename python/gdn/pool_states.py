@@ -78,13 +78,19 @@ class LayerStates:
 
 
 def refuse_pool(function: str, **arrays: object) -> None:
-    """ValueError where one of these is what StatePool.layer_states gives."""
+    """ValueError where one of these is what StatePool.layer_states gives, or a plane of bytes."""
     for name, array in arrays.items():
         if isinstance(array, LayerStates):
-            raise ValueError(
-                f"{function}: {name}: expected an array of states, got {array}; functions of"
-                " gdn.rule_step and gdn.rule_pool, and layers, take them"
-            )
+            found = str(array)
+        elif str(getattr(array, "dtype", "")).endswith("uint8"):
+            found = "uint8, as planes of bytes have it"
+        else:
+            continue
+        raise ValueError(
+            f"{function}: {name}: expected an array of states of float32, bfloat16 or float16, got"
+            f" {found}; layers, and functions of gdn.rule_step and gdn.rule_pool, take"
+            " StatePool.layer_states"
+        )
 
 
 class CudaMemory:

@@ -10,6 +10,8 @@ torch = pytest.importorskip("torch")
 
 from gdn import (  # noqa: E402
     Runtime,
+    StatePool,
+    StatePoolShape,
     devices,
     ops_check,
     ops_names_check,
@@ -144,6 +146,43 @@ def test_refusals(call, message):
     with pytest.raises(ValueError, match=message):
         call(x)
     assert (x == 1).all()
+
+
+ON_STATES = [
+    lambda x, states: fla.chunk_gated_delta_rule(x, x, x, x, x, initial_state=states),
+    lambda x, states: fla.fused_recurrent_gated_delta_rule(x, x, x, x, initial_state=states),
+    lambda x, states: fla.chunk_kda(x, x, x, x, x, initial_state=states),
+    lambda x, states: fla.fused_recurrent_kda(x, x, x, x, x, initial_state=states),
+    lambda x, states: flashinfer.gated_delta_rule_decode(x, x, x, states, x, x, x, x),
+    lambda x, states: flashinfer.gated_delta_rule_decode_pretranspose(x, x, x, states, x, x, x, x),
+    lambda x, states: flashinfer.gated_delta_rule_decode_pretranspose(
+        x, x, x, None, x, x, x, x, initial_state=states
+    ),
+    lambda x, states: flashinfer.gated_delta_rule_mtp(x, x, x, states, x, x, x, x, x),
+    lambda x, states: flashinfer.chunk_gated_delta_rule(x, x, x, initial_state=states),
+    lambda x, states: flashinfer.chunk_gated_delta_rule(x, x, x, output_state=states),
+    lambda x, states: vllm.fused_gdn_decode_post_conv_mtp(
+        *[x] * 8, states, *[x] * 3, 1.0, 1e-6, "silu"
+    ),
+    lambda x, states: vllm.fused_recurrent_gated_delta_rule_packed_decode(
+        *[x] * 5, 1.0, states, x, x
+    ),
+    lambda x, states: vllm.fused_sigmoid_gating_delta_rule_update(*[x] * 7, initial_state=states),
+]
+
+
+@pytest.mark.parametrize("call", ON_STATES)
+@pytest.mark.parametrize("form", ["a plane", "a pool"])
+def test_pools_of_gdn_are_refused(call, form, built_runtime):
+    """States in planes and pending tokens are more than the array that these functions take."""
+    sizes = {"num_key_heads": 1, "num_value_heads": 1, "key_dim": 16, "value_dim": 16}
+    kinds = {"state_dtype": "i8x2", "pending_tokens": 4, "deferred_writes": True}
+    pool = StatePool(devices._runtime[0].device(), StatePoolShape(1, 2, **sizes, **kinds))
+    states = torch.from_numpy(pool.state(0)) if form == "a plane" else pool.layer_states(0)
+    found = "uint8, as planes" if form == "a plane" else "states of i8x2 with deferred writes of 4"
+    with pytest.raises(ValueError, match=rf"\w+: \w*state: expected an array of .* got {found}"):
+        call(torch.ones(2, 8), states)
+    assert not pool.state(0).any()
 
 
 def test_gradients_are_refused():

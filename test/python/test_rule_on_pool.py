@@ -153,10 +153,12 @@ def test_pools_that_functions_do_not_take(runtime, pool_of):
 def test_functions_that_return_states(runtime, pool_of):
     given = {name: x[None] for name, x in ready(draw(np.random.default_rng(8), 2)).items()}
     message = (
-        "gated_delta_rule: initial_state: expected an array of states, got states of i8x2 with"
+        "initial_state: expected an array of states of .*, got states of i8x2 with deferred writes"
     )
     with pytest.raises(ValueError, match=message):
         gated_delta_rule(**given, initial_state=pool_of().layer_states(0), runtime=runtime)
+    with pytest.raises(ValueError, match="got uint8, as planes of bytes have it"):
+        gated_delta_rule(**given, initial_state=pool_of().state(0)[:1], runtime=runtime)
 
 
 def test_planes_of_a_pool_as_an_array(runtime, pool_of):

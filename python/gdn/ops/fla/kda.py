@@ -4,6 +4,7 @@
 import torch
 from torch import Tensor
 
+from ...pool_states import refuse_pool
 from ..arguments import (
     check_others,
     decays,
@@ -39,6 +40,7 @@ def fused_recurrent_kda(
     `lower_bound` the logarithm of a decay in the kernel is lower_bound * sigmoid(exp(A_log) *
     (g + dt_bias))."""
     name = "fused_recurrent_kda"
+    refuse_pool(name, initial_state=initial_state)
     state_v_first = take_legacy_order(name, state_v_first, others)
     check_others(name, others)
     if use_gate_in_kernel:
@@ -93,6 +95,7 @@ def chunk_kda(
     On GPUs there are no chunks with a decay of each channel, so NotImplementedError is raised
     there: fused_recurrent_kda goes token by token."""
     name = "chunk_kda"
+    refuse_pool(name, initial_state=initial_state)
     state_v_first = take_legacy_order(name, state_v_first, others)
     check_others(name, others)
     # The original's words: callers match them.

@@ -4,6 +4,7 @@
 import torch
 from torch import Tensor
 
+from ...pool_states import refuse_pool
 from ..arguments import (
     check_others,
     decays,
@@ -43,6 +44,7 @@ def chunk_gated_delta_rule(
     Raises ValueError for arrays that do not go together and for arguments that gdn does not have,
     such as cp_context and head_first; ImageNotFoundError where no image is there."""
     name = "chunk_gated_delta_rule"
+    refuse_pool(name, initial_state=initial_state)
     state_v_first = take_legacy_order(name, state_v_first, others)
     check_others(name, others)
     if use_gate_in_kernel:
@@ -88,6 +90,7 @@ def fused_recurrent_gated_delta_rule(
     """As chunk_gated_delta_rule. Without g there is no decay, and without beta strengths are 1; gk
     [B, T, HV, K] decays each channel of the keys. gv is refused."""
     name = "fused_recurrent_gated_delta_rule"
+    refuse_pool(name, initial_state=initial_state)
     state_v_first = take_legacy_order(name, state_v_first, others)
     check_others(name, {"gv": gv, **others})
     if g is None and use_gate_in_kernel:

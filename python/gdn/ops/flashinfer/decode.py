@@ -4,6 +4,7 @@
 import torch
 from torch import Tensor
 
+from ...pool_states import refuse_pool
 from ..arguments import refuse_gradients
 from ..convolution import check
 from ..several import several_tokens
@@ -39,6 +40,7 @@ def gated_delta_rule_decode_pretranspose(
 
     Returns the output [B, T, HV, V] and the states."""
     name = "gated_delta_rule_decode_pretranspose"
+    refuse_pool(name, state=state, initial_state=initial_state)
     for which, tensor in (("q", q), ("k", k), ("v", v)):
         check(name, which, tensor, (q.shape[0], q.shape[1] if q.dim() > 1 else None, None, None))
     refuse_gradients(name, q=q, k=k, v=v, a=a, b=b)
@@ -104,6 +106,7 @@ def gated_delta_rule_decode(
     backend: str = "auto",
 ) -> tuple[Tensor, Tensor]:
     """As gated_delta_rule_decode_pretranspose of one token, on states [B, HV, K, V] in place."""
+    refuse_pool("gated_delta_rule_decode", state=state)
     check("gated_delta_rule_decode", "state", state, (None, None, None, None))
     gates = (A_log, a, dt_bias, b)
     out, _ = gated_delta_rule_decode_pretranspose(

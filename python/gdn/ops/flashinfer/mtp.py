@@ -4,6 +4,7 @@
 import torch
 from torch import Tensor
 
+from ...pool_states import refuse_pool
 from ..arguments import check_others, refuse_gradients
 from ..convolution import check
 from ..several import several_tokens
@@ -41,6 +42,7 @@ def gated_delta_rule_mtp(
 
     Returns the output [B, T, HV, V] and the pool. Refuses the caches of ReplaySSM."""
     name = "gated_delta_rule_mtp"
+    refuse_pool(name, initial_state=initial_state)
     check_others(name, others)
     refuse_gradients(name, q=q, k=k, v=v, a=a, b=b)
     if q.dim() != 4:

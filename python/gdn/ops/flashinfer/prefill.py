@@ -4,6 +4,7 @@
 import torch
 from torch import Tensor
 
+from ...pool_states import refuse_pool
 from ..arguments import refuse_gradients
 from ..convolution import check
 from ..prefill import delta_prefill
@@ -45,6 +46,7 @@ def chunk_gated_delta_rule(
 
     Returns the output, and the states with output_final_state."""
     name = "chunk_gated_delta_rule"
+    refuse_pool(name, initial_state=initial_state, output_state=output_state)
     checkpoints = checkpoints_of(
         name, checkpoint_every_n_tokens, state_checkpoints, checkpoint_cu_starts
     )

@@ -3,6 +3,7 @@
 
 from torch import Tensor
 
+from ...pool_states import refuse_pool
 from ..arguments import refuse_gradients
 from ..convolution import check
 from ..norm import gated_rms_norm
@@ -33,6 +34,7 @@ def fused_gdn_decode_post_conv_mtp(
     through the gated RMS norm by norm_weight [V] and output_gate [T, HV, V], whose activation is
     silu or sigmoid, into `out` [T, HV, V], which is returned."""
     name = "fused_gdn_decode_post_conv_mtp"
+    refuse_pool(name, state=state)
     refuse_gradients(name, mixed_qkv=mixed_qkv, a=a, b=b, output_gate=output_gate)
     if output_gate_activation not in ("silu", "sigmoid"):
         raise ValueError(

@@ -3,6 +3,7 @@
 
 from torch import Tensor
 
+from ...pool_states import refuse_pool
 from ..arguments import refuse_gradients
 from ..convolution import check
 from ..step import gated_delta_step
@@ -27,6 +28,7 @@ def fused_recurrent_gated_delta_rule_packed_decode(
 
     Returns `out` and the states."""
     name = "fused_recurrent_gated_delta_rule_packed_decode"
+    refuse_pool(name, initial_state=initial_state)
     refuse_gradients(name, mixed_qkv=mixed_qkv, a=a, b=b)
     check(name, "initial_state", initial_state, (None, None, None, None))
     check(name, "mixed_qkv", mixed_qkv, (None, None))

@@ -4,6 +4,7 @@
 import torch
 from torch import Tensor
 
+from ...pool_states import refuse_pool
 from ..arguments import refuse_gradients
 from ..convolution import uniform
 from ..step import gated_delta_step
@@ -42,6 +43,7 @@ def fused_sigmoid_gating_delta_rule_update(
     Returns the output in the shape of v and the states. Refuses other constants of softplus, and
     KDA."""
     name = "fused_sigmoid_gating_delta_rule_update"
+    refuse_pool(name, initial_state=initial_state)
     refuse_gradients(name, q=q, k=k, v=v, a=a, b=b)
     for which, given, expected in (
         ("is_kda", is_kda, False),
