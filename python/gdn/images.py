@@ -255,9 +255,10 @@ def _miss(index: _Index, request, served: list[dict], ask: _Ask) -> ImageNotFoun
     nearest = None
     if index.images:
         near = min(index.images, key=lambda image: len(request.differences(image)))
-        found = {
-            name: values for name, values in request.differences(near).items() if None not in values
-        }
+        differences = request.differences(near)
+        if "pending" in differences:  # whose f32 is said by None
+            differences["pending"] = tuple(value or "f32" for value in differences["pending"])
+        found = {name: values for name, values in differences.items() if None not in values}
         if not missing:
             missing = {name: wanted for name, (_, wanted) in found.items()}
             together = [f"{name} {value}" for name, value in missing.items()]

@@ -22,6 +22,9 @@ TARGETS = ("x86-64-v3", "x86-64-v4", "sm_80", "sm_86", "sm_90a", "sm_100a", "sm_
 STATES = {"bf16": ("f32", "bf16"), "f16": ("f32", "f16")}
 # The tokens that deferred writes keep pending, by the type of states; inputs are of bf16.
 DEFERRED = {"f32": 16, "bf16": 8, "i8x2": 16, "i8x2_upper": 16, "i8": 16}
+# The types of their keys and deltas, by that of states, where it is not f32 alone: with states of
+# f32 and bf16 the fastest decode on GPUs is made for pending tokens of f32.
+PENDING = dict.fromkeys(("i8x2", "i8x2_upper", "i8"), ("f32", "f16"))
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ class Item:
         types = [f"--io={self.io}", f"--state={self.state}"]
         if writes := self.facts["deferred_writes"]:
             types.append(f"--defer-writes={writes}")
+        types += [f"--pending={pending}" for pending in [self.facts["pending"]] if pending]
         return [*form, *types, *["--verify-tokens=0"] * self.is_unbounded]
 
     @property
@@ -127,13 +131,15 @@ def facts_of_program(program: str) -> dict[str, object]:
     }
 
 
-def item_of(form: Form, model: Mapping[str, object], io: str, state: str) -> Item:
+def item_of(
+    form: Form, model: Mapping[str, object], io: str, state: str, pending: str = "f32"
+) -> Item:
     """The image of a model in a form, with what it has to say of itself."""
     said = dict(option.removeprefix("--").partition("=")[::2] for option in form.options)
     writes = DEFERRED[state] if form.deferred else 0
     engine = image_facts.engine_of(form.engine, state, writes)
     facts = dict(model) | {"io": io, "state": state, "l2norm": "l2norm" in said}
-    facts["deferred_writes"] = writes
+    facts["deferred_writes"], facts["pending"] = writes, pending
     facts["layout"] = said.get("layout") or engine.layout or model["layout"]
     facts["outputs"] = said.get("outputs") or engine.outputs
     facts = image_facts.relevant(facts)
@@ -162,7 +168,8 @@ def _name(form: Form, facts: Mapping[str, object]) -> str:
             words.append("norm")
         else:
             words += [facts["output_gate"], f"eps{facts['norm_eps']:g}"]
-    return "-".join([*words, facts["io"], facts["state"]])
+    pending = [f"pending_{facts['pending']}"] * (facts["pending"] is not None)
+    return "-".join([*words, facts["io"], facts["state"], *pending])
 
 
 def items(presets: Mapping[str, Mapping[str, object]]) -> list[Item]:
@@ -170,12 +177,17 @@ def items(presets: Mapping[str, Mapping[str, object]]) -> list[Item]:
     found: dict[str, Item] = {}
     plain = [form for form in FORMS if not form.deferred]
     deferred = [form for form in FORMS if form.deferred]
-    forms = [(io, *pair) for io in STATES for pair in itertools.product(STATES[io], plain)]
-    forms += [("bf16", *pair) for pair in itertools.product(DEFERRED, deferred)]
-    for (io, state, form), (preset, model) in itertools.product(forms, presets.items()):
+    forms = [(io, state, "f32", form) for io in STATES for state in STATES[io] for form in plain]
+    forms += [
+        ("bf16", state, pending, form)
+        for state in DEFERRED
+        for pending in PENDING.get(state, ("f32",))
+        for form in deferred
+    ]
+    for (io, state, pending, form), (preset, model) in itertools.product(forms, presets.items()):
         if model["decay"] == "channel" and not form.per_channel:
             continue
-        new = item_of(form, model, io, state)
+        new = item_of(form, model, io, state, pending)
         item = found.setdefault(new.name, new)
         if item.facts != new.facts:
             raise ValueError(f"{new.name}: expected one program, got another of {preset}")
