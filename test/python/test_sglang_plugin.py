@@ -408,7 +408,7 @@ def test_target_verify(kernel, stable_rows):
 
 
 def test_what_goes_to_sglang(kernel, caplog):
-    """Buffered states, trees, types and sizes without a kernel; each reason is logged once."""
+    """Buffered states, types and sizes without a kernel, planes; each reason is logged once."""
     import torch
 
     case = Case(2)
@@ -424,9 +424,13 @@ def test_what_goes_to_sglang(kernel, caplog):
     wide = {"query_start_loc": integers(range(3))} | places
     wide["ssm_states"] = case.states.double()
     kernel.decode(*rows, case.a, case.b, **case.constants, **wide)
-    assert [name for name, _ in kernel._fallback.calls] == ["packed_decode"] * 2 + ["decode"]
+    planes = wide | {"ssm_states": case.states.byte()}
+    kernel.decode(*rows, case.a, case.b, **case.constants, **planes)
+    assert [name for name, _ in kernel._fallback.calls] == ["packed_decode"] * 2 + ["decode"] * 2
     found = [record.getMessage() for record in caplog.records]
     own = "SGLang's own kernel runs for packed_decode"
     assert found[0] == f"{own}: states are buffered (--enable-linear-replayssm)"
-    assert len(found) == 2 and "float64" in found[1]
+    assert len(found) == 3 and "float64" in found[1]
+    assert found[2].startswith("SGLang's own kernel runs for decode: types: expected float32, ")
+    assert "uint8; states in planes are for layers on a gdn.StatePool" in found[2]
     assert error_of(case.states.numpy(), case.before) == 0
