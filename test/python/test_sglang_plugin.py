@@ -15,7 +15,7 @@ import pytest
 import rule_cases
 from rule_cases import DK, DV, HV, draw, error_of
 
-from gdn import Runtime, rule_kernels
+from gdn import Runtime, devices
 from gdn.integrations import sglang as plugin
 from gdn.integrations.sglang.dispatcher import chosen_phases, make_dispatcher
 
@@ -176,7 +176,7 @@ def test_files_of_sglang(monkeypatch, build_dir, compiler_on_path):
         peer.make_importable()
     except ImportError as error:
         pytest.skip(str(error))
-    monkeypatch.setattr(rule_kernels, "_runtime", [Runtime(build_dir / "lib/libgdnrt.so")])
+    monkeypatch.setattr(devices, "_runtime", [Runtime(build_dir / "lib/libgdnrt.so")])
     try:
         from sglang.srt.arg_groups import choices
         from sglang.srt.layers.attention.linear import kernels
@@ -231,7 +231,7 @@ def kernel(monkeypatch, build_dir, compiler_on_path):
     name = "layers__attention__linear__kernels__kernel_backend"
     add_modules(monkeypatch, **{name: {"LinearAttnKernelBase": object}})
     monkeypatch.delitem(sys.modules, "gdn.integrations.sglang.kernel", raising=False)
-    monkeypatch.setattr(rule_kernels, "_runtime", [Runtime(build_dir / "lib/libgdnrt.so")])
+    monkeypatch.setattr(devices, "_runtime", [Runtime(build_dir / "lib/libgdnrt.so")])
     from gdn.integrations.sglang.kernel import GdnKernel
 
     yield GdnKernel(Fallback())
