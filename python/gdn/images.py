@@ -258,7 +258,8 @@ def _miss(index: _Index, request, served: list[dict], ask: _Ask) -> ImageNotFoun
         differences = request.differences(near)
         if "pending" in differences:  # whose f32 is said by None
             differences["pending"] = tuple(value or "f32" for value in differences["pending"])
-        found = {name: values for name, values in differences.items() if None not in values}
+        named = {name: values for name, values in differences.items() if None not in values}
+        found = named or differences
         if not missing:
             missing = {name: wanted for name, (_, wanted) in found.items()}
             together = [f"{name} {value}" for name, value in missing.items()]
