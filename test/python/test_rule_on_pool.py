@@ -91,6 +91,29 @@ def test_steps_and_prompts(runtime, pool_of, form):
     assert not pool.state(0).any()
 
 
+def test_steps_in_place_behind_deferred_ones(runtime, pool_of):
+    """What is pending is committed by a prefill; from there on the array of states is all."""
+    rng, pool, slots = np.random.default_rng(4), pool_of("f32 deferred"), [2, 4]
+    states = np.zeros((pool.num_slots, HV, DV, DK), np.float32)
+    layer, starts = pool.layer_states(0), {"cu_seqlens": np.arange(3)}
+    for step in range(9):
+        given = one_token(rng, slots)
+        gated_delta_step(**given, states=states, runtime=runtime)
+        gated_delta_step(**given, states=layer, runtime=runtime)
+        if step in (2, 6):
+            assert pool.has_pending(slots) == [True, True]
+            assert error_of(pool.state(0)[slots], states[slots]) > 1e-2
+            given = one_token(rng, slots) | starts
+            gated_delta_prefill(**given, states=states, runtime=runtime)
+            gated_delta_prefill(**given, states=layer, runtime=runtime)
+            assert pool.has_pending(slots) == [False, False]
+            given = one_token(rng, slots)
+            want = gated_delta_step(**given, states=states, runtime=runtime)
+            found = gated_delta_step(**given, states=pool.state(0), runtime=runtime)
+            assert error_of(found, want) < 1e-5
+            assert error_of(pool.state(0)[slots], states[slots]) < 1e-5
+
+
 def test_scale_and_skipped_rows(runtime, pool_of):
     rng, pool = np.random.default_rng(5), pool_of("i8x2 deferred")
     states = np.zeros((pool.num_slots, HV, DV, DK), np.float32)
