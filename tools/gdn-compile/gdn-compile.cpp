@@ -107,8 +107,8 @@ static FailureOr<std::string> showForGpu(ModuleOp source, Emit emit,
   case Emit::digest: {
     std::string lines;
     for (const EntryCode &entry : code->entries)
-      lines += entry.entry + " " + target.getName().str() + " " +
-               entry.digest + "\n";
+      lines += entry.entry + " " + target.getName().str() + " " + entry.digest +
+               "\n";
     return lines;
   }
   default:
