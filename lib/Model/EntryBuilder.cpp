@@ -6,6 +6,7 @@
 // delta rule, gated norm.
 #include "EntryBuilder.h"
 
+#include "MapEntries.h"
 #include "PlanEntry.h"
 #include "PoolEntries.h"
 
@@ -370,6 +371,11 @@ static llvm::Error checkVariant(const ModelConfig &config,
           "{0}: states in one plane expect deferred writes, but got none",
           config.name));
   }
+  if (options.combineMaps && options.statePlanes != 0)
+    return llvm::createStringError(
+        llvm::formatv("{0}: maps of tokens expect states of numbers, but got "
+                      "{1}",
+                      config.name, getStateName(options)));
   if (isBare && options.verify == VerifyStates::lazy)
     return llvm::createStringError(llvm::formatv(
         "{0}: the layout {1} expects verify none, slots or tree, but got "
@@ -428,6 +434,8 @@ gdn::buildEntryModule(MLIRContext &context, const ModelConfig &config,
           .build("commit" + suffix);
     if (options.mixedBatch)
       buildPlanEntry(builder, config, options, suffix);
+    if (options.combineMaps)
+      buildMapEntries(builder, config, options, suffix);
     buildPoolEntries(builder, config, options, suffix);
   }
   return module;

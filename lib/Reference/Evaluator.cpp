@@ -79,9 +79,10 @@ static LogicalResult evaluateBlock(Block &block, Environment &env) {
                   gdn::CommitConv1dOp, gdn::CommitDeltaRuleOp,
                   gdn::MaskSequencesOp, gdn::PoolReadOp, gdn::PoolWriteOp,
                   gdn::PoolCopyOp, gdn::PoolZeroOp, gdn::CastOp,
-                  gdn::PlanBatchOp>([&](auto known) {
-              return gdn::reference::evaluateOp(known, env);
-            })
+                  gdn::PlanBatchOp, gdn::CombineMapsOp, gdn::ApplyMapsOp>(
+                [&](auto known) {
+                  return gdn::reference::evaluateOp(known, env);
+                })
             .Case<gdn::KernelOp, arith::ConstantOp, tensor::DimOp,
                   tensor::CastOp>(
                 [&](auto known) { return ::evaluateOp(known, env); })

@@ -26,6 +26,9 @@ mlir::LogicalResult evaluateOp(CommitConv1dOp op, Environment &env);
 // DeltaRule.cpp
 mlir::LogicalResult evaluateOp(RuleOpInterface op, Environment &env);
 mlir::LogicalResult evaluateOp(CommitDeltaRuleOp op, Environment &env);
+// MapOps.cpp
+mlir::LogicalResult evaluateOp(CombineMapsOp op, Environment &env);
+mlir::LogicalResult evaluateOp(ApplyMapsOp op, Environment &env);
 // PoolOps.cpp
 mlir::LogicalResult evaluateOp(AcceptedSlotsOp op, Environment &env);
 mlir::LogicalResult evaluateOp(CountedSlotsOp op, Environment &env);

@@ -13,6 +13,7 @@ import numpy as np
 from .array_library import library_of
 from .exchange import Exchange, gather_or_fail
 from .kernel_calls import call_of
+from .map_products import MapProducts, has_products
 from .rule_kernels import kind_of, unit_of
 from .runtime import Runtime
 from .segment_maps import maps_of
@@ -62,6 +63,7 @@ class ContextPlan:
         dk = int(states.shape[3])
         self._identity = self._made(arrays, np.eye(dk, dtype=np.float32))
         number = self._numbers(arrays)
+        self._products_of(parts, live, number)
         self._slots = number([parts.slots[n] for n in live], "int64")
         flags = [float(parts.has_initial[n]) for n in live]
         self._initial = None
@@ -70,6 +72,20 @@ class ContextPlan:
         written = [i for i, n in enumerate(live) if parts.is_written(n)]
         self._written = number(written, "int64")
         self._targets = number([parts.targets[live[i]] for i in written], "int64")
+
+    def _products_of(self, parts: SequenceParts, live: list[int], number) -> None:
+        """What entries of an image read of the sequences: their segments here, and slots of the
+        pool, with -1 for none."""
+        first = [0] * len(live)
+        counts = [self._owners.count(i) for i in range(len(live))]
+        for i, owner in reversed(list(enumerate(self._owners))):
+            if owner >= 0:
+                first[owner] = i
+        self._runs = number(first, "int32"), number(counts, "int32")
+        self._own_rank = number([self._exchange.rank], "int32")
+        begins = [parts.slots[n] if parts.has_initial[n] else -1 for n in live]
+        ends = [parts.targets[n] if parts.is_written(n) else -1 for n in live]
+        self._pool_slots = number(begins, "int32"), number(ends, "int32")
 
     def _numbers(self, arrays):
         return lambda values, dtype: self._made(arrays, np.array(values, dtype))
@@ -102,11 +118,11 @@ class ContextPlan:
         number = self._numbers(arrays)
         self._segments = len(slots)
         self._starts, self._places = number(starts, "int32"), number(slots, "int32")
-        self._owners = [0] * len(slots)
+        self._owners = [-1] * len(slots)
         for depth in self._rounds:
             for owner, segment in depth:
                 self._owners[segment] = owner
-        self._owner = number(self._owners, "int64")
+        self._owner = number([max(owner, 0) for owner in self._owners], "int64")
         self._indices = [
             (number([a for a, _ in depth], "int64"), number([b for _, b in depth], "int64"))
             for depth in self._rounds
@@ -157,13 +173,37 @@ class ContextPlan:
         if self._count == 0:
             out[...] = 0
             return out
+        kind = kind._replace(maps=True)
+        fits = arrays.dtype_of(states) == kind.state and arrays.has_unit_stride(states)
+        if fits and has_products(kind, arrays.device, self._runtime):
+            pool = self._states(arrays, maps, kind, tokens, states, out)
+            self._outputs(arrays, kind, tokens, pool, scale, out)
+            return out
         own, before = self._own_maps(arrays, maps, tokens, out)
         gathered = self._exchange.gather_arrays(own, arrays)
         first, last = self._fold(arrays, gathered, states, dv)
-        self._outputs(arrays, kind._replace(maps=True), tokens, first, before, scale, out)
+        pool = None
+        if self._segments:
+            pool = arrays.xp.matmul(first[self._owner], before[:, :, dv:]) + before[:, :, :dv]
+        self._outputs(arrays, kind, tokens, pool, scale, out)
         if len(self._targets):
             states[self._targets] = arrays.cast(last[self._written], arrays.dtype_of(states))
         return out
+
+    def _states(self, arrays, maps, kind, tokens, states, out):
+        """The state before each segment, [M, Hv, dv, dk]; the last ones are in the pool then. By
+        entries of the image alone."""
+        q, _, v, *_ = tokens
+        heads, dv, dk = int(v.shape[1]), int(v.shape[2]), int(q.shape[2])
+        if self._segments:
+            segments = maps(arrays, tokens, self._starts, self._places, out)
+        else:
+            segments = (arrays.zeros((1, heads, rows, dk), "float32") for rows in (dv, dk))
+        products = MapProducts(kind, self._runtime, *self._runs, self._own_rank)
+        constant, linear = segments
+        own = products.combine(arrays, constant, linear)
+        gathered = self._exchange.gather_arrays(own, arrays)
+        return products.apply(arrays, gathered, constant, linear, states, *self._pool_slots)
 
     def _own_maps(self, arrays, maps, tokens, out):
         """H and P of this rank's tokens, [N, Hv, dv + dk, dk], and of those ahead of each of its
@@ -215,13 +255,13 @@ class ContextPlan:
                 state = arrays.xp.matmul(state, part[:, :, dv:]) + part[:, :, :dv]
         return first, state
 
-    def _outputs(self, arrays, kind, tokens, first, before, scale, out) -> None:
-        q, _, v, *_ = tokens
-        dk, dv = int(q.shape[2]), int(v.shape[2])
+    def _outputs(self, arrays, kind, tokens, pool, scale, out) -> None:
+        """Outputs from the states before segments."""
+        q = tokens[0]
+        dk = int(q.shape[2])
         if self._segments == 0:
             out[...] = 0
             return
-        pool = arrays.xp.matmul(first[self._owner], before[:, :, dv:]) + before[:, :, :dv]
         call = call_of(
             kind,
             "prefill",

@@ -104,6 +104,14 @@ def kernel_of(
         return place.kernel(_image(place, kind), entry)
 
 
+def has_entry(
+    kind: KernelKind, entry: str, device: tuple[str, int], runtime: Runtime | None
+) -> bool:
+    """Whether the image of a kind has an entry."""
+    with _lock:
+        return entry in _image(device_of(device, runtime), kind).entries
+
+
 def last_of(
     kind: KernelKind,
     entry: str,

@@ -46,7 +46,7 @@ class RuleKind(NamedTuple):
         elif any(size % unit_of("prefill", (device.kind, 0)) for size in self[:2]):
             options = ["--only=decode,commit" if self.deferred_writes else "--only=decode"]
         if self.maps:
-            options = ["--only=prefill"]
+            options = ["--combine-maps", "--only=prefill,combine_maps,apply_maps"]
         return find_or_compile(
             self.config(),
             device,

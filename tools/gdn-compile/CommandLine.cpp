@@ -305,6 +305,11 @@ struct Options {
       "checkpoints", cl::cat(entries),
       cl::desc("Give prefill parameters that ask for states after multiples "
                "of 64 tokens of a sequence")};
+  cl::opt<bool> combineMaps{
+      "combine-maps", cl::cat(entries),
+      cl::desc("Make entries combine_maps and apply_maps, for sequences that "
+               "are spread over ranks: one map of many segments, and states "
+               "from maps of ranks. Goes with --segment-maps")};
   cl::opt<VerifyStates> verify{
       "verify", cl::cat(entries),
       cl::desc("Make an entry verify, whose tokens may be taken back:"),
@@ -406,6 +411,7 @@ CommandLine Options::collect() {
   given(writeSlots, line.entries.writeSlots);
   given(mixedBatch, line.entries.mixedBatch);
   given(checkpoints, line.entries.checkpoints);
+  line.entries.combineMaps = combineMaps;
   given(verify, line.entries.verify);
   for (auto &[name, option] : cl::getRegisteredOptions()) {
     if (!option->getNumOccurrences())

@@ -81,6 +81,7 @@ struct EntryOptions {
   bool writeSlots = false;    // entries take `write_slots`
   bool checkpoints = false;   // prefill takes `cu_checkpoints`,
                               // `checkpoint_tokens`, `checkpoint_slots`
+  bool combineMaps = false;   // entries `combine_maps` and `apply_maps`
   VerifyStates verify = VerifyStates::none;
   /// The most tokens of a sequence of `verify`, 0 for any number; longer
   /// sequences are skipped. Default: 8. Trees and buffers have no bound.

@@ -2,6 +2,7 @@
 //
 // convert-gdn-to-tile: every entry function becomes the tile program of its
 // kernel. See Passes.td.
+#include "Maps/MapProducts.h"
 #include "Program/EntryViews.h"
 #include "Recurrence/BatchPlan.h"
 #include "Recurrence/CommitKernel.h"
@@ -126,6 +127,12 @@ struct ConvertGDNToTile final
     if (!formCosts.empty())
       algorithm.formCosts = FormCosts::of(ArrayRef<double>(formCosts));
     EntryViews views = createEntryViews(entry, entry.getName());
+    if (multipliesMaps(kernel)) {
+      LogicalResult emitted =
+          emitMapProducts(views, kernel, precision != Precision::f32);
+      (succeeded(emitted) ? entry : views.function).erase();
+      return emitted;
+    }
     if (isCommitKernel(kernel) || hasSlotMoves(kernel) || plansBatch(kernel)) {
       LogicalResult emitted =
           isCommitKernel(kernel) ? emitCommitKernel(views, kernel)

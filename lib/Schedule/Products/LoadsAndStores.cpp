@@ -87,17 +87,20 @@ gpu::BeginCopyOp gdn::beginCopy(SharedTiles &tiles, tile::LoadOp load,
       /*tensor_map=*/false);
 }
 
-void gdn::emitLoad(SharedTiles &tiles, tile::LoadOp load) {
+void gdn::emitLoad(SharedTiles &tiles, tile::LoadOp load, bool aligned) {
   const IRMapping &scalars = tiles.scalars;
   VectorType type = vectorType(load.getTile());
+  Value view = scalars.lookupOrDefault(load.getView());
+  if (aligned)
+    promiseAlignment(view);
   tiles.setFragment(
       load.getTile(),
       gpu::LoadOp::create(
-          tiles.b, load.getLoc(), tiles.typeOf(type),
-          scalars.lookupOrDefault(load.getView()),
+          tiles.b, load.getLoc(), tiles.typeOf(type), view,
           lookupAll(scalars, load.getIndices()), load.getDims(),
           scalars.lookupOrDefault(load.getRows()),
-          getTileAlignment(load.getView(), load.getIndices(), type)));
+          aligned ? 16
+                  : getTileAlignment(load.getView(), load.getIndices(), type)));
 }
 
 /// Of a view [T, Hk, R, d] that expands the heads of an argument [T, Hk R, d]

@@ -25,8 +25,9 @@ gpu::BeginCopyOp beginCopy(SharedTiles &tiles, tile::LoadOp load,
                            const mlir::IRMapping &at, mlir::Value rows,
                            bool isPinned, bool perWarpgroup = false);
 
-/// Emits a load to registers.
-void emitLoad(SharedTiles &tiles, tile::LoadOp load);
+/// Emits a load to registers; with `aligned`, the caller promises pieces of 16
+/// bytes.
+void emitLoad(SharedTiles &tiles, tile::LoadOp load, bool aligned = false);
 
 /// Emits a store: 16 bits go to memory in whole pieces of rows, by way of
 /// shared memory; not so a state, which is large and stored once. With

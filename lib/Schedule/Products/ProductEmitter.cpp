@@ -12,6 +12,7 @@
 #include "Products/TransposedMaps.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -183,6 +184,25 @@ static void emitDecayOperands(SharedTiles &tiles,
   tiles.setFragment(operands.getKeyScores(), made.getKeyScores());
 }
 
+static bool isInLoop(Operation *op) {
+  return bool(op->getParentOfType<scf::ForOp>());
+}
+
+/// Whether `tile` of 16 bits is a right side of products, and work on the way
+/// to another one.
+static bool isOnlyRightSide(Value tile) {
+  bool isRight = false;
+  return isNarrow(vectorType(tile)) &&
+         llvm::all_of(tile.getUsers(),
+                      [&](Operation *user) {
+                        auto matmul = dyn_cast<tile::MatmulOp>(user);
+                        isRight |= matmul && matmul.getRhs() == tile;
+                        return matmul ? matmul.getLhs() != tile
+                                      : isa<tile::MapRowsOp>(user);
+                      }) &&
+         isRight;
+}
+
 LogicalResult ProductEmitter::emit(Operation *op) {
   LogicalResult result = success();
   llvm::TypeSwitch<Operation *>(op)
@@ -190,7 +210,7 @@ LogicalResult ProductEmitter::emit(Operation *op) {
         if (isCopied(load))
           beginCopy(tiles, load, tiles.scalars, Value(), /*isPinned=*/false);
         else
-          emitLoad(tiles, load);
+          emitLoad(tiles, load, splitsLoaded && isInLoop(load));
       })
       .Case([](tile::FillOp) {}) // made where it is used
       .Case([&](tile::StoreOp store) {
@@ -211,6 +231,10 @@ LogicalResult ProductEmitter::emit(Operation *op) {
         result = op->emitOpError("is not for a schedule of products");
       });
   tiles.setEmitted(op);
+  if (splitsLoaded && isa<tile::MapRowsOp>(op))
+    for (Value tile : op->getResults())
+      if (isOnlyRightSide(tile))
+        tiles.bufferOf(tile);
   // What has to go somewhere goes at once.
   for (Value tile : op->getResults())
     if (tiles.hasDestination(tile))

@@ -24,6 +24,10 @@ public:
   /// From here on, what is stored transposed goes by way of the columns per
   /// warpgroup of a warp, which waits for no other.
   void storePerWarpgroup() { storesPerWarpgroup = true; }
+  /// Right sides of products come from arrays in f32: they are shared as soon
+  /// as they are rounded, and the caller promises that pieces of 16 bytes lie
+  /// side by side.
+  void splitLoaded() { splitsLoaded = true; }
   /// Another role makes the running sums of these decay matrices.
   void receiveSums(mlir::ArrayRef<mlir::Operation *> matrices) {
     receivedSums = matrices;
@@ -35,7 +39,7 @@ public:
 private:
   void emitLowTiles(mlir::ArrayRef<mlir::Operation *> ops);
 
-  bool storesPerWarpgroup = false;
+  bool storesPerWarpgroup = false, splitsLoaded = false;
   mlir::ArrayRef<mlir::Operation *> receivedSums; // as matrices
 };
 

@@ -96,6 +96,23 @@ static bool hasStatesInside(func::FuncOp func) {
   return found;
 }
 
+/// Whether right sides of products are parts of what arrays of matrices hold in
+/// f32: maps of tokens.
+static bool splitsLoaded(func::FuncOp func) {
+  auto isOfArray = [](Value tile) {
+    auto load = tile.getDefiningOp<tile::LoadOp>();
+    return load && isa<BlockArgument>(load.getView()) &&
+           vectorType(tile).getElementType().isF32() &&
+           cast<MemRefType>(load.getView().getType()).getRank() >= 4;
+  };
+  bool found = false;
+  func.walk([&](tile::MatmulOp matmul) {
+    auto map = matmul.getRhs().getDefiningOp<tile::MapRowsOp>();
+    found |= map && llvm::any_of(map.getInputs(), isOfArray);
+  });
+  return found;
+}
+
 /// The kernel of `source`, ahead of it, without roles.
 static FailureOr<func::FuncOp> emitKernel(func::FuncOp source, int64_t numWarps,
                                           int64_t minBlocks) {
@@ -106,6 +123,8 @@ static FailureOr<func::FuncOp> emitKernel(func::FuncOp source, int64_t numWarps,
   fields.setThreads(numWarps * gpu::warpThreads);
   fields.setMinBlocks(minBlocks);
   WarpProgram program(b, scalars, &kernel.front(), numWarps);
+  if (splitsLoaded(source))
+    program.splitLoaded();
   if (failed(program.emitBlock(source.front())))
     return failure();
   func::ReturnOp::create(b, source.getLoc());

@@ -27,6 +27,9 @@ public:
   mlir::LogicalResult emitBlock(mlir::Block &block);
   mlir::LogicalResult emitOps(mlir::ArrayRef<mlir::Operation *> ops);
 
+  /// See ProductEmitter.
+  void splitLoaded() { emitter.splitLoaded(); }
+
   const mlir::IRMapping &getScalars() const { return scalars; }
   int64_t getNumWarps() const { return emitter.tiles.numWarps; }
 

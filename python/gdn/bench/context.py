@@ -135,6 +135,7 @@ def plans_alone(x: dict, states, size: int, segments: int) -> list:
 
 def own_maps(plan, x: dict):
     """A call that gives what the plan's rank sends."""
+    from ..map_products import MapProducts, has_products
     from ..rule_kernels import kind_of
     from ..segment_maps import maps_of
 
@@ -143,7 +144,16 @@ def own_maps(plan, x: dict):
     maps = maps_of(kind, arrays.device, None)
     tokens = tuple(x[name] for name in NAMES)
     out = torch.empty_like(x["v"])
-    return lambda: plan._own_maps(library_of(x["v"]), maps, tokens, out)[0]
+    kind = kind._replace(maps=True)
+    if not has_products(kind, arrays.device, None):
+        return lambda: plan._own_maps(library_of(x["v"]), maps, tokens, out)[0]
+    products = MapProducts(kind, None, *plan._runs, plan._own_rank)
+
+    def run():
+        arrays = library_of(x["v"])
+        return products.combine(arrays, *maps(arrays, tokens, plan._starts, plan._places, out))
+
+    return run
 
 
 def measure(exchange, tokens: int, segments: int, size: int) -> list[dict]:

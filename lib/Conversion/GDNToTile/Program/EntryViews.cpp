@@ -358,3 +358,16 @@ Value EntryViews::resultHeads(OpBuilder &builder, unsigned index,
                               Value ratio) const {
   return groupHeads(builder, results[index].getLoc(), results[index], ratio);
 }
+
+SmallVector<Value> gdn::getResultViews(const EntryViews &views, KernelOp kernel,
+                                       Value result) {
+  Operation *yield = kernel.getBody().front().getTerminator();
+  Operation *end = kernel->getBlock()->getTerminator();
+  SmallVector<Value> found;
+  for (auto [yielded, given] :
+       llvm::zip(yield->getOperands(), kernel.getResults()))
+    for (auto [returned, view] : llvm::zip(end->getOperands(), views.results))
+      if (yielded == result && returned == given)
+        found.push_back(view);
+  return found;
+}

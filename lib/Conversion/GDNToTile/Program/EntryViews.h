@@ -63,6 +63,10 @@ struct EntryViews {
 /// empty body.
 EntryViews createEntryViews(mlir::func::FuncOp source, llvm::StringRef name);
 
+/// The views that receive `result`, of an op in `kernel`.
+llvm::SmallVector<mlir::Value>
+getResultViews(const EntryViews &views, KernelOp kernel, mlir::Value result);
+
 /// Creates the program of a stage of `source` before it, as @<source><suffix>,
 /// by `emit`, and adds 1 to `numStages`; leaves nothing behind if `emit` fails.
 mlir::LogicalResult

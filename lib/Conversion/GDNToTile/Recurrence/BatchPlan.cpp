@@ -110,20 +110,6 @@ private:
 
 } // namespace
 
-/// The views that receive a result of the kernel's op.
-static SmallVector<Value> getResultViews(const EntryViews &views,
-                                         KernelOp kernel, Value result) {
-  Operation *yield = kernel.getBody().front().getTerminator();
-  Operation *end = kernel->getBlock()->getTerminator();
-  SmallVector<Value> found;
-  for (auto [yielded, given] :
-       llvm::zip(yield->getOperands(), kernel.getResults()))
-    for (auto [returned, view] : llvm::zip(end->getOperands(), views.results))
-      if (yielded == result && returned == given)
-        found.push_back(view);
-  return found;
-}
-
 void BatchPlan::store(Value value, Value result, Value at) {
   Type element = getElementTypeOrSelf(result);
   SmallVector<Value> found = getResultViews(views, kernel, result);

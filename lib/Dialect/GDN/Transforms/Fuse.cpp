@@ -31,7 +31,8 @@ static bool isCommit(Operation *op) {
 }
 /// Ops whose kernel is theirs alone.
 static bool isAlone(Operation *op) {
-  return isa<PoolReadOp, PoolWriteOp, PlanBatchOp>(op);
+  return isa<PoolReadOp, PoolWriteOp, PlanBatchOp, CombineMapsOp, ApplyMapsOp>(
+      op);
 }
 /// Ops that move whole slots and compute nothing.
 static bool isSlotMove(Operation *op) {
