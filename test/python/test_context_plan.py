@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rule_cases import error_of
 
-from gdn import Runtime
+from gdn import Runtime, context_plan
 from gdn.array_library import library_of
 from gdn.context_parallel import ContextParallel
 from gdn.exchange import ExchangeError, ThreadExchange
@@ -77,6 +77,31 @@ def test_random_cuts(runtime, block):
         assert (pools[0][~written] == case.states[~written]).all(), f"other slots, seed {seed}"
         for rank, pool in enumerate(pools[1:], 1):
             assert (pool == pools[0]).all(), f"pool of rank {rank}, seed {seed}"
+
+
+def test_products_are_those_of_the_image(runtime, monkeypatch):
+    """Where it has entries for them, and states are of f32. Others are in test_without_entries."""
+    case = without_checkpoints(7)
+    want, _ = planned(case, runtime, 3)
+
+    def fails(*_):
+        raise AssertionError("products of NumPy were made")
+
+    monkeypatch.setattr(context_plan.ContextPlan, "_own_maps", fails)
+    monkeypatch.setattr(context_plan.ContextPlan, "_fold", fails)
+    out, _ = planned(case, runtime, 3)
+    assert (out == want).all()
+
+
+def test_without_entries(runtime, monkeypatch):
+    monkeypatch.setattr(context_plan, "has_products", lambda *_: False)
+    for seed in range(3000, 3020):
+        case = without_checkpoints(seed)
+        want, after = case.expected()
+        out, pools = planned(case, runtime, segments=1 + seed % 4)
+        assert error_of(out, want) < 1e-5, f"outputs, seed {seed}"
+        written = np.any(after != case.states, axis=(1, 2, 3))
+        assert error_of(pools[0][written], after[written]) < 1e-5, f"states, seed {seed}"
 
 
 def test_runs_have_the_same_bits(runtime):

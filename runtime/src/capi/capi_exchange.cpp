@@ -2,19 +2,13 @@
 //
 // The C ABI of exchanges.
 
+#include "exchange_handle.h"
 #include "handles.h"
 #include "sized_struct.h"
-
-#include "gdn-c/exchange.h"
-#include "gdnrt/exchange.h"
 
 #include <cstring>
 
 using namespace gdnrt;
-
-struct gdnrt_exchange {
-  std::unique_ptr<Exchange> exchange;
-};
 
 static_assert(sizeof(nccl::UniqueId) == GDNRT_NCCL_ID_BYTES);
 

@@ -10,6 +10,7 @@
 
 #include "gdn-c/attention.h"
 #include "gdn-c/batch_planner.h"
+#include "gdn-c/context.h"
 #include "gdn-c/exchange.h"
 #include "gdn-c/host_tier.h"
 #include "gdn-c/layer_shape.h"
@@ -63,7 +64,9 @@
   X(gdnrt_host_tier_options)                                                   \
   X(gdnrt_host_tier_info)                                                      \
   X(gdnrt_state_tags)                                                          \
-  X(gdnrt_rule_args)
+  X(gdnrt_rule_args)                                                           \
+  X(gdnrt_context_options)                                                     \
+  X(gdnrt_context_args)
 
 namespace gdnrt {
 

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Prefill of sequences whose tokens are spread over ranks: what is known of a
+// batch, and the launches of a layer.
+
+#ifndef GDNRT_CONTEXT_PLAN_H
+#define GDNRT_CONTEXT_PLAN_H
+
+#include "gdn-c/context.h"
+#include "gdnrt/exchange.h"
+#include "gdnrt/layer_workspaces.h"
+#include "gdnrt/loaded_kernel.h"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace gdnrt {
+
+/// What a rank was asked for. `failed` says that its arguments are wrong: it
+/// takes part in the exchange of sizes nevertheless, so that others know.
+struct ContextBatch {
+  int64_t heads = 0, slots = 0, tokens = 0, nullSlot = -1;
+  int segments = 4;
+  std::vector<int64_t> starts, readSlots, writeSlots, hasInitial;
+
+  int64_t count() const { return static_cast<int64_t>(readSlots.size()); }
+  bool isSlot(int64_t slot) const {
+    return slot >= 0 && slot < slots && slot != nullSlot;
+  }
+  /// Fails if the arrays do not go together.
+  Status check() const;
+};
+
+/// Segments of a rank's tokens, each a sequence of a batch of its own, and the
+/// sequences with tokens anywhere whose slot is one.
+struct ContextSegments {
+  /// M + 1 and M: where segments begin, and their numbers; -1 where rows belong
+  /// to no sequence that is live. There is always a segment.
+  std::vector<int32_t> starts, places;
+  /// For each live sequence: its segments here, and its slots; -1 for a state
+  /// of zeros and for one that goes nowhere.
+  std::vector<int32_t> first, count;
+  std::vector<int64_t> readSlots, writeSlots;
+
+  int64_t segments() const { return static_cast<int64_t>(places.size()); }
+  int64_t sequences() const { return static_cast<int64_t>(first.size()); }
+};
+
+/// The segments of a batch of which rank r has `lengths[r][n]` tokens of
+/// sequence n; `batch` is that of this rank.
+ContextSegments cutSegments(const ContextBatch &batch,
+                            const std::vector<std::vector<int64_t>> &lengths);
+
+/// Exchanges what ranks know of the batch; gives the lengths of all of them.
+/// `own` is this rank's failure so far, which it reports.
+Result<std::vector<std::vector<int64_t>>>
+agreeOnBatch(Device &device, Exchange &exchange, const ContextBatch &batch,
+             const Status &own);
+
+/// The entries of an image that plans launch, and what follows of them.
+struct ContextKernels {
+  std::shared_ptr<Device> device;
+  Exchange *exchange = nullptr;
+  std::shared_ptr<LoadedKernel> prefill, combine, apply;
+  int64_t dk = 0, dv = 0;
+  size_t mapsVariant = 0; // of prefill
+
+  /// Finds the sizes of heads and the variant; fails if there are none.
+  Status takeSizes();
+};
+
+class ContextPlan {
+public:
+  /// Takes part in the exchange of sizes even if `own`, what happened before,
+  /// is a failure; it fails with that then.
+  static Result<std::unique_ptr<ContextPlan>>
+  make(const ContextKernels &kernels, const ContextBatch &batch, Status own);
+
+  Status run(const gdnrt_context_args &args, void *stream);
+
+  uint64_t memoryBytes() const { return bytes_; }
+  uint64_t sentBytes() const { return sentBytes_; }
+
+private:
+  /// An array of the plan, of known sizes.
+  struct Array {
+    DType dtype;
+    std::vector<int64_t> sizes;
+    void *data = nullptr;
+    uint64_t bytes() const;
+  };
+  /// A kernel, bound at its first launch.
+  struct Launch {
+    std::shared_ptr<LoadedKernel> kernel;
+    std::unique_ptr<Binding> binding;
+    std::vector<size_t> order;
+  };
+  using Named = std::vector<std::pair<const char *, Argument>>;
+
+  Status takeMemory(const ContextSegments &segments);
+  Argument argument(const Array &array) const;
+  static Status bind(Launch &launch, const Named &given);
+  Status bindAll(const gdnrt_context_args &args);
+  Status prepare(const LaunchStream &stream);
+  Status launch(Launch &launch, const LaunchStream &stream);
+
+  std::shared_ptr<Device> device_;
+  Exchange *exchange_ = nullptr;
+  int64_t heads_ = 0, slots_ = 0, tokens_ = 0, nullSlot_ = -1;
+  int64_t dk_ = 0, dv_ = 0, sequences_ = 0;
+  size_t mapsVariant_ = 0;
+  Launch maps_, combine_, apply_, outputs_;
+  LayerWorkspaces workspaces_; // of the outputs
+  std::shared_ptr<void> memory_;
+  uint64_t bytes_ = 0, sentBytes_ = 0;
+  // M segments, N sequences, R ranks.
+  Array constant_, linear_, gathered_, own_, states_;
+  Array starts_, places_, flags_, first_, count_, readSlots_, writeSlots_,
+      rank_;
+};
+
+} // namespace gdnrt
+
+#endif // GDNRT_CONTEXT_PLAN_H

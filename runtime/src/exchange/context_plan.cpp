@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A layer: maps of segments, their product, the exchange, states, outputs.
+// docs/design/20261129-combine-maps.md has the arrays.
+
+#include "gdnrt/context_plan.h"
+
+#include "gdnrt/slot_check.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+using namespace gdnrt;
+
+namespace {
+
+constexpr const char *kMapsVariant = "segment-maps";
+/// What the runtime asks of a workspace, and more than code asks of arrays.
+constexpr uint64_t kAlignment = 256;
+
+/// Sizes that an entry fixes, of a parameter; fails if there are none.
+Status takeFixed(const EntrySchema &entry, const char *name, int dim,
+                 int64_t &size) {
+  const auto found = entry.findParam(name);
+  const ParamSchema *param = found ? &entry.params[*found] : nullptr;
+  if (!param || param->rank() <= dim || !param->dims[dim].terms.empty())
+    return failure(StatusCode::unsupported, entry.name, ": ", name,
+                   ": expected the array that --combine-maps makes, got "
+                   "another one");
+  size = param->dims[dim].constant;
+  return {};
+}
+
+Argument toArgument(const gdnrt_arg &given) {
+  Argument made;
+  made.data = given.data;
+  made.dtype = given.dtype;
+  made.rank = given.rank;
+  made.sizes = given.sizes;
+  made.strides = given.strides;
+  made.nullSlot = given.null_slot;
+  return made;
+}
+
+/// The first two sizes of an array, as a plan knows them.
+Status checkSizes(const char *name, const gdnrt_arg &arg, int64_t rows,
+                  int64_t heads) {
+  if (arg.rank < 2 || arg.rank > kMaxRank || !arg.sizes)
+    return invalid(name, ": expected an array of 2 to ", kMaxRank,
+                   " dimensions, got rank ", arg.rank);
+  if (arg.sizes[0] != rows)
+    return invalid(name, ": expected ", rows, " rows, those of the plan, got ",
+                   arg.sizes[0]);
+  if (heads != 0 && arg.sizes[1] != heads)
+    return invalid(name, ": expected ", heads,
+                   " heads, those of the plan, got ", arg.sizes[1]);
+  return {};
+}
+
+} // namespace
+
+uint64_t ContextPlan::Array::bytes() const {
+  uint64_t bytes = static_cast<uint64_t>(sizeInBytes(dtype));
+  for (int64_t size : sizes)
+    bytes *= static_cast<uint64_t>(size);
+  return bytes;
+}
+
+Argument ContextPlan::argument(const Array &array) const {
+  Argument made;
+  made.data = array.data;
+  made.dtype = static_cast<int32_t>(array.dtype);
+  made.rank = static_cast<int32_t>(array.sizes.size());
+  made.sizes = array.sizes.data();
+  made.nullSlot = -1;
+  return made;
+}
+
+Status ContextKernels::takeSizes() {
+  if (Status s = takeFixed(*apply->entry, "constant", 2, dv); !s.isOk())
+    return s;
+  if (Status s = takeFixed(*apply->entry, "constant", 3, dk); !s.isOk())
+    return s;
+  const auto &variants = prefill->code->schema().variants;
+  auto found =
+      std::find_if(variants.begin(), variants.end(), [](const auto &variant) {
+        return variant.name.rfind(kMapsVariant, 0) == 0;
+      });
+  if (found == variants.end())
+    return failure(StatusCode::notFound, prefill->entry->name,
+                   ": expected the variant ", kMapsVariant,
+                   " (gdn-compile --segment-maps), got code without it");
+  mapsVariant = static_cast<size_t>(found - variants.begin());
+  return {};
+}
+
+/// One block of memory for all arrays; those that runs only read are filled.
+Status ContextPlan::takeMemory(const ContextSegments &segments) {
+  const int64_t m = segments.segments(), n = segments.sequences();
+  const int64_t ranks = exchange_->size(), rows = dv_ + dk_;
+  sequences_ = n;
+  constant_ = {DType::f32, {m, heads_, dv_, dk_}};
+  linear_ = {DType::f32, {m, heads_, dk_, dk_}};
+  states_ = constant_;
+  own_ = {DType::f32, {n, heads_, rows, dk_}};
+  gathered_ = {DType::f32, {ranks, n, heads_, rows, dk_}};
+  starts_ = {DType::i32, {m + 1}};
+  places_ = {DType::i32, {m}};
+  flags_ = {DType::i1, {m}};
+  first_ = count_ = readSlots_ = writeSlots_ = {DType::i32, {n}};
+  rank_ = {DType::i32, {1}};
+  sentBytes_ = own_.bytes();
+  // The maps of segments are a workspace: one behind the other.
+  uint64_t bytes = constant_.bytes() + linear_.bytes();
+  const std::vector<Array *> apart = {
+      &states_, &gathered_, &starts_, &places_,    &flags_,
+      &first_,  &count_,    &rank_,   &readSlots_, &writeSlots_};
+  std::vector<uint64_t> places;
+  for (Array *array : apart) {
+    bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    places.push_back(bytes);
+    bytes += array->bytes();
+  }
+  auto memory = device_->allocate(bytes);
+  if (!memory.isOk())
+    return memory.status();
+  memory_ = std::shared_ptr<void>(
+      *memory, [device = device_](void *data) { (void)device->free(data); });
+  bytes_ = bytes;
+  char *base = static_cast<char *>(*memory);
+  constant_.data = base;
+  linear_.data = base + constant_.bytes();
+  for (size_t i = 0; i < apart.size(); ++i)
+    apart[i]->data = base + places[i];
+  own_.data = static_cast<char *>(gathered_.data) +
+              static_cast<uint64_t>(exchange_->rank()) * own_.bytes();
+
+  auto narrow = [](const std::vector<int64_t> &values) {
+    return std::vector<int32_t>(values.begin(), values.end());
+  };
+  const std::vector<std::pair<Array *, std::vector<int32_t>>> filled = {
+      {&starts_, segments.starts},
+      {&places_, segments.places},
+      {&first_, segments.first},
+      {&count_, segments.count},
+      {&rank_, {exchange_->rank()}},
+      {&readSlots_, narrow(segments.readSlots)},
+      {&writeSlots_, narrow(segments.writeSlots)}};
+  for (const auto &[array, values] : filled)
+    if (!values.empty())
+      if (Status s = device_->write(array->data, values.data(), array->bytes());
+          !s.isOk())
+        return s;
+  const std::vector<uint8_t> ones(static_cast<size_t>(m), 1);
+  return device_->write(flags_.data, ones.data(), ones.size());
+}
+
+Result<std::unique_ptr<ContextPlan>>
+ContextPlan::make(const ContextKernels &kernels, const ContextBatch &batch,
+                  Status own) {
+  auto plan = std::make_unique<ContextPlan>();
+  plan->device_ = kernels.device;
+  plan->exchange_ = kernels.exchange;
+  plan->heads_ = batch.heads;
+  plan->slots_ = batch.slots;
+  plan->tokens_ = batch.tokens;
+  plan->nullSlot_ = batch.nullSlot;
+  plan->dk_ = kernels.dk;
+  plan->dv_ = kernels.dv;
+  plan->mapsVariant_ = kernels.mapsVariant;
+  plan->maps_.kernel = plan->outputs_.kernel = kernels.prefill;
+  plan->combine_.kernel = kernels.combine;
+  plan->apply_.kernel = kernels.apply;
+  if (own.isOk())
+    own = batch.check();
+  auto lengths = agreeOnBatch(*plan->device_, *plan->exchange_, batch, own);
+  if (!lengths.isOk())
+    return lengths.status();
+  if (Status s = plan->takeMemory(cutSegments(batch, *lengths)); !s.isOk())
+    return s;
+  return plan;
+}
+
+/// Binds the parameters of the entry to those of `given` that it has.
+Status ContextPlan::bind(Launch &launch, const Named &given) {
+  const LoadedKernel &kernel = *launch.kernel;
+  std::vector<Argument> arguments;
+  for (const ParamSchema &param : kernel.entry->params) {
+    auto found =
+        std::find_if(given.begin(), given.end(), [&](const auto &each) {
+          return param.name == each.first;
+        });
+    if (found == given.end() && !param.optional)
+      return failure(StatusCode::unsupported, kernel.entry->name, ": ",
+                     param.name,
+                     ": expected the parameters of a rule alone "
+                     "(--layout=ready), got another one");
+    arguments.push_back(found == given.end() ? Argument() : found->second);
+  }
+  if (launch.binding)
+    return launch.binding->rebind(launch.order.data(), arguments.data(),
+                                  arguments.size());
+  launch.order.resize(arguments.size());
+  std::iota(launch.order.begin(), launch.order.end(), size_t{0});
+  auto made = Binding::make(
+      kernel.entry, kernel.code->schema(), arguments.data(), arguments.size(),
+      kernel.device->properties().numWorkers, kernel.code->tensorMapEncoder());
+  if (made.isOk())
+    launch.binding = std::move(*made);
+  return made.status();
+}
+
+Status ContextPlan::bindAll(const gdnrt_context_args &args) {
+  for (auto [name, arg] : {std::pair("q", &args.q), {"k", &args.k}})
+    if (Status s = checkSizes(name, *arg, tokens_, 0); !s.isOk())
+      return s;
+  for (auto [name, arg] : {std::pair("v", &args.v),
+                           {"log_decay", &args.log_decay},
+                           {"beta", &args.beta},
+                           {"out", &args.out}})
+    if (Status s = checkSizes(name, *arg, tokens_, heads_); !s.isOk())
+      return s;
+  if (Status s = checkSizes("state_pool", args.state_pool, slots_, heads_);
+      !s.isOk())
+    return s;
+  if (args.state_pool.null_slot != nullSlot_)
+    return invalid("state_pool: expected the null slot ", nullSlot_,
+                   ", that of the plan, got ", args.state_pool.null_slot);
+  const Named tokens = {{"q", toArgument(args.q)},
+                        {"k", toArgument(args.k)},
+                        {"v", toArgument(args.v)},
+                        {"log_decay", toArgument(args.log_decay)},
+                        {"beta", toArgument(args.beta)},
+                        {"cu_seqlens", argument(starts_)},
+                        {"slots", argument(places_)},
+                        {"write_slots", argument(places_)},
+                        {"has_initial", argument(flags_)},
+                        {"state_pool", argument(states_)},
+                        {"core", toArgument(args.out)}};
+  if (Status s = bind(outputs_, tokens); !s.isOk())
+    return s;
+  if (sequences_ == 0)
+    return {};
+  const bool isFirst = !maps_.binding;
+  if (Status s = bind(maps_, tokens); !s.isOk())
+    return s;
+  if (isFirst) {
+    if (Status s = maps_.binding->forceVariant(mapsVariant_); !s.isOk())
+      return s;
+    if (Status s = maps_.binding->setWorkspace(
+            constant_.data, constant_.bytes() + linear_.bytes());
+        !s.isOk())
+      return s;
+  }
+  if (Status s = maps_.binding->checkVariant(); !s.isOk())
+    return s;
+  Named segments = {{"constant", argument(constant_)},
+                    {"linear", argument(linear_)},
+                    {"first_segments", argument(first_)},
+                    {"num_segments", argument(count_)},
+                    {"maps", argument(own_)}};
+  if (Status s = bind(combine_, segments); !s.isOk())
+    return s;
+  segments.back().second = argument(gathered_);
+  segments.insert(segments.end(), {{"rank", argument(rank_)},
+                                   {"slots", argument(readSlots_)},
+                                   {"write_slots", argument(writeSlots_)},
+                                   {"state_pool", toArgument(args.state_pool)},
+                                   {"states", argument(states_)}});
+  return bind(apply_, segments);
+}
+
+/// Memory that the outputs need to work in.
+Status ContextPlan::prepare(const LaunchStream &stream) {
+  Binding &binding = *outputs_.binding;
+  if (Status s = workspaces_.give(*device_, binding, stream); !s.isOk())
+    return s;
+  Status fits = binding.checkVariant();
+  if (fits.isOk() || binding.hasPlace())
+    return fits;
+  if (stream.capturing)
+    return failure(
+        StatusCode::unsupported,
+        "context plan: expected a run ahead of the capture: ", fits.message());
+  return workspaces_.take(device_, binding, stream.stream);
+}
+
+Status ContextPlan::launch(Launch &launch, const LaunchStream &stream) {
+  const LoadedKernel &kernel = *launch.kernel;
+  const Range range(device_->ranges(), kernel.entry->name.c_str());
+  return kernel.code->launch(*launch.binding, stream.stream, stream.capturing);
+}
+
+Status ContextPlan::run(const gdnrt_context_args &args, void *stream) {
+  auto capturing = device_->isCapturing(stream);
+  if (!capturing.isOk())
+    return capturing.status();
+  const LaunchStream ordered = {stream, *capturing};
+  if (Status s = bindAll(args); !s.isOk())
+    return s;
+  if (Status s = prepare(ordered); !s.isOk())
+    return s;
+  if (*capturing)
+    for (const std::shared_ptr<const void> &kept :
+         {std::shared_ptr<const void>(memory_), workspaces_.kept(ordered)})
+      if (kept)
+        if (Status s = device_->keepForGraph(stream, kept); !s.isOk())
+          return s;
+  if (sequences_ != 0) {
+    if (Status s = launch(maps_, ordered); !s.isOk())
+      return s;
+    if (Status s = launch(combine_, ordered); !s.isOk())
+      return s;
+    if (Status s =
+            exchange_->allGather(own_.data, gathered_.data, sentBytes_, stream);
+        !s.isOk())
+      return s;
+    if (Status s = launch(apply_, ordered); !s.isOk())
+      return s;
+  }
+  return launch(outputs_, ordered);
+}

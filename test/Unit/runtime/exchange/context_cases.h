@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Random batches whose sequences are spread over ranks, and what one call of
+// the rule gives of them in float64.
+#ifndef GDN_TEST_UNIT_RUNTIME_EXCHANGE_CONTEXT_CASES_H
+#define GDN_TEST_UNIT_RUNTIME_EXCHANGE_CONTEXT_CASES_H
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace gdnrt::test {
+
+constexpr int64_t contextKeyHeads = 2, contextHeads = 4, contextDim = 16;
+constexpr int64_t contextSlots = 8;
+
+/// Arrays of all tokens, sequence behind sequence.
+struct ContextCase {
+  int64_t ranks = 1, nullSlot = -1;
+  bool perChannel = false;
+  /// Tokens of sequence n on rank r: lengths[r][n].
+  std::vector<std::vector<int64_t>> lengths;
+  std::vector<int64_t> slots, writeSlots;
+  std::vector<uint8_t> hasInitial;
+  std::vector<float> q, k, v, logDecay, beta, states;
+
+  int64_t count() const { return static_cast<int64_t>(slots.size()); }
+  int64_t gate() const { return perChannel ? contextDim : 1; }
+  bool isSlot(int64_t slot) const {
+    return slot >= 0 && slot < contextSlots && slot != nullSlot;
+  }
+  /// The rows of the whole call that a rank has, sequence by sequence.
+  std::vector<int64_t> rows(int64_t rank) const;
+  int64_t length(int64_t n) const;
+};
+
+/// Outputs of all tokens, and all slots afterwards.
+struct ContextResult {
+  std::vector<double> out, states;
+};
+
+ContextCase drawContextCase(uint32_t seed, bool perChannel);
+ContextResult expectedOf(const ContextCase &drawn);
+
+} // namespace gdnrt::test
+
+#endif // GDN_TEST_UNIT_RUNTIME_EXCHANGE_CONTEXT_CASES_H
