@@ -53,10 +53,10 @@ ContextSegments cutSegments(const ContextBatch &batch,
                             const std::vector<std::vector<int64_t>> &lengths);
 
 /// Exchanges what ranks know of the batch; gives the lengths of all of them.
-/// `own` is this rank's failure so far, which it reports.
+/// `status` is that of this rank so far; a failure is reported to all.
 Result<std::vector<std::vector<int64_t>>>
 agreeOnBatch(Device &device, Exchange &exchange, const ContextBatch &batch,
-             const Status &own);
+             const Status &status);
 
 /// The entries of an image that plans launch, and what follows of them.
 struct ContextKernels {
@@ -72,10 +72,10 @@ struct ContextKernels {
 
 class ContextPlan {
 public:
-  /// Takes part in the exchange of sizes even if `own`, what happened before,
-  /// is a failure; it fails with that then.
+  /// Takes part in the exchange of sizes even if `status`, what happened
+  /// before, is a failure; it fails with that then.
   static Result<std::unique_ptr<ContextPlan>>
-  make(const ContextKernels &kernels, const ContextBatch &batch, Status own);
+  make(const ContextKernels &kernels, const ContextBatch &batch, Status status);
 
   Status run(const gdnrt_context_args &args, void *stream);
 

@@ -99,10 +99,10 @@ Status ContextBatch::check() const {
 
 Result<std::vector<std::vector<int64_t>>>
 gdnrt::agreeOnBatch(Device &device, Exchange &exchange,
-                    const ContextBatch &batch, const Status &own) {
+                    const ContextBatch &batch, const Status &status) {
   const auto ranks = static_cast<size_t>(exchange.size());
   Head head;
-  head.failed = own.isOk() ? 0 : 1;
+  head.failed = status.isOk() ? 0 : 1;
   head.count = batch.count();
   head.heads = batch.heads;
   head.slots = batch.slots;
@@ -110,9 +110,9 @@ gdnrt::agreeOnBatch(Device &device, Exchange &exchange,
   std::vector<Head> heads(ranks);
   if (Status s = gather(device, exchange, &head, sizeof(head), heads.data());
       !s.isOk())
-    return own.isOk() ? s : own;
-  if (!own.isOk())
-    return own;
+    return status.isOk() ? s : status;
+  if (!status.isOk())
+    return status;
   for (size_t r = 0; r < ranks; ++r)
     if (heads[r].failed)
       return invalid("context plan: expected arguments that go together on all "

@@ -158,7 +158,7 @@ Status ContextPlan::takeMemory(const ContextSegments &segments) {
 
 Result<std::unique_ptr<ContextPlan>>
 ContextPlan::make(const ContextKernels &kernels, const ContextBatch &batch,
-                  Status own) {
+                  Status status) {
   auto plan = std::make_unique<ContextPlan>();
   plan->device_ = kernels.device;
   plan->exchange_ = kernels.exchange;
@@ -172,9 +172,9 @@ ContextPlan::make(const ContextKernels &kernels, const ContextBatch &batch,
   plan->maps_.kernel = plan->outputs_.kernel = kernels.prefill;
   plan->combine_.kernel = kernels.combine;
   plan->apply_.kernel = kernels.apply;
-  if (own.isOk())
-    own = batch.check();
-  auto lengths = agreeOnBatch(*plan->device_, *plan->exchange_, batch, own);
+  if (status.isOk())
+    status = batch.check();
+  auto lengths = agreeOnBatch(*plan->device_, *plan->exchange_, batch, status);
   if (!lengths.isOk())
     return lengths.status();
   if (Status s = plan->takeMemory(cutSegments(batch, *lengths)); !s.isOk())
