@@ -28,7 +28,10 @@ double run::limitOf(const Parameter &parameter) {
   // The chunk form with rounded operands; docs/spec/numerics.md.
   if (parameter.precision == "mixed-io")
     return 5e-3;
-  if (parameter.precision == "mixed" && (isF32 || parameter.name == "core"))
+  // Operands in two parts, of which values of a narrow type have one.
+  bool isRounded = parameter.precision == "mixed" ||
+                   (parameter.precision == "parts" && parameter.io != "f32");
+  if (isRounded && (isF32 || parameter.name == "core"))
     return parameter.isPool ? 2e-3 : 5e-3;
   if (isF32)
     return 1e-5;

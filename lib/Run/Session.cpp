@@ -280,6 +280,7 @@ llvm::Expected<Kernel> Program::kernel(llvm::StringRef entryName) const {
       return parameter.takeError();
     kernel.parameters.push_back(std::move(*parameter));
     kernel.parameters.back().precision = kernel.getAttribute("precision");
+    kernel.parameters.back().io = kernel.getAttribute("io");
   }
   for (size_t i = 0, e = gdnrt_entry_symbol_count(entry); i < e; ++i)
     kernel.symbols.push_back(gdnrt_entry_symbol(entry, i));

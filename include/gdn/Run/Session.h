@@ -37,6 +37,8 @@ struct Parameter {
   /// Of the chunk form of its entry, as the image says it: "mixed" say; ""
   /// where the entry has none.
   std::string precision;
+  /// The type of its entry's inputs and outputs: "bf16" say.
+  std::string io;
 
   /// `bf16[T, 256*Hk + 256*Hv]`.
   std::string typeString() const;

@@ -46,6 +46,18 @@ TEST(Limits, OfRoundedProducts) {
   EXPECT_EQ(limit("mixed-io", true, data::DType::f32), 5e-3);
 }
 
+// Operands in two parts are as exact as f32 where values are f32.
+TEST(Limits, OfOperandsInTwoParts) {
+  Parameter pool = tensor("state_pool", data::DType::f32);
+  pool.isPool = true;
+  pool.dims.resize(4);
+  pool.precision = "parts";
+  pool.io = "f32";
+  EXPECT_EQ(limitOf(pool), 1e-5);
+  pool.io = "bf16";
+  EXPECT_EQ(limitOf(pool), 2e-3);
+}
+
 TEST(CompareValues, NoResultIsCloserThanItsTypeAllows) {
   // One bf16 has an error of up to 2^-8: here more than 2e-3, yet the best.
   double want = 1 + 0.0038;
