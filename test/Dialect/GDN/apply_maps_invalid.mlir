@@ -4,7 +4,7 @@
 //
 // RUN: gdn-opt %s -split-input-file -verify-diagnostics
 
-func.func @c1(%pool: !gdn.pool<?x?x24x16xf32>, %slots: tensor<?xi32>, %to: tensor<2xi32>, %maps: tensor<?x?x?x40x16xf32>, %rank: tensor<1xi32>, %h: tensor<?x?x24x16xf32>, %p: tensor<?x?x16x16xf32>, %first: tensor<3xi32>, %count: tensor<?xi32>) {
+func.func @c1_slots(%pool: !gdn.pool<?x?x24x16xf32>, %slots: tensor<?xi32>, %to: tensor<2xi32>, %maps: tensor<?x?x?x40x16xf32>, %rank: tensor<1xi32>, %h: tensor<?x?x24x16xf32>, %p: tensor<?x?x16x16xf32>, %first: tensor<3xi32>, %count: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.apply_maps' op expects dim 0 of 'write_slots' to be N = 3, set by dim 0 of 'first_segments', but got 2}}
   %0 = gdn.apply_maps %pool[%slots to %to] ranks(%maps, %rank) segments(%h, %p) of(%first, %count)
       : !gdn.pool<?x?x24x16xf32>, tensor<?xi32>, tensor<2xi32>, tensor<?x?x?x40x16xf32>, tensor<1xi32>, tensor<?x?x24x16xf32>, tensor<?x?x16x16xf32>, tensor<3xi32>, tensor<?xi32>
@@ -40,7 +40,7 @@ func.func @c2_maps(%pool: !gdn.pool<?x?x24x16xf32>, %slots: tensor<?xi32>, %to: 
 
 // -----
 
-func.func @c3(%pool: !gdn.pool<?x?x24x16xf32>, %slots: tensor<?xi32>, %to: tensor<?xi32>, %maps: tensor<?x?x?x40x16xf32>, %rank: tensor<2xi32>, %h: tensor<?x?x24x16xf32>, %p: tensor<?x?x16x16xf32>, %first: tensor<?xi32>, %count: tensor<?xi32>) {
+func.func @c3_rank(%pool: !gdn.pool<?x?x24x16xf32>, %slots: tensor<?xi32>, %to: tensor<?xi32>, %maps: tensor<?x?x?x40x16xf32>, %rank: tensor<2xi32>, %h: tensor<?x?x24x16xf32>, %p: tensor<?x?x16x16xf32>, %first: tensor<?xi32>, %count: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.apply_maps' op expects 'rank' to have one element, but got 2}}
   %0 = gdn.apply_maps %pool[%slots to %to] ranks(%maps, %rank) segments(%h, %p) of(%first, %count)
       : !gdn.pool<?x?x24x16xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?x?x?x40x16xf32>, tensor<2xi32>, tensor<?x?x24x16xf32>, tensor<?x?x16x16xf32>, tensor<?xi32>, tensor<?xi32>

@@ -31,7 +31,7 @@ func.func @c1_segments(%h: tensor<3x?x128x128xf32>, %p: tensor<4x?x128x128xf32>,
 
 // -----
 
-func.func @c2(%h: tensor<?x?x128x128xf32>, %p: tensor<?x?x128x128xf32>, %first: tensor<2xi32>, %count: tensor<3xi32>) {
+func.func @c2_counts(%h: tensor<?x?x128x128xf32>, %p: tensor<?x?x128x128xf32>, %first: tensor<2xi32>, %count: tensor<3xi32>) {
   // expected-error @+1 {{'gdn.combine_maps' op expects dim 0 of 'num_segments' to be N = 2, set by dim 0 of 'first_segments', but got 3}}
   %0 = gdn.combine_maps segments(%h, %p) of(%first, %count)
       : tensor<?x?x128x128xf32>, tensor<?x?x128x128xf32>, tensor<2xi32>, tensor<3xi32>
