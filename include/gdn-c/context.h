@@ -109,7 +109,7 @@ GDNRT_STRUCT(gdnrt_context_args)
 
 /** Launches a prefill on `stream` (null on a CPU, which has then run): maps,
  *  the exchange, states and outputs. The scale of the output is dk ^ -0.5.
- * Nothing waits for the device. Arrays are checked before anything is launched
+ *  Nothing waits for the device. Arrays are checked before anything is launched
  * or sent; then other ranks wait for this one, and fail after their time-out.
  *  A stream may be being captured if a run came before: UNSUPPORTED otherwise,
  *  where memory to work in has to be taken. */

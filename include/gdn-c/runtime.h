@@ -174,7 +174,7 @@ GDNRT_API gdnrt_status gdnrt_binding_force_stage(gdnrt_binding *binding,
  *  on how arrays lie are met; else those of the first variant that neither has
  *  conditions nor asks anything of how arrays lie. If the workspace is too
  *  small for all of these, a launch is an INVALID_ARGUMENT. The cost: a few
- * long sequences are no longer cut into segments, so only one or two
+ *  long sequences are no longer cut into segments, so only one or two
  *  multiprocessors work on each head.
  *  gdnrt_binding_force_variant has priority. */
 GDNRT_API gdnrt_status gdnrt_binding_set_batch_invariant(gdnrt_binding *binding,

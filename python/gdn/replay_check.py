@@ -22,10 +22,9 @@ from . import checks, problems, reference
 from .runtime import Device, GdnError, Image, Kernel, Runtime
 
 _SKIPPED = 77  # the exit code where there is no such device
-_SLOTS, _SLOT = (
-    3,
-    1,
-)  # a null slot, the layer's, and one that is left alone; NaN but for the layer's
+# Slots of a pool: a null slot, the layer's, and one that is left alone; NaN but for the layer's.
+_SLOTS = 3
+_SLOT = 1
 
 # The modules whose outputs, side by side, make a parameter: the first that were recorded.
 _PROJECTIONS = {
