@@ -41,9 +41,8 @@ static constexpr Row fused[] = {
      "  51*workers <= 100*sequences*heads & sequences*heads <= workers &"
      "  4096*sequences <= tokens;"
      "any-batch=sequences <= 8 &"
-     "  (51*workers <= 100*sequences*heads & sequences*heads <= workers &"
-     "     4096*sequences <= tokens |"
-     "   1 <= norms & 100*sequences*heads <= 51*workers)",
+     "  51*workers <= 100*sequences*heads & sequences*heads <= workers &"
+     "  4096*sequences <= tokens",
      prefillH200},
     // One wave, two or more, of which the last has to be full enough; and two
     // turns of two chunks for each block, in the mean.
@@ -58,11 +57,17 @@ static constexpr Row fused[] = {
      "   220*workers <= 100*sequences*heads)",
      prefillH200},
     // Segments: all blocks of a stage in one wave, and enough tokens. Four are
-    // for heads that are too many for five of halves and too few for three. The
-    // scan takes maps of up to 128 keys without spilling.
+    // for heads that are too many for five of halves and too few for three of
+    // two sequences, where they have the norm with the rule; of one sequence
+    // without a norm three take 3 to 8 % less (8/24 heads, 4,096 and 8,192
+    // tokens). Two short sequences may be alike: halves take 209 us for four
+    // segments' 262 then (8/24 heads, 4,096 + 4,096 tokens, packed), and three
+    // segments 127 for 161 (ready), which cut the longer one where it is one.
+    // The scan takes maps of up to 128 keys without spilling.
     {"fused-segments-9: fused=2; v-split=2; segments=9; "
      "where=keys <= 128;"
-     "when=16*heads <= workers & sequences <= 2 & 4608 <= tokens",
+     "when=16*heads <= workers & sequences <= 2 &"
+     "  (4608 <= tokens | 3072 <= tokens & workers <= 32*heads)",
      prefillH200},
     {"fused-segments-5: fused=2; v-split=2; segments=5; "
      "where=keys <= 128;"
@@ -70,21 +75,24 @@ static constexpr Row fused[] = {
      "  workers <= 16*heads",
      prefillH200},
     {"fused-segments-4: fused=2; norm=with-rule; segments=4; where=keys <= 128;"
-     "when=5*heads <= workers & sequences <= 2 & 3072 <= tokens &"
-     "  workers <= 8*heads",
+     "when=5*heads <= workers & workers <= 8*heads &"
+     "  (sequences <= 1 & 3072 <= tokens & 1 <= norms |"
+     "   2 <= sequences & sequences <= 2 & 8193 <= tokens)",
      prefillH200},
-    {"fused-segments-3: fused=2; v-split=2; segments=3; scan=1344; "
+    {"fused-segments-3: fused=2; v-split=2; segments=3; scan=576; "
      "where=keys <= 128;"
      "when=4*heads <= workers & workers <= 8*heads &"
      "  (sequences <= 1 & 3072 <= tokens |"
-     "   sequences <= 2 & 24576 <= tokens & workers <= 5*heads)",
+     "   sequences <= 2 & 24576 <= tokens & workers <= 5*heads |"
+     "   2 <= sequences & sequences <= 2 & 4608 <= tokens & tokens <= 8192 &"
+     "     5*heads <= workers & norms <= 0)",
      prefillH200},
     // Halves: one wave, unless so few blocks that others have most of the
     // multiprocessors; but not of sequences that are better cut, which few
     // tokens, many blocks and many sequences are not. And three waves where two
     // of whole heads would be half empty: a chunk of a half takes 1 / 1.65 of
     // the time.
-    {"fused-v-split-2: fused=2; v-split=2; where=keys <= 128;"
+    {"fused-v-split-2: fused=2; v-split=2; norm=behind; where=keys <= 128;"
      "when=256*sequences <= tokens &"
      "  (12*workers <= 100*sequences*heads & 2*sequences*heads <= workers &"
      "     workers*workers*tokens"
@@ -96,7 +104,7 @@ static constexpr Row fused[] = {
      "   100*workers <= 100*sequences*heads & 2*sequences*heads <= 3*workers);"
      "any-batch=always",
      prefillH200},
-    {"fused-v-split-2: fused=2; v-split=2; where=129 <= keys;"
+    {"fused-v-split-2: fused=2; v-split=2; norm=behind; where=129 <= keys;"
      "when=256*sequences <= tokens &"
      "  (12*workers <= 100*sequences*heads & 2*sequences*heads <= workers |"
      "   100*workers <= 100*sequences*heads & 2*sequences*heads <= 3*workers);"

@@ -10,7 +10,7 @@ import pytest
 
 LAYERS = {
     "ready": (["--layout=ready", "--outputs=core"], {"fused", "fused-v-split-2"}),
-    "norm": ([], {"fused", "fused-by-lengths"}),
+    "norm": ([], {"fused", "fused-v-split-2"}),
 }
 # So many sequences of 2 value heads, most of them empty, that whole heads are taken.
 SEQUENCES = 34

@@ -107,9 +107,9 @@ ANY_BATCH = {
     },
     "128x128 packed": {
         (32, 4, 32768): "fused-by-lengths",
-        (8, 1, 32768): "fused-by-lengths",
-        (24, 8, 32768): "fused",
-        (2, 30, 300): "fused",
+        (8, 1, 32768): "fused-v-split-2",
+        (24, 8, 32768): "fused-v-split-2",
+        (2, 30, 300): "fused-v-split-2",
     },
 }
 
@@ -130,7 +130,7 @@ def test_launches_with_the_same_bits_in_any_batch(tool, tmp_path, case):
         for name, some in conditions.items()
         if any(re.search(rf'variant = [^\n]*"{name}"', stage) for stage in stages)
     }
-    assert len(conditions) == (3 if "ready" in case else 2)
+    assert len(conditions) == 3
     for batch, wanted in ANY_BATCH[case].items():
         symbols = symbols_of(*batch)
         taken = [

@@ -74,11 +74,13 @@ static llvm::Error readField(StringRef field, VariantSpec &spec) {
     return readNumber(key, workers, 2, spec.workers);
   }
   if (key == "norm") {
-    spec.normWithRule = true;
-    return value == "with-rule"
+    spec.normWithRule = value == "with-rule";
+    spec.normBehind = value == "behind";
+    return spec.normWithRule || spec.normBehind
                ? llvm::Error::success()
                : llvm::createStringError(
-                     "expected 'norm' to be with-rule, got '" + value + "'");
+                     "expected 'norm' to be with-rule or behind, got '" +
+                     value + "'");
   }
   if (key == "maps") {
     spec.mapsAlone = true;
@@ -127,14 +129,19 @@ Expected<VariantSpec> VariantSpec::parse(StringRef given) {
   if (spec.pieces != 0 && (spec.fused != 0 || spec.segments != 0))
     return llvm::createStringError(
         "expected 'pieces' without 'fused' and 'segments'");
-  if (spec.normWithRule && spec.fused == 0)
+  if ((spec.normWithRule || spec.normBehind) && spec.fused == 0)
     return llvm::createStringError("expected 'norm' with 'fused'");
+  if (spec.normBehind && spec.segments != 0)
+    return llvm::createStringError(
+        "expected 'norm' to be with-rule with 'segments', whose bits are their "
+        "own");
   if (spec.convWithRule && (spec.fused == 0 || spec.segments != 0))
     return llvm::createStringError(
         "expected 'conv' with 'fused' and without 'segments'");
   if (spec.mapsAlone &&
       (spec.fused == 0 || spec.segments != 0 || spec.wholeCost != 0 ||
-       spec.vSplit != 1 || spec.normWithRule || spec.convWithRule))
+       spec.vSplit != 1 || spec.normWithRule || spec.normBehind ||
+       spec.convWithRule))
     return llvm::createStringError(
         "expected 'maps' with 'fused' and with nothing else");
   if (spec.wholeCost != 0 && spec.fused == 0)

@@ -34,6 +34,8 @@ struct VariantSpec {
   /// Whether a kernel that asks for it has its gated norm where the outputs of
   /// the rule are made.
   bool normWithRule = false;
+  /// Whether it has the bits of one that has, with the norm as a stage behind.
+  bool normBehind = false;
   /// Whether a kernel that asks for it convolves the values of the rule where
   /// the rule takes them.
   bool convWithRule = false;

@@ -195,8 +195,9 @@ template void KernelLowering::lowerWarps(gdn::gpu::EachWarpOp);
 void KernelLowering::lowerRoles(gdn::gpu::RolesOp roles) {
   channels.initialise(b, roles.getLoc(), threads,
                       numThreads / gdn::gpu::warpThreads);
+  const bool isAwaited = memory.hasAwaited();
   for (auto role : roles.getBody().getOps<gdn::gpu::WarpsOp>()) {
-    memory.enterRole();
+    memory.enterRole(isAwaited);
     setGroupRegisters(b, role, numThreads, threads.warp);
     lowerWarps(role);
   }

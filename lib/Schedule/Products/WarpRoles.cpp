@@ -148,6 +148,7 @@ static LogicalResult emitAheadOfRoles(SharedByRoles &shared,
   WarpProgram::Ops ops;
   size_t count = 0; // of them are ahead
   bool hasLoop = false;
+  int64_t branches = 0;
   for (Operation &op : source.getBody().front()) {
     if (!isTile(&op))
       ops.push_back(&op);
@@ -159,9 +160,10 @@ static LogicalResult emitAheadOfRoles(SharedByRoles &shared,
     if (hasTiles.wasInterrupted())
       break;
     hasLoop |= isa<scf::ForOp>(op);
+    branches += isa<scf::IfOp>(op);
     count = ops.size();
   }
-  if (!hasLoop)
+  if (!hasLoop && branches < 2)
     return success();
   ops.resize(count);
   shared.ahead.insert(ops.begin(), ops.end());
@@ -208,7 +210,9 @@ FailureOr<func::FuncOp> gdn::emitInRoles(func::FuncOp source,
   if (!plan.fetched.empty() && fetching == 0)
     return source.emitError("expects no rows of keys to be scaled beside work "
                             "on rows of outputs: no warps are left for it");
-  const int64_t loading = sizes.loading + sizes.scaling - scaling - fetching;
+  // Whom nobody needs loads, unless it is a whole group of warps.
+  const int64_t loading =
+      sizes.loading + (sizes.scaling - scaling - fetching) % groupWarps;
   const int64_t allWarps =
       numWarps + groupWarps + loading + sizes.gating + scaling + fetching;
   gpu::KernelFields fields(kernel);

@@ -30,6 +30,17 @@ constexpr int64_t maxLaneElements = 64;
 /// Bits of a loaded tile in a lane up to which `warps` warps can hold it.
 constexpr int64_t narrowLaneBits = 256;
 
+/// Columns of the matrices of a program whose rows have one length.
+int64_t rowWidth(func::FuncOp program) {
+  int64_t width = 0;
+  program.walk([&](tile::LoadOp load) {
+    auto tile = cast<VectorType>(load.getTile().getType());
+    if (tile.getRank() == 2)
+      width = std::max(width, tile.getDimSize(1));
+  });
+  return width;
+}
+
 /// Elements of a tile that a lane holds.
 int64_t countLaneElements(VectorType tile) {
   int64_t rows = tile.getRank() == 2 ? tile.getDimSize(0) : 1;
@@ -63,6 +74,7 @@ private:
   std::optional<FragmentEmitter> warp;
   Value group; // the warp's coordinate on the last axis, where it has one
   int64_t lastAxis = -1;
+  bool hasRowValues = false; // lanes have parts of several rows
 };
 
 struct ScheduleTokenGroups final
@@ -227,7 +239,12 @@ void TokenGroupsKernel::emitBlock(Block &block) {
                            .getResult();
       take(id.getResult(), at);
     } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
+      // Where lanes have several rows, they store what others have loaded.
+      if (hasRowValues)
+        gpu::WarpBarrierOp::create(b, store.getLoc());
       warp->emitStores(store, {});
+      if (hasRowValues)
+        gpu::WarpBarrierOp::create(b, store.getLoc());
     } else if (isLastInGroup(op)) {
       warp->emitStores(&op, loadsBefore(op));
     } else if (isa<tile::TileDialect>(op.getDialect())) {
@@ -269,7 +286,14 @@ void TokenGroupsKernel::emit(int64_t minBlocks) {
     func::ReturnOp::create(b, loc);
     b.createBlock(&one.getBody());
   }
-  warp.emplace(b, scalars);
+  const int64_t values = tile::StageFields(source).getRowValues();
+  hasRowValues = values != 0;
+  if (hasRowValues)
+    warp.emplace(b, scalars,
+                 gpu::RowsAttr::get(b.getContext(), /*warps=*/1,
+                                    rowWidth(source) / values, values));
+  else
+    warp.emplace(b, scalars);
   emitBlock(source.front());
   gpu::YieldOp::create(b, loc);
   source.erase();

@@ -51,6 +51,20 @@
 //       HALVES:     %[[GATE:.+]] = gdn_tile.map_rows %[[Z]] : vector<64x64xbf16> -> vector<64x64xf32>
 //       HALVES:     %[[SUM:.+]] = gdn_tile.sum_of_pair %[[PART]]
 //       HALVES:     gdn_tile.map_rows %{{.+}}, %[[GATE]], %[[SUM]] : {{.+}} -> vector<64x64xbf16>
+
+// The same bits with the norm as a stage: keys as they are, and sums in the order of a lane's eight
+// values.
+// RUN: gdn-opt %s -gdn-fuse=norm-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused:fused=2;norm=with-rule,fused-v-split-2:fused=2;v-split=2;norm=behind,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefix=BEHIND
+// BEHIND-LABEL: func.func @prefill__inter_chunk_fused_v_split_2(
+//  BEHIND-SAME:   bits = "fused-norm"
+//       BEHIND:   %[[X:.+]] = gdn_tile.matmul %{{.+}} : vector<64x64xf16>, vector<64x64xf16>
+//       BEHIND:   gdn_tile.map_rows %[[X]] : vector<64x64xf32> -> vector<64x64xf16>
+//       BEHIND:   gdn_tile.map_rows %[[X]] : vector<64x64xf32> -> vector<64x64xf16>
+//   BEHIND-NOT:   vector.reduction
+// BEHIND-LABEL: func.func @prefill__norm(
+//  BEHIND-SAME:   row_values = 8 : i64
+//  BEHIND-SAME:   variant = ["fused-v-split-2", "staged"]
+//       BEHIND:   vector.reduction
 func.func @prefill(
     %q: tensor<?x?x128xf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "128"]},
     %k: tensor<?x?x128xf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "128"]},

@@ -12,11 +12,10 @@
 // CHECK-LABEL: func.func @prefill__maps_fused_segments_9(
 //  CHECK-SAME:   bits = "fused-segments-9"
 //  CHECK-SAME:   conditions = {{\[\[}}["16", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["4608"], ["T"]]]
-//  CHECK-SAME:   grid = ["N + 8", "Hv", "2"]
+// As many as there can be, of all sequences.
+//  CHECK-SAME:   grid = ["7", "Hv", "2"]
 //  CHECK-SAME:   overlaps = "next"
 //  CHECK-SAME:   workspace = {{\[\[}}"N + 9", "Hv", "128", "128", "4"], ["N + 9", "Hv", "128", "128", "2"]]
-// Slots from 1 on: that of a first segment has nothing to do.
-//       CHECK:   arith.addi %{{.+}}, %c1
 // Of two sequences the longer one has as many tokens less in its first segment as the other has, or
 // one segment less; or both are whole.
 //       CHECK:   %[[EVEN:.+]] = arith.muli %{{.+}}, %c64
@@ -37,6 +36,13 @@
 //       CHECK:     %[[LITTLE:.+]] = arith.cmpi ule,
 //       CHECK:     scf.yield
 //       CHECK:     scf.yield %[[EVEN]], %c0, %c0
+// Past the sequences with fewer segments than two: its number counts from 1.
+//       CHECK:   %[[FOUND:.+]]:3 = scf.for %[[N:.+]] = %c0 to %{{.+}} step %c1 iter_args(%[[AT:.+]] = %c0, %[[REST:.+]] = %{{.+}}, %{{.+}} = %{{.+}})
+//       CHECK:     %[[RAISED:.+]] = arith.maxui %{{.+}}, %c2
+//       CHECK:     %[[OWN:.+]] = arith.subi %[[RAISED]], %c2
+//       CHECK:     arith.cmpi eq, %[[AT]], %[[N]]
+//       CHECK:     arith.cmpi uge, %[[REST]], %[[OWN]]
+//       CHECK:   arith.addi %[[FOUND]]#1, %c1
 // From nothing or the identity, never from the pool; and no outputs.
 //   CHECK-NOT:   gdn_tile.load
 //       CHECK:   gdn_tile.map_rows
@@ -56,7 +62,8 @@
 //   CHECK-NOT:   overlaps
 // CHECK-LABEL: func.func @prefill__inter_chunk_fused_segments_9(
 //   CHECK-NOT:   overlaps
-//  CHECK-SAME:   grid = ["N + 8", "Hv", "2"]
+//  CHECK-SAME:   grid = ["8", "Hv", "2"]
+//       CHECK:   arith.maxui %{{.+}}, %c1
 //       CHECK:   scf.for {{.*}} -> (vector<64x128xf32>)
 
 // CHECK-LABEL: func.func @prefill__maps_fused_segments_4(

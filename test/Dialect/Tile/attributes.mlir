@@ -36,6 +36,10 @@ func.func private @last()
                                   same_chunks = 2,
                                   conditions = {staged = [[["N"], ["2"]], {any = [[[["N"], ["1"]]], [[["T"], ["N"]], [["4"], ["T"]]]]}, {any_batch = [[], [[["N"], ["3"]]]]}]}}}
 
+// CHECK-LABEL: func.func private @row_values()
+//  CHECK-SAME:   gdn_tile.stage = {grid = ["N", "H"], row_values = 8 : i64}
+func.func private @row_values() attributes {gdn_tile.stage = {grid = ["N", "H"], row_values = 8}}
+
 // CHECK-LABEL: func.func private @token_pieces()
 //  CHECK-SAME:   gdn_tile.stage = {grid = ["N", "H", "4"], token_pieces = 4 : i64}
 func.func private @token_pieces()

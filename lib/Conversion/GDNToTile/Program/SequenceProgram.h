@@ -41,7 +41,8 @@ struct Algorithm {
   int64_t workers = 0;    ///< and the multiprocessors of the device
   int64_t scanTokens = 0; ///< what maps and a scan cost, in tokens of a V-split
   bool normWithRule = false; ///< whether such a recurrence has the gated norm
-  bool convWithRule = false; ///< whether it convolves the rule's values
+  bool normBehind = false; ///< or has the bits of one, with the norm behind it
+  bool convWithRule = false;    ///< whether it convolves the rule's values
   bool ordersSequences = false; ///< whether it takes sequences longest first
   int64_t shortPieces = 0;   ///< tokens of a piece in passes over memory of the
                              ///< first variant of a stage, which is for few

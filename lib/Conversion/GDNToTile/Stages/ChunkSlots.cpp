@@ -145,8 +145,43 @@ Value gdn::longestFirst(SequenceProgram &p, Value at, const SegmentCut &cut) {
   return p.select(isPair, p.sub(cut.longer, at), at);
 }
 
-Value gdn::countSegments(SequenceProgram &p, const SegmentCut &cut) {
-  Value length = p.sub(p.end, segmentsBegin(p, cut));
-  return divideTokens(p, p.add(length, p.sub(cut.tokens, p.index(1))),
+/// The segments of so many tokens.
+static Value countSegments(SequenceProgram &p, const SegmentCut &cut,
+                           Value tokens) {
+  return divideTokens(p, p.add(tokens, p.sub(cut.tokens, p.index(1))),
                       cut.tokens);
+}
+
+Value gdn::countSegments(SequenceProgram &p, const SegmentCut &cut) {
+  return ::countSegments(p, cut, p.sub(p.end, segmentsBegin(p, cut)));
+}
+
+Value gdn::findSegment(SequenceProgram &p, Value at, const SegmentCut &cut,
+                       bool lastToo) {
+  OpBuilder &b = p.b;
+  Location loc = p.loc;
+  Value none = p.index(0), one = p.index(1);
+  auto loop =
+      scf::ForOp::create(b, loc, none, p.sequenceCount(), one,
+                         ValueRange{none, at, p.sequenceBound(none, none)});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value sequence = loop.getInductionVar(), found = loop.getRegionIterArg(0);
+    Value rest = loop.getRegionIterArg(1), begin = loop.getRegionIterArg(2);
+    Value next = p.sequenceBound(p.add(sequence, one), begin);
+    Value shift =
+        p.select(p.compare(P::eq, sequence, cut.longer), cut.shift, none);
+    Value count = ::countSegments(p, cut, p.add(p.sub(next, begin), shift));
+    Value left = p.index(lastToo ? 2 : 1);
+    Value own = p.sub(arith::MaxUIOp::create(b, loc, count, left), left);
+    Value isBehind =
+        p.both(p.compare(P::eq, found, sequence), p.compare(P::uge, rest, own));
+    scf::YieldOp::create(
+        b, loc,
+        ValueRange{p.select(isBehind, p.add(found, one), found),
+                   p.select(isBehind, p.sub(rest, own), rest), next});
+  }
+  p.n = loop.getResult(0);
+  return p.add(loop.getResult(1), one);
 }

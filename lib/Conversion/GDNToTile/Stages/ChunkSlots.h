@@ -43,6 +43,13 @@ mlir::Value longestFirst(SequenceProgram &p, mlir::Value at,
                          const SegmentCut &cut);
 /// The segments of the block's sequence.
 mlir::Value countSegments(SequenceProgram &p, const SegmentCut &cut);
+/// Makes the block's sequence that of the segment with the place `at` among all
+/// that are not a first one, nor, with `lastToo`, a last one; gives its number
+/// in the sequence. Behind the last such segment the sequence is the padding.
+/// There are `batchSegments` of them at most, without as many as each sequence
+/// leaves out, so nobody has to skip the slots of others.
+mlir::Value findSegment(SequenceProgram &p, mlir::Value at,
+                        const SegmentCut &cut, bool lastToo);
 
 } // namespace gdn
 

@@ -52,9 +52,10 @@ protected:
   SmallVector<std::string> gridOf(const std::string &) override {
     SmallVector<std::string> grid = {sequenceForm + " + 1", valueForm};
     if (algorithm.batchSegments != 0 && !isFirst)
-      grid[0] = sequenceForm + " + " +
-                std::to_string(algorithm.batchSegments +
-                               (algorithm.firstApart ? -1 : 1));
+      grid[0] = algorithm.firstApart // at most, of all sequences
+                    ? std::to_string(algorithm.batchSegments - 1)
+                    : sequenceForm + " + " +
+                          std::to_string(algorithm.batchSegments + 1);
     if (algorithm.vSplit > 1) {
       grid.push_back(std::to_string(algorithm.vSplit));
       haveSameChunks(algorithm.vSplit);
@@ -259,27 +260,27 @@ void InterChunkStage::emitFirst(const SegmentCut &cut) {
 
 /// The segment with the slot `at`, or zeros: for a sequence that is not live
 /// where its first segment would be, and for the padding behind all slots.
+/// Where first segments are apart, the one with the place `at` among all
+/// others.
 void InterChunkStage::emitSegmentBlock(Value at) {
   Value sequences = sequenceCount();
   SegmentCut cut = cutSequences(*this);
   Value tokens = cut.tokens;
   const bool hasZeros = !algorithm.firstApart;
-  if (!hasZeros)
-    at = add(at, index(1)); // slot 0 is that of a first segment
-  Value isPadding;
-  if (hasZeros)
+  Value isPadding, live, number;
+  if (hasZeros) {
     isPadding =
         compare(P::eq, at, add(sequences, index(algorithm.batchSegments)));
-  n = findSequence(*this, at, tokens);
-  if (hasZeros)
-    n = select(isPadding, sequences, n);
-  Value live = emitBounds();
-  // Unsigned: a slot before the first sequence's is past every end.
-  Value number = sub(at, firstSlot(*this, begin, n, tokens));
-  if (hasZeros)
+    n = select(isPadding, sequences, findSequence(*this, at, tokens));
+    live = emitBounds();
+    // Unsigned: a slot before the first sequence's is past every end.
+    number = sub(at, firstSlot(*this, begin, n, tokens));
     number = select(isPadding, index(0), number);
-  else
-    live = both(live, compare(P::ne, number, index(0)));
+  } else {
+    number = findSegment(*this, at, cut, /*lastToo=*/false);
+    live = emitBounds();
+    at = add(firstSlot(*this, begin, n, tokens), number);
+  }
   Value count = countSegments(*this, cut);
   // Zeros come first, so that nothing that they take is kept during the
   // recurrence.

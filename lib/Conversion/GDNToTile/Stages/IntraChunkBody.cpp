@@ -107,8 +107,8 @@ StoredChunk gdn::emitIntraChunk(SequenceProgram &p, Chunk chunk, Value t,
     stored.fading = both[1];
   }
   // Where outputs go to the norm at once, what that reads of memory has the
-  // place of K'.
-  if (stored.fading && !p.algorithm.normWithRule) {
+  // place of K'; and so others do without it that have the same bits.
+  if (stored.fading && !p.algorithm.normWithRule && !p.algorithm.normBehind) {
     Value faded = mapRows(
         b, loc, {chunk.key, stored.fading}, {chunk.key.getType()},
         [&](OpBuilder &, ValueRange in) -> Rows {

@@ -186,10 +186,10 @@ void KernelStage::describe() {
   // differ in their conditions; where a sequence is cut depends on the batch,
   // and sums of a norm in the recurrence have an order of their own.
   if (algorithm.fusedChunks != 0)
-    stage.setBits(numSegments != 0 || algorithm.mapsAlone
-                      ? names.front().getValue()
-                  : algorithm.normWithRule ? "fused-norm"
-                                           : "fused");
+    stage.setBits(
+        numSegments != 0 || algorithm.mapsAlone ? names.front().getValue()
+        : algorithm.normWithRule || algorithm.normBehind ? "fused-norm"
+                                                         : "fused");
   else if ((names.size() == 1 && !algorithm.convWithRule &&
             algorithm.wholeCost == 0) ||
            algorithm.shortPieces != 0)

@@ -12,12 +12,20 @@
 using namespace mlir;
 using namespace gdn;
 
+/// Values of a row that a lane of a recurrence has side by side: 16 bytes.
+static constexpr int64_t pieceValues = 8;
+
 namespace {
 
 class NormStage final : public TokenGroupStage {
 public:
   NormStage(const StageInputs &inputs, const NormOperands &stage)
-      : TokenGroupStage(inputs), stage(stage) {}
+      : TokenGroupStage(inputs), stage(stage) {
+    // With the bits of those variants that have the norm in the recurrence.
+    normsOutputs = KernelOp(parts.kernel).getNormWithRule();
+    if (normsOutputs)
+      views.stage().setRowValues(pieceValues);
+  }
 
 protected:
   void emitPiece(Value chunkSlot, Value isFirst) override;

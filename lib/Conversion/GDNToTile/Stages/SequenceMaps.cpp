@@ -53,11 +53,11 @@ SmallVector<std::string> SequenceMapsStage::gridOf(const std::string &) {
   const int64_t rows = state.getDimSize(2) / algorithm.vSplit;
   const int64_t mapBlocks = llvm::divideCeil(state.getDimSize(3), rows);
   haveSameChunks(algorithm.vSplit + mapBlocks);
-  std::string segments =
-      algorithm.mapsAlone
-          ? sequenceForm
-          : sequenceForm + " + " +
-                std::to_string(algorithm.batchSegments - algorithm.firstApart);
+  std::string segments = sequenceForm;
+  if (algorithm.firstApart) // at most, of all sequences
+    segments = std::to_string(algorithm.batchSegments - 2);
+  else if (!algorithm.mapsAlone)
+    segments += " + " + std::to_string(algorithm.batchSegments);
   return {segments, valueForm, std::to_string(algorithm.vSplit + mapBlocks)};
 }
 
@@ -176,10 +176,8 @@ void SequenceMapsStage::emitWholeSequence(Value at) {
 }
 
 void SequenceMapsStage::emitBlock(Value at) {
-  if (algorithm.firstApart) {
+  if (algorithm.firstApart)
     overlapWith(tile::Neighbour::next);
-    at = add(at, index(1)); // slot 0 is that of a first segment
-  }
   Value which = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
   Value vSplit = index(algorithm.vSplit);
   isMap = compare(P::uge, which, vSplit);
@@ -189,9 +187,17 @@ void SequenceMapsStage::emitBlock(Value at) {
     return emitWholeSequence(at);
   SegmentCut cut = cutSequences(*this);
   Value tokens = cut.tokens;
-  n = findSequence(*this, at, tokens);
+  Value number;
+  if (algorithm.firstApart)
+    number = findSegment(*this, at, cut, /*lastToo=*/true);
+  else
+    n = findSequence(*this, at, tokens);
   Value live = emitBounds();
-  Value number = sub(at, firstSlot(*this, begin, n, tokens));
+  Value firstOne = firstSlot(*this, begin, n, tokens);
+  if (number)
+    at = add(firstOne, number);
+  else
+    number = sub(at, firstOne);
   Value count = countSegments(*this, cut);
   // Unsigned: a slot before the first sequence's is past every end. There is no
   // map of a first segment, and of a last one nothing but the state if it is

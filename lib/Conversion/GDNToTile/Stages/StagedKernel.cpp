@@ -178,7 +178,8 @@ struct StagedVariant {
   int64_t wholeCost = 0,
           workers = 0; // one of two recurrences, as lengths of sequences say
   int64_t scanTokens = 0;
-  bool normWithRule = false, convWithRule = false, mapsAlone = false;
+  bool normWithRule = false, normBehind = false;
+  bool convWithRule = false, mapsAlone = false;
 };
 } // namespace
 
@@ -223,6 +224,8 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
     chosen.back().scanTokens = spec.scanTokens;
     chosen.back().normWithRule =
         spec.normWithRule && canHaveNorm(parts, algorithm, vSplit);
+    chosen.back().normBehind =
+        spec.normBehind && canHaveNorm(parts, algorithm, vSplit);
     chosen.back().convWithRule =
         spec.convWithRule && canConvolve(parts, algorithm);
     return chosen.back();
@@ -431,6 +434,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     own.scanTokens = variant.scanTokens;
     own.shortPieces = variant.pieces;
     own.normWithRule = variant.normWithRule;
+    own.normBehind = variant.normBehind;
     own.convWithRule = variant.convWithRule;
     // What they have in common stands before the first that has it.
     if (!prepared.empty() &&

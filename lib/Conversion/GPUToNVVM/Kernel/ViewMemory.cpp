@@ -34,11 +34,26 @@ ViewMemory::ViewMemory(func::FuncOp program) {
   program.walk([&](gdn::gpu::StoreElementOp store) { note(store); });
 }
 
+/// Whether `root` is an input of the call, as far as roles read it: no region
+/// of the workspace, which has no name, and no pool.
+static bool isInput(Value root) {
+  auto argument = dyn_cast<BlockArgument>(root);
+  auto program =
+      argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp())
+               : func::FuncOp();
+  if (!program)
+    return false;
+  auto name =
+      program.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "gdn.name");
+  return name && !name.getValue().ends_with("_pool");
+}
+
 /// Arguments of which one is written do not overlap others, so that what no op
 /// writes stays as it is.
 bool ViewMemory::isInvariant(Value view) const {
   Value root = getRoot(view);
-  return root && !writesUnknown && !isAwaited && !written.contains(root);
+  return root && !writesUnknown && !isAwaited && !written.contains(root) &&
+         (!isBehindStage || isInput(root));
 }
 
 /// Address of the element, and the strides of all dimensions in bytes.

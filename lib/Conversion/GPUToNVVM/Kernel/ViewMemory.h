@@ -20,8 +20,14 @@ public:
   /// From here on, memory may be what the launch before this one wrote, while
   /// this one ran already.
   void enterAwaited() { isAwaited = true; }
-  /// A role begins, which has not waited whatever others have done.
-  void enterRole() { isAwaited = false; }
+  bool hasAwaited() const { return isAwaited; }
+  /// A role begins, which has not waited whatever others have done. Where that
+  /// was ahead of all roles, `behindStage`, it was for a stage ahead of this
+  /// one, which writes no inputs of the call.
+  void enterRole(bool behindStage) {
+    isAwaited = false;
+    isBehindStage = behindStage;
+  }
 
   /// The tile at `indices` along `dims` of `view`, a value of the program;
   /// `values` maps the program's values to those of the kernel.
@@ -54,7 +60,7 @@ private:
 
   llvm::DenseSet<mlir::Value> written; // arguments
   bool writesUnknown = false;
-  bool isAwaited = false;
+  bool isAwaited = false, isBehindStage = false;
 };
 
 } // namespace gdn

@@ -377,7 +377,8 @@ LogicalResult ReleaseLaunchOp::verify() {
   return getRole(*this) ? success() : verifyOutsideWarps(*this);
 }
 
-/// (C1) of the ops on counters and of the barrier of a warp.
+/// (C1) of the ops on counters and, outside of gdn_gpu.each_warp, of the barrier
+/// of a warp.
 static LogicalResult verifyInOneWarp(Operation *op) {
   auto warps = op->getParentOfType<WarpsOp>();
   if (!warps || !hasOneWarp(warps))
@@ -385,7 +386,11 @@ static LogicalResult verifyInOneWarp(Operation *op) {
   return success();
 }
 
-LogicalResult WarpBarrierOp::verify() { return verifyInOneWarp(*this); }
+LogicalResult WarpBarrierOp::verify() {
+  return getOperation()->getParentOfType<EachWarpOp>()
+             ? success()
+             : verifyInOneWarp(*this);
+}
 LogicalResult LastReaderOp::verify() { return verifyInOneWarp(*this); }
 LogicalResult TakeTicketOp::verify() { return verifyInOneWarp(*this); }
 LogicalResult IsLastOp::verify() { return verifyInOneWarp(*this); }

@@ -83,9 +83,7 @@ LogicalResult LaunchWalk::visitAccess(Operation &op) {
     return success();
   if (access.writes)
     return needsAwait(op) << "since an earlier launch may use what it writes";
-  // Numbers of a call, such as slots, are there before its launches.
-  bool isNumber = access.isScalar && op.getResult(0).getType().isIntOrIndex();
-  if (isNumber || kept.contains(access.root))
+  if (access.isNumber() || kept.contains(access.root))
     return success();
   return needsAwait(op) << "since an earlier launch may write what it reads";
 }

@@ -18,6 +18,12 @@ struct GlobalAccess {
   bool writes = false;
   bool isScalar = false; // read in every thread, or written by one
 
+  /// Whether it reads an integer, such as a slot, which is there before the
+  /// launches of a call.
+  bool isNumber() const {
+    return isScalar && !writes && op->getResult(0).getType().isIntOrIndex();
+  }
+
   /// The access of `op`; null `op` in the result if it has none. Prefetches
   /// change and give nothing, so they are none.
   static GlobalAccess get(mlir::Operation *op);

@@ -72,6 +72,7 @@ void StageFields::leaveTokenPieces() {
 }
 
 void StageFields::leaveCode() {
-  for (StringRef field : {"groups", "overlaps", "same_chunks", "token_pieces"})
+  for (StringRef field :
+       {"groups", "overlaps", "same_chunks", "token_pieces", "row_values"})
     set(field, Attribute());
 }

@@ -42,8 +42,8 @@ def GPU_WarpBarrierOp : GPU_Op<"warp_barrier", [MemoryEffects<[MemRead, MemWrite
 
     **Preconditions**
 
-    - (C1) it is inside a `gdn_gpu.warps` of one warp, and not under a condition that differs
-      among its lanes.
+    - (C1) it is inside a `gdn_gpu.warps` of one warp or a `gdn_gpu.each_warp`, and not under
+      a condition that differs among its lanes.
 
     **Example**
 

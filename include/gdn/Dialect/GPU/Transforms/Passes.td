@@ -181,4 +181,41 @@ def AddAlignedVariants : Pass<"gdn-add-aligned-variants", "::mlir::ModuleOp"> {
   ];
 }
 
+def AwaitStages : Pass<"gdn-gpu-await-stages", "::mlir::ModuleOp"> {
+  let summary = "Stages of a launch begin while those ahead of them end";
+  let description = [{
+    Of variants with a stage in roles (`gdn_gpu.roles`), a stage behind another
+    gets a `gdn_gpu.await_launch` ahead of its first use of global memory, numbers
+    of the call but for that, so that its blocks take the multiprocessors as these
+    become free. The stage ahead of it gets a `gdn_gpu.release_launch` in that
+    place, behind its own wait if it has one.
+
+    It does not where
+
+    - the stage overlaps with the last one (`overlaps` of `gdn_tile.stage`): it
+      waits where it ends, as before;
+    - it overlaps with the next one: both read what the stage ahead of them writes;
+    - it has a warp for each piece of tokens (`gdn_gpu.each_warp`): there are many
+      such blocks, and those that begin early crowd on the few multiprocessors that
+      are free.
+
+    **Runs after** the schedules; **before** `gdn-gpu-check`.
+
+    **Needs**: a target with dependent launches, and stages in the order of
+    launches.
+
+    **Leaves**: the same programs otherwise.
+
+    **Numerics**: bit-preserving.
+
+    **Fails**: never.
+
+    Before and after: `test/Dialect/GPU/Transforms/await-stages.mlir`.
+  }];
+  let statistics = [
+    Statistic<"numAwaits", "num-awaits", "Stages that wait for the one ahead">
+  ];
+  let dependentDialects = ["::gdn::gpu::GPUDialect"];
+}
+
 #endif // GDN_DIALECT_GPU_TRANSFORMS_PASSES_TD

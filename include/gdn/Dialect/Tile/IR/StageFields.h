@@ -94,6 +94,11 @@ public:
   /// Takes that axis from the grid: a unit has all pieces.
   void leaveTokenPieces();
 
+  /// How many neighbouring values of a row a lane has, where sums over rows are
+  /// to have the order that another stage gives them; 0 if nobody says.
+  int64_t getRowValues() const { return getInt("row_values", 0); }
+  void setRowValues(int64_t values) { setInt("row_values", values); }
+
   /// Of code; none of programs.
   std::optional<int64_t> getScratchBytes() const;
   void setScratchBytes(int64_t bytes) { setInt("scratch_bytes", bytes); }

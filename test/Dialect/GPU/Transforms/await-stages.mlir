@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn-gpu-await-stages: of variants with a stage in roles, which stages begin while the one ahead
+// of them runs, where they wait for it, and which let the next one begin.
+//
+// RUN: gdn-gpu-opt %s -gdn-gpu-await-stages -gdn-gpu-check | FileCheck %s
+
+#row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!row = !gdn_gpu.fragment<1x128xf32, #row>
+
+// The first stage begins when all ahead of the launch has ended, and releases those that begin early
+// in all of its variants.
+// CHECK-LABEL: func.func @e__keys(
+//   CHECK-NOT:   await_launch
+//       CHECK:   gdn_gpu.release_launch
+//  CHECK-NEXT:   gdn_gpu.each_warp
+func.func @e__keys(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "e", variant = "roles"}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.each_warp 0 for 1 {
+  ^bb0(%w: index):
+    %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+    gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @e__prologue(
+//   CHECK-NOT:   _launch
+//       CHECK: func.func @e__roles(
+func.func @e__prologue(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "e", variant = ["pair", "staged"]}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.each_warp 0 for 1 {
+  ^bb0(%w: index):
+    %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+    gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+  }
+  return
+}
+
+// Behind the numbers of the call, ahead of all else; the norm behind it is in pieces.
+//       CHECK:   memref.load
+//       CHECK:   gdn_gpu.await_launch
+//   CHECK-NOT:   release_launch
+//       CHECK:   gdn_gpu.roles
+func.func @e__roles(%n: memref<?xi32>, %x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "e", variant = "roles"}} {
+  %c0 = arith.constant 0 : index
+  %number = memref.load %n[%i] : memref<?xi32>
+  %at = arith.index_cast %number : i32 to index
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %a = gdn_gpu.load %x[%at, %c0] dims [0, 1] : memref<?x128xf32>, !row
+      gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+    }
+  }
+  return
+}
+
+// Two that overlap read what the prologue writes, and the first releases the second as it did. It
+// begins behind the prologue.
+// CHECK-LABEL: func.func @e__maps(
+//       CHECK:   gdn_gpu.release_launch
+//   CHECK-NOT:   _launch
+//       CHECK: func.func @e__first(
+//       CHECK:   gdn_gpu.release_launch
+//  CHECK-NEXT:   gdn_gpu.roles
+//       CHECK:   gdn_gpu.await_launch
+//  CHECK-NEXT:   return
+func.func @e__maps(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {overlaps = "next", stage_of = "e", variant = "pair"}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.release_launch
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+      gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+    }
+  }
+  return
+}
+func.func @e__first(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {overlaps = "last", stage_of = "e", variant = "pair"}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+      gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+    }
+  }
+  gdn_gpu.await_launch
+  return
+}
+
+// Behind both of them, and ahead of one more.
+// CHECK-LABEL: func.func @e__scan(
+//       CHECK:   gdn_gpu.await_launch
+//  CHECK-NEXT:   gdn_gpu.release_launch
+//  CHECK-NEXT:   gdn_gpu.load
+// CHECK-LABEL: func.func @e__others(
+//       CHECK:   gdn_gpu.await_launch
+//   CHECK-NOT:   release_launch
+func.func @e__scan(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "e", variant = "pair"}} {
+  %c0 = arith.constant 0 : index
+  %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+  gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+  return
+}
+func.func @e__others(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "e", variant = "pair"}} {
+  %c0 = arith.constant 0 : index
+  %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+  gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+  return
+}
+
+// Variants without roles stay, and so do passes over pieces.
+// CHECK-LABEL: func.func @e__staged(
+//   CHECK-NOT:   _launch
+func.func @e__staged(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "e", variant = "staged"}} {
+  %c0 = arith.constant 0 : index
+  %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+  gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+  return
+}
+func.func @e__norm(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "e", variant = ["roles", "pair", "staged"]}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.each_warp 0 for 1 {
+  ^bb0(%w: index):
+    %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+    gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+  }
+  return
+}
