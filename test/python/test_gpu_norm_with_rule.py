@@ -17,7 +17,8 @@ FACTORS = {
     "small": (1, 1e-36, 1),
     "weights": (1, 1, 1e37),
 }
-WITH_RULE = ("fused", "fused-by-lengths", "fused-segments-4")
+# The halves have it behind them, in the same order of sums.
+WITH_RULE = ("fused", "fused-by-lengths", "fused-v-split-2", "fused-segments-4")
 
 
 def run_variants(image: str, library: str) -> None:

@@ -62,9 +62,11 @@ KINDS = [
 # which other edge covers it.
 EXPLAINED = {
     ("release_launch", ""): "the next launch begins when this one has ended",
-    ("await_launch", "first_fused_segments inter_chunk_by_lengths"): (
-        "a stage without it is no dependent launch: it begins when those ahead have ended"
-    ),
+    (
+        "await_launch",
+        "first_fused_segments inter_chunk_by_lengths inter_chunk_fused inter_chunk_fused_segments"
+        " inter_chunk_fused_v_split maps_fused_segments scan_fused_segments",
+    ): "a stage without it is no dependent launch: it begins when those ahead have ended",
     ("await_copies", "scan_segments"): "each turn of the loop awaits the copies at its beginning",
     ("after", "prefill verify"): "a barrier stands between the loads and the question",
 }

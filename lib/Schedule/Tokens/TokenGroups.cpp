@@ -243,8 +243,6 @@ void TokenGroupsKernel::emitBlock(Block &block) {
       if (hasRowValues)
         gpu::WarpBarrierOp::create(b, store.getLoc());
       warp->emitStores(store, {});
-      if (hasRowValues)
-        gpu::WarpBarrierOp::create(b, store.getLoc());
     } else if (isLastInGroup(op)) {
       warp->emitStores(&op, loadsBefore(op));
     } else if (isa<tile::TileDialect>(op.getDialect())) {

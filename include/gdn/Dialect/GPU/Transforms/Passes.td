@@ -187,8 +187,8 @@ def AwaitStages : Pass<"gdn-gpu-await-stages", "::mlir::ModuleOp"> {
     Of variants with a stage in roles (`gdn_gpu.roles`), a stage behind another
     gets a `gdn_gpu.await_launch` ahead of its first use of global memory, numbers
     of the call but for that, so that its blocks take the multiprocessors as these
-    become free. The stage ahead of it gets a `gdn_gpu.release_launch` in that
-    place, behind its own wait if it has one.
+    become free. A stage gets a `gdn_gpu.release_launch` in that place, behind its
+    own wait if it has one, if what follows it begins early in all of its variants.
 
     It does not where
 
