@@ -11,14 +11,14 @@
 
 // With `row_values` a lane has as many values of a row side by side, here a warp two rows at once;
 // it stores over what other lanes have loaded.
-// RUN: gdn-opt %S/../Conversion/GDNToTile/fused-norm.mlir -gdn-fuse=norm-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused:fused=2;norm=with-rule,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-token-groups | FileCheck %s --check-prefix=ROWS
-// ROWS: #[[$ROW:.+]] = #gdn_gpu.rows<warps = 1, lanes = 16, vector = 8>
-// ROWS-LABEL: func.func @prefill__norm(
-//       ROWS:   gdn_gpu.each_warp 0 for 2
-//       ROWS:     gdn_gpu.load {{.+}} <4x128xbf16, #[[$ROW]]>
-//       ROWS:     vector.reduction
-//       ROWS:     gdn_gpu.warp_barrier
-//  ROWS-NEXT:     gdn_gpu.store
+// RUN: gdn-opt %S/../Conversion/GDNToTile/fused-norm.mlir -gdn-fuse=norm-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused:fused=2;norm=with-rule,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-token-groups | FileCheck %s --check-prefix=SIDE
+// SIDE: #[[$ROW:.+]] = #gdn_gpu.rows<warps = 1, lanes = 16, vector = 8>
+// SIDE-LABEL: func.func @prefill__norm(
+//       SIDE:   gdn_gpu.each_warp 0 for 2
+//       SIDE:     gdn_gpu.load {{.+}} <4x128xbf16, #[[$ROW]]>
+//       SIDE:     vector.reduction
+//       SIDE:     gdn_gpu.warp_barrier
+//  SIDE-NEXT:     gdn_gpu.store
 
 !inputs = memref<?x?x128xbf16, strided<[?, ?, 1], offset: ?>>
 
