@@ -11,7 +11,7 @@
 
 // With `row_values` a lane has as many values of a row side by side, here a warp two rows at once;
 // it stores over what other lanes have loaded.
-// RUN: gdn-opt %S/../Conversion/GDNToTile/fused-norm.mlir -gdn-fuse=norm-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused:fused=2;norm=with-rule,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-token-groups | FileCheck %s --check-prefix=SIDE
+// RUN: gdn-opt %S/../Conversion/GDNToTile/fused-norm.mlir -gdn-fuse=norm-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-v-split-2:fused=2;v-split=2;norm=behind,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-token-groups | FileCheck %s --check-prefix=SIDE
 // SIDE: #[[$ROW:.+]] = #gdn_gpu.rows<warps = 1, lanes = 16, vector = 8>
 // SIDE-LABEL: func.func @prefill__norm(
 //       SIDE:   gdn_gpu.each_warp 0 for 2

@@ -113,8 +113,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       state is multiplied by the token's error instead, so that nothing is kept
       of scaled keys. `norm=behind`, with `fused` and without `segments`: of such
       kernels the recurrence takes keys in the same way, and the norm stays
-      behind it; the bits are those of `norm=with-rule`. `__norm` of kernels with
-      `norm_with_rule` has `row_values`, for the order of its sums.
+      behind it; the bits are those of `norm=with-rule`. Then `__norm` has
+      `row_values`, for the order of its sums, also for other variants.
     - `conv=with-rule`, with `fused` and without `segments`: of kernels with
       `conv_with_rule` whose convolution has no bias, inputs of 16 bits and windows of
       the same type, the recurrence convolves the values. Its loop carries the

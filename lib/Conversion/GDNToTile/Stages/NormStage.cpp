@@ -22,7 +22,7 @@ public:
   NormStage(const StageInputs &inputs, const NormOperands &stage)
       : TokenGroupStage(inputs), stage(stage) {
     // With the bits of those variants that have the norm in the recurrence.
-    normsOutputs = KernelOp(parts.kernel).getNormWithRule();
+    normsOutputs = algorithm.normBehind;
     if (normsOutputs)
       views.stage().setRowValues(pieceValues);
   }

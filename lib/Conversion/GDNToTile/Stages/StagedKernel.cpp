@@ -475,9 +475,13 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   if (parts->hasPlanes() &&
       failed(emitPass(emitRoundingStage, "__rounding", perKeyHead, every)))
     return failure();
+  // All have one norm, of which some want the bits of the recurrence's.
+  Algorithm ofNorms = perKeyHead;
+  ofNorms.normBehind = shortPieces.normBehind = llvm::any_of(
+      chosen, [](const StagedVariant &variant) { return variant.normBehind; });
   if (NormOperands::find(*parts) &&
       (failed(emitPass(emitNormStage, "__norm_short", shortPieces, brief)) ||
-       failed(emitPass(emitNormStage, "__norm", perKeyHead, normed))))
+       failed(emitPass(emitNormStage, "__norm", ofNorms, normed))))
     return failure();
   return success();
 }

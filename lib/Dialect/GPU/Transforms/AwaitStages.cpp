@@ -24,7 +24,7 @@ namespace {
 
 struct AwaitStages final : gdn::impl::AwaitStagesBase<AwaitStages> {
   void runOnOperation() override;
-  void order(func::FuncOp stage, bool isFirst, bool releases);
+  void order(func::FuncOp stage, bool isEarly, bool releases);
 };
 
 } // namespace
@@ -58,19 +58,21 @@ static bool isInPieces(func::FuncOp stage) {
       .wasInterrupted();
 }
 
-/// Whether `stage` begins before the one ahead of it has ended. One that
-/// overlaps with the last one waits where it ends; and two that overlap begin
-/// behind what they both read: 1 x 32,768 tokens took 1,300 us in place of
-/// 1,090 where the first of them waited itself.
-static bool mayBeginEarly(func::FuncOp stage) {
+/// Whether `stage`, with `next` behind it, or null, begins before the one ahead
+/// of it has ended: one in roles, or between such. One that overlaps with the
+/// last one waits where it ends; and two that overlap begin behind what they
+/// both read: 1 x 32,768 tokens took 1,300 us in place of 1,090 where the first
+/// of them waited itself.
+static bool mayBeginEarly(func::FuncOp stage, func::FuncOp next) {
   tile::StageFields fields(stage);
-  return !isInPieces(stage) && !fields.overlapsWith(tile::Neighbour::last) &&
+  return (hasRoles(stage) || (next && hasRoles(next))) && !isInPieces(stage) &&
+         !fields.overlapsWith(tile::Neighbour::last) &&
          !fields.overlapsWith(tile::Neighbour::next);
 }
 
-void AwaitStages::order(func::FuncOp stage, bool isFirst, bool releases) {
+void AwaitStages::order(func::FuncOp stage, bool isEarly, bool releases) {
   OpBuilder b(getFirstUse(stage));
-  if (!isFirst && mayBeginEarly(stage)) {
+  if (isEarly) {
     gpu::AwaitLaunchOp::create(b, stage.getLoc());
     ++numAwaits;
   }
@@ -88,20 +90,23 @@ void AwaitStages::runOnOperation() {
       entries[entry].push_back(stage);
   for (auto &[entry, stages] : entries) {
     for (func::FuncOp stage : stages) {
-      bool isFirst = false, releases = true, isBesideRoles = false;
+      bool isEarly = true, releases = true, isBesideRoles = false;
       for (StringAttr variant : tile::StageFields(stage).getVariants()) {
         SmallVector<func::FuncOp> all = llvm::filter_to_vector(
             stages, [&, variant = variant](func::FuncOp other) {
               return llvm::is_contained(tile::StageFields(other).getVariants(),
                                         variant);
             });
-        auto *own = llvm::find(all, stage);
-        isFirst |= own == all.begin();
-        releases &= own + 1 != all.end() && mayBeginEarly(own[1]);
+        auto at = [&](size_t i) {
+          return i < all.size() ? all[i] : func::FuncOp();
+        };
+        size_t own = llvm::find(all, stage) - all.begin();
+        isEarly &= own != 0 && mayBeginEarly(stage, at(own + 1));
+        releases &= at(own + 1) && mayBeginEarly(at(own + 1), at(own + 2));
         isBesideRoles |= llvm::any_of(all, hasRoles);
       }
       if (isBesideRoles)
-        order(stage, isFirst, releases);
+        order(stage, isEarly, releases);
     }
   }
 }

@@ -118,6 +118,22 @@ func.func @e__others(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {stage_of = "e", variant = "pair"}} {
   %c0 = arith.constant 0 : index
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+      gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+    }
+  }
+  return
+}
+
+// What comes behind all roles begins when these have ended.
+// CHECK-LABEL: func.func @e__rounding(
+//   CHECK-NOT:   _launch
+func.func @e__rounding(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "e", variant = "pair"}} {
+  %c0 = arith.constant 0 : index
   %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
   gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
   return

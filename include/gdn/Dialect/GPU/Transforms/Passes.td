@@ -184,8 +184,8 @@ def AddAlignedVariants : Pass<"gdn-add-aligned-variants", "::mlir::ModuleOp"> {
 def AwaitStages : Pass<"gdn-gpu-await-stages", "::mlir::ModuleOp"> {
   let summary = "Stages of a launch begin while those ahead of them end";
   let description = [{
-    Of variants with a stage in roles (`gdn_gpu.roles`), a stage behind another
-    gets a `gdn_gpu.await_launch` ahead of its first use of global memory, numbers
+    A stage in roles (`gdn_gpu.roles`), or ahead of one, that is behind another
+    stage gets a `gdn_gpu.await_launch` ahead of its first use of global memory, numbers
     of the call but for that, so that its blocks take the multiprocessors as these
     become free. A stage gets a `gdn_gpu.release_launch` in that place, behind its
     own wait if it has one, if what follows it begins early in all of its variants.
