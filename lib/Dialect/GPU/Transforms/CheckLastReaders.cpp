@@ -2,8 +2,10 @@
 //
 // Views that several blocks read and one of them writes. Which blocks do is in
 // the indices: what comes from a coordinate of the block by a division alone is
-// the same in several of them. Such a store has to be in a branch that the last
-// reader takes, and that one must have waited for the loads of the view.
+// the same in several of them, also where it comes through shared memory, as
+// the coordinates of a unit do that one role hands to the others. Such a store
+// has to be in a branch that the last reader takes, and that one must have
+// waited for the loads of the view.
 #include "CheckOrder.h"
 #include "GlobalAccess.h"
 #include "SharedAccess.h"
@@ -33,6 +35,7 @@ public:
   LogicalResult run();
 
 private:
+  SmallVector<Value> getSources(Value value) const;
   const PartsByAxis &getParts(Value value);
   bool isSharedByBlocks(const GlobalAccess &access);
   SmallVector<Value> getSharedIndices(const GlobalAccess &access);
@@ -49,13 +52,16 @@ private:
   llvm::DenseMap<Operation *, unsigned> places; // in the order of the text
   SmallVector<GlobalAccess> accesses;
   SmallVector<Operation *> barriers, answers;
+  /// What is stored into each shared tile or channel.
+  llvm::DenseMap<Value, SmallVector<Value>> stored;
   llvm::DenseSet<Value> visited;
 };
 
 } // namespace
 
-/// The values that `value` may be, or is computed from; none of conditions.
-static SmallVector<Value> getSources(Value value) {
+/// The values that `value` may be, or is computed from, in registers; none of
+/// conditions.
+static SmallVector<Value> getSourcesInRegisters(Value value) {
   SmallVector<Value> sources;
   Operation *op = value.getDefiningOp();
   if (!op) {
@@ -80,6 +86,29 @@ static SmallVector<Value> getSources(Value value) {
   return sources;
 }
 
+/// The tile or channel that `buffer` is of, whichever side of the channel.
+static Value getTileOrChannel(Value buffer) {
+  Value tile = getSharedTile(buffer);
+  if (auto acquire = tile.getDefiningOp<gdn::gpu::AcquireOp>())
+    return acquire.getChannel();
+  if (auto receive = tile.getDefiningOp<gdn::gpu::ReceiveOp>())
+    return receive.getChannel();
+  if (auto commit = tile.getDefiningOp<gdn::gpu::CommitOp>())
+    return commit.getChannel();
+  return tile;
+}
+
+/// The same, and of what is loaded from shared memory what is stored there.
+SmallVector<Value> LastReaderCheck::getSources(Value value) const {
+  SmallVector<Value> sources = getSourcesInRegisters(value);
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<gdn::gpu::LoadSharedElementOp, gdn::gpu::LoadSharedOp>(
+          op))
+    llvm::append_range(sources,
+                       stored.lookup(getTileOrChannel(op->getOperand(0))));
+  return sources;
+}
+
 LastReaderCheck::LastReaderCheck(FunctionOpInterface function)
     : function(function) {
   unsigned place = 0;
@@ -90,6 +119,8 @@ LastReaderCheck::LastReaderCheck(FunctionOpInterface function)
       accesses.push_back(access);
     if (isa<gdn::gpu::BarrierOp>(op))
       barriers.push_back(op);
+    if (auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op))
+      stored[getTileOrChannel(store.getBuffer())].push_back(store.getTile());
   });
 }
 
@@ -155,8 +186,7 @@ Operation *LastReaderCheck::getDivision(Value index) {
   return nullptr;
 }
 
-/// Collects the answers that `condition` is computed from, through numbers in
-/// shared memory as well.
+/// Collects the answers that `condition` is computed from.
 void LastReaderCheck::findAnswers(Value condition) {
   if (!visited.insert(condition).second)
     return;
@@ -165,11 +195,6 @@ void LastReaderCheck::findAnswers(Value condition) {
     answers.push_back(op);
     return;
   }
-  if (isa_and_nonnull<gdn::gpu::LoadSharedElementOp, gdn::gpu::LoadSharedOp>(
-          op))
-    for (Operation *user : getSharedTile(op->getOperand(0)).getUsers())
-      if (auto store = dyn_cast<gdn::gpu::StoreSharedOp>(user))
-        findAnswers(store.getTile());
   for (Value source : getSources(condition))
     findAnswers(source);
 }
@@ -215,7 +240,7 @@ bool LastReaderCheck::waitsFor(Operation *asked, const GlobalAccess &load) {
       continue;
     if (value.getDefiningOp() == load.op)
       return true;
-    llvm::append_range(left, getSources(value));
+    llvm::append_range(left, getSourcesInRegisters(value));
   }
   const unsigned from = places[load.op], to = places[asked];
   return llvm::any_of(barriers, [&](Operation *barrier) {
