@@ -149,7 +149,7 @@ FAMILIES = {
     "prefill-segments": Family(
         "prefill",
         "prefill__inter_chunk_fused_segments_3",
-        [f"lens=900:1,{FEW_HEADS}"],
+        [f"lens=900:1:1,{FEW_HEADS}"],  # two long ones may stay whole
         [],
         "fused-segments-3",
     ),
