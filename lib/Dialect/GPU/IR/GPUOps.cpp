@@ -377,8 +377,8 @@ LogicalResult ReleaseLaunchOp::verify() {
   return getRole(*this) ? success() : verifyOutsideWarps(*this);
 }
 
-/// (C1) of the ops on counters and, outside of gdn_gpu.each_warp, of the barrier
-/// of a warp.
+/// (C1) of the ops on counters and, outside of gdn_gpu.each_warp, of the
+/// barrier of a warp.
 static LogicalResult verifyInOneWarp(Operation *op) {
   auto warps = op->getParentOfType<WarpsOp>();
   if (!warps || !hasOneWarp(warps))
@@ -387,9 +387,8 @@ static LogicalResult verifyInOneWarp(Operation *op) {
 }
 
 LogicalResult WarpBarrierOp::verify() {
-  return getOperation()->getParentOfType<EachWarpOp>()
-             ? success()
-             : verifyInOneWarp(*this);
+  return getOperation()->getParentOfType<EachWarpOp>() ? success()
+                                                       : verifyInOneWarp(*this);
 }
 LogicalResult LastReaderOp::verify() { return verifyInOneWarp(*this); }
 LogicalResult TakeTicketOp::verify() { return verifyInOneWarp(*this); }
