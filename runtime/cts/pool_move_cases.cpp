@@ -165,6 +165,109 @@ TEST_P(PoolMoveCases, HaveTheBytesOfFillAndCopy) {
   }
 }
 
+namespace {
+
+/// How three layers of a caller's memory lie, in slots of one buffer: slot s of
+/// layer l is at s * slot + at[l]. The first three are one array for kernels.
+struct Arrangement {
+  const char *name;
+  int64_t slot;
+  int64_t at[3];
+};
+constexpr int64_t kWrapped = 40;
+constexpr Arrangement kArrangements[] = {
+    {"layer by layer", 1, {0, kWrapped, 2 * kWrapped}},
+    {"slot by slot", 3, {0, 1, 2}},
+    {"slot by slot, with gaps", 6, {1, 3, 5}},
+    {"layers go down", 1, {2 * kWrapped, kWrapped, 0}},
+    {"unequal distances", 1, {0, kWrapped + 1, 2 * kWrapped + 3}}};
+
+} // namespace
+
+TEST_P(PoolMoveCases, MemoryOfTheCaller) {
+  if (!takesI32() || numPlanes() > 0)
+    GTEST_SKIP() << "no such pools";
+  const gdnrt_param_info params[] = {param("state_pool"), param("conv_pool")};
+  if (params[1].rank == 0)
+    GTEST_SKIP() << "kernels do not move windows";
+  for (const Arrangement &each : kArrangements) {
+    SCOPED_TRACE(each.name);
+    void *memory[2][2] = {};
+    size_t bytes[2] = {};
+    gdnrt_state_pool *pools[2] = {};
+    for (int which = 0; which < 2; ++which) {
+      gdnrt_state_pool_options options = gdnrt_state_pool_options_default();
+      options.num_layers = 3;
+      options.num_requests = kWrapped - 1;
+      options.num_key_heads = options.num_value_heads = 1;
+      options.value_dim = std::strtoll(params[0].dims[2], nullptr, 10);
+      options.key_dim = std::strtoll(params[0].dims[3], nullptr, 10);
+      options.conv_width = 1 + std::strtoll(params[1].dims[2], nullptr, 10);
+      const int64_t channels = 2 * options.key_dim + options.value_dim;
+      const int64_t sizes[2][4] = {
+          {kWrapped, 1, options.value_dim, options.key_dim},
+          {kWrapped, channels, options.conv_width - 1, 0}};
+      int64_t strides[2][4];
+      gdnrt_arg layers[2][3];
+      for (int buffer = 0; buffer < 2; ++buffer) {
+        const int rank = buffer == 0 ? 4 : 3;
+        int64_t elements = 1;
+        for (int d = rank - 1; d > 0; --d) {
+          strides[buffer][d] = elements;
+          elements *= sizes[buffer][d];
+        }
+        strides[buffer][0] = elements * each.slot;
+        const int64_t size = params[buffer].dtype == GDNRT_F32 ? 4 : 2;
+        bytes[buffer] =
+            static_cast<size_t>(elements * size * (6 * kWrapped + 8));
+        ok(gdnrt_device_allocate(kernel.device(), bytes[buffer],
+                                 &memory[which][buffer], &error));
+        Bytes values(bytes[buffer]);
+        for (size_t i = 0; i < values.size(); ++i)
+          values[i] = static_cast<uint8_t>(i * 131 + i / 251);
+        ok(gdnrt_device_write(kernel.device(), memory[which][buffer],
+                              values.data(), values.size(), &error));
+        for (int layer = 0; layer < 3; ++layer) {
+          gdnrt_arg &array = layers[buffer][layer];
+          array = gdnrt_arg{};
+          array.data = static_cast<uint8_t *>(memory[which][buffer]) +
+                       each.at[layer] * elements * size;
+          array.dtype = params[buffer].dtype;
+          array.rank = rank;
+          array.sizes = sizes[buffer];
+          array.strides = strides[buffer];
+        }
+      }
+      ok(gdnrt_state_pool_wrap(kernel.device(), &options, layers[0], layers[1],
+                               &pools[which], &error));
+    }
+    ok(gdnrt_state_pool_use_kernels(pools[0], kernel.handle(), zero.handle(),
+                                    &error));
+    const int32_t from[] = {1, 5, -1, 7, 9, 39}, to[] = {2, 6, 8, 0, 9, 38};
+    const int32_t reset[] = {0, 3, -1, 39, 20, 21};
+    for (gdnrt_state_pool *pool : pools) {
+      ok(gdnrt_state_pool_copy(pool, from, to, 6, nullptr, &error));
+      ok(gdnrt_state_pool_reset(pool, reset, 6, nullptr, &error));
+      ok(gdnrt_state_pool_copy(pool, to, from, 2, nullptr, &error));
+    }
+    ok(gdnrt_device_synchronize(kernel.device(), nullptr, &error));
+    for (int buffer = 0; buffer < 2; ++buffer) {
+      Bytes found[2];
+      for (int which = 0; which < 2; ++which) {
+        found[which].resize(bytes[buffer]);
+        ok(gdnrt_device_read(kernel.device(), found[which].data(),
+                             memory[which][buffer], bytes[buffer], &error));
+      }
+      EXPECT_TRUE(found[0] == found[1]) << "buffer " << buffer;
+    }
+    for (int which = 0; which < 2; ++which) {
+      gdnrt_state_pool_destroy(pools[which]);
+      for (void *each : memory[which])
+        ok(gdnrt_device_free(kernel.device(), each, &error));
+    }
+  }
+}
+
 TEST_P(PoolMoveCases, Refusals) {
   const bool isDeferred = numPlanes() == 1;
   makePools(GDNRT_CONV_DS, 0, isDeferred ? 3 : 0, isDeferred);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The entries copy_slots and zero_slots of an image on the layers of a pool: a
-// launch per layer for many slots at once, in place of a fill or a copy for
-// each slot.
+// launch for many slots at once, in place of a fill or a copy for each slot.
+// Where the layers of all buffers lie alike one launch takes all of them, else
+// each layer has its own.
 
 #ifndef GDNRT_SRC_POOL_SLOT_MOVES_H
 #define GDNRT_SRC_POOL_SLOT_MOVES_H
@@ -11,6 +12,7 @@
 #include "gdnrt/loaded_kernel.h"
 
 #include <array>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,6 +26,21 @@ struct LayerViews {
   /// Of states in planes.
   Argument scales, low;
 };
+
+/// Layers seen as one array of slots, whose ids are the same in all buffers.
+struct JoinedLayers {
+  /// Slot s of layer l is slot s * slotStep + l * layerStep of the array.
+  int64_t slotStep = 1, layerStep = 0;
+  /// How many layers it has.
+  size_t count = 1;
+  /// Slots of the array, and the bytes from one to the next in each buffer.
+  int64_t numSlots = 0;
+  std::vector<int64_t> distances;
+};
+
+/// The layers as one array of slots, if they are equally far apart in each
+/// buffer and the ids agree; else nothing.
+std::optional<JoinedLayers> joinLayers(const std::vector<LayerViews> &layers);
 
 class SlotMoves {
 public:
@@ -47,7 +64,7 @@ public:
   Result<bool> zero(const int32_t *slots, size_t count, void *stream);
 
 private:
-  /// An entry, bound to each layer.
+  /// An entry, bound to each layer, or to all that are joined.
   struct Moves {
     std::shared_ptr<LoadedKernel> kernel;
     std::vector<std::unique_ptr<Binding>> layers;
@@ -55,14 +72,18 @@ private:
     std::vector<size_t> params;
     int64_t bound = 0;
   };
-  static constexpr size_t kMostIds = 256;
+  /// Slots of a launch, in each of the layers that it takes.
+  static constexpr size_t kMostSlots = 256;
 
   explicit SlotMoves(std::shared_ptr<Device> device)
       : device_(std::move(device)) {}
+  std::vector<LayerViews> viewsOf(const std::vector<LayerViews> &layers);
   Status bind(Moves &moves, std::shared_ptr<LoadedKernel> kernel,
               const std::vector<LayerViews> &layers,
               std::initializer_list<const char *> ids);
   Argument idsOf(size_t index) const;
+  void putIds(const Moves &moves, std::array<const int32_t *, 2> ids,
+              size_t count);
   Result<bool> run(Moves &moves, std::array<const int32_t *, 2> ids,
                    size_t count, void *stream);
 
@@ -71,11 +92,14 @@ private:
   bool moveWindows_ = true;
   std::mutex lock_;
   std::optional<void *> stream_;
+  JoinedLayers joined_;
+  /// Sizes and strides of the views of layers that are joined.
+  std::deque<std::vector<int64_t>> shapes_;
   /// Ids of the host, and where the device reads them if it has memory of its
-  /// own: those of slots, then those of write_slots.
-  std::array<int32_t, 2 * kMostIds> ids_ = {};
+  /// own: `size_` of slots, then as many of write_slots.
+  std::vector<int32_t> ids_;
   void *onDevice_ = nullptr;
-  int64_t size_ = kMostIds;
+  int64_t size_ = 0;
 };
 
 } // namespace gdnrt
