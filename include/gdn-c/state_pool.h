@@ -274,8 +274,10 @@ GDNRT_API gdnrt_status gdnrt_state_pool_has_pending(gdnrt_state_pool *pool,
                                                     gdnrt_error *error);
 
 /** Makes the pool copy and zero states and windows with the entries copy_slots
- *  and zero_slots of an image: one launch per layer for up to 256 slots. Both
- *  are kernels of the pool's device. The kernels are used on the first stream
+ *  and zero_slots of an image, up to 256 slots in a launch. A launch takes all
+ *  layers if those of each buffer are equally far apart in memory, as in pools
+ *  that gdnrt_state_pool_create makes; else each layer has its own. Both are
+ *  kernels of the pool's device. The kernels are used on the first stream
  *  that asks for such work. On other streams and on a stream that is being
  *  captured, the pool uses the fill and copy functions of the device. So it
  *  does for what the entries do not know: windows with more than K - 1

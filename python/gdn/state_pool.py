@@ -340,7 +340,8 @@ class StatePool(_Handle):
         return [bool(each) for each in found]
 
     def use_kernels(self, copy_slots: Kernel, zero_slots: Kernel) -> None:
-        """From now on entries of an image copy and zero; see gdnrt_state_pool_use_kernels."""
+        """From now on entries of an image copy and zero, all layers in one launch; see
+        gdnrt_state_pool_use_kernels."""
         self._call("gdnrt_state_pool_use_kernels", copy_slots._handle, zero_slots._handle)
 
     def check_batch(self, slots: Sequence[int]) -> None:
