@@ -79,17 +79,40 @@ def ptx_driver(build_dir: Path, sanitized: bool) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def python_sources() -> list[Path]:
+    """What a program of Python that tests start may import of this tree."""
+    folders = ("python", "test/python", "tools/scripts")
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
 @pytest.fixture
-def on_ptx_driver(build_dir: Path, ptx_driver: Path) -> Callable[..., str]:
-    """Runs a program of Python whose library finds that driver; what it prints."""
+def on_ptx_driver(
+    build_dir: Path, ptx_driver: Path, python_sources: list[Path]
+) -> Callable[..., str]:
+    """Runs a program of Python whose library finds that driver; what it prints. Arguments that
+    are a Path are files that it reads, or writes if they are not there. A run that has passed
+    is not repeated while the words, these files, the libraries and the sources are the same."""
+    cache = run_once.image_cache(build_dir)
+    libraries = [ptx_driver / "libcuda.so.1", build_dir / "lib/libgdnrt.so"]
 
     def run(*arguments: object) -> str:
         folders = [ROOT / folder for folder in ("python", "test/python", "tools/scripts")]
         paths = {"PYTHONPATH": ":".join(map(str, folders)), "LD_LIBRARY_PATH": str(ptx_driver)}
-        command = [sys.executable, *map(str, arguments)]
-        done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+
+        def start() -> str:
+            command = [sys.executable, *map(str, arguments)]
+            done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+            return done.stdout
+
+        if not cache:
+            return start()
+        read = [path for path in arguments if isinstance(path, Path) and path.is_file()]
+        written = [path for path in arguments if isinstance(path, Path) and not path.exists()]
+        words = [path.name if isinstance(path, Path) else str(path) for path in arguments]
+        key = run_once.key_of(words, [*libraries, *read, *python_sources])
+        return run_once.remembered(cache / f"{run_once.PREFIX}{key}", start, written)
 
     return run
 

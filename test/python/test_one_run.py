@@ -100,6 +100,31 @@ def test_without_a_cache_all_is_run(once):
         assert once(cache="") == (0, "", runs)
 
 
+def test_what_was_printed_and_written_is_there_again(tmp_path):
+    mark, report, runs = tmp_path / "cache/mark", tmp_path / "report", []
+
+    def run() -> str:
+        runs.append(1)
+        report.write_text(f"report {len(runs)}")
+        return f"run {len(runs)}"
+
+    assert run_once.remembered(mark, run, [report]) == "run 1"
+    report.unlink()
+    assert run_once.remembered(mark, run, [report]) == "run 1"
+    assert report.read_text() == "report 1" and len(runs) == 1
+    mark.unlink()
+    assert run_once.remembered(mark, run, [report]) == "run 2"
+    assert [path.name for path in mark.parent.iterdir()] == ["mark"]
+
+    def fail() -> str:
+        raise AssertionError("no")
+
+    mark.unlink()
+    with pytest.raises(AssertionError):
+        run_once.remembered(mark, fail, [report])
+    assert not mark.exists()
+
+
 def test_what_is_forgotten_is_run_again(once, tmp_path):
     once()
     build = tmp_path / "build"

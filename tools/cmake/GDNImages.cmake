@@ -29,3 +29,14 @@ set(GDN_PYTHON ${CMAKE_SOURCE_DIR}/.venv/bin/python)
 if(NOT EXISTS ${GDN_PYTHON})
   set(GDN_PYTHON python3)
 endif()
+
+# gdn_add_test_once(<test> FILES <files>... COMMAND <program> <arguments>...)
+#
+# A test that is not repeated while the files, which are all that decides what it
+# does, are what they were when it passed.
+function(gdn_add_test_once test)
+  cmake_parse_arguments(ARG "" "" "FILES;COMMAND" ${ARGN})
+  add_test(NAME ${test}
+    COMMAND ${GDN_PYTHON} ${CMAKE_SOURCE_DIR}/tools/scripts/run_once.py
+            --cache=${GDN_IMAGE_CACHE} --files ${ARG_FILES} -- ${ARG_COMMAND})
+endfunction()

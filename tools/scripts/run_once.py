@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import re
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from one_run import AGAIN
@@ -30,6 +33,24 @@ def key_of(command: list[str], files: list[Path]) -> str:
         hashed.update(f"{len(part)}:".encode())
         hashed.update(part)
     return hashed.hexdigest()
+
+
+def remembered(mark: Path, run: Callable[[], str], outputs: list[Path]) -> str:
+    """What `run` prints, or printed when `mark` was made; then `outputs` are written again."""
+    if mark.exists():
+        mark.touch()
+        kept = json.loads(mark.read_text())
+        for path, text in zip(outputs, kept["outputs"], strict=True):
+            path.write_text(text)
+        return kept["printed"]
+    printed = run()
+    kept = {"printed": printed, "outputs": [path.read_text() for path in outputs]}
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    # Others may write the same.
+    with tempfile.NamedTemporaryFile("w", dir=mark.parent, delete=False) as file:
+        json.dump(kept, file)
+    Path(file.name).replace(mark)
+    return printed
 
 
 def image_cache(build: Path) -> Path | None:
