@@ -85,8 +85,10 @@ GDNRT_API gdnrt_status gdnrt_context_plan_create(
 /** Its runs, and graphs that have some, must have ended for good. */
 GDNRT_API void gdnrt_context_plan_destroy(gdnrt_context_plan *plan);
 
-/** The bytes of device memory that a plan holds, and the bytes that a rank
- *  sends in a run. Either may be null. */
+/** The bytes of device memory that a plan holds, without what its outputs work
+ *  in, and the bytes that a rank sends in a run. Either may be null. The first
+ *  run takes more memory where maps are made of chunks that another kernel
+ *  prepares, as on GPUs with a decay for each channel. */
 GDNRT_API gdnrt_status gdnrt_context_plan_sizes(const gdnrt_context_plan *plan,
                                                 uint64_t *memory_bytes,
                                                 uint64_t *sent_bytes,

@@ -2,7 +2,7 @@
  *
  * An exchange of buffers among ranks: for context parallelism, where each rank
  * has a part of the tokens of a sequence. On NCCL, which is found when it is
- * asked for, or among threads of one process.
+ * asked for, or among threads of one process, on the host or on a device.
  *
  * All ranks make the same calls in the same order. One thread at a time calls
  * the functions of an exchange.
@@ -64,6 +64,18 @@ GDNRT_API gdnrt_status gdnrt_exchange_create_nccl(
 /** Creates `num_ranks` exchanges, one for each of as many threads, for memory
  *  of the host; their streams are null. `timeout_ms` as in the options. */
 GDNRT_API gdnrt_status gdnrt_exchange_create_threads(int32_t num_ranks,
+                                                     int64_t timeout_ms,
+                                                     gdnrt_exchange **exchanges,
+                                                     gdnrt_error *error);
+
+/** Creates `num_ranks` exchanges, one for each of as many threads, for memory
+ *  of `device`, which outlives them: several ranks on one GPU, which NCCL does
+ *  not have, for tests. Each rank has a stream of its own, or all the null
+ *  stream. Gathers may be captured if all streams are of one capture: the
+ * caller captures a stream, orders the others behind it, and it behind them at
+ * the end. UNSUPPORTED if the device has no events. */
+GDNRT_API gdnrt_status gdnrt_exchange_create_streams(gdnrt_device *device,
+                                                     int32_t num_ranks,
                                                      int64_t timeout_ms,
                                                      gdnrt_exchange **exchanges,
                                                      gdnrt_error *error);

@@ -38,14 +38,16 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   // What they do not take: token by token, with the state in registers.
   algorithm.tokenByToken = true;
   algorithm.variants = getPrefillPolicy(target);
-  if (options.segmentMaps && target.hasWgmma())
+  if (options.segmentMaps) {
     // Ahead of those that a stage prepares chunks for.
+    llvm::SmallVector<std::string> maps = getSegmentMaps(target);
     algorithm.variants.insert(
         llvm::find_if(algorithm.variants,
                       [](const std::string &text) {
                         return llvm::StringRef(text).starts_with("staged");
                       }),
-        getSegmentMaps());
+        maps.begin(), maps.end());
+  }
   algorithm.shortChunks = getShortChunks().str();
   algorithm.longestFirst = takesLongestFirst(target);
   ConvPolicy conv = getConvPolicy();

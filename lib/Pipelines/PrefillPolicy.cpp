@@ -177,8 +177,15 @@ gdn::getPrefillPolicy(const TargetModel &target) {
   return texts;
 }
 
-std::string gdn::getSegmentMaps() {
-  return "segment-maps:fused=2;maps=alone;where=keys<=128;when=workers<=0";
+llvm::SmallVector<std::string> gdn::getSegmentMaps(const TargetModel &target) {
+  // Of a decay per head and, behind it, of one per channel: no kernel has both.
+  llvm::SmallVector<std::string> texts;
+  if (target.hasWgmma())
+    texts.push_back(
+        "segment-maps:fused=2;maps=alone;where=keys<=128;when=workers<=0");
+  texts.push_back("segment-maps:v-split=2;maps=alone;"
+                  "where=keys<=128&keys*values<=32768;when=workers<=0");
+  return texts;
 }
 
 // A block has a warp for 16 values. Of more than eight warps a thread has too

@@ -16,9 +16,10 @@ namespace gdn {
 /// launches ask for them.
 llvm::SmallVector<std::string> getPrefillPolicy(const TargetModel &target);
 
-/// The variant that makes the maps of sequences and nothing else, which no
-/// launch takes unless it is told to.
-std::string getSegmentMaps();
+/// The same of the variant that makes the maps of sequences and nothing else,
+/// which no launch takes unless it is told to: one text for each kind of decay,
+/// of which a kernel has one.
+llvm::SmallVector<std::string> getSegmentMaps(const TargetModel &target);
 
 /// The option `short-chunks` of convert-gdn-to-tile: for which heads chunks
 /// have fewer tokens.

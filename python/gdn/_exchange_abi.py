@@ -30,6 +30,7 @@ _FUNCTIONS = {
     "gdnrt_nccl_id": (c.c_int, [c.c_char_p, c.c_char_p, _ERR]),
     "gdnrt_exchange_create_nccl": (c.c_int, [_P, c.POINTER(NcclOptions), _OUT, _ERR]),
     "gdnrt_exchange_create_threads": (c.c_int, [c.c_int32, c.c_int64, _OUT, _ERR]),
+    "gdnrt_exchange_create_streams": (c.c_int, [_P, c.c_int32, c.c_int64, _OUT, _ERR]),
     "gdnrt_exchange_destroy": (None, [_P]),
     "gdnrt_exchange_describe": (c.c_int, [_P, _RANK, _RANK, _ERR]),
     "gdnrt_exchange_all_gather": (c.c_int, [_P, _P, _P, c.c_uint64, _P, _ERR]),

@@ -22,6 +22,7 @@ class SegmentMaps:
     def __init__(self, kernel: Kernel, variant: str):
         self._kernel, self._variant = kernel, variant
         self._bindings: dict[tuple, Binding] = {}
+        self._sizes: dict[tuple, int] = {}
 
     def __call__(self, arrays, tokens: tuple, starts, slots, out) -> tuple:
         """H [M, Hv, dv, dk] and P [M, Hv, dk, dk] in f32 of M runs of tokens. `tokens` are q, k, v,
@@ -32,19 +33,29 @@ class SegmentMaps:
         q, _, v, *_ = tokens
         count, heads, dv, dk = len(slots), int(v.shape[1]), int(v.shape[2]), int(q.shape[2])
         size, linear = count * heads * dv * dk, count * heads * dk * dk
-        # The runtime takes memory that is aligned to 64 bytes.
-        space = arrays.empty((size + linear + 16,), "float32")
+        # Behind the maps is what the kernel works in. The runtime takes memory that is aligned to
+        # 64 bytes.
+        total = max(size + linear, -(-self._bytes(arrays, tokens, starts, slots, out) // 4))
+        space = arrays.empty((total + 16,), "float32")
         first = -arrays.address(space) % 64 // 4
-        space = space[first : first + size + linear]
+        space = space[first : first + total]
         self._bind(arrays, tokens, starts, slots, out, space).launch(arrays.stream)
         return (
             space[:size].reshape(count, heads, dv, dk),
-            space[size:].reshape(count, heads, dk, dk),
+            space[size : size + linear].reshape(count, heads, dk, dk),
         )
 
+    def _bytes(self, arrays, tokens, starts, slots, out) -> int:
+        """The workspace for arrays of these sizes."""
+        key = (len(slots), *(tuple(map(int, x.shape)) for x in tokens))
+        if key not in self._sizes:
+            if len(self._sizes) >= _MOST_BINDINGS:
+                self._sizes.clear()
+            binding = self._bound(arrays, tokens, starts, slots, out)
+            self._sizes[key] = binding.workspace_bytes
+        return self._sizes[key]
+
     def _bind(self, arrays, tokens, starts, slots, out, space) -> Binding:
-        q, k, v, log_decay, beta = tokens
-        count, heads = len(slots), int(v.shape[1])
         key = tuple(arrays.place(x) for x in (*tokens, starts, slots, out, space))
         if key in self._bindings:
             return self._bindings[key]
@@ -52,6 +63,16 @@ class SegmentMaps:
             # Launches end before their bindings do.
             self._kernel._device.synchronize(arrays.stream)
             self._bindings.clear()
+        binding = self._bound(arrays, tokens, starts, slots, out)
+        binding.set_workspace(arrays.as_bytes(space), arrays.stream)
+        # What it is bound to may go when the launch is on its stream.
+        binding.forget_arguments()
+        self._bindings[key] = binding
+        return binding
+
+    def _bound(self, arrays, tokens, starts, slots, out) -> Binding:
+        q, k, v, log_decay, beta = tokens
+        count, heads = len(slots), int(v.shape[1])
         # This variant neither reads nor writes states and outputs, but the entry has them.
         states = arrays.empty((count, heads, int(v.shape[2]), int(q.shape[2])), "float32")
         given = {
@@ -70,10 +91,6 @@ class SegmentMaps:
         names = [param.name for param in self._kernel.params]
         binding = self._kernel.bind(**{name: given[name] for name in names if name in given})
         binding.force_variant(self._variant)
-        binding.set_workspace(arrays.as_bytes(space), arrays.stream)
-        # What it is bound to may go when the launch is on its stream.
-        binding.forget_arguments()
-        self._bindings[key] = binding
         return binding
 
 

@@ -55,6 +55,10 @@ struct Driver {
     create.find(library, "cuStreamCreate");
     destroy.find(library, "cuStreamDestroy_v2");
     synchronize.find(library, "cuStreamSynchronize");
+    createEvent.find(library, "cuEventCreate");
+    record.find(library, "cuEventRecord");
+    wait.find(library, "cuStreamWaitEvent");
+    destroyEvent.find(library, "cuEventDestroy_v2");
     begin.find(library, "cuStreamBeginCapture_v2");
     end.find(library, "cuStreamEndCapture");
     instantiate.find(library, "cuGraphInstantiateWithFlags");
@@ -67,6 +71,10 @@ struct Driver {
   Call<void **, unsigned> create;
   Call<void *> destroy;
   Call<void *> synchronize;
+  Call<void **, unsigned> createEvent;
+  Call<void *, void *> record;
+  Call<void *, void *, unsigned> wait;
+  Call<void *> destroyEvent;
   Call<void *, int> begin;
   Call<void *, void **> end;
   Call<void **, void *, unsigned long long> instantiate;
@@ -95,6 +103,15 @@ DeviceGraph::~DeviceGraph() {
   if (graph_)
     driver().destroyExecutable.orAbort(graph_);
   driver().destroy.orAbort(stream_);
+}
+
+void DeviceGraph::waitFor(const DeviceGraph &other) {
+  constexpr unsigned kWithoutTiming = 2;
+  void *event = nullptr;
+  driver().createEvent(&event, kWithoutTiming);
+  driver().record(event, other.stream_);
+  driver().wait(stream_, event, 0);
+  driver().destroyEvent(event);
 }
 
 void DeviceGraph::beginCapture() {

@@ -21,6 +21,9 @@ public:
   DeviceGraph &operator=(const DeviceGraph &) = delete;
 
   void *stream() const { return stream_; }
+  /// What is launched on the stream from now on begins when what is on the
+  /// other one has ended. If that is being captured, so is this one.
+  void waitFor(const DeviceGraph &other);
   void beginCapture();
   /// Makes what was recorded a graph, in place of the one before.
   void endCapture();

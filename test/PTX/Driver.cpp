@@ -75,6 +75,7 @@ void append(const char *variable, const std::string &lines) {
 
 /// Host addresses of the device's memory, or null.
 char *deviceBytes(Address address, size_t bytes) {
+  const std::lock_guard guard(state().turn);
   ptx::Range range = state().memory.find(address);
   return range.holds(address, bytes) ? reinterpret_cast<char *>(address)
                                      : nullptr;
@@ -373,11 +374,13 @@ EXPORT Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
 EXPORT Result cuMemAlloc_v2(Address *address, size_t bytes) {
   if (bytes == 0)
     return kInvalidValue;
+  const std::lock_guard guard(state().turn);
   *address = state().memory.allocate(bytes);
   return *address ? 0 : gdnrt::cuda::kOutOfMemory;
 }
 
 EXPORT Result cuMemFree_v2(Address address) {
+  const std::lock_guard guard(state().turn);
   state().memory.races().settle();
   return state().memory.free(address) ? 0 : kInvalidValue;
 }

@@ -35,12 +35,14 @@ struct OpaqueUserObject {
 };
 struct OpaqueGraph {
   std::vector<std::function<Result()>> work;
+  /// The streams that are captured into it, the first one's first.
+  std::vector<OpaqueStream *> streams;
   /// User objects that it and what is instantiated from it keep alive.
   std::vector<std::shared_ptr<void>> held;
 };
 struct OpaqueStream {
   /// What is recorded while the stream is captured.
-  std::unique_ptr<OpaqueGraph> recorded;
+  std::shared_ptr<OpaqueGraph> recorded;
 };
 
 constexpr Result kInvalidValue = 1;
@@ -52,6 +54,8 @@ struct State {
   OpaqueContext primary;
   OpaqueStream defaultStream;
   std::mutex lock;
+  /// Of memory and of work: one call at a time.
+  std::recursive_mutex turn;
   std::string lastFault = "nothing went wrong";
 };
 
@@ -62,6 +66,7 @@ inline State &state() {
 
 /// Runs `work` now, or records it if the stream is captured.
 inline Result submit(Stream stream, std::function<Result()> work) {
+  const std::lock_guard guard(state().turn);
   OpaqueStream &target = stream ? *stream : state().defaultStream;
   if (target.recorded) {
     target.recorded->work.push_back(std::move(work));

@@ -17,6 +17,8 @@ using gdnrt::cuda::UserObject;
 namespace {
 
 struct Event {
+  /// The graph that it was recorded in, if any.
+  std::shared_ptr<gdnrt::cuda::OpaqueGraph> graph;
   std::chrono::steady_clock::time_point time;
 };
 
@@ -35,6 +37,7 @@ EXPORT Result cuStreamDestroy_v2(Stream stream) {
 }
 
 EXPORT Result cuStreamSynchronize(Stream stream) {
+  const std::lock_guard guard(state().turn);
   state().memory.races().settle();
   return stream && stream->recorded ? kCaptureUnsupported : 0;
 }
@@ -49,14 +52,19 @@ EXPORT Result cuStreamIsCapturing(Stream stream, int *status) {
 EXPORT Result cuStreamBeginCapture_v2(Stream stream, int) {
   if (!stream || stream->recorded)
     return kCaptureUnsupported;
-  stream->recorded = std::make_unique<gdnrt::cuda::OpaqueGraph>();
+  stream->recorded = std::make_shared<gdnrt::cuda::OpaqueGraph>();
+  stream->recorded->streams.push_back(stream);
   return 0;
 }
 
 EXPORT Result cuStreamEndCapture(Stream stream, Graph *graph) {
-  if (!stream->recorded)
+  const auto recorded = stream->recorded;
+  if (!recorded || recorded->streams.front() != stream)
     return kCaptureUnsupported;
-  *graph = stream->recorded.release();
+  for (Stream joined : recorded->streams)
+    joined->recorded = nullptr;
+  recorded->streams.clear();
+  *graph = new gdnrt::cuda::OpaqueGraph(*recorded);
   return 0;
 }
 
@@ -95,6 +103,7 @@ EXPORT Result cuGraphInstantiateWithFlags(Graph *executable, Graph graph,
 }
 
 EXPORT Result cuGraphLaunch(Graph executable, Stream) {
+  const std::lock_guard guard(state().turn);
   // All before it is over when it begins, and it is when what follows does.
   state().memory.races().settle();
   Result result = 0;
@@ -127,19 +136,32 @@ EXPORT Result cuEventDestroy_v2(void *event) {
   return 0;
 }
 
-EXPORT Result cuEventRecord(void *event, Stream) {
+EXPORT Result cuEventRecord(void *event, Stream stream) {
   static_cast<Event *>(event)->time = std::chrono::steady_clock::now();
+  static_cast<Event *>(event)->graph = stream ? stream->recorded : nullptr;
   return 0;
 }
 
 EXPORT Result cuEventSynchronize(void *) {
+  const std::lock_guard guard(state().turn);
   state().memory.races().settle();
   return 0;
 }
 
 EXPORT Result cuEventQuery(void *) { return 0; }
 
-EXPORT Result cuStreamWaitEvent(Stream, void *, unsigned) { return 0; }
+/// A stream that waits for what is captured is captured, too.
+EXPORT Result cuStreamWaitEvent(Stream stream, void *event, unsigned) {
+  const auto &graph = static_cast<Event *>(event)->graph;
+  if (!graph || (stream && stream->recorded == graph))
+    return 0;
+  if (!stream || stream->recorded || graph->streams.empty())
+    return kCaptureUnsupported;
+  const std::lock_guard guard(state().turn);
+  stream->recorded = graph;
+  graph->streams.push_back(stream);
+  return 0;
+}
 
 EXPORT Result cuLaunchHostFunc(Stream stream, void (*function)(void *),
                                void *data) {

@@ -139,11 +139,11 @@ Expected<VariantSpec> VariantSpec::parse(StringRef given) {
     return llvm::createStringError(
         "expected 'conv' with 'fused' and without 'segments'");
   if (spec.mapsAlone &&
-      (spec.fused == 0 || spec.segments != 0 || spec.wholeCost != 0 ||
-       spec.vSplit != 1 || spec.normWithRule || spec.normBehind ||
-       spec.convWithRule))
+      ((spec.fused != 0 && spec.vSplit != 1) || spec.segments != 0 ||
+       spec.pieces != 0 || spec.wholeCost != 0 || spec.normWithRule ||
+       spec.normBehind || spec.convWithRule))
     return llvm::createStringError(
-        "expected 'maps' with 'fused' and with nothing else");
+        "expected 'maps' with 'fused' or 'v-split' and with nothing else");
   if (spec.wholeCost != 0 && spec.fused == 0)
     return llvm::createStringError("expected 'by-lengths' with 'fused'");
   if (spec.wholeCost != 0 && (spec.segments != 0 || spec.vSplit != 1))

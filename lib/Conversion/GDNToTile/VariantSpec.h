@@ -55,8 +55,9 @@ struct VariantSpec {
   /// for few tokens, "NAME: fused=2; segments=3; scan=1344; .." cuts sequences
   /// where that is worth so many tokens, "NAME: by-lengths=165/132; fused=2;
   /// .." a choice, "NAME: fused=2; maps=alone" only makes maps of sequences,
-  /// "NAME: fused=2; norm=with-rule; conv=with-rule" has the norm and the
-  /// convolution of values with the rule.
+  /// with "v-split=2" in place of "fused" those of decays per channel, "NAME:
+  /// fused=2; norm=with-rule; conv=with-rule" has the norm and the convolution
+  /// of values with the rule.
   static llvm::Expected<VariantSpec> parse(llvm::StringRef text);
 };
 

@@ -101,7 +101,8 @@ private:
   Status takeMemory(const ContextSegments &segments);
   Argument argument(const Array &array) const;
   static Status bind(Launch &launch, const Named &given);
-  Status bindAll(const gdnrt_context_args &args);
+  Status bindAll(const gdnrt_context_args &args, bool isCapturing);
+  Status placeMaps(bool isCapturing);
   Status prepare(const LaunchStream &stream);
   Status launch(Launch &launch, const LaunchStream &stream);
 
@@ -113,6 +114,9 @@ private:
   Launch maps_, combine_, apply_, outputs_;
   LayerWorkspaces workspaces_; // of the outputs
   std::shared_ptr<void> memory_;
+  /// What kernels that prepare chunks work in, with maps of segments in front;
+  /// the last one counts.
+  std::vector<std::shared_ptr<void>> chunks_;
   uint64_t bytes_ = 0, sentBytes_ = 0;
   // M segments, N sequences, R ranks.
   Array constant_, linear_, gathered_, own_, states_;

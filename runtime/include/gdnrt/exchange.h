@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // An exchange of buffers among ranks, each of which has a part of the same
-// batch: on NCCL, or among threads of one process.
+// batch: on NCCL, or among threads of one process, for memory of the host or of
+// one device.
 
 #ifndef GDNRT_EXCHANGE_H
 #define GDNRT_EXCHANGE_H
@@ -16,6 +17,9 @@
 #include <vector>
 
 namespace gdnrt {
+
+/// How long a host that waits for a device sleeps between two questions.
+constexpr std::chrono::microseconds kExchangePause{50};
 
 class Exchange {
 public:
@@ -33,6 +37,9 @@ public:
   /// Makes every call that waits for this rank fail, now or after its time-out.
   virtual void abort() = 0;
 };
+
+/// Fails if there is no such rank, or no time to wait.
+Status checkRanks(int rank, int size, std::chrono::milliseconds timeout);
 
 struct NcclExchangeOptions {
   /// A name or path for dlopen.
@@ -60,6 +67,11 @@ makeNcclExchange(std::shared_ptr<Device> device,
 /// null.
 Result<std::vector<std::unique_ptr<Exchange>>>
 makeThreadExchanges(int size, std::chrono::milliseconds timeout);
+
+/// The same for memory of a device, on streams of it.
+Result<std::vector<std::unique_ptr<Exchange>>>
+makeStreamExchanges(std::shared_ptr<Device> device, int size,
+                    std::chrono::milliseconds timeout);
 
 } // namespace gdnrt
 

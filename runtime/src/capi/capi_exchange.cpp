@@ -36,6 +36,21 @@ toOptions(const gdnrt_nccl_options *given) {
   return options;
 }
 
+/// All ranks of a process, or none.
+static Status
+giveAll(::gdnrt::Result<std::vector<std::unique_ptr<Exchange>>> made,
+        gdnrt_exchange **exchanges) {
+  if (!made.isOk())
+    return made.status();
+  std::vector<std::unique_ptr<gdnrt_exchange>> handles;
+  for (auto &one : *made)
+    handles.push_back(
+        std::make_unique<gdnrt_exchange>(gdnrt_exchange{std::move(one)}));
+  for (size_t i = 0; i < handles.size(); ++i)
+    exchanges[i] = handles[i].release();
+  return {};
+}
+
 gdnrt_status gdnrt_nccl_id(const char *library, uint8_t *id,
                            gdnrt_error *error) {
   return guarded(error, [&]() -> Status {
@@ -74,16 +89,24 @@ gdnrt_status gdnrt_exchange_create_threads(int32_t num_ranks,
   return guarded(error, [&]() -> Status {
     if (!exchanges)
       return nullPointer("exchanges");
-    auto made = makeThreadExchanges(num_ranks, toTimeout(timeout_ms));
-    if (!made.isOk())
-      return made.status();
-    std::vector<std::unique_ptr<gdnrt_exchange>> handles;
-    for (auto &one : *made)
-      handles.push_back(
-          std::make_unique<gdnrt_exchange>(gdnrt_exchange{std::move(one)}));
-    for (size_t i = 0; i < handles.size(); ++i)
-      exchanges[i] = handles[i].release();
-    return {};
+    return giveAll(makeThreadExchanges(num_ranks, toTimeout(timeout_ms)),
+                   exchanges);
+  });
+}
+
+gdnrt_status gdnrt_exchange_create_streams(gdnrt_device *device,
+                                           int32_t num_ranks,
+                                           int64_t timeout_ms,
+                                           gdnrt_exchange **exchanges,
+                                           gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!device)
+      return nullPointer("device");
+    if (!exchanges)
+      return nullPointer("exchanges");
+    return giveAll(
+        makeStreamExchanges(device->device, num_ranks, toTimeout(timeout_ms)),
+        exchanges);
   });
 }
 

@@ -111,7 +111,7 @@ Status ContextPlan::takeMemory(const ContextSegments &segments) {
   first_ = count_ = readSlots_ = writeSlots_ = {DType::i32, {n}};
   rank_ = {DType::i32, {1}};
   sentBytes_ = own_.bytes();
-  // The maps of segments are a workspace: one behind the other.
+  // The maps of segments are where a workspace begins, one behind the other.
   uint64_t bytes = constant_.bytes() + linear_.bytes();
   const std::vector<Array *> apart = {
       &states_, &gathered_, &starts_, &places_,    &flags_,
@@ -211,7 +211,38 @@ Status ContextPlan::bind(Launch &launch, const Named &given) {
   return made.status();
 }
 
-Status ContextPlan::bindAll(const gdnrt_context_args &args) {
+/// Where maps of segments go: into memory of the plan, or, where their kernel
+/// needs chunks behind them, into memory for a launch of it.
+Status ContextPlan::placeMaps(bool isCapturing) {
+  Binding &binding = *maps_.binding;
+  auto needed = binding.workspaceBytes();
+  if (!needed.isOk())
+    return needed.status();
+  const uint64_t maps = constant_.bytes() + linear_.bytes();
+  if (!binding.workspace() && *needed <= maps)
+    if (Status s = binding.setWorkspace(constant_.data, maps); !s.isOk())
+      return s;
+  if (binding.hasPlace())
+    return binding.checkVariant();
+  if (isCapturing)
+    return failure(StatusCode::unsupported,
+                   "context plan: expected a run ahead of the capture: ",
+                   binding.checkVariant().message());
+  auto memory = device_->allocate(*needed);
+  if (!memory.isOk())
+    return memory.status();
+  // Graphs and launches may have what was there before.
+  chunks_.emplace_back(
+      *memory, [device = device_](void *data) { (void)device->free(data); });
+  bytes_ += *needed;
+  constant_.data = *memory;
+  linear_.data = static_cast<char *>(*memory) + constant_.bytes();
+  if (Status s = binding.setWorkspace(*memory, *needed); !s.isOk())
+    return s;
+  return binding.checkVariant();
+}
+
+Status ContextPlan::bindAll(const gdnrt_context_args &args, bool isCapturing) {
   for (auto [name, arg] : {std::pair("q", &args.q), {"k", &args.k}})
     if (Status s = checkSizes(name, *arg, tokens_, 0); !s.isOk())
       return s;
@@ -245,15 +276,10 @@ Status ContextPlan::bindAll(const gdnrt_context_args &args) {
   const bool isFirst = !maps_.binding;
   if (Status s = bind(maps_, tokens); !s.isOk())
     return s;
-  if (isFirst) {
+  if (isFirst)
     if (Status s = maps_.binding->forceVariant(mapsVariant_); !s.isOk())
       return s;
-    if (Status s = maps_.binding->setWorkspace(
-            constant_.data, constant_.bytes() + linear_.bytes());
-        !s.isOk())
-      return s;
-  }
-  if (Status s = maps_.binding->checkVariant(); !s.isOk())
+  if (Status s = placeMaps(isCapturing); !s.isOk())
     return s;
   Named segments = {{"constant", argument(constant_)},
                     {"linear", argument(linear_)},
@@ -297,13 +323,15 @@ Status ContextPlan::run(const gdnrt_context_args &args, void *stream) {
   if (!capturing.isOk())
     return capturing.status();
   const LaunchStream ordered = {stream, *capturing};
-  if (Status s = bindAll(args); !s.isOk())
+  if (Status s = bindAll(args, *capturing); !s.isOk())
     return s;
   if (Status s = prepare(ordered); !s.isOk())
     return s;
   if (*capturing)
     for (const std::shared_ptr<const void> &kept :
-         {std::shared_ptr<const void>(memory_), workspaces_.kept(ordered)})
+         {std::shared_ptr<const void>(memory_), workspaces_.kept(ordered),
+          chunks_.empty() ? std::shared_ptr<const void>()
+                          : std::shared_ptr<const void>(chunks_.back())})
       if (kept)
         if (Status s = device_->keepForGraph(stream, kept); !s.isOk())
           return s;

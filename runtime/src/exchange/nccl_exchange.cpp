@@ -9,14 +9,9 @@
 
 using namespace gdnrt;
 
-using Clock = std::chrono::steady_clock;
-
 Exchange::~Exchange() = default;
 
 namespace {
-
-/// How long a host that waits sleeps between two questions.
-constexpr std::chrono::microseconds kPause{50};
 
 class NcclExchange final : public Exchange {
 public:
@@ -32,12 +27,13 @@ public:
     if (!isOwn_ || !comm_)
       return;
     // What a communicator still has to do ends first.
-    const auto deadline = Clock::now() + timeout_;
+    const auto deadline = std::chrono::steady_clock::now() + timeout_;
     nccl::Result state = library_->commFinalize(comm_);
     while ((state == nccl::kSuccess || state == nccl::kInProgress) &&
            library_->commGetAsyncError(comm_, &state) == nccl::kSuccess &&
-           state == nccl::kInProgress && Clock::now() < deadline)
-      std::this_thread::sleep_for(kPause);
+           state == nccl::kInProgress &&
+           std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(kExchangePause);
     if (state == nccl::kSuccess)
       (void)library_->commDestroy(comm_);
     else
@@ -95,7 +91,7 @@ public:
                      "captured");
     if (Status s = event_->record(stream); !s.isOk())
       return s;
-    const auto deadline = Clock::now() + timeout_;
+    const auto deadline = std::chrono::steady_clock::now() + timeout_;
     for (;;) {
       auto over = event_->isOver();
       if (!over.isOk())
@@ -109,9 +105,9 @@ public:
         return fail(s);
       if (state != nccl::kSuccess && state != nccl::kInProgress)
         return fail(library_->check(state, "another rank or the network"));
-      if (Clock::now() >= deadline)
+      if (std::chrono::steady_clock::now() >= deadline)
         return fail(late("the stream to end"));
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kExchangePause);
     }
   }
 
@@ -140,11 +136,11 @@ private:
 
   /// OK when what a call has begun is on its way.
   Status settle(nccl::Result result, const char *call) {
-    const auto deadline = Clock::now() + timeout_;
+    const auto deadline = std::chrono::steady_clock::now() + timeout_;
     while (result == nccl::kInProgress) {
-      if (Clock::now() >= deadline)
+      if (std::chrono::steady_clock::now() >= deadline)
         return fail(late(call));
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kExchangePause);
       nccl::Result state = nccl::kSuccess;
       if (Status s = library_->check(library_->commGetAsyncError(comm_, &state),
                                      "ncclCommGetAsyncError");
@@ -169,7 +165,7 @@ private:
 
 } // namespace
 
-static Status checkRanks(int rank, int size,
+Status gdnrt::checkRanks(int rank, int size,
                          std::chrono::milliseconds timeout) {
   if (size < 1)
     return invalid("exchange: num_ranks: expected 1 or more, got ", size);

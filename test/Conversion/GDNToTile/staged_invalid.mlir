@@ -36,10 +36,10 @@
 //  OWN-BITS: expected 'norm' to be with-rule with 'segments', whose bits are their own
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;maps=also' 2>&1 | FileCheck %s --check-prefix=MAPS
 //    MAPS: expected 'maps' to be alone, got 'also'
-// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:maps=alone' 2>&1 | FileCheck %s --check-prefix=MORE
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:pieces=8;maps=alone' 2>&1 | FileCheck %s --check-prefix=MORE
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;segments=3;maps=alone' 2>&1 | FileCheck %s --check-prefix=MORE
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;v-split=2;maps=alone' 2>&1 | FileCheck %s --check-prefix=MORE
-//    MORE: expected 'maps' with 'fused' and with nothing else
+//    MORE: expected 'maps' with 'fused' or 'v-split' and with nothing else
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;conv=apart' 2>&1 | FileCheck %s --check-prefix=CONV
 //    CONV: expected 'conv' to be with-rule, got 'apart'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:conv=with-rule' 2>&1 | FileCheck %s --check-prefix=WHOLE

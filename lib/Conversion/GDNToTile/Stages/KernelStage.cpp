@@ -99,7 +99,17 @@ void KernelStage::addChunkRegions(const std::string &slots,
         {slots, heads, std::to_string(rows), std::to_string(columns)},
         {any, any, rows, columns}, element, regions);
   };
-  // What the variants' first stages leave comes first.
+  auto text = [](int64_t number) { return std::to_string(number); };
+  // What others read of a variant of maps alone is where its workspace begins.
+  if (algorithm.mapsAlone) {
+    auto ofSequences = [&](int64_t rows) {
+      return addRegion({sequenceForm, valueForm, text(rows), text(dk)},
+                       {any, any, rows, dk}, b.getF32Type(), regions);
+    };
+    states = ofSequences(dv);
+    maps = ofSequences(dk);
+  }
+  // What the variants' first stages leave comes first otherwise.
   Type readyKey = getReadyKeyType(rule, chunkTypes);
   auto operand = [&](int64_t parts, const std::string &heads, int64_t columns,
                      Type element) -> Operand {
@@ -130,16 +140,8 @@ void KernelStage::addChunkRegions(const std::string &slots,
   }
   // In a variant that segments sequences, the regions of its first stage come
   // first.
-  auto text = [](int64_t number) { return std::to_string(number); };
   const int64_t numSegments = algorithm.batchSegments;
-  if (algorithm.mapsAlone) {
-    auto ofSequences = [&](int64_t rows) {
-      return addRegion({sequenceForm, valueForm, text(rows), text(dk)},
-                       {any, any, rows, dk}, b.getF32Type(), regions);
-    };
-    states = ofSequences(dv);
-    maps = ofSequences(dk);
-  } else if (numSegments != 0) {
+  if (numSegments != 0) {
     std::string segments = sequenceForm + " + " + text(numSegments);
     states = addRegion({segments, valueForm, text(dv), text(dk)},
                        {any, any, dv, dk}, b.getF32Type(), regions);
@@ -193,7 +195,9 @@ void KernelStage::describe() {
   else if ((names.size() == 1 && !algorithm.convWithRule &&
             algorithm.wholeCost == 0) ||
            algorithm.shortPieces != 0)
-    stage.setBits(numSegments != 0 ? names.front().getValue() : "staged");
+    stage.setBits(numSegments != 0 || algorithm.mapsAlone
+                      ? names.front().getValue()
+                      : "staged");
   // For targets that have these variants alone.
   auto fact = [&](StringRef name, const Twine &value) {
     return b.getNamedAttr(name, b.getStringAttr(value));

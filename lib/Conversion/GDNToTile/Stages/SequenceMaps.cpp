@@ -115,7 +115,11 @@ Value SequenceMapsStage::emitChunks(Value from, Value to, Value start) {
     stored = emitIntraChunkAt(slot, t, valid, select(isMap, none, valid),
                               /*wantsOutput=*/false);
   } else {
-    stored = loadChunk(slot, t, chunk, select(isMap, none, chunk),
+    // Segments are whole chunks, sequences are not.
+    Value valid = chunk;
+    if (algorithm.mapsAlone)
+      valid = minimum(sub(to, t), chunk);
+    stored = loadChunk(slot, t, valid, select(isMap, none, valid),
                        /*wantsOutput=*/false);
   }
   Value state =

@@ -137,6 +137,16 @@ static bool canFuse(const KernelOperands &parts, const Algorithm &algorithm) {
          getHeadSize(rule.getKey()) % panelElements == 0;
 }
 
+/// Whether a variant of two stages can make the maps of whole sequences and
+/// nothing else, with `vSplit` blocks for a value head: with a decay per
+/// channel, which blocks do not prepare themselves, and of inputs in memory.
+static bool canStageMaps(const KernelOperands &parts,
+                         const Algorithm &algorithm, int64_t vSplit) {
+  RuleOpInterface rule = parts.rule;
+  return rule.isPerChannel() && !parts.hasPlanes() &&
+         !hasPrologue(parts, algorithm) && canSegment(parts, algorithm, vSplit);
+}
+
 /// Whether a recurrence of a variant can have the gated norm. Two blocks at
 /// most share a row. The state takes errors as keys are rounded, and bf16 would
 /// leave 6e-3 of it in doubt.
@@ -260,8 +270,13 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
     return;
   }
   const bool isShared = canShare(parts, spec.vSplit);
+  const int64_t vSplit = isShared ? spec.vSplit : 1;
+  if (spec.mapsAlone) {
+    if (canStageMaps(parts, algorithm, vSplit))
+      add("_alone", vSplit).mapsAlone = true;
+    return;
+  }
   if (spec.segments != 0) {
-    const int64_t vSplit = isShared ? spec.vSplit : 1;
     if (canSegment(parts, algorithm, vSplit))
       add(segments, vSplit);
     return;
@@ -401,10 +416,10 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
         ofLengths.wholeCost = variant.wholeCost;
         ofLengths.workers = variant.workers;
       }
-      if (!variant.normWithRule)
+      if (!variant.normWithRule && !variant.mapsAlone)
         append(normed, all.drop_front(variant.pieces != 0));
     }
-    if (variant.fusedChunks == 0)
+    if (variant.fusedChunks == 0 && !variant.mapsAlone)
       append(prepared, all);
   }
   auto emitPass = [&](EmitStage &emitStage, const Twine &name,
@@ -451,6 +466,15 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     ofMaps.normWithRule = false; // they have no outputs
     if (variant.mapsAlone) {
       ofMaps.mapsAlone = true;
+      ofMaps.ordersSequences = false;
+      // Others know chunks at another place of the workspace.
+      SmallVector<StageVariant, 0> silent;
+      for (const StageVariant &one : variant.variants)
+        silent.push_back({one.name, {}, /*saysWhen=*/false});
+      if (variant.fusedChunks == 0 &&
+          failed(emit(emitIntraChunkStage, "__intra_chunk" + variant.suffix,
+                      ofMaps, silent)))
+        return failure();
       if (failed(emit(emitMapsStage, "__maps" + variant.suffix, ofMaps,
                       variant.variants)))
         return failure();

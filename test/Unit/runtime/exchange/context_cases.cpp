@@ -5,15 +5,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 using namespace gdnrt::test;
 
 namespace {
-constexpr int64_t kDim = contextDim, kHeads = contextHeads;
-constexpr int64_t kState = kHeads * kDim * kDim;
 /// Around a chunk, and around nothing.
 constexpr int64_t kLengths[] = {0, 0, 1, 2, 17, 63, 64, 65, 90, 131};
+
+/// The number of bf16 that is nearest.
+float rounded(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+  std::memcpy(&value, &bits, sizeof(bits));
+  return value;
+}
 } // namespace
 
 int64_t ContextCase::length(int64_t n) const {
@@ -37,11 +45,14 @@ std::vector<int64_t> ContextCase::rows(int64_t rank) const {
   return rows;
 }
 
-ContextCase gdnrt::test::drawContextCase(uint32_t seed, bool perChannel) {
+ContextCase gdnrt::test::drawContextCase(uint32_t seed, bool perChannel,
+                                         const ContextSizes &sizes) {
+  const int64_t dim = sizes.dim, heads = sizes.heads;
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
   std::uniform_real_distribution<float> uniform(0, 1);
   ContextCase made;
+  made.sizes = sizes;
   made.perChannel = perChannel;
   made.ranks = 1 + random() % 4;
   const int64_t count = random() % 4;
@@ -74,56 +85,62 @@ ContextCase gdnrt::test::drawContextCase(uint32_t seed, bool perChannel) {
   };
   auto gaussian = [&] { return normal(random); };
   for (auto *array : {&made.q, &made.k}) {
-    fill(*array, tokens * contextKeyHeads * kDim, gaussian);
-    for (int64_t row = 0; row < tokens * contextKeyHeads; ++row) {
-      float sum = 0, *own = array->data() + row * kDim;
-      for (int64_t i = 0; i < kDim; ++i)
+    fill(*array, tokens * sizes.keyHeads * dim, gaussian);
+    for (int64_t row = 0; row < tokens * sizes.keyHeads; ++row) {
+      float sum = 0, *own = array->data() + row * dim;
+      for (int64_t i = 0; i < dim; ++i)
         sum += own[i] * own[i];
-      for (int64_t i = 0; i < kDim; ++i)
+      for (int64_t i = 0; i < dim; ++i)
         own[i] /= std::sqrt(sum);
     }
   }
   const float rate = random() % 2 ? 0.1f : 1e-3f;
-  fill(made.v, tokens * kHeads * kDim, gaussian);
-  fill(made.logDecay, tokens * kHeads * made.gate(),
+  fill(made.v, tokens * heads * dim, gaussian);
+  fill(made.logDecay, tokens * heads * made.gate(),
        [&] { return -rate * uniform(random); });
-  fill(made.beta, tokens * kHeads, [&] { return uniform(random); });
-  fill(made.states, contextSlots * kState, gaussian);
+  fill(made.beta, tokens * heads, [&] { return uniform(random); });
+  fill(made.states, contextSlots * made.stateSize(), gaussian);
+  if (sizes.isRounded)
+    for (auto *array : {&made.q, &made.k, &made.v})
+      for (float &value : *array)
+        value = rounded(value);
   return made;
 }
 
 ContextResult gdnrt::test::expectedOf(const ContextCase &drawn) {
+  const int64_t dim = drawn.sizes.dim, heads = drawn.sizes.heads;
+  const int64_t keyHeads = drawn.sizes.keyHeads, stateSize = drawn.stateSize();
   ContextResult made;
   made.out.assign(drawn.v.size(), 0.0);
   made.states.assign(drawn.states.begin(), drawn.states.end());
-  const double scale = 1 / std::sqrt(double(kDim));
+  const double scale = 1 / std::sqrt(double(dim));
   int64_t begin = 0;
   for (int64_t n = 0; n < drawn.count(); ++n) {
     const int64_t end = begin + drawn.length(n), slot = drawn.slots[n];
     const bool isLive = drawn.isSlot(slot) && begin != end;
-    for (int64_t h = 0; isLive && h < kHeads; ++h) {
-      std::vector<double> state(kDim * kDim, 0.0);
+    for (int64_t h = 0; isLive && h < heads; ++h) {
+      std::vector<double> state(dim * dim, 0.0);
       if (drawn.hasInitial[n])
-        for (int64_t i = 0; i < kDim * kDim; ++i)
-          state[i] = drawn.states[slot * kState + h * kDim * kDim + i];
+        for (int64_t i = 0; i < dim * dim; ++i)
+          state[i] = drawn.states[slot * stateSize + h * dim * dim + i];
       for (int64_t t = begin; t < end; ++t) {
-        const int64_t keyHead = h / (kHeads / contextKeyHeads);
-        const int64_t key = (t * contextKeyHeads + keyHead) * kDim;
-        const int64_t gate = (t * kHeads + h) * drawn.gate();
-        const double beta = drawn.beta[t * kHeads + h];
-        double decays[kDim];
-        for (int64_t j = 0; j < kDim; ++j)
+        const int64_t keyHead = h / (heads / keyHeads);
+        const int64_t key = (t * keyHeads + keyHead) * dim;
+        const int64_t gate = (t * heads + h) * drawn.gate();
+        const double beta = drawn.beta[t * heads + h];
+        std::vector<double> decays(static_cast<size_t>(dim));
+        for (int64_t j = 0; j < dim; ++j)
           decays[j] = std::exp(
               double(drawn.logDecay[gate + (drawn.perChannel ? j : 0)]));
-        for (int64_t i = 0; i < kDim; ++i) {
-          double *row = state.data() + i * kDim, wrong = 0, out = 0;
-          for (int64_t j = 0; j < kDim; ++j) {
+        for (int64_t i = 0; i < dim; ++i) {
+          double *row = state.data() + i * dim, wrong = 0, out = 0;
+          for (int64_t j = 0; j < dim; ++j) {
             row[j] *= decays[j];
             wrong -= row[j] * drawn.k[key + j];
           }
-          const int64_t value = (t * kHeads + h) * kDim + i;
+          const int64_t value = (t * heads + h) * dim + i;
           wrong += drawn.v[value];
-          for (int64_t j = 0; j < kDim; ++j) {
+          for (int64_t j = 0; j < dim; ++j) {
             row[j] += beta * wrong * drawn.k[key + j];
             out += row[j] * drawn.q[key + j];
           }
@@ -132,8 +149,8 @@ ContextResult gdnrt::test::expectedOf(const ContextCase &drawn) {
       }
       if (drawn.isSlot(drawn.writeSlots[n]))
         std::copy(state.begin(), state.end(),
-                  made.states.begin() + drawn.writeSlots[n] * kState +
-                      h * kDim * kDim);
+                  made.states.begin() + drawn.writeSlots[n] * stateSize +
+                      h * dim * dim);
     }
     begin = end;
   }

@@ -14,8 +14,15 @@ namespace gdnrt::test {
 constexpr int64_t contextKeyHeads = 2, contextHeads = 4, contextDim = 16;
 constexpr int64_t contextSlots = 8;
 
+struct ContextSizes {
+  int64_t keyHeads = contextKeyHeads, heads = contextHeads, dim = contextDim;
+  /// Whether queries, keys and values are those of bf16.
+  bool isRounded = false;
+};
+
 /// Arrays of all tokens, sequence behind sequence.
 struct ContextCase {
+  ContextSizes sizes;
   int64_t ranks = 1, nullSlot = -1;
   bool perChannel = false;
   /// Tokens of sequence n on rank r: lengths[r][n].
@@ -25,7 +32,8 @@ struct ContextCase {
   std::vector<float> q, k, v, logDecay, beta, states;
 
   int64_t count() const { return static_cast<int64_t>(slots.size()); }
-  int64_t gate() const { return perChannel ? contextDim : 1; }
+  int64_t gate() const { return perChannel ? sizes.dim : 1; }
+  int64_t stateSize() const { return sizes.heads * sizes.dim * sizes.dim; }
   bool isSlot(int64_t slot) const {
     return slot >= 0 && slot < contextSlots && slot != nullSlot;
   }
@@ -39,7 +47,8 @@ struct ContextResult {
   std::vector<double> out, states;
 };
 
-ContextCase drawContextCase(uint32_t seed, bool perChannel);
+ContextCase drawContextCase(uint32_t seed, bool perChannel,
+                            const ContextSizes &sizes = {});
 ContextResult expectedOf(const ContextCase &drawn);
 
 } // namespace gdnrt::test
