@@ -70,14 +70,27 @@ typedef struct gdnrt_context_options {
   int32_t num_segments;
   /** Reserved: 0. */
   int32_t reserved;
+  /** [N + 1], or null for no checkpoints, as are the two below: sequence n has
+   *  the checkpoints cu_checkpoints[n] to cu_checkpoints[n + 1]. The same on
+   * all ranks, as they. */
+  const int64_t *cu_checkpoints;
+  /** [cu_checkpoints[N]]: after how many tokens of the sequence, on whichever
+   *  rank that is, its state goes to the slot of the checkpoint. Ascending in a
+   *  sequence; those that are no multiples of 64, do not ascend or are behind
+   *  the sequence's end are skipped. */
+  const int64_t *checkpoint_tokens;
+  /** [cu_checkpoints[N]]: a slot that nothing else writes; skipped if it is
+   *  none, as above. */
+  const int64_t *checkpoint_slots;
 } gdnrt_context_options;
 GDNRT_STRUCT(gdnrt_context_options)
 
 /** Makes a plan. Ranks exchange sizes here and wait for each other: with NCCL
  *  through memory of the device on its null stream. Memory for runs is taken.
- *  If the arguments of a rank are wrong, or ranks differ in what has to be the
- *  same, all ranks fail with INVALID_ARGUMENT. A rank that does not come is an
- *  error as exchange.h says. */
+ *  If the arguments of a rank are wrong, ranks differ in what has to be the
+ *  same, or a slot would be written twice, all ranks fail with
+ * INVALID_ARGUMENT. A rank that does not come is an error as exchange.h says.
+ */
 GDNRT_API gdnrt_status gdnrt_context_plan_create(
     const gdnrt_context *context, const gdnrt_context_options *options,
     gdnrt_context_plan **plan, gdnrt_error *error);
@@ -110,7 +123,8 @@ typedef struct gdnrt_context_args {
 GDNRT_STRUCT(gdnrt_context_args)
 
 /** Launches a prefill on `stream` (null on a CPU, which has then run): maps,
- *  the exchange, states and outputs. The scale of the output is dk ^ -0.5.
+ *  the exchange, states and outputs; with checkpoints a second exchange, of
+ *  their states. The scale of the output is dk ^ -0.5.
  *  Nothing waits for the device. Arrays are checked before anything is launched
  * or sent; then other ranks wait for this one, and fail after their time-out.
  *  A stream may be being captured if a run came before: UNSUPPORTED otherwise,

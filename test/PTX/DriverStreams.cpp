@@ -91,6 +91,7 @@ EXPORT Result cuGraphRetainUserObject(Graph graph, UserObject object, unsigned,
                                       unsigned flags) {
   if (flags != gdnrt::cuda::kGraphUserObjectMove)
     return kInvalidValue;
+  const std::lock_guard guard(state().turn);
   graph->held.push_back(std::move(object->held));
   delete object;
   return 0;

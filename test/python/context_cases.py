@@ -112,10 +112,10 @@ def cut(rng, total: int, ranks: int) -> np.ndarray:
     return np.diff([0, *ends, total])
 
 
-def draw(seed: int, io=np.float32) -> Case:
+def draw(seed: int, io=np.float32, kinds=KINDS) -> Case:
     """A case of at most 4 sequences on 2 to 8 ranks."""
     rng = np.random.default_rng(seed)
-    dk, dv, per_channel = KINDS[rng.integers(len(KINDS))]
+    dk, dv, per_channel = kinds[rng.integers(len(kinds))]
     ranks, count, heads = rng.integers(2, 9), rng.integers(0, 5), rng.integers(1, 3)
     value_heads = heads * rng.integers(1, 3)
     totals = rng.choice(LENGTHS, count)

@@ -105,10 +105,10 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     - `maps=alone`, with `fused` and nothing else: `@<entry>__maps_alone` is all
       that the variant has. It computes the map of each whole sequence, without
       outputs, and keeps `H`, then `P`, of all sequences at the beginning of the
-      workspace, in f32. Neither pools nor results are written. Without `fused`,
-      with or without `v-split`, it is for a decay per channel and inputs in
-      memory, and `@<entry>__intra_chunk_alone` stands before it: an
-      `__intra_chunk` whose chunks lie behind the maps.
+      workspace, in f32. Neither pools nor results are written. Chunks lie behind
+      the maps, so it has a prologue of its own (`@<entry>__prologue_alone`)
+      where others have one. Without `fused`, with or without `v-split`, it is
+      for a decay per channel, and has `@<entry>__intra_chunk_alone`.
     - `norm=with-rule`, with `fused`: of kernels with `norm_with_rule` whose keys
       are rounded to f16, the recurrence has the gated norm, so this variant
       needs no `__norm`. The outputs of the rule are rounded as they would be on

@@ -23,6 +23,8 @@ struct ContextBatch {
   int64_t heads = 0, slots = 0, tokens = 0, nullSlot = -1;
   int segments = 4;
   std::vector<int64_t> starts, readSlots, writeSlots, hasInitial;
+  /// N + 1, or none, and as many as the last of them says.
+  std::vector<int64_t> checkpointStarts, checkpointTokens, checkpointSlots;
 
   int64_t count() const { return static_cast<int64_t>(readSlots.size()); }
   bool isSlot(int64_t slot) const {
@@ -42,14 +44,22 @@ struct ContextSegments {
   /// of zeros and for one that goes nowhere.
   std::vector<int32_t> first, count;
   std::vector<int64_t> readSlots, writeSlots;
+  /// Of the checkpoints of each rank: the slots. And for those of this rank:
+  /// the segments that end there.
+  std::vector<std::vector<int64_t>> checkpointSlots;
+  std::vector<int32_t> checkpointSegments;
 
   int64_t segments() const { return static_cast<int64_t>(places.size()); }
   int64_t sequences() const { return static_cast<int64_t>(first.size()); }
+  /// The most checkpoints of a rank.
+  int64_t checkpoints() const;
+  /// Fails if two states go to one slot. The same on all ranks.
+  Status check() const;
 };
 
 /// The segments of a batch of which rank r has `lengths[r][n]` tokens of
-/// sequence n; `batch` is that of this rank.
-ContextSegments cutSegments(const ContextBatch &batch,
+/// sequence n; `batch` is that of this rank, `rank`.
+ContextSegments cutSegments(const ContextBatch &batch, size_t rank,
                             const std::vector<std::vector<int64_t>> &lengths);
 
 /// Exchanges what ranks know of the batch; gives the lengths of all of them.
@@ -80,7 +90,7 @@ public:
   Status run(const gdnrt_context_args &args, void *stream);
 
   uint64_t memoryBytes() const { return bytes_; }
-  uint64_t sentBytes() const { return sentBytes_; }
+  uint64_t sentBytes() const { return sentBytes_ + keptBytes_; }
 
 private:
   /// An array of the plan, of known sizes.
@@ -112,16 +122,24 @@ private:
   int64_t dk_ = 0, dv_ = 0, sequences_ = 0;
   size_t mapsVariant_ = 0;
   Launch maps_, combine_, apply_, outputs_;
+  /// Of the states of checkpoints: into what is sent, and from that to the
+  /// pool.
+  Launch keep_, restore_;
   LayerWorkspaces workspaces_; // of the outputs
   std::shared_ptr<void> memory_;
   /// What kernels that prepare chunks work in, with maps of segments in front;
   /// the last one counts.
   std::vector<std::shared_ptr<void>> chunks_;
   uint64_t bytes_ = 0, sentBytes_ = 0;
+  uint64_t keptBytes_ = 0; // of checkpoints, sent by this rank
   // M segments, N sequences, R ranks.
   Array constant_, linear_, gathered_, own_, states_;
   Array starts_, places_, flags_, first_, count_, readSlots_, writeSlots_,
       rank_;
+  // At most K checkpoints of a rank: their states as maps, of this rank and of
+  // all, which are those of R * K sequences of one rank.
+  Array kept_, allKept_, keptFirst_, keptCount_, keptNone_, keptStarts_,
+      keptSlots_, firstRank_;
 };
 
 } // namespace gdnrt

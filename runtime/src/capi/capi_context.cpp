@@ -40,6 +40,24 @@ static Status toBatch(const gdnrt_context_options &given, ContextBatch &batch) {
   batch.starts.assign(given.starts, given.starts + count + 1);
   if (count == 0)
     return {};
+  if (given.cu_checkpoints) {
+    const int64_t *starts = given.cu_checkpoints;
+    batch.checkpointStarts.assign(starts, starts + count + 1);
+    const int64_t last = batch.checkpointStarts.back();
+    if (last > 0 && !given.checkpoint_tokens)
+      return nullPointer("checkpoint_tokens");
+    if (last > 0 && !given.checkpoint_slots)
+      return nullPointer("checkpoint_slots");
+    if (last > INT32_MAX)
+      return invalid("cu_checkpoints: expected at most ", INT32_MAX,
+                     " as element ", count, ", got ", last);
+    if (last > 0) {
+      batch.checkpointTokens.assign(given.checkpoint_tokens,
+                                    given.checkpoint_tokens + last);
+      batch.checkpointSlots.assign(given.checkpoint_slots,
+                                   given.checkpoint_slots + last);
+    }
+  }
   batch.readSlots.assign(given.slots, given.slots + count);
   const int64_t *targets = given.write_slots ? given.write_slots : given.slots;
   batch.writeSlots.assign(targets, targets + count);

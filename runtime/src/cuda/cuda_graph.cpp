@@ -18,6 +18,9 @@ using Held = std::shared_ptr<const void>;
 /// What graphs held that are gone, of all devices of the process.
 struct Aside {
   std::mutex lock;
+  /// Graphs are not for two threads at once, and streams of several may be
+  /// captured into one.
+  std::mutex retain;
   std::vector<Held> held;
 };
 
@@ -61,6 +64,7 @@ Status cuda::keepForGraph(const Driver &driver, Stream stream,
       !s.isOk())
     return s;
   (void)held.release(); // the user object's, whose destructor deletes it
+  const std::lock_guard<std::mutex> guard(aside().retain);
   Status s =
       driver.check(driver.graphRetain(graph, made, 1, kGraphUserObjectMove),
                    "cuGraphRetainUserObject", what);

@@ -18,6 +18,7 @@ constexpr int64_t kChunk = 64;
 /// What all ranks send first. Its size is known.
 struct Head {
   int64_t failed = 0, count = 0, heads = 0, slots = 0, nullSlot = 0;
+  int64_t checkpoints = 0;
 };
 
 /// A value that all ranks have to have.
@@ -28,7 +29,8 @@ struct Agreed {
 constexpr Agreed kAgreed[] = {{"num_sequences", &Head::count},
                               {"num_heads", &Head::heads},
                               {"num_slots", &Head::slots},
-                              {"null_slot", &Head::nullSlot}};
+                              {"null_slot", &Head::nullSlot},
+                              {"checkpoint_tokens", &Head::checkpoints}};
 
 /// Memory of the device, or of the host where that is the same.
 class Buffer {
@@ -85,6 +87,13 @@ Status ContextBatch::check() const {
                      " as element ", n, ", got ", starts[n]);
     before = starts[n];
   }
+  before = 0;
+  for (size_t n = 0; n < checkpointStarts.size(); ++n) {
+    if (checkpointStarts[n] < before)
+      return invalid("cu_checkpoints: expected at least ", before,
+                     " as element ", n, ", got ", checkpointStarts[n]);
+    before = checkpointStarts[n];
+  }
   std::vector<int64_t> written;
   for (int64_t n = 0; n < count(); ++n)
     if (isSlot(readSlots[n]) && isSlot(writeSlots[n]))
@@ -107,6 +116,7 @@ gdnrt::agreeOnBatch(Device &device, Exchange &exchange,
   head.heads = batch.heads;
   head.slots = batch.slots;
   head.nullSlot = batch.nullSlot;
+  head.checkpoints = static_cast<int64_t>(batch.checkpointTokens.size());
   std::vector<Head> heads(ranks);
   if (Status s = gather(device, exchange, &head, sizeof(head), heads.data());
       !s.isOk())
@@ -126,41 +136,106 @@ gdnrt::agreeOnBatch(Device &device, Exchange &exchange,
                        " on rank ", r);
   // Lengths, then what has to be the same.
   const auto count = static_cast<size_t>(batch.count());
-  std::vector<int64_t> mine, all(ranks * 4 * count);
+  const std::vector<int64_t> none(count + 1); // without checkpoints
+  const struct {
+    const char *name, *of;
+    const std::vector<int64_t> &values;
+  } same[] = {{"slots", "sequence", batch.readSlots},
+              {"write_slots", "sequence", batch.writeSlots},
+              {"has_initial", "sequence", batch.hasInitial},
+              {"cu_checkpoints", "sequence",
+               batch.checkpointStarts.empty() ? none : batch.checkpointStarts},
+              {"checkpoint_tokens", "checkpoint", batch.checkpointTokens},
+              {"checkpoint_slots", "checkpoint", batch.checkpointSlots}};
+  std::vector<int64_t> mine;
   for (size_t n = 0; n < count; ++n)
     mine.push_back(batch.starts[n + 1] - batch.starts[n]);
-  for (const auto *values :
-       {&batch.readSlots, &batch.writeSlots, &batch.hasInitial})
-    mine.insert(mine.end(), values->begin(), values->end());
+  for (const auto &each : same)
+    mine.insert(mine.end(), each.values.begin(), each.values.end());
+  std::vector<int64_t> all(ranks * mine.size());
   if (count != 0)
     if (Status s = gather(device, exchange, mine.data(),
                           mine.size() * sizeof(int64_t), all.data());
         !s.isOk())
       return s;
-  constexpr const char *kNames[] = {"slots", "write_slots", "has_initial"};
   std::vector<std::vector<int64_t>> lengths;
   for (size_t r = 0; r < ranks; ++r) {
-    const int64_t *of = all.data() + r * 4 * count;
+    const int64_t *of = all.data() + r * mine.size();
     lengths.emplace_back(of, of + count);
-    for (size_t i = count; i < 4 * count; ++i)
-      if (of[i] != all[i])
-        return invalid(kNames[i / count - 1], ": expected ", all[i],
-                       " of sequence ", i % count, ", which rank 0 has, got ",
-                       of[i], " on rank ", r);
+    size_t at = count;
+    for (const auto &each : same)
+      for (size_t i = 0; count != 0 && i < each.values.size(); ++i, ++at)
+        if (of[at] != all[at])
+          return invalid(each.name, ": expected ", all[at], " of ", each.of,
+                         " ", i, ", which rank 0 has, got ", of[at],
+                         " on rank ", r);
   }
   return lengths;
 }
 
+namespace {
+/// A state that is asked for, after so many tokens of its sequence.
+struct Checkpoint {
+  int64_t tokens, slot;
+};
+} // namespace
+
+/// Those of sequence n, of `total` tokens, that are written.
+static std::vector<Checkpoint> checkpointsOf(const ContextBatch &batch,
+                                             int64_t n, int64_t total) {
+  std::vector<Checkpoint> found;
+  if (batch.checkpointStarts.empty())
+    return found;
+  int64_t most = 0;
+  for (int64_t i = batch.checkpointStarts[n]; i < batch.checkpointStarts[n + 1];
+       ++i) {
+    const Checkpoint one = {batch.checkpointTokens[i],
+                            batch.checkpointSlots[i]};
+    if (one.tokens <= most || one.tokens % kChunk != 0 || one.tokens > total)
+      continue;
+    most = one.tokens;
+    if (batch.isSlot(one.slot))
+      found.push_back(one);
+  }
+  return found;
+}
+
+int64_t ContextSegments::checkpoints() const {
+  size_t most = 0;
+  for (const auto &ofRank : checkpointSlots)
+    most = std::max(most, ofRank.size());
+  return static_cast<int64_t>(most);
+}
+
+Status ContextSegments::check() const {
+  std::vector<int64_t> written;
+  for (int64_t slot : writeSlots)
+    if (slot >= 0)
+      written.push_back(slot);
+  for (const auto &ofRank : checkpointSlots)
+    written.insert(written.end(), ofRank.begin(), ofRank.end());
+  std::sort(written.begin(), written.end());
+  auto twice = std::adjacent_find(written.begin(), written.end());
+  if (twice == written.end())
+    return {};
+  return invalid("checkpoint_slots: expected slots that nothing else writes, "
+                 "got ",
+                 *twice, " twice");
+}
+
 ContextSegments
-gdnrt::cutSegments(const ContextBatch &batch,
+gdnrt::cutSegments(const ContextBatch &batch, size_t rank,
                    const std::vector<std::vector<int64_t>> &lengths) {
   ContextSegments made;
+  made.checkpointSlots.resize(lengths.size());
   std::vector<bool> isLive(static_cast<size_t>(batch.count()));
+  std::vector<int64_t> allOf(isLive.size());
   int64_t total = 0;
   for (int64_t n = 0; n < batch.count(); ++n) {
     int64_t all = 0;
     for (const std::vector<int64_t> &ofRank : lengths)
       all += ofRank[n];
+    allOf[n] = all;
     isLive[n] = all > 0 && batch.isSlot(batch.readSlots[n]);
     if (isLive[n])
       total += batch.starts[n + 1] - batch.starts[n];
@@ -182,8 +257,27 @@ gdnrt::cutSegments(const ContextBatch &batch,
         add(end, false);
       continue;
     }
-    for (int64_t at = begin; at < end; at += tokens)
-      add(std::min(at + tokens, end), true);
+    // Rows of this rank that segments have to end ahead of.
+    std::vector<int64_t> stops;
+    for (const Checkpoint &one : checkpointsOf(batch, n, allOf[n])) {
+      int64_t before = 0;
+      size_t owner = 0;
+      while (before + lengths[owner][n] < one.tokens)
+        before += lengths[owner++][n];
+      made.checkpointSlots[owner].push_back(one.slot);
+      if (owner == rank)
+        stops.push_back(begin + one.tokens - before);
+    }
+    auto stop = stops.begin();
+    for (int64_t at = begin; at < end;) {
+      at = std::min(at + tokens, end);
+      if (stop != stops.end() && *stop <= at) {
+        at = *stop++;
+        made.checkpointSegments.push_back(
+            static_cast<int32_t>(made.places.size()));
+      }
+      add(at, true);
+    }
     made.first.push_back(first);
     made.count.push_back(static_cast<int32_t>(made.places.size()) - first);
     made.readSlots.push_back(batch.hasInitial[n] ? batch.readSlots[n] : -1);

@@ -111,11 +111,20 @@ Status ContextPlan::takeMemory(const ContextSegments &segments) {
   first_ = count_ = readSlots_ = writeSlots_ = {DType::i32, {n}};
   rank_ = {DType::i32, {1}};
   sentBytes_ = own_.bytes();
+  const int64_t k = segments.checkpoints();
+  kept_ = {DType::f32, {k, heads_, rows, dk_}};
+  allKept_ = {DType::f32, {1, ranks * k, heads_, rows, dk_}};
+  keptFirst_ = keptCount_ = {DType::i32, {k}};
+  keptNone_ = keptStarts_ = keptSlots_ = {DType::i32, {ranks * k}};
+  firstRank_ = rank_;
+  keptBytes_ = kept_.bytes();
   // The maps of segments are where a workspace begins, one behind the other.
   uint64_t bytes = constant_.bytes() + linear_.bytes();
   const std::vector<Array *> apart = {
-      &states_, &gathered_, &starts_, &places_,    &flags_,
-      &first_,  &count_,    &rank_,   &readSlots_, &writeSlots_};
+      &states_,    &gathered_,  &starts_,    &places_,    &flags_,
+      &first_,     &count_,     &rank_,      &readSlots_, &writeSlots_,
+      &allKept_,   &keptFirst_, &keptCount_, &keptNone_,  &keptStarts_,
+      &keptSlots_, &firstRank_};
   std::vector<uint64_t> places;
   for (Array *array : apart) {
     bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -135,7 +144,19 @@ Status ContextPlan::takeMemory(const ContextSegments &segments) {
     apart[i]->data = base + places[i];
   own_.data = static_cast<char *>(gathered_.data) +
               static_cast<uint64_t>(exchange_->rank()) * own_.bytes();
+  kept_.data = static_cast<char *>(allKept_.data) +
+               static_cast<uint64_t>(exchange_->rank()) * keptBytes_;
 
+  // A rank with fewer checkpoints sends maps of no segments, which go nowhere.
+  std::vector<int32_t> keptCount(segments.checkpointSegments.size(), 1),
+      keptFirst = segments.checkpointSegments, keptSlots;
+  keptFirst.resize(static_cast<size_t>(k));
+  keptCount.resize(static_cast<size_t>(k));
+  for (const std::vector<int64_t> &ofRank : segments.checkpointSlots) {
+    keptSlots.insert(keptSlots.end(), ofRank.begin(), ofRank.end());
+    keptSlots.resize(keptSlots.size() + static_cast<size_t>(k) - ofRank.size(),
+                     -1);
+  }
   auto narrow = [](const std::vector<int64_t> &values) {
     return std::vector<int32_t>(values.begin(), values.end());
   };
@@ -146,7 +167,13 @@ Status ContextPlan::takeMemory(const ContextSegments &segments) {
       {&count_, segments.count},
       {&rank_, {exchange_->rank()}},
       {&readSlots_, narrow(segments.readSlots)},
-      {&writeSlots_, narrow(segments.writeSlots)}};
+      {&writeSlots_, narrow(segments.writeSlots)},
+      {&keptFirst_, keptFirst},
+      {&keptCount_, keptCount},
+      {&keptNone_, std::vector<int32_t>(keptSlots.size())},
+      {&keptStarts_, std::vector<int32_t>(keptSlots.size(), -1)},
+      {&keptSlots_, keptSlots},
+      {&firstRank_, {0}}};
   for (const auto &[array, values] : filled)
     if (!values.empty())
       if (Status s = device_->write(array->data, values.data(), array->bytes());
@@ -170,14 +197,18 @@ ContextPlan::make(const ContextKernels &kernels, const ContextBatch &batch,
   plan->dv_ = kernels.dv;
   plan->mapsVariant_ = kernels.mapsVariant;
   plan->maps_.kernel = plan->outputs_.kernel = kernels.prefill;
-  plan->combine_.kernel = kernels.combine;
-  plan->apply_.kernel = kernels.apply;
+  plan->combine_.kernel = plan->keep_.kernel = kernels.combine;
+  plan->apply_.kernel = plan->restore_.kernel = kernels.apply;
   if (status.isOk())
     status = batch.check();
   auto lengths = agreeOnBatch(*plan->device_, *plan->exchange_, batch, status);
   if (!lengths.isOk())
     return lengths.status();
-  if (Status s = plan->takeMemory(cutSegments(batch, *lengths)); !s.isOk())
+  const ContextSegments segments = cutSegments(
+      batch, static_cast<size_t>(kernels.exchange->rank()), *lengths);
+  if (Status s = segments.check(); !s.isOk())
+    return s;
+  if (Status s = plan->takeMemory(segments); !s.isOk())
     return s;
   return plan;
 }
@@ -294,7 +325,27 @@ Status ContextPlan::bindAll(const gdnrt_context_args &args, bool isCapturing) {
                                    {"write_slots", argument(writeSlots_)},
                                    {"state_pool", toArgument(args.state_pool)},
                                    {"states", argument(states_)}});
-  return bind(apply_, segments);
+  if (Status s = bind(apply_, segments); !s.isOk() || keptBytes_ == 0)
+    return s;
+  // Behind the outputs these are the states after segments. As maps of one
+  // segment each they are what is sent; of nothing such a map makes the state.
+  const Named kept = {{"constant", argument(states_)},
+                      {"linear", argument(linear_)},
+                      {"first_segments", argument(keptFirst_)},
+                      {"num_segments", argument(keptCount_)},
+                      {"maps", argument(kept_)}};
+  if (Status s = bind(keep_, kept); !s.isOk())
+    return s;
+  return bind(restore_, {{"constant", argument(constant_)},
+                         {"linear", argument(linear_)},
+                         {"first_segments", argument(keptNone_)},
+                         {"num_segments", argument(keptNone_)},
+                         {"maps", argument(allKept_)},
+                         {"rank", argument(firstRank_)},
+                         {"slots", argument(keptStarts_)},
+                         {"write_slots", argument(keptSlots_)},
+                         {"state_pool", toArgument(args.state_pool)},
+                         {"states", argument(states_)}});
 }
 
 /// Memory that the outputs need to work in.
@@ -347,5 +398,13 @@ Status ContextPlan::run(const gdnrt_context_args &args, void *stream) {
     if (Status s = launch(apply_, ordered); !s.isOk())
       return s;
   }
-  return launch(outputs_, ordered);
+  if (Status s = launch(outputs_, ordered); !s.isOk() || keptBytes_ == 0)
+    return s;
+  if (Status s = launch(keep_, ordered); !s.isOk())
+    return s;
+  if (Status s =
+          exchange_->allGather(kept_.data, allKept_.data, keptBytes_, stream);
+      !s.isOk())
+    return s;
+  return launch(restore_, ordered);
 }

@@ -10,15 +10,13 @@
 //                products take them
 //   intra_chunk  a block per chunk and value head: Y, Z and the gates of the
 //                chunk to the workspace
-//   maps         where sequences are cut into segments: what each does to the
-//   state first        where a block does the intra-chunk work of its chunks:
-//   beside
-//                the maps, a block per sequence and V-split of a value head
+//   maps         where sequences are cut: what each segment does to the state
+//   first        beside the maps, where a block does the intra-chunk work of
+//                its chunks: a block per sequence and V-split of a value head
 //                computes the sequence's first segment
 //   scan         where sequences are cut: the state before each segment
 //   inter_chunk  a block per sequence and value head, and one for the padding:
-//   from
-//                state to state, chunk after chunk; outputs, pools, zeros
+//                from state to state; outputs, pools, zeros
 //   rounding     where states are in planes: from the workspace back to them
 //   norm         a block per group of tokens and value head: where there is one
 //                behind the rule that is not in the recurrence
@@ -137,16 +135,6 @@ static bool canFuse(const KernelOperands &parts, const Algorithm &algorithm) {
          getHeadSize(rule.getKey()) % panelElements == 0;
 }
 
-/// Whether a variant of two stages can make the maps of whole sequences and
-/// nothing else, with `vSplit` blocks for a value head: with a decay per
-/// channel, which blocks do not prepare themselves, and of inputs in memory.
-static bool canStageMaps(const KernelOperands &parts,
-                         const Algorithm &algorithm, int64_t vSplit) {
-  RuleOpInterface rule = parts.rule;
-  return rule.isPerChannel() && !parts.hasPlanes() &&
-         !hasPrologue(parts, algorithm) && canSegment(parts, algorithm, vSplit);
-}
-
 /// Whether a recurrence of a variant can have the gated norm. Two blocks at
 /// most share a row. The state takes errors as keys are rounded, and bf16 would
 /// leave 6e-3 of it in doubt.
@@ -231,15 +219,24 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
                       vSplit,
                       spec.segments,
                       spec.fused});
-    chosen.back().scanTokens = spec.scanTokens;
-    chosen.back().normWithRule =
+    StagedVariant &made = chosen.back();
+    made.scanTokens = spec.scanTokens;
+    made.normWithRule =
         spec.normWithRule && canHaveNorm(parts, algorithm, vSplit);
-    chosen.back().normBehind =
-        spec.normBehind && canHaveNorm(parts, algorithm, vSplit);
-    chosen.back().convWithRule =
-        spec.convWithRule && canConvolve(parts, algorithm);
-    return chosen.back();
+    made.normBehind = spec.normBehind && canHaveNorm(parts, algorithm, vSplit);
+    made.convWithRule = spec.convWithRule && canConvolve(parts, algorithm);
+    return made;
   };
+  if (spec.mapsAlone) {
+    // Blocks prepare chunks with a decay per head themselves.
+    RuleOpInterface rule = parts.rule;
+    const int64_t vSplit = canShare(parts, spec.vSplit) ? spec.vSplit : 1;
+    if ((spec.fused != 0 ? canFuse(parts, algorithm)
+                         : rule.isPerChannel() && !parts.hasPlanes()) &&
+        canSegment(parts, algorithm, vSplit))
+      add("_alone", vSplit).mapsAlone = true;
+    return;
+  }
   std::string segments;
   if (spec.segments != 0)
     segments = "_segments_" + std::to_string(spec.segments);
@@ -258,11 +255,6 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
       }
       return;
     }
-    if (spec.mapsAlone) {
-      if (canSegment(parts, algorithm, 1))
-        add("_alone", 1).mapsAlone = true;
-      return;
-    }
     const bool isShared = spec.segments == 0 && spec.vSplit > 1;
     add("_fused" + segments +
             (isShared ? "_v_split_" + Twine(spec.vSplit) : Twine()).str(),
@@ -270,13 +262,8 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
     return;
   }
   const bool isShared = canShare(parts, spec.vSplit);
-  const int64_t vSplit = isShared ? spec.vSplit : 1;
-  if (spec.mapsAlone) {
-    if (canStageMaps(parts, algorithm, vSplit))
-      add("_alone", vSplit).mapsAlone = true;
-    return;
-  }
   if (spec.segments != 0) {
+    const int64_t vSplit = isShared ? spec.vSplit : 1;
     if (canSegment(parts, algorithm, vSplit))
       add(segments, vSplit);
     return;
@@ -377,23 +364,26 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   // lengths of sequences say, and those with a norm behind that. What many have
   // in common does not say when each is taken.
   SmallVector<StageVariant, 0> brief, others, keysOnly, byLengths, normed,
-      prepared;
-  Algorithm ofKeys = perKeyHead, ofLengths = perKeyHead;
-  ofKeys.convWithRule = true;
+      prepared, alone;
+  Algorithm ofKeys = perKeyHead, ofLengths = perKeyHead, ofAlone = perKeyHead;
+  ofKeys.convWithRule = ofAlone.mapsAlone = true;
   using Names = ArrayRef<StageVariant>;
+  auto append = [](SmallVector<StageVariant, 0> &list, Names some) {
+    for (const StageVariant &one : some)
+      list.push_back({one.name, {}, /*saysWhen=*/false});
+  };
   StringRef last;
   Algorithm shortPieces = perKeyHead;
   for (const StagedVariant &variant : chosen) {
     ArrayRef<StageVariant> all = variant.variants;
+    if (variant.mapsAlone) { // all of its stages are its own
+      append(alone, all);
+      continue;
+    }
     if (variant.pieces != 0) {
       brief.push_back(all.front());
       shortPieces.shortPieces = variant.pieces;
     }
-    auto append = [](SmallVector<StageVariant, 0> &list,
-                     ArrayRef<StageVariant> some) {
-      for (const StageVariant &one : some)
-        list.push_back({one.name, {}, /*saysWhen=*/false});
-    };
     if (std::exchange(last, all.back().name) != all.back().name) {
       // The order of variants is that in which stages name them.
       auto isBehind = [&](Names earlier) -> LogicalResult {
@@ -416,10 +406,10 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
         ofLengths.wholeCost = variant.wholeCost;
         ofLengths.workers = variant.workers;
       }
-      if (!variant.normWithRule && !variant.mapsAlone)
+      if (!variant.normWithRule)
         append(normed, all.drop_front(variant.pieces != 0));
     }
-    if (variant.fusedChunks == 0 && !variant.mapsAlone)
+    if (variant.fusedChunks == 0)
       append(prepared, all);
   }
   auto emitPass = [&](EmitStage &emitStage, const Twine &name,
@@ -434,7 +424,8 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       failed(emitPass(emitWideningStage, "__widening", perKeyHead, every)))
     return failure();
   if (hasPrologue(*parts, perKeyHead) &&
-      (failed(emitPrologue("_short", shortPieces, brief)) ||
+      (failed(emitPrologue("_alone", ofAlone, alone)) ||
+       failed(emitPrologue("_short", shortPieces, brief)) ||
        failed(emitPrologue("_by_lengths", ofLengths, byLengths)) ||
        failed(emitPrologue("_keys", ofKeys, keysOnly)) ||
        failed(emitPrologue("", perKeyHead, others))))
@@ -468,14 +459,10 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       ofMaps.mapsAlone = true;
       ofMaps.ordersSequences = false;
       // Others know chunks at another place of the workspace.
-      SmallVector<StageVariant, 0> silent;
-      for (const StageVariant &one : variant.variants)
-        silent.push_back({one.name, {}, /*saysWhen=*/false});
-      if (variant.fusedChunks == 0 &&
-          failed(emit(emitIntraChunkStage, "__intra_chunk" + variant.suffix,
-                      ofMaps, silent)))
-        return failure();
-      if (failed(emit(emitMapsStage, "__maps" + variant.suffix, ofMaps,
+      if ((variant.fusedChunks == 0 &&
+           failed(emit(emitIntraChunkStage, "__intra_chunk" + variant.suffix,
+                       ofMaps, alone))) ||
+          failed(emit(emitMapsStage, "__maps" + variant.suffix, ofMaps,
                       variant.variants)))
         return failure();
       continue;

@@ -4,7 +4,9 @@
 // of the same device, eager and from one graph of all of them. By hand, or on
 // the driver that runs PTX:
 //
-//   gdnrt_context_gpu_tests CASES MOST_TOKENS (heads|channels):DIM:IMAGE ..
+//   gdnrt_context_gpu_tests CASES MOST_TOKENS KIND:DIM:IMAGE ..
+//
+// with heads, channels, normed-heads or normed-channels as KIND.
 #include "context_cases.h"
 #include "device_graph.h"
 
@@ -29,9 +31,9 @@ constexpr uint16_t kNaN = 0x7fc0;
 
 /// An image, and the heads that it is for.
 struct Kind {
+  std::string name, path;
   bool perChannel;
   ContextSizes sizes;
-  std::string path;
 };
 std::vector<Kind> kinds;
 int64_t numCases, mostTokens;
@@ -287,6 +289,9 @@ void ContextGpu::makePlans(const ContextCase &drawn, int32_t segments) {
     options.has_initial = drawn.hasInitial.data();
     options.null_slot = drawn.nullSlot;
     options.num_segments = segments;
+    options.cu_checkpoints = drawn.checkpointStarts.data();
+    options.checkpoint_tokens = drawn.checkpointTokens.data();
+    options.checkpoint_slots = drawn.checkpointSlots.data();
     return gdnrt_context_plan_create(contexts[rank], &options, &own.plan,
                                      error);
   });
@@ -369,8 +374,9 @@ void ContextGpu::check(const ContextCase &drawn, const Bits &got) {
 
 } // namespace
 
-// Ragged batches, parts without tokens, slots that are none, states of zeros: a
-// second run and two replays of a graph have the bits of the first run.
+// Ragged batches, parts without tokens, slots that are none, states of zeros,
+// checkpoints: a second run and two replays of a graph have the bits of the
+// first run.
 TEST_F(ContextGpu, RandomCases) {
   for (const Kind &kind : kinds) {
     worstOut = worstState = 0;
@@ -412,9 +418,9 @@ TEST_F(ContextGpu, RandomCases) {
     }
     std::printf("%s, heads of %d: %d cases, %d ranks: outputs %.1e, states of "
                 "heads %.1e\n",
-                kind.perChannel ? "channels" : "heads",
-                static_cast<int>(kind.sizes.dim), static_cast<int>(done),
-                static_cast<int>(ranksOfAll), worstOut, worstState);
+                kind.name.c_str(), static_cast<int>(kind.sizes.dim),
+                static_cast<int>(done), static_cast<int>(ranksOfAll), worstOut,
+                worstState);
   }
 }
 
@@ -426,9 +432,10 @@ TEST_F(ContextGpu, ACaptureAheadOfRuns) {
     uint32_t seed = 0;
     ContextCase drawn;
     do
-      drawn = drawContextCase(seed++, true, kind.sizes);
+      drawn = drawContextCase(seed++, true);
     while (drawn.ranks != 1 || drawn.count() != 1 || drawn.length(0) == 0 ||
            !drawn.isSlot(drawn.slots[0]));
+    drawn = drawContextCase(seed - 1, true, kind.sizes);
     makeRanks(kind, drawn);
     makePlans(drawn, 0);
     streams[0]->beginCapture();
@@ -493,7 +500,9 @@ int main(int argc, char **argv) {
     const std::string text = argv[i];
     const size_t one = text.find(':'), two = text.find(':', one + 1);
     Kind kind;
-    kind.perChannel = text.substr(0, one) == "channels";
+    kind.name = text.substr(0, one);
+    kind.perChannel = kind.name.find("channels") != std::string::npos;
+    kind.sizes.isNormed = kind.name.rfind("normed-", 0) == 0;
     kind.sizes.dim = std::stoll(text.substr(one + 1, two - one - 1));
     kind.sizes.isRounded = true;
     if (mostTokens < 1000) // where a machine of PTX takes seconds for a head

@@ -48,6 +48,9 @@ protected:
     ASSERT_EQ(gdnrt_image_load_file(GDNRT_CONTEXT_CHANNELS_IMAGE, &perChannel,
                                     nullptr),
               GDNRT_OK);
+    ASSERT_EQ(
+        gdnrt_image_load_file(GDNRT_CONTEXT_NORMED_IMAGE, &normed, nullptr),
+        GDNRT_OK);
   }
   void TearDown() override {
     for (Rank &rank : ranks)
@@ -60,6 +63,7 @@ protected:
     }
     gdnrt_image_destroy(perHead);
     gdnrt_image_destroy(perChannel);
+    gdnrt_image_destroy(normed);
     gdnrt_device_destroy(device);
   }
 
@@ -107,10 +111,9 @@ protected:
   }
 
   gdnrt_device *device = nullptr;
-  gdnrt_image *perHead = nullptr, *perChannel = nullptr;
-  /// By number of ranks and kind of decay: loading code takes longer than a
-  /// case.
-  std::map<std::pair<int64_t, bool>, Group> groups;
+  gdnrt_image *perHead = nullptr, *perChannel = nullptr, *normed = nullptr;
+  /// By number of ranks and image: loading code takes longer than a case.
+  std::map<std::pair<int64_t, gdnrt_image *>, Group> groups;
   std::vector<gdnrt_context *> contexts;
   std::vector<Rank> ranks;
 };
@@ -118,7 +121,10 @@ protected:
 void ContextPlan::makeRanks(const ContextCase &drawn, int64_t timeout) {
   for (Rank &rank : ranks)
     gdnrt_context_plan_destroy(rank.plan);
-  Group &group = groups[{drawn.ranks, drawn.perChannel}];
+  gdnrt_image *image = drawn.sizes.isNormed ? normed
+                       : drawn.perChannel   ? perChannel
+                                            : perHead;
+  Group &group = groups[{drawn.ranks, image}];
   if (group.contexts.empty()) {
     group.exchanges.resize(drawn.ranks);
     ASSERT_EQ(gdnrt_exchange_create_threads(static_cast<int32_t>(drawn.ranks),
@@ -128,9 +134,7 @@ void ContextPlan::makeRanks(const ContextCase &drawn, int64_t timeout) {
     gdnrt_error error;
     for (gdnrt_exchange *exchange : group.exchanges) {
       gdnrt_context *context = nullptr;
-      ASSERT_EQ(gdnrt_context_create(device,
-                                     drawn.perChannel ? perChannel : perHead,
-                                     exchange, &context, &error),
+      ASSERT_EQ(gdnrt_context_create(device, image, exchange, &context, &error),
                 GDNRT_OK)
           << error.message;
       group.contexts.push_back(context);
@@ -171,6 +175,9 @@ gdnrt_context_options ContextPlan::optionsOf(const ContextCase &drawn,
   options.write_slots = drawn.writeSlots.data();
   options.has_initial = drawn.hasInitial.data();
   options.null_slot = drawn.nullSlot;
+  options.cu_checkpoints = drawn.checkpointStarts.data();
+  options.checkpoint_tokens = drawn.checkpointTokens.data();
+  options.checkpoint_slots = drawn.checkpointSlots.data();
   return options;
 }
 
@@ -267,11 +274,14 @@ void ContextPlan::check(const ContextCase &drawn, uint32_t seed) {
 
 } // namespace
 
-// Ragged batches, parts without tokens, slots that are none, states of zeros;
-// a second run of the plan has the same bits.
+// Ragged batches, parts without tokens, slots that are none, states of zeros,
+// checkpoints, and keys that the kernel norms; a second run of the plan has the
+// same bits.
 TEST_F(ContextPlan, RandomCases) {
-  for (uint32_t seed = 0; seed < 300; ++seed) {
-    const ContextCase drawn = drawContextCase(seed, seed % 2 != 0);
+  for (uint32_t seed = 0; seed < 400; ++seed) {
+    ContextSizes sizes;
+    sizes.isNormed = seed % 4 == 3;
+    const ContextCase drawn = drawContextCase(seed, seed % 2 != 0, sizes);
     makeRanks(drawn);
     makePlans(drawn, static_cast<int32_t>(seed % 4));
     run(drawn);
@@ -307,10 +317,11 @@ TEST_F(ContextPlan, Sizes) {
 }
 
 TEST_F(ContextPlan, RanksThatDiffer) {
-  failsWith([](int rank, auto &options) { options.num_slots += rank; },
-            GDNRT_INVALID_ARGUMENT,
-            "INVALID_ARGUMENT: num_slots: expected 8, which rank 0 has, got 9 "
-            "on rank 1");
+  failsWith(
+      [](int rank, auto &options) { options.num_slots += rank; },
+      GDNRT_INVALID_ARGUMENT,
+      "INVALID_ARGUMENT: num_slots: expected 16, which rank 0 has, got 17 "
+      "on rank 1");
   static const uint8_t flags[] = {1, 0}, others[] = {1, 1};
   failsWith(
       [](int rank, auto &options) {
@@ -319,6 +330,43 @@ TEST_F(ContextPlan, RanksThatDiffer) {
       GDNRT_INVALID_ARGUMENT,
       "INVALID_ARGUMENT: has_initial: expected 0 of sequence 1, which rank 0 "
       "has, got 1 on rank 1");
+  static const int64_t starts[] = {0, 1, 1}, tokens[] = {64},
+                       places[] = {9, 10};
+  failsWith(
+      [](int rank, auto &options) {
+        options.cu_checkpoints = starts;
+        options.checkpoint_tokens = tokens;
+        options.checkpoint_slots = places + rank;
+      },
+      GDNRT_INVALID_ARGUMENT,
+      "INVALID_ARGUMENT: checkpoint_slots: expected 9 of checkpoint 0, which "
+      "rank 0 has, got 10 on rank 1");
+  failsWith(
+      [](int rank, auto &options) {
+        options.cu_checkpoints = rank == 0 ? starts : nullptr;
+        options.checkpoint_tokens = tokens;
+        options.checkpoint_slots = places;
+      },
+      GDNRT_INVALID_ARGUMENT,
+      "INVALID_ARGUMENT: checkpoint_tokens: expected 1, which rank 0 has, got "
+      "0 "
+      "on rank 1");
+}
+
+// As a last state's, or as another checkpoint's.
+TEST_F(ContextPlan, SlotsOfCheckpointsThatAreWrittenTwice) {
+  static const int64_t starts[] = {0, 2, 2}, tokens[] = {64, 128};
+  static const int64_t slots[] = {2, 3}, twice[] = {2, 9};
+  failsWith(
+      [](int, auto &options) {
+        options.slots = options.write_slots = slots;
+        options.cu_checkpoints = starts;
+        options.checkpoint_tokens = tokens;
+        options.checkpoint_slots = twice;
+      },
+      GDNRT_INVALID_ARGUMENT,
+      "INVALID_ARGUMENT: checkpoint_slots: expected slots that nothing else "
+      "writes, got 2 twice");
 }
 
 TEST_F(ContextPlan, ARankThatFails) {
@@ -346,6 +394,17 @@ TEST_F(ContextPlan, ARankThatFails) {
         options.num_tokens = 9;
       },
       "INVALID_ARGUMENT: starts: expected 5 to 9 as element 2, got 4");
+  static const int64_t falling[] = {0, 2, 1};
+  failsAlone([](auto &options) { options.cu_checkpoints = falling; },
+             "INVALID_ARGUMENT: cu_checkpoints: expected at least 2 as element "
+             "2, got 1");
+  static const int64_t some[] = {0, 1, 1};
+  failsAlone(
+      [](auto &options) {
+        options.cu_checkpoints = some;
+        options.checkpoint_slots = nullptr;
+      },
+      "INVALID_ARGUMENT: checkpoint_slots: expected a pointer, got null");
   static const int64_t slots[] = {2, 3}, twice[] = {5, 5};
   failsAlone(
       [](auto &options) {

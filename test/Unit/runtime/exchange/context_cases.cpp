@@ -45,6 +45,13 @@ std::vector<int64_t> ContextCase::rows(int64_t rank) const {
   return rows;
 }
 
+int64_t ContextCase::checkpointAt(int64_t n, int64_t tokens) const {
+  for (int64_t i = checkpointStarts[n]; i < checkpointStarts[n + 1]; ++i)
+    if (checkpointTokens[i] == tokens && tokens % 64 == 0)
+      return isSlot(checkpointSlots[i]) ? checkpointSlots[i] : -1;
+  return -1;
+}
+
 ContextCase gdnrt::test::drawContextCase(uint32_t seed, bool perChannel,
                                          const ContextSizes &sizes) {
   const int64_t dim = sizes.dim, heads = sizes.heads;
@@ -78,6 +85,22 @@ ContextCase gdnrt::test::drawContextCase(uint32_t seed, bool perChannel,
     if (random() % 5 == 0)
       made.writeSlots[n] = none[random() % 3];
   }
+  // The first is at no multiple of 64, and the last behind the end: neither is
+  // written.
+  made.checkpointStarts = {0};
+  size_t free = 8;
+  for (int64_t n = 0; n < count; ++n) {
+    std::vector<int64_t> wanted = {40};
+    for (int64_t at = 64; at < made.length(n) + 65; at += 64)
+      wanted.push_back(at);
+    for (int64_t at : wanted) {
+      made.checkpointTokens.push_back(at);
+      made.checkpointSlots.push_back(
+          free + 1 < ids.size() && random() % 2 ? ids[free++] : -1);
+    }
+    made.checkpointStarts.push_back(
+        static_cast<int64_t>(made.checkpointTokens.size()));
+  }
   auto fill = [&](std::vector<float> &array, int64_t size, auto draw) {
     array.resize(size);
     for (float &value : array)
@@ -90,8 +113,10 @@ ContextCase gdnrt::test::drawContextCase(uint32_t seed, bool perChannel,
       float sum = 0, *own = array->data() + row * dim;
       for (int64_t i = 0; i < dim; ++i)
         sum += own[i] * own[i];
+      const float length =
+          sizes.isNormed ? 1 / (0.5f + uniform(random)) : std::sqrt(sum);
       for (int64_t i = 0; i < dim; ++i)
-        own[i] /= std::sqrt(sum);
+        own[i] /= length;
     }
   }
   const float rate = random() % 2 ? 0.1f : 1e-3f;
@@ -129,6 +154,14 @@ ContextResult gdnrt::test::expectedOf(const ContextCase &drawn) {
         const int64_t gate = (t * heads + h) * drawn.gate();
         const double beta = drawn.beta[t * heads + h];
         std::vector<double> decays(static_cast<size_t>(dim));
+        // What queries and keys are multiplied by.
+        auto norm = [&](const std::vector<float> &array) {
+          double sum = 1e-6;
+          for (int64_t j = 0; j < dim; ++j)
+            sum += double(array[key + j]) * array[key + j];
+          return drawn.sizes.isNormed ? 1 / std::sqrt(sum) : 1.0;
+        };
+        const double ofKey = norm(drawn.k), ofQuery = norm(drawn.q);
         for (int64_t j = 0; j < dim; ++j)
           decays[j] = std::exp(
               double(drawn.logDecay[gate + (drawn.perChannel ? j : 0)]));
@@ -136,16 +169,20 @@ ContextResult gdnrt::test::expectedOf(const ContextCase &drawn) {
           double *row = state.data() + i * dim, wrong = 0, out = 0;
           for (int64_t j = 0; j < dim; ++j) {
             row[j] *= decays[j];
-            wrong -= row[j] * drawn.k[key + j];
+            wrong -= row[j] * ofKey * drawn.k[key + j];
           }
           const int64_t value = (t * heads + h) * dim + i;
           wrong += drawn.v[value];
           for (int64_t j = 0; j < dim; ++j) {
-            row[j] += beta * wrong * drawn.k[key + j];
-            out += row[j] * drawn.q[key + j];
+            row[j] += beta * wrong * ofKey * drawn.k[key + j];
+            out += row[j] * ofQuery * drawn.q[key + j];
           }
           made.out[value] = scale * out;
         }
+        const int64_t kept = drawn.checkpointAt(n, t + 1 - begin);
+        if (kept >= 0)
+          std::copy(state.begin(), state.end(),
+                    made.states.begin() + kept * stateSize + h * dim * dim);
       }
       if (drawn.isSlot(drawn.writeSlots[n]))
         std::copy(state.begin(), state.end(),

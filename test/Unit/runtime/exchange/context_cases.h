@@ -12,12 +12,14 @@
 namespace gdnrt::test {
 
 constexpr int64_t contextKeyHeads = 2, contextHeads = 4, contextDim = 16;
-constexpr int64_t contextSlots = 8;
+constexpr int64_t contextSlots = 16;
 
 struct ContextSizes {
   int64_t keyHeads = contextKeyHeads, heads = contextHeads, dim = contextDim;
   /// Whether queries, keys and values are those of bf16.
   bool isRounded = false;
+  /// Whether the rule is to norm queries and keys, which have any length then.
+  bool isNormed = false;
 };
 
 /// Arrays of all tokens, sequence behind sequence.
@@ -29,6 +31,8 @@ struct ContextCase {
   std::vector<std::vector<int64_t>> lengths;
   std::vector<int64_t> slots, writeSlots;
   std::vector<uint8_t> hasInitial;
+  /// N + 1, and the tokens and slots of checkpoints.
+  std::vector<int64_t> checkpointStarts, checkpointTokens, checkpointSlots;
   std::vector<float> q, k, v, logDecay, beta, states;
 
   int64_t count() const { return static_cast<int64_t>(slots.size()); }
@@ -40,6 +44,8 @@ struct ContextCase {
   /// The rows of the whole call that a rank has, sequence by sequence.
   std::vector<int64_t> rows(int64_t rank) const;
   int64_t length(int64_t n) const;
+  /// The slot for the state after so many tokens; -1 for none.
+  int64_t checkpointAt(int64_t n, int64_t tokens) const;
 };
 
 /// Outputs of all tokens, and all slots afterwards.
