@@ -60,6 +60,7 @@ class ContextPlan:
         self._count = len(live)
         self._has_tokens = [any(lengths[n] > 0 for n in live) for lengths in parts.lengths]
         self._cut(arrays, parts, live, segments)
+        self._keep_for(parts, live, self._numbers(arrays))
         dk = int(states.shape[3])
         self._identity = self._made(arrays, np.eye(dk, dtype=np.float32))
         number = self._numbers(arrays)
@@ -72,6 +73,27 @@ class ContextPlan:
         written = [i for i, n in enumerate(live) if parts.is_written(n)]
         self._written = number(written, "int64")
         self._targets = number([parts.targets[live[i]] for i in written], "int64")
+
+    def _keep_for(self, parts: SequenceParts, live: list[int], number) -> None:
+        """Checkpoints: each rank gives as many states as the one that has the most of them."""
+        slots = [
+            [slot for n in live for _, slot in _kept_of(parts, n, rank)]
+            for rank in range(self._exchange.size)
+        ]
+        written = [parts.targets[n] for n in live if parts.is_written(n)]
+        kept = [slot for own in slots for slot in own]
+        written += kept
+        twice = [slot for slot in sorted(set(written)) if written.count(slot) > 1]
+        if twice:
+            raise ValueError(
+                "checkpoint_slots: expected slots that nothing else writes, got"
+                f" {twice[0]} {written.count(twice[0])} times"
+            )
+        self._most_kept = most = max(map(len, slots))
+        self._kept = number(self._stops + [0] * (most - len(self._stops)), "int64")
+        places = [rank * most + i for rank, own in enumerate(slots) for i in range(len(own))]
+        self._kept_places = number(places, "int64")
+        self._kept_slots = number(kept, "int64")
 
     def _products_of(self, parts: SequenceParts, live: list[int], number) -> None:
         """What entries of an image read of the sequences: their segments here, and slots of the
@@ -102,6 +124,8 @@ class ContextPlan:
         tokens = max(-(-total // (_CHUNK * segments)), 1) * _CHUNK
         starts, slots = [parts.local[0][0] if parts.local else 0], []
         self._rounds: list[list[tuple[int, int]]] = []
+        # The segments that end where a state is asked for.
+        self._stops: list[int] = []
         for n, (begin, end) in enumerate(parts.local):
             if begin == end:
                 continue
@@ -109,12 +133,20 @@ class ContextPlan:
                 starts.append(end)
                 slots.append(-1)
                 continue
-            for depth, at in enumerate(range(begin, end, tokens)):
+            shift = begin - parts.ahead(n, parts.rank)
+            stops = [shift + tokens for tokens, _ in _kept_of(parts, n, parts.rank)]
+            at, depth = begin, 0
+            while at < end:
+                at = min(at + tokens, end)
+                if stops and stops[0] <= at:
+                    at = stops.pop(0)
+                    self._stops.append(len(slots))
                 if depth == len(self._rounds):
                     self._rounds.append([])
                 self._rounds[depth].append((live.index(n), len(slots)))
                 slots.append(len(slots))
-                starts.append(min(at + tokens, end))
+                starts.append(at)
+                depth += 1
         number = self._numbers(arrays)
         self._segments = len(slots)
         self._starts, self._places = number(starts, "int32"), number(slots, "int32")
@@ -138,11 +170,12 @@ class ContextPlan:
         states,
         *,
         scale: float | None = None,
+        l2norm: bool = False,
         allow_neg_eigval: bool = False,
     ):
-        """As ContextParallel.delta_prefill of the sequences that the plan is of, without
-        checkpoints, lengths of keys and queries, and orders of states but [dv, dk]. Returns out
-        [T, Hv, dv]. Nothing waits for the device, and a graph can capture it.
+        """As ContextParallel.delta_prefill of the sequences and checkpoints that the plan is of,
+        with states [dv, dk]. Returns out [T, Hv, dv]. Nothing waits for the device, and a graph can
+        capture it. With checkpoints there is a second exchange behind the outputs.
 
         All ranks find the same final states. Raises ImageNotFoundError where no image has the maps;
         ExchangeError only where the exchange itself fails."""
@@ -160,6 +193,7 @@ class ContextPlan:
             io=arrays.dtype_of(v),
             per_channel=len(log_decay.shape) == 3,
             doubled_beta=allow_neg_eigval,
+            l2norm=l2norm,
         )
         maps = maps_of(kind, arrays.device, self._runtime)
         if maps is None or (kind.key_dim, kind.value_dim) != (dk, dv):
@@ -178,6 +212,7 @@ class ContextPlan:
         if fits and has_products(kind, arrays.device, self._runtime):
             pool = self._states(arrays, maps, kind, tokens, states, out)
             self._outputs(arrays, kind, tokens, pool, scale, out)
+            self._keep(arrays, pool, states)
             return out
         own, before = self._own_maps(arrays, maps, tokens, out)
         gathered = self._exchange.gather_arrays(own, arrays)
@@ -188,7 +223,20 @@ class ContextPlan:
         self._outputs(arrays, kind, tokens, pool, scale, out)
         if len(self._targets):
             states[self._targets] = arrays.cast(last[self._written], arrays.dtype_of(states))
+        self._keep(arrays, pool, states)
         return out
+
+    def _keep(self, arrays, after, states) -> None:
+        """States at checkpoints, to the pools of all ranks; `after` are those behind segments."""
+        if self._most_kept == 0:
+            return
+        if self._segments:
+            own = after[self._kept]
+        else:
+            own = arrays.zeros((self._most_kept, *map(int, states.shape[1:])), "float32")
+        gathered = self._exchange.gather_arrays(own, arrays)
+        found = gathered.reshape(-1, *map(int, own.shape[1:]))[self._kept_places]
+        states[self._kept_slots] = arrays.cast(found, arrays.dtype_of(states))
 
     def _states(self, arrays, maps, kind, tokens, states, out):
         """The state before each segment, [M, Hv, dv, dk]; the last ones are in the pool then. By
@@ -256,7 +304,7 @@ class ContextPlan:
         return first, state
 
     def _outputs(self, arrays, kind, tokens, pool, scale, out) -> None:
-        """Outputs from the states before segments."""
+        """Outputs from the states before segments, which become those behind them."""
         q = tokens[0]
         dk = int(q.shape[2])
         if self._segments == 0:
@@ -273,7 +321,8 @@ class ContextPlan:
         factor = 1.0 if scale is None else scale * dk**0.5
         names = ("q", "k", "v", "log_decay", "beta")
         given = dict(zip(names, tokens, strict=True))
-        if abs(factor - 1) > 1e-9:
+        is_scaled = abs(factor - 1) > 1e-9
+        if is_scaled and not kind.l2norm:
             given["q"] = arrays.cast(q * factor, kind.io)
         given |= {
             "cu_seqlens": self._starts,
@@ -284,3 +333,12 @@ class ContextPlan:
             "core": out,
         }
         call(**{name: given[name] for name in call.names if name in given})
+        if is_scaled and kind.l2norm:
+            arrays.fill(out, arrays.cast(out * factor, kind.io))
+
+
+def _kept_of(parts: SequenceParts, n: int, rank: int) -> list[tuple[int, int]]:
+    """The checkpoints of a sequence in the part of a rank."""
+    before = parts.ahead(n, rank)
+    behind = before + parts.lengths[rank][n]
+    return [one for one in parts.checkpoints(n) if before < one[0] <= behind]

@@ -102,7 +102,7 @@ def maps_of(kind: RuleKind, device: tuple[str, int], runtime: Runtime | None) ->
     key = (kind, device, runtime)
     if key not in known:
         known[key] = None
-        if not kind.l2norm and find_refusal(kind, device, runtime) is None:
+        if find_refusal(kind, device, runtime) is None:
             kernel = kernel_of(kind, "prefill", device, runtime)
             names = [one.name for one in kernel.variants if one.name.startswith(VARIANT)]
             if names:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plans of sequences over ranks, threads with tensors of one GPU, against float64, run by hand where
-there are a GPU and PyTorch: `context_plans_on_gpu.py [CASES]` prints the largest errors of each kind
-of heads, of outputs of a call and of states of a head."""
+"""Plans of sequences over ranks, threads with tensors of one GPU, against float64, by hand where
+there are a GPU and PyTorch: `context_plans_on_gpu.py [CASES]` prints the largest errors of each
+kind of heads, of outputs of a call and of states of a head."""
 
 import json
 import sys
@@ -24,7 +24,8 @@ def on_gpu(array: np.ndarray) -> torch.Tensor:
 def planned(case: context_cases.Case, segments: int):
     """Outputs of the whole call and the pool of each rank; a second call has the same bits."""
     pools = [on_gpu(case.states) for _ in case.lengths]
-    places = {name: case.options[name] for name in ("has_initial", "write_slots", "null_slot")}
+    names = ("has_initial", "write_slots", "null_slot", "checkpoints")
+    places = {name: case.options[name] for name in names}
 
     def work(rank, ranks):
         own = {name: on_gpu(case.given[name][case.rows(rank)]) for name in context_cases.TOKENS}
@@ -53,8 +54,6 @@ def check(kind: tuple[int, int, bool], cases: int) -> dict:
     worst = {"outputs": 0.0, "states": 0.0, "ranks": 0}
     for seed in range(cases):
         case = context_cases.draw(seed, ml_dtypes.bfloat16, [kind])
-        none = [0] * (len(case.slots) + 1), [], []
-        case.options["checkpoints"] = tuple(np.array(x, np.int64) for x in none)
         want, after = case.expected()
         out, pools = planned(case, 1 + seed % 4)
         errors = [error_of(out, want)]

@@ -33,10 +33,21 @@ def without_checkpoints(seed: int) -> context_cases.Case:
     return case
 
 
+def not_normed(case: context_cases.Case) -> None:
+    """Keys and queries of any length, which kernels norm, and half of the scale 1."""
+    rng = np.random.default_rng(0)
+    for name in "qk":
+        rows = case.given[name]
+        rows *= rng.uniform(2, 5, (*rows.shape[:2], 1)).astype(np.float32)
+    case.options |= {"l2norm": True, "scale": 0.5}
+
+
 def planned(case: context_cases.Case, runtime, segments: int, calls: int = 1):
     """Outputs of the whole call and the pool of each rank, after as many calls of one plan."""
     pools = [case.states.copy() for _ in case.lengths]
-    places = {name: case.options[name] for name in ("has_initial", "write_slots", "null_slot")}
+    names = ("has_initial", "write_slots", "null_slot", "checkpoints")
+    places = {name: case.options[name] for name in names}
+    rule = {name: case.options[name] for name in ("l2norm", "scale") if name in case.options}
 
     def work(rank, ranks):
         own = {name: case.given[name][case.rows(rank)] for name in context_cases.TOKENS}
@@ -52,7 +63,7 @@ def planned(case: context_cases.Case, runtime, segments: int, calls: int = 1):
         )
         for _ in range(calls):
             pools[rank][...] = case.states
-            out = plan.delta_prefill(**own, states=pools[rank])
+            out = plan.delta_prefill(**own, states=pools[rank], **rule)
         return out
 
     out = np.full_like(case.given["v"], np.nan)
@@ -65,10 +76,14 @@ def planned(case: context_cases.Case, runtime, segments: int, calls: int = 1):
 
 @pytest.mark.parametrize("block", range(10))
 def test_random_cuts(runtime, block):
-    """500 cases: ragged batches, empty parts, initial states, skipped slots, decays of channels."""
+    """500 cases: ragged batches, empty parts, initial states, skipped slots, decays of channels,
+    checkpoints; of every fifth the kernels norm the keys."""
     for seed in range(50 * block, 50 * block + 50):
-        case = without_checkpoints(seed)
+        case = context_cases.draw(seed)
         want, after = case.expected()
+        if seed % 5 == 0:
+            want = want * 0.5 * case.given["q"].shape[2] ** 0.5
+            not_normed(case)
         out, pools = planned(case, runtime, segments=1 + seed % 4)
         assert error_of(out, want) < 1e-5, f"outputs, seed {seed}"
         written = np.any(after != case.states, axis=(1, 2, 3))
@@ -160,9 +175,29 @@ def test_no_launch_takes_the_variant_by_itself(runtime):
     assert variant.conditions == "workers <= 0" and variant.needs_workspace
 
 
+def test_checkpoints_that_differ_or_meet(runtime):
+    case = context_cases.Case({}, np.array([[64], [64]]), np.zeros((6, 1, 16, 16)), np.array([1]))
+
+    def failing(checkpoints):
+        def work(rank, ranks):
+            v, starts = np.zeros((64, 1, 16), np.float32), np.array([0, 64])
+            given = [np.array(x) for x in checkpoints(rank)]
+            return ranks.plan(
+                v, case.states, case.slots, starts, checkpoints=tuple(given), runtime=runtime
+            )
+
+        return case.per_rank(work)
+
+    for result in failing(lambda rank: ([0, 2], [64, 128], [3 + rank, 4])):
+        assert isinstance(result, ExchangeError) and "checkpoints: expected " in str(result)
+    for result in failing(lambda rank: ([0, 2], [64, 128], [3, 1])):
+        assert isinstance(result, ValueError)
+        assert "slots that nothing else writes, got 1 2 times" in str(result)
+
+
 def test_kinds_without_maps(runtime):
     kind = kind_of(16, 16, io="float32")
-    for other in (kind._replace(l2norm=True), kind._replace(io="int8"), kind._replace(key_dim=0)):
+    for other in (kind._replace(io="int8"), kind._replace(key_dim=0)):
         assert maps_of(other, ("cpu", 0), runtime) is None
 
 

@@ -3,6 +3,7 @@
 // Exchanges among threads, through the C interface.
 
 #include "gdn-c/exchange.h"
+#include "gdn-c/runtime.h"
 
 #include <gtest/gtest.h>
 
@@ -13,13 +14,34 @@
 
 namespace {
 
-std::vector<gdnrt_exchange *> makeRanks(int size, int64_t timeout = 60000) {
+/// Of a device; null: of the host.
+std::vector<gdnrt_exchange *> makeRanks(int size, int64_t timeout = 60000,
+                                        gdnrt_device *device = nullptr) {
   std::vector<gdnrt_exchange *> ranks(size);
   gdnrt_error error;
-  EXPECT_EQ(gdnrt_exchange_create_threads(size, timeout, ranks.data(), &error),
+  EXPECT_EQ(device ? gdnrt_exchange_create_streams(device, size, timeout,
+                                                   ranks.data(), &error)
+                   : gdnrt_exchange_create_threads(size, timeout, ranks.data(),
+                                                   &error),
             GDNRT_OK);
   return ranks;
 }
+
+/// Threads with memory of the host, or of a device; here a CPU, whose streams
+/// are null. test/PTX has those of a GPU.
+class ThreadExchange : public ::testing::TestWithParam<bool> {
+protected:
+  void SetUp() override {
+    if (GetParam())
+      ASSERT_EQ(gdnrt_device_create_cpu(nullptr, &device, nullptr), GDNRT_OK);
+  }
+  void TearDown() override { gdnrt_device_destroy(device); }
+  gdnrt_device *device = nullptr;
+};
+INSTANTIATE_TEST_SUITE_P(Memory, ThreadExchange, ::testing::Bool(),
+                         [](const auto &kind) {
+                           return kind.param ? "OfADevice" : "OfTheHost";
+                         });
 
 /// Calls `body(rank)` on a thread for each rank, and destroys the exchanges.
 template <typename Body>
@@ -33,9 +55,9 @@ void onThreads(const std::vector<gdnrt_exchange *> &ranks, Body body) {
     gdnrt_exchange_destroy(rank);
 }
 
-TEST(ThreadExchange, RanksGetWhatAllGave) {
+TEST_P(ThreadExchange, RanksGetWhatAllGave) {
   for (int size : {1, 2, 5}) {
-    auto ranks = makeRanks(size);
+    auto ranks = makeRanks(size, 60000, device);
     onThreads(ranks, [&](int rank) {
       int32_t own = -1, all = -1;
       EXPECT_EQ(gdnrt_exchange_describe(ranks[rank], &own, &all, nullptr),
@@ -67,8 +89,8 @@ TEST(ThreadExchange, RanksGetWhatAllGave) {
   }
 }
 
-TEST(ThreadExchange, OtherSizesAreAnErrorOnAllRanks) {
-  auto ranks = makeRanks(3);
+TEST_P(ThreadExchange, OtherSizesAreAnErrorOnAllRanks) {
+  auto ranks = makeRanks(3, 60000, device);
   onThreads(ranks, [&](int rank) {
     char send[8] = {}, receive[24];
     gdnrt_error error;
@@ -81,8 +103,8 @@ TEST(ThreadExchange, OtherSizesAreAnErrorOnAllRanks) {
   });
 }
 
-TEST(ThreadExchange, ARankThatDoesNotComeIsAnErrorOnTheOthers) {
-  auto ranks = makeRanks(3, 50);
+TEST_P(ThreadExchange, ARankThatDoesNotComeIsAnErrorOnTheOthers) {
+  auto ranks = makeRanks(3, 50, device);
   onThreads(ranks, [&](int rank) {
     char send[8] = {}, receive[24];
     gdnrt_error error;
@@ -101,8 +123,8 @@ TEST(ThreadExchange, ARankThatDoesNotComeIsAnErrorOnTheOthers) {
   });
 }
 
-TEST(ThreadExchange, AnAbortedRankIsAnErrorAtOnce) {
-  auto ranks = makeRanks(2);
+TEST_P(ThreadExchange, AnAbortedRankIsAnErrorAtOnce) {
+  auto ranks = makeRanks(2, 60000, device);
   onThreads(ranks, [&](int rank) {
     char send[8] = {}, receive[16];
     gdnrt_error error;
@@ -117,7 +139,7 @@ TEST(ThreadExchange, AnAbortedRankIsAnErrorAtOnce) {
   });
 }
 
-TEST(ThreadExchange, RefusesWhatItCannotTake) {
+TEST(ExchangeArguments, RefusesWhatItCannotTake) {
   gdnrt_exchange *none[1] = {nullptr};
   gdnrt_error error;
   EXPECT_EQ(gdnrt_exchange_create_threads(0, 0, none, &error),
@@ -128,6 +150,15 @@ TEST(ThreadExchange, RefusesWhatItCannotTake) {
             GDNRT_INVALID_ARGUMENT);
   EXPECT_EQ(gdnrt_exchange_create_threads(1, 0, nullptr, &error),
             GDNRT_INVALID_ARGUMENT);
+  EXPECT_EQ(gdnrt_exchange_create_streams(nullptr, 1, 0, none, &error),
+            GDNRT_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.message,
+               "INVALID_ARGUMENT: device: expected a pointer, got null");
+  gdnrt_device *device = nullptr;
+  ASSERT_EQ(gdnrt_device_create_cpu(nullptr, &device, nullptr), GDNRT_OK);
+  EXPECT_EQ(gdnrt_exchange_create_streams(device, 0, 0, none, &error),
+            GDNRT_INVALID_ARGUMENT);
+  gdnrt_device_destroy(device);
   EXPECT_EQ(none[0], nullptr);
   EXPECT_EQ(gdnrt_exchange_wait(nullptr, nullptr, &error),
             GDNRT_INVALID_ARGUMENT);
