@@ -133,6 +133,40 @@ static Step multiplyTf32(Warp &warp, const Instruction &i, Mask mask) {
   return Step::next;
 }
 
+/// mma.sync.aligned.m16n8k32 of u8 or s8 with s8, sums in s32.
+template <typename Left>
+static Step multiplyBytes(Warp &warp, const Instruction &i, Mask mask) {
+  if (mask != kAllLanes)
+    return Step::waits;
+  warp.exchange();
+  auto byte = [&](unsigned operand, unsigned lane, unsigned at) {
+    return static_cast<uint8_t>(warp.at(i.operands[operand])[lane] >> (8 * at));
+  };
+  int32_t a[16][32], b[8][32];
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    for (unsigned at = 0; at < 4; ++at) {
+      unsigned inner = lane % 4 * 4 + at;
+      for (unsigned k = 0; k < 4; ++k)
+        a[lane / 4 + 8 * (k % 2)][inner + 16 * (k / 2)] =
+            static_cast<Left>(byte(4 + k, lane, at));
+      for (unsigned k = 0; k < 2; ++k)
+        b[lane / 4][inner + 16 * k] =
+            static_cast<int8_t>(byte(8 + k, lane, at));
+    }
+  for (unsigned k = 0; k < 4; ++k) {
+    Lanes &to = warp.at(i.operands[k]);
+    const Lanes &add = warp.at(i.operands[10 + k]);
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      unsigned row = lane / 4 + 8 * (k / 2), column = lane % 4 * 2 + k % 2;
+      auto sum = static_cast<uint32_t>(add[lane]);
+      for (unsigned inner = 0; inner < 32; ++inner)
+        sum += static_cast<uint32_t>(a[row][inner] * b[column][inner]);
+      to[lane] = sum;
+    }
+  }
+  return Step::next;
+}
+
 Execute ptx::findFragmentOp(const Parts &parts, Instruction &instruction) {
   const std::string &op = parts[0];
   bool transposes = has(parts, "trans");
@@ -147,6 +181,14 @@ Execute ptx::findFragmentOp(const Parts &parts, Instruction &instruction) {
       parts[parts.size() - 3] == "tf32" && parts[parts.size() - 2] == "tf32" &&
       parts.back() == "f32")
     return multiplyTf32;
+  if (op == "mma" && has(parts, "m16n8k32") && has(parts, "row") &&
+      has(parts, "col") && parts[parts.size() - 4] == "s32" &&
+      parts[parts.size() - 2] == "s8" && parts.back() == "s32") {
+    if (parts[parts.size() - 3] == "u8")
+      return multiplyBytes<uint8_t>;
+    if (parts[parts.size() - 3] == "s8")
+      return multiplyBytes<int8_t>;
+  }
   if (op == "mma" && has(parts, "row") && has(parts, "col") &&
       parts[parts.size() - 4] == "f32" && parts.back() == "f32" &&
       parts[parts.size() - 3] == parts[parts.size() - 2] &&

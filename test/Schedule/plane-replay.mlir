@@ -47,9 +47,9 @@
 //   CHECK-DAG:   %[[UPPER:.+]] = gdn_gpu.load %{{.+}} dims [2, 3] aligned 16 : {{.+}} <128x128xi8, #[[$ROWS]]>
 //   CHECK-DAG:   %[[SCALES:.+]] = gdn_gpu.load %{{.+}} dims [2] : {{.+}} <128xf32, #gdn_gpu.per_row<#[[$ROWS]]>>
 //   CHECK-DAG:   %[[LOW:.+]] = gdn_gpu.load %{{.+}} dims [2, 3] aligned 16 : {{.+}} <128x128xi8, #[[$ROWS]]>
-// A query and a key become two rows of f16 each.
-// CHECK-COUNT-2: arith.truncf %{{.+}} : vector<128xf32> to vector<128xf16>
-// CHECK-COUNT-2: arith.truncf %{{.+}} : vector<128xf32> to vector<128xf16>
+// A query and a key become three rows of bytes each.
+// CHECK-COUNT-3: arith.trunci %{{.+}} : vector<128xi32> to vector<128xi8>
+// CHECK-COUNT-3: arith.trunci %{{.+}} : vector<128xi32> to vector<128xi8>
 //       CHECK:   gdn_gpu.share_byte_products %[[UPPER]] low(%[[LOW]]) scales(%[[SCALES]]),
 //       CHECK:   scf.if
 //       CHECK:     gdn_gpu.share_column_parts %{{.+}}, %[[KEYS:.+]] : <16x128xf32>, <128x32xbf16>

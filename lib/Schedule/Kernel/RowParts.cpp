@@ -3,23 +3,26 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace gdn;
 
-/// The largest element of a row in parts lies below 2 to this power plus one,
-/// and the other part below f16's 1.
-static constexpr int64_t largestPower = 14;
+/// The largest element of a row in parts lies from 2 to this power on: a sum
+/// with 1.5 * 2^23 counts ones in its last bit.
+static constexpr int64_t largestPower = 21;
 
 /// The row over a power of two, so that its largest element has that of
-/// `largestPower`, and what f16 leaves of that.
-std::array<Value, 3> gdn::emitRowParts(OpBuilder &b, Location loc, Value row) {
+/// `largestPower`, rounded; and its bytes.
+std::array<Value, 4> gdn::emitRowParts(OpBuilder &b, Location loc, Value row) {
   auto type = cast<gpu::FragmentType>(row.getType());
-  auto half = gpu::FragmentType::get(
-      VectorType::get(type.getShape(), b.getF16Type()), type.getRows());
+  auto part = gpu::FragmentType::get(
+      VectorType::get(type.getShape(), b.getI8Type()), type.getRows());
   auto number = gpu::FragmentType::get(
       VectorType::get({1}, b.getF32Type()),
       gpu::PerRowAttr::get(b.getContext(), type.getRows()));
-  auto map = gpu::MapRowsOp::create(b, loc, TypeRange{half, half, number}, row);
+  auto map =
+      gpu::MapRowsOp::create(b, loc, TypeRange{part, part, part, number}, row);
   {
     OpBuilder::InsertionGuard guard(b);
     Value all = map.openBody(b)->getArgument(1);
@@ -48,14 +51,40 @@ std::array<Value, 3> gdn::emitRowParts(OpBuilder &b, Location loc, Value row) {
         b, loc, integer(2 * exponentBias + largestPower), power));
     Value unit =
         toFloat(arith::SubIOp::create(b, loc, power, integer(largestPower)));
+    constexpr int64_t notFinite = 255;
+    unit = arith::SelectOp::create(
+        b, loc,
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, power,
+                              integer(notFinite)),
+        arith::ConstantOp::create(
+            b, loc, b.getF32FloatAttr(std::numeric_limits<float>::quiet_NaN())),
+        unit);
     Value scaled = arith::MulFOp::create(
         b, loc, all, vector::BroadcastOp::create(b, loc, wide, factor));
-    Type narrow = wide.clone(b.getF16Type());
-    Value large = arith::TruncFOp::create(b, loc, narrow, scaled);
-    Value rest = arith::SubFOp::create(
-        b, loc, scaled, arith::ExtFOp::create(b, loc, wide, large));
-    Value small = arith::TruncFOp::create(b, loc, narrow, rest);
-    gpu::YieldOp::create(b, loc, ValueRange{large, small, unit});
+    auto numbers = wide.clone(i32);
+    auto integers = [&](int64_t value) -> Value {
+      return arith::ConstantOp::create(
+          b, loc, DenseElementsAttr::get(numbers, b.getI32IntegerAttr(value)));
+    };
+    // Of bytes that are 128 for zero.
+    constexpr int64_t magicBits = 0x4B400000, zeros = 0x808080;
+    Value magic = arith::ConstantOp::create(
+        b, loc,
+        DenseElementsAttr::get(wide, b.getF32FloatAttr(1.5f * 8388608.0f)));
+    Value bits = arith::BitcastOp::create(
+        b, loc, numbers, arith::AddFOp::create(b, loc, scaled, magic));
+    bits = arith::AddIOp::create(b, loc, bits, integers(zeros - magicBits));
+    SmallVector<Value> made;
+    for (int64_t i = 0; i < 3; ++i) {
+      Value byte = bits;
+      if (i > 0)
+        byte = arith::ShRUIOp::create(b, loc, bits, integers(8 * i));
+      made.push_back(
+          arith::TruncIOp::create(b, loc, wide.clone(b.getI8Type()), byte));
+    }
+    made.push_back(unit);
+    gpu::YieldOp::create(b, loc, made);
   }
-  return {map.getResult(0), map.getResult(1), map.getResult(2)};
+  return {map.getResult(0), map.getResult(1), map.getResult(2),
+          map.getResult(3)};
 }

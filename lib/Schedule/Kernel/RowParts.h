@@ -12,10 +12,12 @@
 
 namespace gdn {
 
-/// A row, 1 x d of f32, as the sum of two of f16 times a power of two: both,
-/// and the power, per_row in f32. Elements may be lost of rows that are smaller
-/// than 2^-100.
-std::array<mlir::Value, 3> emitRowParts(mlir::OpBuilder &b, mlir::Location loc,
+/// A row, 1 x d of f32, as integers of 23 bits times a power of two: the
+/// integers as sums of three bytes less 128 times 1, 256 and 65536, 1 x d of i8
+/// each, and the power, per_row in f32. The power of a row with an element that
+/// is not finite is NaN. Elements may be lost of rows that are smaller than
+/// 2^-100.
+std::array<mlir::Value, 4> emitRowParts(mlir::OpBuilder &b, mlir::Location loc,
                                         mlir::Value row);
 
 } // namespace gdn

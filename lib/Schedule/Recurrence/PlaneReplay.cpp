@@ -78,12 +78,13 @@ void PlaneReplay::emitFactors(ScanRole role, FragmentEmitter &warp) {
   auto parts = emitRowParts(b, loc, warp[row]);
   int64_t columns = cast<VectorType>(row.getType()).getDimSize(1);
   RowParts &made = isKey ? keyParts : queryParts;
-  made.rows = allocate(VectorType::get({2, columns}, b.getF16Type()));
+  constexpr int64_t numParts = 3;
+  made.rows = allocate(VectorType::get({numParts, columns}, b.getI8Type()));
   made.unit = allocate(VectorType::get({1}, b.getF32Type()));
-  for (int64_t i = 0; i < 2; ++i)
+  for (int64_t i = 0; i < numParts; ++i)
     gpu::StoreSharedOp::create(b, loc, parts[i], made.rows,
                                arith::ConstantIndexOp::create(b, loc, i));
-  gpu::StoreSharedOp::create(b, loc, parts[2], made.unit, Value());
+  gpu::StoreSharedOp::create(b, loc, parts[numParts], made.unit, Value());
 }
 
 /// Both sums are those of the state without its pending tokens.

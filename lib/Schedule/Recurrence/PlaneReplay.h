@@ -39,8 +39,8 @@ private:
   void emitFold(mlir::Value commits);
   void emitFoldRows(mlir::Value part, int64_t numRows, mlir::Value keyColumns);
 
-  /// A key, or a query, in shared memory as the sum of two rows of f16, and
-  /// what they count.
+  /// A key, or a query, in shared memory as the bytes of integers, in three
+  /// rows, and what they count.
   struct RowParts {
     mlir::Value rows, unit;
   };

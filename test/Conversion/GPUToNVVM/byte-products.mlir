@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Bytes on tensor cores. Of 16 rows a warp has two sets of eight, which one product
-// takes: eight steps of 16 columns for each plane. Keys are split by the threads of
+// Bytes on tensor cores. Of 16 rows a warp has two sets of eight. Of each
+// a plane is multiplied four times, of which two products give upper rows and two lower
+// ones, behind four that say what the zeros of bytes add. Keys are split by the threads of
 // a column, and a fold multiplies parts three times for eight rows and eight columns.
 //
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
@@ -11,21 +12,24 @@
 !view = memref<?x16x128xi8, strided<[2048, 128, 1]>>
 !bytes = !gdn_gpu.fragment<16x128xi8, #rows>
 !numbers = !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#rows>>
-!row = !gdn_gpu.shared<2x128xf16>
+!row = !gdn_gpu.shared<3x128xi8>
 !sums = !gdn_gpu.shared<2x16xf32>
 
 // CHECK-LABEL: llvm.func @products(
-// The lane's part of key or query: its 32 columns in four loads.
-// CHECK-COUNT-4: llvm.load %{{.+}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
-//       CHECK:   nvvm.prmt
-//       CHECK:   arith.addf %{{.+}} : vector<2xf16>
-// CHECK-COUNT-16: nvvm.mma.sync A{{.*}} B{{.*}} C{{.*}} {{.*}}shape = #nvvm.shape<m = 16, n = 8, k = 16>
-//   CHECK-NOT:   nvvm.mma.sync
+// The lane's part of key or query: its 32 columns in two loads.
+// CHECK-COUNT-2: llvm.load %{{.+}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
+// CHECK-COUNT-4: mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32
+// CHECK-COUNT-4: mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32
+// What the upper plane gives counts 256 of what the other one does.
+//       CHECK:   arith.muli %{{.+}}, %c256_i32
+// CHECK-COUNT-4: mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32
+//   CHECK-NOT:   mma.sync
+//       CHECK:   nvvm.shfl.sync
 //       CHECK:   scf.if
 // CHECK-COUNT-2: llvm.store %{{.+}}, %{{.+}} {alignment = 4 : i64} : f32, !llvm.ptr<3>
 //   CHECK-NOT:   llvm.store
 //       CHECK: llvm.return
-func.func @products(%N: index, %view: !view, %f: memref<?x2x128xf16, strided<[256, 128, 1]>>)
+func.func @products(%N: index, %view: !view, %f: memref<?x3x128xi8, strided<[384, 128, 1]>>)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
@@ -37,7 +41,7 @@ func.func @products(%N: index, %view: !view, %f: memref<?x2x128xf16, strided<[25
   %scales = gdn_gpu.fill %x : f32 -> !numbers
   %key = gdn_gpu.alloc : !row
   %to = gdn_gpu.alloc : !sums
-  gdn_gpu.begin_copy %f[%n, %c0, %c0] dims [1, 2], %key : memref<?x2x128xf16, strided<[256, 128, 1]>>, !row
+  gdn_gpu.begin_copy %f[%n, %c0, %c0] dims [1, 2], %key : memref<?x3x128xi8, strided<[384, 128, 1]>>, !row
   gdn_gpu.await_copies
   gdn_gpu.barrier
   gdn_gpu.share_byte_products %upper low(%low) scales(%scales), %key scaled(%x) to(%c0), %key scaled(%x) to(%c1), %to : !bytes, !numbers, !row, !sums

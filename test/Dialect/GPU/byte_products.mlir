@@ -9,11 +9,11 @@
 #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 16>
 !bytes = !gdn_gpu.fragment<8x128xi8, #rows>
 !numbers = !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#rows>>
-!row = !gdn_gpu.shared<2x128xf16>
+!row = !gdn_gpu.shared<3x128xi8>
 !sums = !gdn_gpu.shared<4x8xf32>
 
 // CHECK-LABEL: func.func @one(
-//       CHECK: gdn_gpu.share_byte_products %{{.+}} low() scales(%{{.+}}), %{{.+}} scaled(%{{.+}}) to(%{{.+}}), %{{.+}} scaled(%{{.+}}) to(%{{.+}}), %{{.+}} : !gdn_gpu.fragment<8x128xi8, #{{.+}}>, !gdn_gpu.fragment<8xf32, {{.+}}>, !gdn_gpu.shared<2x128xf16>, !gdn_gpu.shared<4x8xf32>
+//       CHECK: gdn_gpu.share_byte_products %{{.+}} low() scales(%{{.+}}), %{{.+}} scaled(%{{.+}}) to(%{{.+}}), %{{.+}} scaled(%{{.+}}) to(%{{.+}}), %{{.+}} : !gdn_gpu.fragment<8x128xi8, #{{.+}}>, !gdn_gpu.fragment<8xf32, {{.+}}>, !gdn_gpu.shared<3x128xi8>, !gdn_gpu.shared<4x8xf32>
 func.func @one(%upper: !bytes, %scales: !numbers, %x: f32)
     attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
   %c0 = arith.constant 0 : index

@@ -8,7 +8,7 @@
 #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 16>
 !bytes = !gdn_gpu.fragment<8x128xi8, #rows>
 !numbers = !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#rows>>
-!row = !gdn_gpu.shared<2x128xf16>
+!row = !gdn_gpu.shared<3x128xi8>
 !sums = !gdn_gpu.shared<4x8xf32>
 func.func @share_byte_products_c1_counts(%u: !bytes, %s: !numbers, %x: f32)
     attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
@@ -26,7 +26,7 @@ func.func @share_byte_products_c1_counts(%u: !bytes, %s: !numbers, %x: f32)
 #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 16>
 !bytes = !gdn_gpu.fragment<8x128xf32, #rows>
 !numbers = !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#rows>>
-!row = !gdn_gpu.shared<2x128xf16>
+!row = !gdn_gpu.shared<3x128xi8>
 !sums = !gdn_gpu.shared<4x8xf32>
 func.func @share_byte_products_c1_type(%u: !bytes, %s: !numbers, %x: f32)
     attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
@@ -44,7 +44,7 @@ func.func @share_byte_products_c1_type(%u: !bytes, %s: !numbers, %x: f32)
 #rows = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 16>
 !bytes = !gdn_gpu.fragment<8x128xi8, #rows>
 !numbers = !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#rows>>
-!row = !gdn_gpu.shared<2x128xf16>
+!row = !gdn_gpu.shared<3x128xi8>
 !sums = !gdn_gpu.shared<4x8xf32>
 func.func @share_byte_products_c1_layout(%u: !bytes, %s: !numbers, %x: f32)
     attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
@@ -62,7 +62,7 @@ func.func @share_byte_products_c1_layout(%u: !bytes, %s: !numbers, %x: f32)
 #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 16>
 !bytes = !gdn_gpu.fragment<12x128xi8, #rows>
 !numbers = !gdn_gpu.fragment<12xf32, #gdn_gpu.per_row<#rows>>
-!row = !gdn_gpu.shared<2x128xf16>
+!row = !gdn_gpu.shared<3x128xi8>
 !sums = !gdn_gpu.shared<4x12xf32>
 func.func @share_byte_products_c1_sizes(%u: !bytes, %s: !numbers, %x: f32)
     attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
@@ -80,7 +80,7 @@ func.func @share_byte_products_c1_sizes(%u: !bytes, %s: !numbers, %x: f32)
 #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 16>
 !bytes = !gdn_gpu.fragment<8x128xi8, #rows>
 !numbers = !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#rows>>
-!row = !gdn_gpu.shared<2x128xf16>
+!row = !gdn_gpu.shared<3x128xi8>
 !sums = !gdn_gpu.shared<4x8xf32>
 func.func @share_byte_products_c1_one_type(%u: !bytes, %l: !gdn_gpu.fragment<16x128xi8, #rows>, %s: !numbers, %x: f32)
     attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
@@ -98,7 +98,7 @@ func.func @share_byte_products_c1_one_type(%u: !bytes, %l: !gdn_gpu.fragment<16x
 #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 16>
 !bytes = !gdn_gpu.fragment<8x128xi8, #rows>
 !numbers = !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#rows>>
-!row = !gdn_gpu.shared<2x128xf16>
+!row = !gdn_gpu.shared<3x128xi8>
 !sums = !gdn_gpu.shared<4x8xf32>
 func.func @share_byte_products_c1_scales(%u: !bytes, %s: !numbers, %x: f32)
     attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
@@ -116,7 +116,7 @@ func.func @share_byte_products_c1_scales(%u: !bytes, %s: !numbers, %x: f32)
 #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 16>
 !bytes = !gdn_gpu.fragment<8x128xi8, #rows>
 !numbers = !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#rows>>
-!row = !gdn_gpu.shared<1x128xf16>
+!row = !gdn_gpu.shared<2x128xi8>
 !sums = !gdn_gpu.shared<4x8xf32>
 func.func @share_byte_products_c2_first(%u: !bytes, %s: !numbers, %x: f32)
     attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
@@ -124,7 +124,7 @@ func.func @share_byte_products_c2_first(%u: !bytes, %s: !numbers, %x: f32)
   %c1 = arith.constant 1 : index
   %k = gdn_gpu.alloc : !row
   %to = gdn_gpu.alloc : !sums
-  // expected-error@+1 {{'gdn_gpu.share_byte_products' op expects 'first' and 'second' to be of 2 rows of 128 f16, but got '!gdn_gpu.shared<1x128xf16>'}}
+  // expected-error@+1 {{'gdn_gpu.share_byte_products' op expects 'first' and 'second' to be of 3 rows of 128 i8, but got '!gdn_gpu.shared<2x128xi8>'}}
   gdn_gpu.share_byte_products %u low() scales(%s), %k scaled(%x) to(%c0), %k scaled(%x) to(%c1), %to : !bytes, !numbers, !row, !sums
   return
 }
@@ -134,7 +134,7 @@ func.func @share_byte_products_c2_first(%u: !bytes, %s: !numbers, %x: f32)
 #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 16>
 !bytes = !gdn_gpu.fragment<8x128xi8, #rows>
 !numbers = !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#rows>>
-!row = !gdn_gpu.shared<2x128xf16>
+!row = !gdn_gpu.shared<3x128xi8>
 !sums = !gdn_gpu.shared<4x16xf32>
 func.func @share_byte_products_c2_to(%u: !bytes, %s: !numbers, %x: f32)
     attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
@@ -152,7 +152,7 @@ func.func @share_byte_products_c2_to(%u: !bytes, %s: !numbers, %x: f32)
 #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 16>
 !bytes = !gdn_gpu.fragment<8x128xi8, #rows>
 !numbers = !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#rows>>
-!row = !gdn_gpu.shared<2x128xf16>
+!row = !gdn_gpu.shared<3x128xi8>
 !sums = !gdn_gpu.shared<4x8xf32>
 func.func @share_byte_products_c3(%u: !bytes, %s: !numbers, %x: f32)
     attributes {gdn_gpu.kernel = {threads = 32 : i64}} {

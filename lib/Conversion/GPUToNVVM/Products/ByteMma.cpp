@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn_gpu.share_byte_products: mma.m16n8k16 with the bytes on the left, eight
-// rows of each fragment. A lane's four neighbouring bytes are its words of a
-// product; the columns of both sides may come in any order that is the same.
-// Columns 0 to 3 of the right side are the parts of `first` and of `second`,
-// columns 4 to 7 the same again.
+// gdn_gpu.share_byte_products: mma.m16n8k32 of integers with the bytes on the
+// left as they are. What a lane loads at once, 16 neighbouring bytes of a row,
+// are the four words of its left side, in which two are of an upper row of the
+// product and two of a lower one: so of one product the upper rows are of use,
+// and of another with other columns on the right the lower rows. No word has to
+// move. Columns 0 to 3 of the right side are the parts of `first`, the upper
+// one first and the lowest twice, columns 4 to 7 those of `second`. Sums are
+// integers and exact.
 #include "Products/ByteMma.h"
 
-#include "Products/ProductFamily.h"
+#include "Kernel/Assembly.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -30,11 +33,14 @@ public:
   void emit();
 
 private:
-  static constexpr int64_t f32Bytes = 4, f16Bytes = 2;
+  static constexpr int64_t f32Bytes = 4;
   /// Neighbouring columns of a lane: as many bytes as a load takes.
   static constexpr int64_t pieceColumns = 16;
-  /// f16 numbers from 1024 on count ones in their low byte.
-  static constexpr int64_t f16Base = 0x64, byteZero = 128;
+  /// Columns of the right side that one of the rows has, and its parts.
+  static constexpr int64_t rowColumns = 4, numParts = 3;
+  /// Of four bytes, each: what stands for zero; as numbers with a sign, less
+  /// it.
+  static constexpr int64_t zeroBytes = 0x80808080;
   static constexpr double lowPart = 1.0 / 256;
 
   Value get(Value value) { return values.lookupOrDefault(value); }
@@ -45,15 +51,17 @@ private:
   Value toI32(Value index) { return a.toI32(get(index)); }
   SmallVector<Value> loadRight();
   SmallVector<Value> toWords(Value bytes);
-  Value toF16(Value word, bool isUpperHalf);
   /// Eight rows of a fragment, of which a lane has its `row`.
   struct RowSet {
     size_t fragment;
     int64_t row;
   };
-  SmallVector<Value, 4> multiply(ValueRange planes, ArrayRef<RowSet> sets,
-                                 ArrayRef<Value> right, int64_t numChains);
-  void store(ArrayRef<Value> sums, ArrayRef<RowSet> sets);
+  using Sums = SmallVector<Value, 4>;
+  Sums emitMma(StringRef left, ArrayRef<Value> words, int64_t piece,
+               bool isLower, ArrayRef<Value> sums);
+  Sums multiply(Value plane, int64_t row, ArrayRef<Value> begin);
+  Value toNumber(ArrayRef<Value> sums, ArrayRef<Value> factors);
+  void store(ArrayRef<Sums> sums, ArrayRef<RowSet> sets);
 
   OpBuilder &b;
   Location loc;
@@ -65,32 +73,35 @@ private:
   gdn::gpu::RowsAttr layout;
   int64_t pieces;
   Value group, inGroup; // of four lanes, and the lane in it
+  SmallVector<Value> right;
 };
 } // namespace
 
-/// The words of a lane of the right side: two for each four columns of its.
+/// The words of a lane of the right side: one for each four columns of its, as
+/// numbers with a sign. As that is computed, two words of a product may be made
+/// in neighbouring registers, where those of a load would have to move.
 SmallVector<Value> ByteProducts::loadRight() {
-  Value part = arith::RemUIOp::create(b, loc, group, a.i32(4));
-  Value isFirst = a.isLess(part, a.i32(2));
+  Value isFirst = a.isLess(group, a.i32(rowColumns));
   Value pointer = arith::SelectOp::create(b, loc, isFirst, get(op.getFirst()),
                                           get(op.getSecond()));
-  Value row = arith::RemUIOp::create(b, loc, part, a.i32(2));
-  int64_t columns = type.getDimSize(1);
-  pointer =
-      advance(pointer, a.add(a.mul(row, a.i32(columns * f16Bytes)),
-                             a.mul(inGroup, a.i32(pieceColumns * f16Bytes))));
+  Value column = arith::RemUIOp::create(b, loc, group, a.i32(rowColumns));
+  Value part = arith::MaxSIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, a.i32(numParts - 1), column),
+      a.i32(0));
+  pointer = advance(pointer, a.add(a.mul(part, a.i32(type.getDimSize(1))),
+                                   a.mul(inGroup, a.i32(pieceColumns))));
   auto four = VectorType::get({4}, b.getI32Type());
   SmallVector<Value> words;
-  for (int64_t piece = 0; piece < pieces; ++piece)
-    for (int64_t half = 0; half < 2; ++half) {
-      auto bytes = int32_t(piece * layout.getLanes() * pieceColumns * f16Bytes +
-                           half * 16);
-      Value from = LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                                       pointer, ArrayRef<LLVM::GEPArg>{bytes});
-      Value loaded = LLVM::LoadOp::create(b, loc, four, from, 16);
-      for (int64_t i = 0; i < 4; ++i)
-        words.push_back(vector::ExtractOp::create(b, loc, loaded, i));
-    }
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    auto bytes = int32_t(piece * layout.getLanes() * pieceColumns);
+    Value from = LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
+                                     pointer, ArrayRef<LLVM::GEPArg>{bytes});
+    Value loaded = LLVM::LoadOp::create(b, loc, four, from, pieceColumns);
+    for (int64_t i = 0; i < 4; ++i)
+      words.push_back(arith::XOrIOp::create(
+          b, loc, vector::ExtractOp::create(b, loc, loaded, i),
+          a.i32(int32_t(zeroBytes))));
+  }
   return words;
 }
 
@@ -105,108 +116,127 @@ SmallVector<Value> ByteProducts::toWords(Value bytes) {
   return words;
 }
 
-/// Two bytes of a word as f16, less what stands for zero.
-Value ByteProducts::toF16(Value word, bool isUpperHalf) {
-  Value base = a.i32(f16Base * 0x01010101);
-  Value both = NVVM::PermuteOp::create(b, loc, b.getI32Type(), word, base,
-                                       a.i32(isUpperHalf ? 0x4342 : 0x4140),
-                                       NVVM::PermuteMode::DEFAULT);
-  auto halves = VectorType::get({2}, b.getF16Type());
-  Value numbers = LLVM::BitcastOp::create(b, loc, halves, both);
-  Value zero = arith::ConstantOp::create(
-      b, loc,
-      DenseElementsAttr::get(
-          halves, FloatAttr::get(b.getF16Type(), -(1024.0 + byteZero))));
-  Value made = arith::AddFOp::create(b, loc, numbers, zero);
-  return LLVM::BitcastOp::create(b, loc, b.getI32Type(), made);
+/// One mma of 16 rows, 8 columns and a depth of 32, `left` of u8 or s8: with
+/// the columns on the right of the words of the upper rows, or of the lower
+/// ones.
+ByteProducts::Sums ByteProducts::emitMma(StringRef left, ArrayRef<Value> words,
+                                         int64_t piece, bool isLower,
+                                         ArrayRef<Value> sums) {
+  Type i32 = b.getI32Type();
+  auto result =
+      LLVM::LLVMStructType::getLiteral(b.getContext(), {i32, i32, i32, i32});
+  SmallVector<Value> operands(words);
+  const int64_t first = 4 * piece + isLower;
+  operands.append({right[first], right[first + 2]});
+  llvm::append_range(operands, sums);
+  Value all =
+      emitAssembly(b, loc, result, operands,
+                   ("mma.sync.aligned.m16n8k32.row.col.s32." + left +
+                    ".s8.s32 {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, "
+                    "{$10, $11, $12, $13};")
+                       .str(),
+                   "=r,=r,=r,=r,r,r,r,r,r,r,r,r,r,r", /*hasSideEffects=*/false);
+  Sums made;
+  for (int64_t i = 0; i < 4; ++i)
+    made.push_back(LLVM::ExtractValueOp::create(b, loc, all, i));
+  return made;
 }
 
-/// The sums of one or two sets, one after the other: of two neighbouring
-/// columns of the right side each.
-SmallVector<Value, 4> ByteProducts::multiply(ValueRange planes,
-                                             ArrayRef<RowSet> sets,
-                                             ArrayRef<Value> right,
-                                             int64_t numChains) {
-  SmallVector<SmallVector<Value>> words;
-  for (RowSet set : sets)
-    words.push_back(toWords(get(planes[set.fragment])));
-  Value none = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
-  Value zero = a.i32(0);
-  // Chains, since one waits for the product before.
-  SmallVector<SmallVector<Value, 4>> sums(numChains,
-                                          SmallVector<Value, 4>(4, none));
-  const int64_t steps = pieces * pieceColumns / 4;
-  for (int64_t s = 0; s < steps; ++s) {
-    auto left = [&](size_t i, bool isUpperHalf) {
-      return i < sets.size()
-                 ? toF16(words[i][sets[i].row * steps + s], isUpperHalf)
-                 : zero;
-    };
-    auto &chain = sums[s % numChains];
-    chain =
-        emitMma(b, loc, b.getF16Type(),
-                {left(0, false), left(1, false), left(0, true), left(1, true)},
-                {right[2 * s], right[2 * s + 1]}, chain);
+/// `begin`, of which the first two count, with the products of eight rows: of
+/// two neighbouring columns of the right side.
+ByteProducts::Sums ByteProducts::multiply(Value plane, int64_t row,
+                                          ArrayRef<Value> begin) {
+  SmallVector<Value> words = toWords(get(plane));
+  Sums upper(begin), lower(4, a.i32(0));
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    auto mine = ArrayRef(words).slice((row * pieces + piece) * 4, 4);
+    upper = emitMma("u8", mine, piece, false, upper);
+    lower = emitMma("u8", mine, piece, true, lower);
   }
-  for (int64_t left = numChains / 2; left > 0; left /= 2)
-    for (int64_t chain = 0; chain < left; ++chain)
-      for (int64_t i = 0; i < 4; ++i)
-        sums[chain][i] = arith::AddFOp::create(b, loc, sums[chain][i],
-                                               sums[chain + left][i]);
-  return sums.front();
+  return {a.add(upper[0], lower[2]), a.add(upper[1], lower[3])};
 }
 
-/// Of four lanes with a row, the first has both parts of its product with
-/// `first`, the next one those with `second`.
-void ByteProducts::store(ArrayRef<Value> sums, ArrayRef<RowSet> sets) {
+/// Of a row with all parts of a row on the right, of which a lane has two and
+/// its neighbour the rest.
+Value ByteProducts::toNumber(ArrayRef<Value> sums, ArrayRef<Value> factors) {
+  SmallVector<Value, 2> parts;
+  for (auto [sum, factor] : llvm::zip(sums, factors))
+    parts.push_back(arith::MulFOp::create(
+        b, loc,
+        arith::SIToFPOp::create(b, loc, b.getF32Type(), sum).getResult(),
+        factor));
+  Value mine = arith::AddFOp::create(b, loc, parts[0], parts[1]);
+  Value other =
+      NVVM::ShflOp::create(b, loc, mine.getType(), a.i32(-1), mine, a.i32(1),
+                           a.i32(31), NVVM::ShflKind::bfly, UnitAttr());
+  return arith::AddFOp::create(b, loc, mine, other);
+}
+
+/// Of four lanes with a row, two have the parts of its product with `first`,
+/// two those with `second`, and the even ones of them write.
+void ByteProducts::store(ArrayRef<Sums> sums, ArrayRef<RowSet> sets) {
   int64_t numRows = type.getDimSize(0);
-  Value isFirst = a.isEqual(inGroup, a.i32(0));
-  Value factor = arith::SelectOp::create(
-      b, loc, isFirst, get(op.getFirstScale()), get(op.getSecondScale()));
+  Value isFirst = a.isLess(inGroup, a.i32(2));
+  Value isEven =
+      a.isEqual(arith::RemUIOp::create(b, loc, inGroup, a.i32(2)), a.i32(0));
+  Value unit = arith::SelectOp::create(b, loc, isFirst, get(op.getFirstScale()),
+                                       get(op.getSecondScale()));
+  auto times = [&](double number) -> Value {
+    if (!op.getLow().empty())
+      number *= lowPart;
+    return arith::MulFOp::create(
+        b, loc, unit,
+        arith::ConstantOp::create(b, loc, b.getF32FloatAttr(float(number))));
+  };
+  Value none = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+  SmallVector<Value, 2> factors = {
+      arith::SelectOp::create(b, loc, isEven, times(65536), times(1)),
+      arith::SelectOp::create(b, loc, isEven, times(256), none)};
   Value to = arith::SelectOp::create(b, loc, isFirst, toI32(op.getFirstAt()),
                                      toI32(op.getSecondAt()));
   Value made = advance(get(op.getTo()), a.mul(to, a.i32(numRows * f32Bytes)));
-  auto branch = scf::IfOp::create(b, loc, a.isLess(inGroup, a.i32(2)),
-                                  /*withElseRegion=*/false);
+  SmallVector<Value> numbers;
+  for (const Sums &parts : sums)
+    numbers.push_back(toNumber(parts, factors));
+  auto branch = scf::IfOp::create(b, loc, isEven, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
-  for (auto [i, set] : llvm::enumerate(sets)) {
+  for (auto [number, set] : llvm::zip(numbers, sets)) {
     Value scale = vector::ExtractOp::create(
         b, loc, get(op.getScales()[set.fragment]), set.row);
-    Value sum = arith::AddFOp::create(b, loc, sums[2 * i], sums[2 * i + 1]);
-    sum = arith::MulFOp::create(
-        b, loc, sum, arith::MulFOp::create(b, loc, scale, factor).getResult());
+    Value scaled = arith::MulFOp::create(b, loc, number, scale);
     Value place =
         a.mul(threads.row(a, layout, numRows, set.row), a.i32(f32Bytes));
     place = a.add(place, a.i32(set.fragment * numRows * f32Bytes));
-    LLVM::StoreOp::create(b, loc, sum, advance(made, place), f32Bytes);
+    LLVM::StoreOp::create(b, loc, scaled, advance(made, place), f32Bytes);
   }
 }
 
 void ByteProducts::emit() {
-  SmallVector<Value> right = loadRight();
-  const bool hasLow = !op.getLow().empty();
-  constexpr int64_t numChains = 4;
+  right = loadRight();
+  // What the zeros of the bytes add to each sum, less.
+  SmallVector<Value, 4> less(4, a.i32(int32_t(zeroBytes)));
+  Value zero = a.i32(0);
+  Sums start(4, zero);
+  for (int64_t piece = 0; piece < pieces; ++piece)
+    for (bool isLower : {false, true})
+      start = emitMma("s8", less, piece, isLower, start);
   SmallVector<RowSet> sets;
+  SmallVector<Sums> sums;
   for (size_t fragment = 0; fragment < op.getUpper().size(); ++fragment)
-    for (int64_t row = 0; row < layout.getLocalRows(type.getDimSize(0)); ++row)
+    for (int64_t row = 0; row < layout.getLocalRows(type.getDimSize(0));
+         ++row) {
       sets.push_back({fragment, row});
-  ArrayRef<RowSet> left = sets;
-  while (!left.empty()) {
-    ArrayRef<RowSet> some = left.take_front(2);
-    left = left.drop_front(some.size());
-    SmallVector<Value, 4> sums = multiply(op.getUpper(), some, right,
-                                          hasLow ? numChains / 2 : numChains);
-    if (hasLow) {
-      Value part =
-          arith::ConstantOp::create(b, loc, b.getF32FloatAttr(lowPart));
-      for (auto [sum, more] :
-           llvm::zip(sums, multiply(op.getLow(), some, right, numChains / 2)))
-        sum = arith::AddFOp::create(
-            b, loc, sum, arith::MulFOp::create(b, loc, more, part).getResult());
+      Sums sum = multiply(op.getUpper()[fragment], row, start);
+      if (!op.getLow().empty()) {
+        for (auto [part, begin] : llvm::zip(sum, start))
+          part = a.add(a.mul(part, a.i32(256)), begin);
+        sum.append({zero, zero});
+        sum = multiply(op.getLow()[fragment], row, sum);
+      }
+      sums.push_back(sum);
     }
-    store(sums, some);
-  }
+  store(sums, sets);
 }
 
 void gdn::emitShareByteProducts(OpBuilder &b, const BlockThreads &threads,

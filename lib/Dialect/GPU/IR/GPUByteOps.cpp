@@ -113,11 +113,11 @@ LogicalResult ShareByteProductsOp::verify() {
              << upper << ", but got " << fragment.getType();
   // share_byte_products_c2
   SharedType first = getFirst().getType();
-  if (first.getRank() != 2 || !first.getElementType().isF16() ||
-      first.getSwizzled() || first.getShape()[0] != 2 ||
+  if (first.getRank() != 2 || !first.getElementType().isInteger(8) ||
+      first.getSwizzled() || first.getShape()[0] != 3 ||
       first.getShape()[1] != columns)
-    return emitOpError("expects 'first' and 'second' to be of 2 rows of ")
-           << columns << " f16, but got " << first;
+    return emitOpError("expects 'first' and 'second' to be of 3 rows of ")
+           << columns << " i8, but got " << first;
   auto perRow = FragmentType::get(
       VectorType::get({numRows}, Float32Type::get(getContext())),
       PerRowAttr::get(getContext(), upper.getRows()));

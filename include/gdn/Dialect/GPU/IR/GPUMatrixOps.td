@@ -79,10 +79,10 @@ def GPU_ShareByteProductsOp : GPU_Op<"share_byte_products", [
     `low` `x = upper - 128 + (low - 128) / 256`,
 
         to[first_at + i, r] = scales[r] * first_scale
-            * sum over c of x[r, c] * (first[0, c] + first[1, c])
+            * sum over c of x[r, c] * (f[0, c] + 256 f[1, c] + 65536 f[2, c])
 
-    and the same of `second` to `second_at`; `scales` is that of the fragment. On tensor cores: bytes, and the parts
-    of a row that is handed over as a sum of two, are exact in f16.
+    with `f = first - 128`, and the same of `second` to `second_at`; `scales` is that of the
+    fragment. On tensor cores as integers: sums for each of the three rows are exact.
 
     **Preconditions**
 
@@ -90,7 +90,7 @@ def GPU_ShareByteProductsOp : GPU_Op<"share_byte_products", [
       type: `R x C` of bytes, in a layout of 4 lanes and a vector of 16 over all
       warps, not tall; `R` is a multiple of 8 times the warps, `C` of 64. Of
       `scales` there are as many, `R` of f32, per row of the layout.
-    - (C2) `first` and `second` are `2 x C` of f16; `to` has rows of `R` f32; none
+    - (C2) `first` and `second` are `3 x C` of bytes; `to` has rows of `R` f32; none
       is swizzled.
     - (C3) ordered by barriers as `gdn_gpu.load_shared` (C2) and `gdn_gpu.store_shared` (C2).
 
@@ -104,14 +104,14 @@ def GPU_ShareByteProductsOp : GPU_Op<"share_byte_products", [
         attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
-      %key = gdn_gpu.alloc : !gdn_gpu.shared<2x128xf16>
-      %query = gdn_gpu.alloc : !gdn_gpu.shared<2x128xf16>
+      %key = gdn_gpu.alloc : !gdn_gpu.shared<3x128xi8>
+      %query = gdn_gpu.alloc : !gdn_gpu.shared<3x128xi8>
       %to = gdn_gpu.alloc : !gdn_gpu.shared<2x8xf32>
       gdn_gpu.share_byte_products %state low() scales(%scales),
           %key scaled(%one) to(%c0), %query scaled(%one) to(%c1), %to
           : !gdn_gpu.fragment<8x128xi8, #rows>,
             !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#rows>>,
-            !gdn_gpu.shared<2x128xf16>, !gdn_gpu.shared<2x8xf32>
+            !gdn_gpu.shared<3x128xi8>, !gdn_gpu.shared<2x8xf32>
       return
     }
     ```
