@@ -111,7 +111,7 @@ void PlaneReplay::emitState(FragmentEmitter &all) {
 }
 
 /// Pending keys become parts once for all rows, of which each warp takes eight
-/// at a time.
+/// at a time, and loads the next ones ahead of its work.
 void PlaneReplay::emitFold(Value commits) {
   Location loc = scan.getLoc();
   VectorType keys = replay.getPendingKey().getType();
@@ -123,44 +123,75 @@ void PlaneReplay::emitFold(Value commits) {
   auto branch = scf::IfOp::create(b, loc, commits, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
-  gpu::ShareColumnPartsOp::create(b, loc, pending.keys, keyColumns);
-  gpu::BarrierOp::create(b, loc);
   auto index = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, loc, value);
   };
-  auto loop = scf::ForOp::create(b, loc, index(0), index(parts), index(1));
+  RowGroup group = getPart(rows);
+  SmallVector<Value> first = loadPart(group, index(0));
+  gpu::ShareColumnPartsOp::create(b, loc, pending.keys, keyColumns);
+  gpu::BarrierOp::create(b, loc);
+  auto loop =
+      scf::ForOp::create(b, loc, index(0), index(parts), index(1), first);
   b.setInsertionPointToStart(loop.getBody());
-  emitFoldRows(loop.getInductionVar(), rows, keyColumns);
+  // The last one's again behind it.
+  Value part = loop.getInductionVar();
+  Value next = arith::MinUIOp::create(
+      b, loc, arith::AddIOp::create(b, loc, part, index(1)), index(parts - 1));
+  SmallVector<Value> ahead = loadPart(group, next);
+  emitFoldRows(group, part, loop.getRegionIterArgs(), keyColumns);
+  scf::YieldOp::create(b, loc, ahead);
 }
 
-void PlaneReplay::emitFoldRows(Value part, int64_t numRows, Value keyColumns) {
-  Location loc = scan.getLoc();
-  auto layout =
-      gpu::RowsAttr::get(b.getContext(), numWarps, byteLanes, byteColumns);
-  RowGroup rowsOfPart;
-  rowsOfPart.count = numRows;
-  rowsOfPart.tiles.insert_range(widen.getInputs());
-  rowsOfPart.tiles.insert(scan.getState());
+/// Rows of what a fold loads, and stores.
+RowGroup PlaneReplay::getPart(int64_t numRows) {
+  RowGroup group;
+  group.count = numRows;
+  group.tiles.insert_range(widen.getInputs());
+  group.tiles.insert(scan.getState());
   for (tile::StoreOp store : stores)
-    rowsOfPart.tiles.insert(store.getTile());
-  FragmentEmitter rows(b, scalars, layout);
-  rows.setRowGroup(&rowsOfPart);
+    group.tiles.insert(store.getTile());
+  return group;
+}
+
+gpu::RowsAttr PlaneReplay::getPartRows() {
+  return gpu::RowsAttr::get(b.getContext(), numWarps, byteLanes, byteColumns);
+}
+
+SmallVector<Value> PlaneReplay::atPart(const RowGroup &group, Value part,
+                                       ValueRange indices, int64_t dim) {
+  Location loc = scan.getLoc();
+  FragmentEmitter outside(b, scalars);
+  SmallVector<Value> all = llvm::map_to_vector(
+      indices, [&](Value index) { return outside.scalar(index); });
   Value first = arith::MulIOp::create(
-      b, loc, part, arith::ConstantIndexOp::create(b, loc, numRows));
-  auto at = [&](ValueRange indices, int64_t dim) {
-    SmallVector<Value> all = llvm::map_to_vector(
-        indices, [&](Value index) { return rows.scalar(index); });
-    all[dim] = arith::AddIOp::create(b, loc, all[dim], first);
-    return all;
-  };
+      b, loc, part, arith::ConstantIndexOp::create(b, loc, group.count));
+  all[dim] = arith::AddIOp::create(b, loc, all[dim], first);
+  return all;
+}
+
+SmallVector<Value> PlaneReplay::loadPart(const RowGroup &group, Value part) {
+  FragmentEmitter rows(b, scalars, getPartRows());
+  rows.setRowGroup(&group);
+  SmallVector<Value> loaded;
   for (Value tile : widen.getInputs()) {
     auto load = tile.getDefiningOp<tile::LoadOp>();
     Value view = rows.scalar(load.getView());
-    rows.set(tile, gpu::LoadOp::create(
-                       b, loc, rows.typeOf(tile), view,
-                       at(load.getIndices(), load.getDims().front()),
-                       load.getDims(), /*rows=*/Value(), getAlignment(view)));
+    loaded.push_back(gpu::LoadOp::create(
+        b, scan.getLoc(), rows.typeOf(tile), view,
+        atPart(group, part, load.getIndices(), load.getDims().front()),
+        load.getDims(), /*rows=*/Value(), getAlignment(view)));
   }
+  return loaded;
+}
+
+void PlaneReplay::emitFoldRows(const RowGroup &group, Value part,
+                               ValueRange loaded, Value keyColumns) {
+  Location loc = scan.getLoc();
+  const int64_t numRows = group.count;
+  FragmentEmitter rows(b, scalars, getPartRows());
+  rows.setRowGroup(&group);
+  for (auto [tile, fragment] : llvm::zip_equal(widen.getInputs(), loaded))
+    rows.set(tile, fragment);
   rows.emit(widen);
   Value kept = emitScaled(b, loc, rows[scan.getState()], pending.kept);
   VectorType deltas = getPendingRoom(replay.getPendingDeltas());
@@ -179,8 +210,9 @@ void PlaneReplay::emitFoldRows(Value part, int64_t numRows, Value keyColumns) {
   gpu::BarrierOp::create(b, loc);
   for (tile::StoreOp store : stores) {
     Value view = rows.scalar(store.getView());
-    gpu::StoreOp::create(b, loc, rows[store.getTile()], view,
-                         at(store.getIndices(), store.getDims().front()),
-                         store.getDims(), /*rows=*/Value(), getAlignment(view));
+    gpu::StoreOp::create(
+        b, loc, rows[store.getTile()], view,
+        atPart(group, part, store.getIndices(), store.getDims().front()),
+        store.getDims(), /*rows=*/Value(), getAlignment(view));
   }
 }

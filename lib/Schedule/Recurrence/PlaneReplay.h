@@ -37,7 +37,14 @@ private:
   void emitState(FragmentEmitter &all) override;
 
   void emitFold(mlir::Value commits);
-  void emitFoldRows(mlir::Value part, int64_t numRows, mlir::Value keyColumns);
+  void emitFoldRows(const RowGroup &group, mlir::Value part,
+                    mlir::ValueRange loaded, mlir::Value keyColumns);
+  RowGroup getPart(int64_t numRows);
+  gpu::RowsAttr getPartRows();
+  llvm::SmallVector<mlir::Value> loadPart(const RowGroup &group,
+                                          mlir::Value part);
+  llvm::SmallVector<mlir::Value> atPart(const RowGroup &group, mlir::Value part,
+                                        mlir::ValueRange indices, int64_t dim);
 
   /// A key, or a query, in shared memory as the bytes of integers, in three
   /// rows, and what they count.

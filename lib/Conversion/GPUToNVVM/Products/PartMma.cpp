@@ -2,8 +2,9 @@
 //
 // mma.m16n8k16 with eight rows of the state on the left and eight columns on
 // the right, in an order in which a lane has the columns of the sum that it
-// holds. Rows 8 to 15 are zero. A lane's four neighbouring tokens are its words
-// of both sides; its words of the right side lie side by side in shared memory.
+// holds. Rows 0 to 7 are the first parts of the left side and rows 8 to 15 the
+// second ones. A lane's four neighbouring tokens are its words of both sides;
+// its words of the right side lie side by side in shared memory.
 #include "Products/PartMma.h"
 
 #include "Products/ProductFamily.h"
@@ -188,18 +189,20 @@ Parts PartProducts::loadRight(int64_t step, int64_t column) {
 SmallVector<Value, 2> PartProducts::multiply(ArrayRef<Parts> left,
                                              int64_t localColumn,
                                              ArrayRef<Value> sums) {
-  SmallVector<Value, 4> all = {sums[0], sums[1], zero(), zero()};
-  Value none = a.i32(0);
+  SmallVector<Value, 4> all(4, zero());
   for (auto [step, mine] : llvm::enumerate(left)) {
     Parts right = loadRight(step, localColumn);
-    auto add = [&](ArrayRef<Value> x, ArrayRef<Value> y) {
-      all = emitMma(b, loc, b.getBF16Type(), {x[0], none, x[1], none}, y, all);
-    };
-    add(mine.second, right.first);
-    add(mine.first, right.second);
-    add(mine.first, right.first);
+    SmallVector<Value, 4> words = {mine.first[0], mine.second[0], mine.first[1],
+                                   mine.second[1]};
+    for (ArrayRef<Value> columns : {right.second, right.first})
+      all = emitMma(b, loc, b.getBF16Type(), words, columns, all);
   }
-  return {all[0], all[1]};
+  SmallVector<Value, 2> made;
+  for (int64_t i = 0; i < 2; ++i)
+    made.push_back(arith::AddFOp::create(
+        b, loc, sums[i],
+        arith::AddFOp::create(b, loc, all[i], all[i + 2]).getResult()));
+  return made;
 }
 
 Value PartProducts::emit() {

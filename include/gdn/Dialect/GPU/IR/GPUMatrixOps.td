@@ -176,8 +176,7 @@ def GPU_AddPartProductsOp : GPU_Op<"add_part_products", [
             + sum over j of weights[j] * deltas[j n + at, r] * (parts of column c at j)
 
     on tensor cores; `parts` is what `gdn_gpu.share_column_parts` makes. A weighted
-    delta is a sum of two numbers of bf16, too, and the product of both second
-    parts is left out: 2^-16 of a product.
+    delta is a sum of two numbers of bf16, too.
 
     **Preconditions**
 
