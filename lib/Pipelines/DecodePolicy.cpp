@@ -35,14 +35,19 @@ DecodePolicy DecodePolicy::get(const TargetModel &target) {
   // Measured on an H100, 16/32 heads, dependent launches, us. Eight warps,
   // pending tokens of f32, 512 sequences: one plane 238 with three blocks and
   // 211 with four; two planes 302 and 295, but with 8 sequences 9.8 and 12.1.
-  // Pending tokens of f16, eight and four warps, 64, 256 and 512 sequences: two
-  // planes 44.5, 152 and 298, and 45.4, 138 and 261; one of them 35.5, 114 and
-  // 219, and with five blocks 38.6, 113 and 210, with six 39.7, 113 and 208.
+  // Pending tokens of f16, on an H200, eight and four warps: 16 sequences 12.9
+  // and 13.5 with two planes, 11.3 and 11.9 with the upper one, 32 sequences
+  // 21.4 and 21.5, and 18.1 and 17.3; one plane 9.8 and 9.7, and 16.2 and 14.7.
+  // Four warps, 64, 256 and 512 sequences: of states of one plane five blocks
+  // 25, 79 and 149, six 26, 83 and 156; of the upper one of two 29, 91 and 170,
+  // and 29, 86 and 159; with two planes four blocks 35, 105 and 199, and five
+  // spill.
   policy.resident.onePlaneBlocks = 4;
   policy.resident.twoPlaneBlocks = 3;
-  policy.resident.crowdedUnits = 4096;
+  policy.resident.crowdedUnits = 1024;
   policy.resident.crowdedThreads = 128;
   policy.resident.crowdedOnePlaneBlocks = 5;
+  policy.resident.crowdedUpperBlocks = 6;
   policy.resident.crowdedTwoPlaneBlocks = 4;
   // With 256 threads ptxas keeps to 128 registers there and spills four words
   // of a commit with states of f32.

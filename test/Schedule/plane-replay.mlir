@@ -24,15 +24,30 @@
 
 // For many sequences the same with four warps, and more blocks beside each other.
 //
+// Its last warp, which makes no operand, waits for the count and copies tokens; the
+// others ask for the state, and get the count with the tokens.
+//
 // CROWDED-LABEL: func.func @decode_crowded(
 //  CROWDED-SAME:   min_blocks = 4 : i64, threads = 128
 //  CROWDED-SAME:   conditions = {{\[\[\["4096"\], \["N", "Hv"\]\]\]}}
 //  CROWDED-SAME:   variant = "crowded"
+//   CROWDED-NOT:   memref.load %{{.+}} : memref<?x?xi32
+//       CROWDED:   gdn_gpu.begin_copy scattered %{{.+}} dims [1] rows(%c1), %[[COUNT:.+]] : memref<?x?xi32, {{.+}}>, <4xi32>
+//  CROWDED-NEXT:   gdn_gpu.warps 3 for 1 {
+//       CROWDED:     memref.load %{{.+}} : memref<?x?xi32
+// CROWDED-COUNT-3:     gdn_gpu.begin_copy
+//       CROWDED:   }
+//       CROWDED:   gdn_gpu.load %{{.+}} <128x128xi8,
+//       CROWDED:   gdn_gpu.await_copies
+//  CROWDED-NEXT:   gdn_gpu.barrier
+//       CROWDED:   gdn_gpu.load_shared_element %[[COUNT]][%c0] : <4xi32> -> i32
 //       CROWDED:   gdn_gpu.add_part_products %{{.+}} : <32x128xf32, {{.+}}>, <64x32xf32>
 // CROWDED-LABEL: func.func @decode(
 //  CROWDED-SAME:   min_blocks = 3 : i64, threads = 256
+//       CROWDED:   memref.load %{{.+}} : memref<?x?xi32
+//   CROWDED-NOT:   gdn_gpu.begin_copy scattered %{{.+}} : memref<?x?xi32
 // CROWDED-LABEL: func.func @upper_crowded(
-//  CROWDED-SAME:   min_blocks = 5 : i64, threads = 128
+//  CROWDED-SAME:   min_blocks = 6 : i64, threads = 128
 // CROWDED-LABEL: func.func @upper(
 //  CROWDED-SAME:   min_blocks = 3 : i64, threads = 256
 
@@ -47,7 +62,10 @@
 //   CHECK-DAG:   %[[UPPER:.+]] = gdn_gpu.load %{{.+}} dims [2, 3] aligned 16 : {{.+}} <128x128xi8, #[[$ROWS]]>
 //   CHECK-DAG:   %[[SCALES:.+]] = gdn_gpu.load %{{.+}} dims [2] : {{.+}} <128xf32, #gdn_gpu.per_row<#[[$ROWS]]>>
 //   CHECK-DAG:   %[[LOW:.+]] = gdn_gpu.load %{{.+}} dims [2, 3] aligned 16 : {{.+}} <128x128xi8, #[[$ROWS]]>
-// A query and a key become three rows of bytes each.
+// A query and a key become three rows of bytes each, of which none counts where an
+// element is not finite.
+//       CHECK: %[[ENDLESS:.+]] = arith.cmpi uge, %{{.+}}, %c255_i32 : i32
+//  CHECK-NEXT: arith.select %[[ENDLESS]], %{{.+}}, %{{.+}} : f32
 // CHECK-COUNT-3: arith.trunci %{{.+}} : vector<128xi32> to vector<128xi8>
 // CHECK-COUNT-3: arith.trunci %{{.+}} : vector<128xi32> to vector<128xi8>
 //       CHECK:   gdn_gpu.share_byte_products %[[UPPER]] low(%[[LOW]]) scales(%[[SCALES]]),
@@ -66,7 +84,8 @@ func.func @decode(%Hk: index {gdn.name = "Hk"}, %Hv: index {gdn.name = "Hv"}, %q
   return %core : tensor<?x?x128xbf16>
 }
 
-// Of the upper plane alone four blocks fit; a fold loads both.
+// Of the upper plane alone four blocks fit; a fold loads both, the next rows ahead of
+// its work.
 //
 // CHECK-LABEL: func.func @upper(
 //  CHECK-SAME:   min_blocks = 4
@@ -75,7 +94,10 @@ func.func @decode(%Hk: index {gdn.name = "Hk"}, %Hv: index {gdn.name = "Hv"}, %q
 //   CHECK-NOT:   128x128xi8,
 //       CHECK:   gdn_gpu.share_byte_products %[[UPPER]] low() scales(%[[SCALES]]),
 //       CHECK:   scf.if
-//       CHECK:     scf.for
+// CHECK-COUNT-3:     gdn_gpu.load
+//       CHECK:     gdn_gpu.share_column_parts
+//       CHECK:     scf.for %{{.+}} iter_args(
+//       CHECK:       arith.minui
 // CHECK-COUNT-3:       gdn_gpu.load
 //       CHECK:       gdn_gpu.add_part_products
 // CHECK-COUNT-3:       gdn_gpu.store

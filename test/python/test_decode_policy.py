@@ -66,8 +66,8 @@ def test_states_in_planes(tool, state, pending):
     assert found == {
         "decode": (256, None),
         "decode_aligned": (256, None),
-        "decode_crowded": (128, "4096"),
-        "decode_crowded_aligned": (128, "4096"),
+        "decode_crowded": (128, "1024"),
+        "decode_crowded_aligned": (128, "1024"),
     }
 
 

@@ -42,7 +42,9 @@ def ScheduleResidentRecurrence
     With `crowded-units` a program that reads a state in planes gets a second
     program: the variant "crowded", for launches of at least so many units. It is
     the same program, of fewer warps: these do at once what each warp does for
-    itself, as addresses of the state, and more blocks fit beside each other.
+    itself, as addresses of the state, and more blocks fit beside each other. In blocks of
+    four warps the one that makes no operand waits for the count of pending tokens, copies
+    them, and asks for its part of the state behind them; the others ask at once.
 
     A state that does not fit in the registers of a block is computed in passes
     over equal blocks of its rows, which do not depend on each other. A loop
@@ -89,6 +91,9 @@ def ScheduleResidentRecurrence
            "Threads per block of that variant">,
     Option<"crowdedOnePlaneBlocks", "crowded-one-plane-blocks", "int64_t",
            /*default=*/"5", "Its blocks with one plane in registers">,
+    Option<"crowdedUpperBlocks", "crowded-upper-blocks", "int64_t",
+           /*default=*/"6",
+           "Its blocks with one plane in registers, of a state in two">,
     Option<"crowdedTwoPlaneBlocks", "crowded-two-plane-blocks", "int64_t",
            /*default=*/"4", "Its blocks with two planes in registers">
   ];

@@ -190,7 +190,12 @@ void KernelLowering::lower(Operation &op) {
       .Case([&](gdn::gpu::BeginCopyOp copy) {
         Value to = values.lookup(copy.getBuffer()),
               rows = getIf(copy.getRows());
-        auto pieces = [&] { emitCopy(b, copy, threads, at(copy), rows, to); };
+        BlockThreads mine = threads;
+        if (gdn::gpu::isInSomeWarps(copy))
+          mine.numThreads =
+              copy->getParentOfType<gdn::gpu::WarpsOp>().getCount() *
+              gdn::gpu::warpThreads;
+        auto pieces = [&] { emitCopy(b, copy, mine, at(copy), rows, to); };
         if (!copy.getTensorMap())
           return pieces();
         emitTensorMapCopy(b, copy, threads, entry.tensorMaps, entry.kernel,

@@ -124,9 +124,11 @@ static bool isFloatWork(Operation &op) {
          llvm::any_of(op.getOperandTypes(), llvm::IsaPred<FloatType>);
 }
 
-void ScheduledKernel::emitScalars(Block &block) {
+void ScheduledKernel::emitScalars(Block &block,
+                                  const SetVector<Operation *> &later) {
   for (Operation &op : block.without_terminator())
-    if (op.getNumRegions() == 0 && !isFloatWork(op) && !isKnown(op))
+    if (op.getNumRegions() == 0 && !isFloatWork(op) && !isKnown(op) &&
+        !later.contains(&op))
       copyScalar(b, &op, scalars);
 }
 

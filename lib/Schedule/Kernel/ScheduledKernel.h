@@ -63,8 +63,10 @@ protected:
   void emitBlock(mlir::Block &block);
   void emitOps(llvm::iterator_range<mlir::Block::iterator> ops);
   /// Copies ops of `block` that are no tiles and have no regions, but not those
-  /// of floating point, which are computed where they are used.
-  void emitScalars(mlir::Block &block);
+  /// of floating point, which are computed where they are used, nor those that
+  /// come later.
+  void emitScalars(mlir::Block &block,
+                   const llvm::SetVector<mlir::Operation *> &later = {});
   /// From here on what the launch ahead wrote may be read, and memory that it
   /// reads be written. Only what lies in slots is read before, and slot ids.
   void emitAwait();

@@ -127,14 +127,22 @@ void PlaneReplay::emitFold(Value commits) {
     return arith::ConstantIndexOp::create(b, loc, value);
   };
   RowGroup group = getPart(rows);
-  SmallVector<Value> first = loadPart(group, index(0));
+  // Beside two planes that tokens see there are no registers for it.
+  const bool loadsAhead = countSeenPlanes(replay) == 1;
+  SmallVector<Value> first;
+  if (loadsAhead)
+    first = loadPart(group, index(0));
   gpu::ShareColumnPartsOp::create(b, loc, pending.keys, keyColumns);
   gpu::BarrierOp::create(b, loc);
   auto loop =
       scf::ForOp::create(b, loc, index(0), index(parts), index(1), first);
   b.setInsertionPointToStart(loop.getBody());
-  // The last one's again behind it.
   Value part = loop.getInductionVar();
+  if (!loadsAhead) {
+    emitFoldRows(group, part, loadPart(group, part), keyColumns);
+    return;
+  }
+  // The last one's again behind it.
   Value next = arith::MinUIOp::create(
       b, loc, arith::AddIOp::create(b, loc, part, index(1)), index(parts - 1));
   SmallVector<Value> ahead = loadPart(group, next);

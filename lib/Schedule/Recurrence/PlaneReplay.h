@@ -30,6 +30,9 @@ private:
   std::optional<int64_t> getOwnLanes() override;
   int64_t getOwnVector() override;
   void chooseWarps(int64_t &minBlocks) override;
+  /// In blocks of four warps, of which launches have many. In an early step of
+  /// one wave of blocks of eight, tokens come later by it.
+  bool copiesInFewWarps() override { return numWarps <= 4; }
   mlir::LogicalResult check() override;
   bool sumsAheadOfFold() const override { return true; }
   llvm::SmallVector<tile::LoadOp> getStateLoads() override;

@@ -106,9 +106,11 @@ ScheduleResidentRecurrence::scheduleReplay(func::FuncOp func,
   if (crowdedUnits > 0 && !tile::StageFields(func).getStageOf() &&
       PlaneReplay::suits(replay, crowdedThreads)) {
     func::FuncOp crowded = addVariant(func, "crowded", crowdedUnits);
+    const int64_t blocks = !isOne             ? crowdedTwoPlaneBlocks
+                           : replay.getSeen() ? crowdedUpperBlocks
+                                              : crowdedOnePlaneBlocks;
     PlaneReplay kernel(crowded, findRule<tile::DeltaReplayOp>(crowded),
-                       crowdedThreads,
-                       isOne ? crowdedOnePlaneBlocks : crowdedTwoPlaneBlocks);
+                       crowdedThreads, blocks);
     if (failed(count(kernel.emit(minBlocks))))
       return failure();
   }

@@ -49,24 +49,88 @@ LogicalResult ResidentReplay::check() {
   return success();
 }
 
+/// The count is what one of the key head's blocks writes. What floating point
+/// follows from it is computed where it is used, like all of that.
+void ResidentReplay::findCount(Block &block) {
+  Value counts;
+  source.walk([&](memref::StoreOp store) { counts = store.getMemRef(); });
+  for (Operation &op : block.without_terminator()) {
+    auto load = dyn_cast<memref::LoadOp>(op);
+    bool isCount = load && load.getMemRef() == counts;
+    if (isCount)
+      countLoad = load;
+    if (isCount || llvm::any_of(op.getOperands(), [&](Value operand) {
+          return counted.contains(operand.getDefiningOp());
+        }))
+      if (op.getNumRegions() == 0 && !isKnown(op) &&
+          llvm::all_of(op.getResultTypes(),
+                       llvm::IsaPred<IndexType, IntegerType>))
+        counted.insert(&op);
+  }
+}
+
 void ResidentReplay::beginCopies() {
-  FragmentEmitter outside(b, scalars);
-  auto begin = [&](tile::LoadOp load) {
-    Value buffer = allocate(getPendingRoom(load.getTile()));
-    beginPendingCopy(b, load, outside, buffer);
-    return buffer;
+  PendingSource deltaSource = findPendingSource(replay.getPendingDeltas());
+  SmallVector<std::pair<tile::LoadOp, Value>> copies;
+  auto add = [&](tile::LoadOp load) {
+    copies.push_back({load, allocate(getPendingRoom(load.getTile()))});
+    return copies.back().second;
   };
-  pending.keys = begin(findPendingSource(replay.getPendingKey()).load);
-  PendingSource deltas = findPendingSource(replay.getPendingDeltas());
-  pending.deltas = begin(deltas.load);
-  decays = begin(findPendingSource(replay.getPendingDecay()).load);
-  if (deltas.scales)
-    scales = begin(deltas.scales);
+  pending.keys = add(findPendingSource(replay.getPendingKey()).load);
+  pending.deltas = add(deltaSource.load);
+  decays = add(findPendingSource(replay.getPendingDecay()).load);
+  if (deltaSource.scales)
+    scales = add(deltaSource.scales);
+  auto begin = [&] {
+    FragmentEmitter outside(b, scalars);
+    for (auto [load, buffer] : copies)
+      beginPendingCopy(b, load, outside, buffer);
+  };
+  if (counted.empty())
+    return begin();
+
+  // Warps that make no operand wait for the count and copy the tokens; others
+  // would wait for it ahead of what they ask for. They get it with the tokens.
+  Location loc = scan.getLoc();
+  constexpr int64_t countRoom = 4; // 16 bytes
+  countBuffer = allocate(VectorType::get({countRoom}, b.getI32Type()));
+  gpu::BeginCopyOp::create(
+      b, loc, lookup(countLoad.getMemRef()),
+      llvm::map_to_vector(countLoad.getIndices(),
+                          [&](Value index) { return lookup(index); }),
+      /*dims=*/ArrayRef<int64_t>{int64_t(countLoad.getIndices().size()) - 1},
+      /*rows=*/arith::ConstantIndexOp::create(b, loc, 1), countBuffer,
+      /*scattered=*/true, /*per_warpgroup=*/false, /*tensor_map=*/false);
+  const int64_t first = int64_t(ScanRole::value) + 1;
+  auto warps =
+      gpu::WarpsOp::create(b, loc, TypeRange(), first, numWarps - first, {});
+  b.createBlock(&warps.getBody());
+  IRMapping around = scalars;
+  for (Operation *op : counted)
+    copyScalar(b, op, scalars);
+  begin();
+  gpu::YieldOp::create(b, loc);
+  scalars = around;
+  b.setInsertionPointAfter(warps);
+}
+
+/// Behind the barrier that the tokens come at.
+void ResidentReplay::takeCount(FragmentEmitter &all) {
+  Location loc = scan.getLoc();
+  if (!counted.empty())
+    scalars.map(countLoad.getResult(),
+                gpu::LoadSharedElementOp::create(b, loc, b.getI32Type(),
+                                                 countBuffer, zero));
+  for (Operation *op : counted) {
+    if (op != countLoad)
+      copyScalar(b, op, scalars);
+    for (Value result : op->getResults())
+      all.mapScalar(result, lookup(result));
+  }
   pending.count = lookup(replay.getCount());
   pending.commits =
       sumsAheadOfFold()
-          ? arith::ConstantOp::create(b, scan.getLoc(), b.getBoolAttr(false))
-                .getResult()
+          ? arith::ConstantOp::create(b, loc, b.getBoolAttr(false)).getResult()
           : lookup(replay.getCommit());
 }
 
@@ -236,7 +300,9 @@ void ResidentReplay::emitState(FragmentEmitter &all) {
 }
 
 void ResidentReplay::emitRootBlock(Block &block) {
-  emitScalars(block);
+  if (copiesInFewWarps())
+    findCount(block);
+  emitScalars(block, counted);
   setVariants();
   // One row of planes at a time takes registers for one.
   if (!scan.getState().getDefiningOp<tile::LoadOp>())
@@ -244,9 +310,14 @@ void ResidentReplay::emitRootBlock(Block &block) {
   zero = arith::ConstantIndexOp::create(b, scan.getLoc(), 0);
   FragmentEmitter all(b, scalars, stateRows);
   emitWindows();
+  // Who waits for the count asks for its part of the state behind that: the
+  // count would come behind it, and the tokens later.
+  if (copiesInFewWarps())
+    beginCopies();
   for (tile::LoadOp load : getStateLoads())
     all.emit(load);
-  beginCopies();
+  if (!copiesInFewWarps())
+    beginCopies();
   emitAwait();
   emitOutputLoads();
   emitOperands(ScanRole::query, scan.getQuery());
@@ -255,6 +326,7 @@ void ResidentReplay::emitRootBlock(Block &block) {
   emitOperands(ScanRole::gates, scan.getGates());
   gpu::AwaitCopiesOp::create(b, scan.getLoc());
   gpu::BarrierOp::create(b, scan.getLoc());
+  takeCount(all);
   emitTickets();
   emitWeights();
   gpu::BarrierOp::create(b, scan.getLoc());

@@ -7,6 +7,8 @@
 #include "Kernel/ReplayStep.h"
 #include "Recurrence/ResidentKernel.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
 namespace gdn {
 
 class ResidentReplay : public ResidentKernel {
@@ -29,7 +31,11 @@ protected:
   void emitOutputOf(FragmentEmitter &warp) override;
 
   bool storesPending(mlir::Operation *op) const;
+  /// Whether the warps that make no operand copy the pending tokens, alone.
+  virtual bool copiesInFewWarps() { return false; }
+  void findCount(mlir::Block &block);
   void beginCopies();
+  void takeCount(FragmentEmitter &all);
   void emitTickets();
   void emitWeights();
   void emitChannels();
@@ -59,6 +65,10 @@ protected:
   ReplayPending pending;
   mlir::Value decay;    // of the token, no logarithm; null: per channel
   ReplayRows tokenRows; // null: one decay for all channels
+  /// The load of the count of pending tokens, and what follows from it.
+  mlir::memref::LoadOp countLoad;
+  llvm::SetVector<mlir::Operation *> counted;
+  mlir::Value countBuffer; // in shared memory
   // In shared memory: factors of terms, products of the state.
   mlir::Value decays, scales, keyPairs, queryPairs, products;
 };

@@ -3,7 +3,7 @@
 // Bytes on tensor cores. Of 16 rows a warp has two sets of eight. Of each
 // a plane is multiplied four times, of which two products give upper rows and two lower
 // ones, behind four that say what the zeros of bytes add. Keys are split by the threads of
-// a column, and a fold multiplies parts three times for eight rows and eight columns.
+// a column, and a fold multiplies parts twice for eight rows and eight columns.
 //
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s --check-prefix=PLACES
@@ -21,6 +21,8 @@
 // CHECK-COUNT-4: mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32
 // CHECK-COUNT-4: mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32
 // What the upper plane gives counts 256 of what the other one does.
+//       CHECK:   arith.muli %{{.+}}, %c256_i32
+// CHECK-COUNT-8: mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32
 //       CHECK:   arith.muli %{{.+}}, %c256_i32
 // CHECK-COUNT-4: mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32
 //   CHECK-NOT:   mma.sync
@@ -65,7 +67,7 @@ func.func @products(%N: index, %view: !view, %f: memref<?x3x128xi8, strided<[384
 //       CHECK:   arith.truncf %{{.+}} : vector<2xf32> to vector<2xbf16>
 // CHECK-COUNT-3: llvm.store %{{.+}}, %{{.+}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
 //       CHECK:   nvvm.barrier
-// CHECK-COUNT-96: nvvm.mma.sync
+// CHECK-COUNT-64: nvvm.mma.sync
 //   CHECK-NOT:   nvvm.mma.sync
 //       CHECK: llvm.return
 func.func @fold(%N: index, %view: memref<?x16x128xf32, strided<[2048, 128, 1]>>)

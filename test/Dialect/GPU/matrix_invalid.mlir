@@ -113,7 +113,7 @@ func.func @begin_copy_c4(%v: !view, %p: !keys, %i: index)
     attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   gdn_gpu.warps 0 for 1 {
     // expected-error@+1 {{'gdn_gpu.begin_copy' op expects to be outside gdn_gpu.warps, which only some warps enter}}
-    gdn_gpu.begin_copy %v[%i, %i, %i] dims [0, 2], %p : !view, !keys
+    gdn_gpu.begin_copy per_warpgroup %v[%i, %i, %i] dims [0, 2], %p : !view, !keys
   }
   return
 }

@@ -123,7 +123,9 @@ LogicalResult BeginCopyOp::verify() {
   if (getTensorMap() && failed(verifyTensorMap(*this)))
     return failure();
   // begin_copy_c4
-  return verifyOutsideWarps(*this);
+  if (getPerWarpgroup() || getTensorMap() || !isInSomeWarps(*this))
+    return verifyOutsideWarps(*this);
+  return success();
 }
 
 LogicalResult CopyOutOp::verify() {

@@ -38,7 +38,8 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
       of it for rank 1, is a multiple of 16 bytes.
     - (C3) without `scattered`, the columns of the tile lie side by side in the
       view; 16 bytes divide the address and the stride of rows. Not checked.
-    - (C4) it is not inside a `gdn_gpu.warps` that is no role.
+    - (C4) with `per_warpgroup` or `tensor_map` it is not inside a `gdn_gpu.warps` that is
+      no role; in other such warps these alone copy.
     - (C5) a `gdn_gpu.barrier` stands between this op and the last access to the
       tile before it; checked on the function.
     - (C6) with `scattered`, the tile has rank 1 and elements of 32 bits.
