@@ -3,7 +3,7 @@
 // The machine on small kernels: what instructions mean, lanes that go apart
 // and meet, and what wrong programs are told.
 
-#include "Machine.h"
+#include "MachineRun.h"
 
 #include <cmath>
 #include <cstring>
@@ -13,60 +13,7 @@ using namespace ptx;
 
 namespace {
 
-/// Runs `body` in a kernel with the parameters `out` (an array of 32-bit
-/// words) and registers %r, %rd, %p, %f and %h, and gives the words.
-class Machine : public ::testing::Test {
-protected:
-  static constexpr size_t kWords = 256;
-
-  std::vector<uint32_t> run(const std::string &body, uint32_t threads = 32,
-                            uint32_t blocks = 1, uint32_t cluster = 1) {
-    program = readProgram(R"(
-.version 9.0
-.target sm_90a
-.address_size 64
-.visible .entry test(.param .u64 out) {
-  .reg .pred %p<9>;
-  .reg .b16 %h<9>;
-  .reg .b32 %r<40>;
-  .reg .b64 %rd<9>;
-  .shared .align 16 .b8 tile[1024];
-  ld.param.u64 %rd0, [out];
-  mov.u32 %r0, %tid.x;
-  mul.wide.u32 %rd1, %r0, 4;
-  add.s64 %rd1, %rd0, %rd1;
-)" + body + "\n  ret;\n}\n");
-    if (!out)
-      out = memory.allocate(4 * kWords);
-    Launch launch;
-    launch.kernel = program->kernels[0].get();
-    launch.grid = {blocks, 1, 1};
-    launch.threads = {threads, 1, 1};
-    launch.cluster = cluster;
-    launch.late = late;
-    launch.parameters.resize(8);
-    std::memcpy(launch.parameters.data(), &out, 8);
-    runKernel(launch, memory);
-    const uint32_t *words = reinterpret_cast<const uint32_t *>(out);
-    return {words, words + kWords};
-  }
-
-  /// What the machine says of `body`.
-  std::string fault(const std::string &body, uint32_t threads = 32) {
-    try {
-      run(body, threads);
-    } catch (const Fault &fault) {
-      return fault.what();
-    }
-    return "nothing";
-  }
-
-  Memory memory;
-  std::unique_ptr<Program> program;
-  uint64_t out = 0;
-  /// Warps that stay behind.
-  uint64_t late = 0;
-};
+using Machine = MachineRun;
 
 } // namespace
 
@@ -232,38 +179,6 @@ TEST_F(Machine, ProductsOfTensorCoresInTf32) {
     std::memcpy(&bits, &sum, sizeof(bits));
     EXPECT_EQ(words[lane], bits) << lane;
     EXPECT_EQ(words[32 + lane], 16 * (column + 1) + row) << lane;
-  }
-}
-
-TEST_F(Machine, ProductsOfBytes) {
-  // A(r, k) = 200 + r in column 3, which is a byte with or without a sign, and
-  // B(k, n) = n - 4 in row 3: the result at (r, n) is their product, plus 1000.
-  auto words = run(R"(
-  shr.u32 %r1, %r0, 2;
-  and.b32 %r2, %r0, 3;
-  setp.eq.s32 %p0, %r2, 0;
-  add.s32 %r3, %r1, 200;
-  shl.b32 %r3, %r3, 24;
-  selp.b32 %r3, %r3, 0, %p0;
-  add.s32 %r4, %r1, -4;
-  shl.b32 %r4, %r4, 24;
-  selp.b32 %r4, %r4, 0, %p0;
-  mov.b32 %r11, 1000;
-  mov.b32 %r12, 0;
-  mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32
-    {%r20, %r21, %r22, %r23}, {%r3, %r12, %r12, %r12}, {%r4, %r12},
-    {%r11, %r11, %r11, %r11};
-  st.global.u32 [%rd1], %r21;
-  mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32
-    {%r20, %r21, %r22, %r23}, {%r12, %r3, %r12, %r12}, {%r4, %r12},
-    {%r11, %r11, %r11, %r11};
-  st.global.u32 [%rd1+128], %r22;
-)");
-  for (int32_t lane = 0; lane < 32; ++lane) {
-    int32_t left = 200 + lane / 4, column = lane % 4 * 2;
-    EXPECT_EQ(int32_t(words[lane]), 1000 + left * (column + 1 - 4)) << lane;
-    EXPECT_EQ(int32_t(words[32 + lane]), 1000 + (left - 256) * (column - 4))
-        << lane;
   }
 }
 
