@@ -61,3 +61,76 @@ func.func @operands(%T: index, %q: !view, %k: !view, %g: !logs, %fq: !tiles, %fk
   gdn_tile.store %ofk, %fk[%t, %c0, %c0] dims [1, 2] : vector<64x64xf16>, !tiles
   return
 }
+
+// Queries that are stored leave their first panel to the inverse.
+// CHECK-LABEL: func.func @inverse_in_panel(
+//       CHECK:   gdn_gpu.begin_copy %{{.+}}, %[[Q:.+]] : {{.+}}<64x128xbf16, swizzled>
+//       CHECK:   %[[OF_Q:.+]] = gdn_gpu.reshape %[[Q]] :
+//       CHECK:   gdn_gpu.decay_operands
+//       CHECK:   gdn_gpu.load_shared %[[OF_Q]]
+//       CHECK:   %[[PANEL:.+]] = gdn_gpu.reshape %[[OF_Q]] : <64x128xf16, swizzled> to <64x64xf16, swizzled>
+//       CHECK:   gdn_gpu.barrier
+//  CHECK-NEXT:   gdn_gpu.tri_inverse %{{.+}} in %[[PANEL]]
+// Those that are wanted later keep it.
+// CHECK-LABEL: func.func @inverse_elsewhere(
+//       CHECK:   %[[SCRATCH:.+]] = gdn_gpu.alloc : <64x64xf16, swizzled>
+//       CHECK:   gdn_gpu.tri_inverse %{{.+}} in %[[SCRATCH]]
+!wide = memref<?x?x128xbf16, strided<[?, ?, 1], offset: ?>>
+!wide_logs = memref<?x?x128xf32, strided<[?, ?, 1], offset: ?>>
+!wide_tiles = memref<?x64x128xf16>
+
+func.func @inverse_in_panel(%T: index, %q: !wide, %k: !wide, %g: !wide_logs, %fq: !wide_tiles,
+                  %fk: !wide_tiles, %te: !wide_tiles)
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
+  %c0 = arith.constant 0 : index
+  %t = gdn_tile.block_id 0
+  %log = gdn_tile.load %g[%t, %c0, %c0] dims [0, 2] : !wide_logs, vector<64x128xf32>
+  %qb = gdn_tile.load %q[%t, %c0, %c0] dims [0, 2] : !wide, vector<64x128xbf16>
+  %kb = gdn_tile.load %k[%t, %c0, %c0] dims [0, 2] : !wide, vector<64x128xbf16>
+  %p, %l, %ofq, %ofk, %toend, %end = gdn_tile.decay_operands %qb, %kb decay(%log)
+      : vector<64x128xbf16> -> vector<64x64xf32>, vector<64x128xf16>, vector<128xf32>
+  gdn_tile.store %ofq, %fq[%t, %c0, %c0] dims [1, 2] : vector<64x128xf16>, !wide_tiles
+  gdn_tile.store %ofk, %fk[%t, %c0, %c0] dims [1, 2] : vector<64x128xf16>, !wide_tiles
+  %ln = gdn_tile.map_rows %l : vector<64x64xf32> -> vector<64x64xf16> {
+  ^bb0(%i: index, %x: vector<64xf32>):
+    %y = arith.truncf %x : vector<64xf32> to vector<64xf16>
+    gdn_tile.yield %y : vector<64xf16>
+  }
+  %s = gdn_tile.tri_inverse %ln : vector<64x64xf16>
+  %w = gdn_tile.matmul transpose %s, %toend : vector<64x64xf16>, vector<64x128xf16> -> vector<64x128xf32>
+  %wn = gdn_tile.map_rows %w : vector<64x128xf32> -> vector<64x128xf16> {
+  ^bb0(%i: index, %x: vector<128xf32>):
+    %y = arith.truncf %x : vector<128xf32> to vector<128xf16>
+    gdn_tile.yield %y : vector<128xf16>
+  }
+  gdn_tile.store %wn, %te[%t, %c0, %c0] dims [1, 2] : vector<64x128xf16>, !wide_tiles
+  return
+}
+
+func.func @inverse_elsewhere(%T: index, %q: !wide, %k: !wide, %g: !wide_logs, %fq: !wide_tiles,
+                  %fk: !wide_tiles, %te: !wide_tiles)
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
+  %c0 = arith.constant 0 : index
+  %t = gdn_tile.block_id 0
+  %log = gdn_tile.load %g[%t, %c0, %c0] dims [0, 2] : !wide_logs, vector<64x128xf32>
+  %qb = gdn_tile.load %q[%t, %c0, %c0] dims [0, 2] : !wide, vector<64x128xbf16>
+  %kb = gdn_tile.load %k[%t, %c0, %c0] dims [0, 2] : !wide, vector<64x128xbf16>
+  %p, %l, %ofq, %ofk, %toend, %end = gdn_tile.decay_operands %qb, %kb decay(%log)
+      : vector<64x128xbf16> -> vector<64x64xf32>, vector<64x128xf16>, vector<128xf32>
+  %ln = gdn_tile.map_rows %l : vector<64x64xf32> -> vector<64x64xf16> {
+  ^bb0(%i: index, %x: vector<64xf32>):
+    %y = arith.truncf %x : vector<64xf32> to vector<64xf16>
+    gdn_tile.yield %y : vector<64xf16>
+  }
+  %s = gdn_tile.tri_inverse %ln : vector<64x64xf16>
+  %w = gdn_tile.matmul transpose %s, %toend : vector<64x64xf16>, vector<64x128xf16> -> vector<64x128xf32>
+  %wn = gdn_tile.map_rows %w : vector<64x128xf32> -> vector<64x128xf16> {
+  ^bb0(%i: index, %x: vector<128xf32>):
+    %y = arith.truncf %x : vector<128xf32> to vector<128xf16>
+    gdn_tile.yield %y : vector<128xf16>
+  }
+  gdn_tile.store %wn, %te[%t, %c0, %c0] dims [1, 2] : vector<64x128xf16>, !wide_tiles
+  gdn_tile.store %ofq, %fq[%t, %c0, %c0] dims [1, 2] : vector<64x128xf16>, !wide_tiles
+  gdn_tile.store %ofk, %fk[%t, %c0, %c0] dims [1, 2] : vector<64x128xf16>, !wide_tiles
+  return
+}

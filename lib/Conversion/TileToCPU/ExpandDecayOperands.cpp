@@ -13,6 +13,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -76,9 +77,11 @@ private:
   }
   /// Passes over the `count` tokens from `first` on, forwards or backwards, and
   /// writes rows times the decays so far: forwards with the token's own.
-  /// Returns all decays of these tokens.
-  Value passOver(Value first, int64_t count, bool backwards, Value column,
-                 ArrayRef<Rows> rows);
+  void passOver(Value first, int64_t count, bool backwards, Value column,
+                ArrayRef<Rows> rows);
+  /// The decay of the block of 16 tokens from `first` on, of logs as they are.
+  Value totalOf(Value first, Value column);
+  Value roundedDecay(Value log);
   void score(Value i, Value j, Value scale);
   void emitHalves(int64_t size);
   void emitBlocks();
@@ -92,8 +95,37 @@ private:
 
 } // namespace
 
-Value DecayOperands::passOver(Value first, int64_t count, bool backwards,
-                              Value column, ArrayRef<Rows> rows) {
+/// Of base 2; all decays below it are zero.
+static constexpr float lowestLog = -32768;
+
+/// The decay of one token, whose log to base 2 is rounded to f16.
+Value DecayOperands::roundedDecay(Value log) {
+  auto splat = [&](float value) -> Value {
+    return arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(wide, b.getF32FloatAttr(value)));
+  };
+  log = mul(log, splat(llvm::numbers::log2ef));
+  log = round(arith::MaximumFOp::create(b, loc, log, splat(lowestLog)));
+  return math::ExpOp::create(b, loc, mul(log, splat(llvm::numbers::ln2f)));
+}
+
+Value DecayOperands::totalOf(Value first, Value column) {
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(wide));
+  auto loop =
+      scf::ForOp::create(b, loc, index(0), index(block), index(1), zero);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value token = add(first, loop.getInductionVar());
+    Value sum = arith::AddFOp::create(b, loc, loop.getRegionIterArg(0),
+                                      read(at.logDecay, token, column));
+    scf::YieldOp::create(b, loc, sum);
+  }
+  return math::ExpOp::create(b, loc, loop.getResult(0));
+}
+
+void DecayOperands::passOver(Value first, int64_t count, bool backwards,
+                             Value column, ArrayRef<Rows> rows) {
   auto loop =
       scf::ForOp::create(b, loc, index(0), index(count), index(1), ones());
   OpBuilder::InsertionGuard guard(b);
@@ -109,7 +141,6 @@ Value DecayOperands::passOver(Value first, int64_t count, bool backwards,
     write(round(row), each.to, token, column);
   }
   scf::YieldOp::create(b, loc, next);
-  return loop.getResult(0);
 }
 
 /// Both scores of token `i` with token `j`, whose key is multiplied by
@@ -162,9 +193,9 @@ void DecayOperands::emitBlocks() {
     for (int64_t i = 0; i < count; ++i) {
       passOver(index(i * block), block, /*backwards=*/true, column,
                {{at.key, at.right}});
-      totals.push_back(
-          passOver(index(i * block), block, /*backwards=*/false, column,
-                   {{at.query, at.leftQuery}, {at.key, at.leftKey}}));
+      passOver(index(i * block), block, /*backwards=*/false, column,
+               {{at.query, at.leftQuery}, {at.key, at.leftKey}});
+      totals.push_back(totalOf(index(i * block), column));
     }
     for (int64_t j = 0; j < count; ++j) {
       Value product = ones();
@@ -202,8 +233,7 @@ void DecayOperands::emitBlocks() {
 void DecayOperands::emit() {
   forEach(index(0), index(tokens), 1, [&](Value t) {
     forEach(index(0), index(channels), lanes, [&](Value column) {
-      Value decay = math::ExpOp::create(b, loc, read(at.logDecay, t, column));
-      write(decay, at.decay, t, column);
+      write(roundedDecay(read(at.logDecay, t, column)), at.decay, t, column);
       write(read(at.query, t, column), at.leftQuery, t, column);
       write(read(at.key, t, column), at.leftKey, t, column);
       write(read(at.key, t, column), at.right, t, column);

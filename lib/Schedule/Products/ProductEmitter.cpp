@@ -120,6 +120,24 @@ static void emitDecayMatrix(SharedTiles &tiles, tile::DecayMatrixOp decay) {
   setMade(tiles, decay.getResult(), map.getResult(0));
 }
 
+/// The first panel of what held queries or keys with their decay, if `type` has
+/// the form of a panel and nobody needs them any more; else null.
+static Value findPanel(SharedTiles &tiles, Block *block, gpu::SharedType type) {
+  for (auto operands : block->getOps<tile::DecayOperandsOp>())
+    for (Value tile : {operands.getFromQuery(), operands.getFromKey()}) {
+      Value buffer = tiles.findBuffer(tile);
+      if (!buffer || !tiles.isDead(tile))
+        continue;
+      auto whole = cast<gpu::SharedType>(buffer.getType());
+      if (whole.getElementType() == type.getElementType() &&
+          whole.getShape()[0] == type.getShape()[0] &&
+          whole.getPanelBytes() != 0 && type.getPanelBytes() == 0 &&
+          whole.getPanelRowBytes() == type.getPanelRowBytes())
+        return gpu::ReshapeOp::create(tiles.b, operands.getLoc(), type, buffer);
+    }
+  return {};
+}
+
 void gdn::emitInverse(tile::TriInverseOp inverse,
                       ArrayRef<SharedTiles *> chunks) {
   SharedTiles &first = *chunks.front();
@@ -127,9 +145,11 @@ void gdn::emitInverse(tile::TriInverseOp inverse,
   for (SharedTiles *each : chunks)
     matrices.push_back(each->fragmentOf(inverse.getMatrix()));
   auto type = cast<gpu::FragmentType>(matrices.front().getType());
-  Value scratch =
-      first.allocate(gpu::TriInverseOp::getScratchType(type, chunks.size()),
-                     inverse->getBlock());
+  gpu::SharedType wanted =
+      gpu::TriInverseOp::getScratchType(type, chunks.size());
+  Value scratch = findPanel(first, inverse->getBlock(), wanted);
+  if (!scratch)
+    scratch = first.allocate(wanted, inverse->getBlock());
   auto made = gpu::TriInverseOp::create(
       first.b, inverse.getLoc(), SmallVector<Type>(chunks.size(), type),
       matrices, scratch, isMadeTransposed(inverse.getResult()));

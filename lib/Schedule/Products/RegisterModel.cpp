@@ -31,8 +31,8 @@ static int64_t countElements(Value tile, int64_t numWarps) {
 }
 
 /// Warps of a multiprocessor that programs with decays by channel leave room
-/// for: logs of decays and scores of six kinds are in the registers of each.
-static constexpr int64_t channelWarps = 12;
+/// for: scores of six kinds are in the registers of each.
+static constexpr int64_t channelWarps = 16;
 
 int64_t gdn::countRegisters(func::FuncOp program, int64_t numWarps,
                             bool together) {

@@ -37,7 +37,6 @@ VectorType SharedTiles::shown(Value tile) const {
   return VectorType::get(shape, type.getElementType());
 }
 
-/// True if no op that is still to come uses `tile`.
 bool SharedTiles::isDead(Value tile) const {
   return llvm::all_of(tile.getUsers(), [&](Operation *user) {
     while (user && !emitted.contains(user) &&

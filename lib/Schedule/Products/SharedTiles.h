@@ -99,6 +99,8 @@ public:
   bool hasDestination(mlir::Value tile) const {
     return destinations.contains(tile);
   }
+  /// True if no op that is still to come uses `tile`.
+  bool isDead(mlir::Value tile) const;
   /// `op` is emitted: it needs no tile any more.
   void setEmitted(mlir::Operation *op) { emitted.insert(op); }
 
@@ -114,8 +116,6 @@ public:
   const gpu::RowsAttr matrixRows;
 
 private:
-  bool isDead(mlir::Value tile) const;
-
   mlir::Block *entry;
   llvm::DenseMap<mlir::Value, mlir::Value> fragments;
   // In the order of the program: which buffer is free must not depend on

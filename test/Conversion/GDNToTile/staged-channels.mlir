@@ -15,6 +15,9 @@
 //       CHECK:   %[[Q:.+]] = gdn_tile.load {{.+}} vector<64x32xbf16>
 //       CHECK:   %[[K:.+]] = gdn_tile.load {{.+}} vector<64x32xbf16>
 //       CHECK:   %[[P:.+]], %[[L:.+]], %[[OF_Q:.+]], %[[OF_K:.+]], %[[TO_END:.+]], %[[END:.+]] = gdn_tile.decay_operands %[[Q]], %[[K]] decay(%[[G]]) : vector<64x32xbf16> -> vector<64x64xf32>, vector<64x32xf16>, vector<32xf32>
+// Queries and keys go at once: their place is free then.
+//       CHECK:   gdn_tile.store %[[OF_Q]], %[[FQ]]
+//       CHECK:   gdn_tile.store %[[OF_K]], %[[FK]]
 //       CHECK:   %[[TRIANGLE:.+]] = gdn_tile.map_rows %[[L]], %[[BETA:.+]] : vector<64x64xf32>, vector<64xf32> -> vector<64x64xf16>
 //       CHECK:   %[[T:.+]] = gdn_tile.tri_inverse %[[TRIANGLE]]
 //       CHECK:   %[[SCORES:.+]] = gdn_tile.map_rows %[[P]] : vector<64x64xf32> -> vector<64x64xf16>
@@ -23,8 +26,6 @@
 // Strength, without a decay; the decay of the chunk has a row of channels.
 //       CHECK:   gdn_tile.store %{{.+}}, %[[GATES]][%{{.+}}, %{{.+}}, %c1, %c0] dims [3] : vector<64xf32>
 //       CHECK:   gdn_tile.store %[[END]], %[[GATES]][%{{.+}}, %{{.+}}, %c3, %c0] dims [3] : vector<32xf32>
-//       CHECK:   gdn_tile.store %[[OF_Q]], %[[FQ]]
-//       CHECK:   gdn_tile.store %[[OF_K]], %[[FK]]
 
 // CHECK-LABEL: func.func @prefill__inter_chunk
 //       CHECK:   scf.for {{.*}} iter_args(%[[M:.+]] = %{{.+}}) -> (vector<64x32xf32>)

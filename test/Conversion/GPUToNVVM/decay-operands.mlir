@@ -2,11 +2,12 @@
 //
 // Operands with a decay per channel: slices of 16 channels. Eight queries and
 // eight keys are the rows of one product, in f16 but for the scores of tokens
-// with themselves, which take inputs as they are. Decays of 16 bits go by pairs.
+// with themselves, which take inputs as they are. Sums of logs are products with
+// matrices of zeros and ones. Decays of 16 bits go by pairs.
 //
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
 // RUN: sed 's/threads = 32/stores_matrices, threads = 32/' %s | gdn-gpu-opt -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s --check-prefix=STORES
-// RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s --check-prefix=HALVES
+// RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s --check-prefix=SUMS
 
 #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 2>
 !tile = !gdn_gpu.shared<16x16xf16, swizzled>
@@ -18,34 +19,52 @@
 // CHECK-COUNT-2: nvvm.shfl.sync bfly %{{.+}}, %{{.+}}, %c16
 // CHECK-COUNT-2: nvvm.shfl.sync bfly %{{.+}}, %{{.+}}, %c8
 // CHECK-COUNT-2: nvvm.shfl.sync bfly %{{.+}}, %{{.+}}, %c4
-//       CHECK: nvvm.barrier
-// CHECK-COUNT-2: nvvm.ldmatrix
+// Logs in f16, which stay finite, for the warp itself.
+//       CHECK: arith.truncf %{{.+}} : vector<2xf32> to vector<2xf16>
+//       CHECK: arith.maximumf %{{.+}}, %{{.+}} : vector<2xf16>
 //       CHECK: nvvm.bar.warp.sync
-// The scores of a token with itself, then halves of one, two and four tokens,
-// each for the first eight tokens and the others, and what is between those.
-// CHECK-COUNT-2: nvvm.mma.sync {{.+}} multiplicandAPtxType = #nvvm.mma_type<bf16>
-// CHECK-COUNT-8: math.exp2 %{{.+}} fastmath<afn> : f32
-// CHECK-COUNT-2: nvvm.mma.sync {{.+}} : (vector<2xf16>, vector<2xf16>, f32)
-// CHECK-COUNT-8: nvvm.shfl.sync bfly
+//       CHECK: nvvm.barrier
+// Words of queries and of keys by one instruction, then logs.
+// CHECK-COUNT-2: nvvm.ldmatrix {{.+}} layout = #nvvm.mma_layout<row>
+//       CHECK: nvvm.ldmatrix {{.+}} layout = #nvvm.mma_layout<col>
+//       CHECK: nvvm.bar.warp.sync
+// The scores of a token with itself; sums of logs for halves of one token and
+// two, four numbers for each word; halves of one, two and four tokens, each for
+// the first eight tokens and the others, and what is between those. All by
+// eight channels.
+// CHECK-COUNT-4: nvvm.mma.sync {{.+}} multiplicandAPtxType = #nvvm.mma_type<bf16>
+// CHECK-COUNT-4: nvvm.mma.sync {{.+}} shape = #nvvm.shape<m = 16, n = 8, k = 8>
+// CHECK-COUNT-4: math.exp2 %{{.+}} fastmath<afn> : f32
+// CHECK-COUNT-8: nvvm.mma.sync {{.+}} shape = #nvvm.shape<m = 16, n = 8, k = 8>
+// CHECK-COUNT-4: nvvm.mma.sync
+// CHECK-COUNT-2: math.exp2 %{{.+}} fastmath<afn> : f32
+// CHECK-COUNT-4: nvvm.mma.sync
+// CHECK-COUNT-4: nvvm.mma.sync
+// CHECK-COUNT-4: math.exp2 %{{.+}} fastmath<afn> : f32
 // CHECK-COUNT-2: nvvm.mma.sync
-// CHECK-COUNT-8: nvvm.shfl.sync bfly
-// CHECK-COUNT-2: nvvm.mma.sync
-// CHECK-COUNT-8: nvvm.shfl.sync bfly
-// CHECK-COUNT-1: nvvm.mma.sync
 //   CHECK-NOT: nvvm.mma.sync
+//   CHECK-NOT: nvvm.shfl
 //       CHECK: llvm.return
 
-// Of a lane's eight numbers the fifth is of the first eight tokens, as the first one is:
-// what fades by the other half's decays goes to the second half.
-// HALVES-LABEL: llvm.func @operands(
-// HALVES-COUNT-6: nvvm.shfl.sync bfly %{{[^,]+}}, %{{[^,]+}}, %c16
-//      HALVES: %[[OTHER:.+]] = nvvm.shfl.sync bfly %{{[^,]+}}, %[[MINE:[^,]+]], %c16
-// HALVES-NEXT: %[[FADED:.+]] = arith.mulf %{{.+}}, %[[OTHER]]
-// HALVES-NEXT: arith.mulf %[[MINE]], %[[OTHER]]
-// HALVES-NEXT: arith.select %[[HIGH:[^,]+]], %{{[^,]+}}, %[[FADED]]
-// HALVES-NEXT: arith.select %[[HIGH]], %[[FADED]], %{{.+}}
+// From the first of 16 tokens to one of the last eight: through the first
+// eight, whose decay the word beside has in two factors.
+// SUMS-LABEL: llvm.func @operands(
+// SUMS-COUNT-4: nvvm.mma.sync {{.+}}<bf16>
+// SUMS-COUNT-24: math.exp2
+//      SUMS: %[[INNER:.+]] = math.exp2
+//      SUMS: math.exp2
+//      SUMS: math.exp2
+//      SUMS: math.exp2
+//      SUMS: nvvm.mma.sync
+//      SUMS: %[[OUTER:.+]] = math.exp2
+//      SUMS: math.exp2
+//      SUMS: %[[OTHER:.+]] = math.exp2
+//      SUMS: %[[ALL:.+]] = arith.mulf %[[OTHER]], %[[OUTER]] : f32
+//      SUMS: arith.mulf %[[INNER]], %[[ALL]] : f32
 
 // STORES-LABEL: llvm.func @operands(
+//      STORES: nvvm.stmatrix
+//      STORES: nvvm.barrier
 // STORES-COUNT-6: nvvm.stmatrix
 func.func @operands(%T: index, %in: memref<16x16xf32, strided<[16, 1]>>,
                     %q: memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>>,
@@ -57,7 +76,7 @@ func.func @operands(%T: index, %in: memref<16x16xf32, strided<[16, 1]>>,
   %query = gdn_gpu.alloc : !input
   %key = gdn_gpu.alloc : !input
   %toend = gdn_gpu.alloc : !tile
-  %sums = gdn_gpu.alloc : !gdn_gpu.shared<3x16xf32>
+  %sums = gdn_gpu.alloc : !gdn_gpu.shared<2x16xf32>
   %end = gdn_gpu.alloc : !gdn_gpu.shared<16xf32>
   gdn_gpu.begin_copy %q[%t, %c0, %c0] dims [0, 2] rows(%T), %query
       : memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>>, !input
@@ -67,7 +86,7 @@ func.func @operands(%T: index, %in: memref<16x16xf32, strided<[16, 1]>>,
   gdn_gpu.await_copies
   gdn_gpu.barrier
   %p, %l = gdn_gpu.decay_operands %g, %query, %key, %toend, %sums, %end
-      : !gdn_gpu.fragment<16x16xf32, #rows>, !input, !tile, !gdn_gpu.shared<3x16xf32>,
+      : !gdn_gpu.fragment<16x16xf32, #rows>, !input, !tile, !gdn_gpu.shared<2x16xf32>,
         !gdn_gpu.shared<16xf32> -> !gdn_gpu.fragment<16x16xf32, #rows>
   gdn_gpu.store %p, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<16x16xf32, #rows>, memref<16x16xf32, strided<[16, 1]>>
   return

@@ -8,16 +8,16 @@
 !tile = !gdn_gpu.shared<64x32xf16, swizzled>
 
 // CHECK-LABEL: func.func @operands
-//       CHECK:   gdn_gpu.decay_operands %{{.+}}, %[[Q:.+]], %[[K:.+]], %[[TE:.+]], %[[S:.+]], %[[E:.+]] : <64x32xf32, #{{.+}}>, <64x32xf16, swizzled>, <64x32xf16, swizzled>, <18x32xf32>, <32xf32> -> <64x64xf32, #{{.+}}>
+//       CHECK:   gdn_gpu.decay_operands %{{.+}}, %[[Q:.+]], %[[K:.+]], %[[TE:.+]], %[[S:.+]], %[[E:.+]] : <64x32xf32, #{{.+}}>, <64x32xf16, swizzled>, <64x32xf16, swizzled>, <11x32xf32>, <32xf32> -> <64x64xf32, #{{.+}}>
 func.func @operands(%g: !gdn_gpu.fragment<64x32xf32, #rows>)
     attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %q = gdn_gpu.alloc : !tile
   %k = gdn_gpu.alloc : !tile
   %t = gdn_gpu.alloc : !tile
-  %s = gdn_gpu.alloc : !gdn_gpu.shared<18x32xf32>
+  %s = gdn_gpu.alloc : !gdn_gpu.shared<11x32xf32>
   %e = gdn_gpu.alloc : !gdn_gpu.shared<32xf32>
   %p, %l = gdn_gpu.decay_operands %g, %q, %k, %t, %s, %e
-      : !gdn_gpu.fragment<64x32xf32, #rows>, !tile, !tile, !gdn_gpu.shared<18x32xf32>,
+      : !gdn_gpu.fragment<64x32xf32, #rows>, !tile, !tile, !gdn_gpu.shared<11x32xf32>,
         !gdn_gpu.shared<32xf32> -> !gdn_gpu.fragment<64x64xf32, #rows>
   return
 }

@@ -8,7 +8,7 @@
 !tile = !gdn_gpu.shared<64x32xf16, swizzled>
 !scores = !gdn_gpu.fragment<64x64xf32, #rows>
 !decay = !gdn_gpu.fragment<64x32xf32, #rows>
-!sums = !gdn_gpu.shared<18x32xf32>
+!sums = !gdn_gpu.shared<11x32xf32>
 !end = !gdn_gpu.shared<32xf32>
 
 func.func @decay_operands_c1(%g: !gdn_gpu.fragment<48x32xf32, #rows>, %q: !tile, %s: !sums, %e: !end)
@@ -24,7 +24,7 @@ func.func @decay_operands_c1(%g: !gdn_gpu.fragment<48x32xf32, #rows>, %q: !tile,
 !tile = !gdn_gpu.shared<64x32xf16, swizzled>
 !scores = !gdn_gpu.fragment<64x64xf32, #rows>
 !decay = !gdn_gpu.fragment<64x32xf32, #rows>
-!sums = !gdn_gpu.shared<18x32xf32>
+!sums = !gdn_gpu.shared<11x32xf32>
 !end = !gdn_gpu.shared<32xf32>
 
 func.func @decay_operands_c1_results(%g: !decay, %q: !tile, %s: !sums, %e: !end)
@@ -40,7 +40,7 @@ func.func @decay_operands_c1_results(%g: !decay, %q: !tile, %s: !sums, %e: !end)
 !tile = !gdn_gpu.shared<64x32xf16, swizzled>
 !scores = !gdn_gpu.fragment<64x64xf32, #rows>
 !decay = !gdn_gpu.fragment<64x32xf32, #rows>
-!sums = !gdn_gpu.shared<18x32xf32>
+!sums = !gdn_gpu.shared<11x32xf32>
 !end = !gdn_gpu.shared<32xf32>
 
 func.func @decay_operands_c2(%g: !decay, %q: !gdn_gpu.shared<64x32xf16>, %t: !tile, %s: !sums, %e: !end)
@@ -56,7 +56,7 @@ func.func @decay_operands_c2(%g: !decay, %q: !gdn_gpu.shared<64x32xf16>, %t: !ti
 !tile = !gdn_gpu.shared<64x32xf16, swizzled>
 !scores = !gdn_gpu.fragment<64x64xf32, #rows>
 !decay = !gdn_gpu.fragment<64x32xf32, #rows>
-!sums = !gdn_gpu.shared<18x32xf32>
+!sums = !gdn_gpu.shared<11x32xf32>
 !end = !gdn_gpu.shared<32xf32>
 
 func.func @decay_operands_c2_end(%g: !decay, %q: !tile, %t: !gdn_gpu.shared<64x32xbf16, swizzled>, %s: !sums, %e: !end)
@@ -72,12 +72,12 @@ func.func @decay_operands_c2_end(%g: !decay, %q: !tile, %t: !gdn_gpu.shared<64x3
 !tile = !gdn_gpu.shared<64x32xf16, swizzled>
 !scores = !gdn_gpu.fragment<64x64xf32, #rows>
 !decay = !gdn_gpu.fragment<64x32xf32, #rows>
-!sums = !gdn_gpu.shared<18x32xf32>
+!sums = !gdn_gpu.shared<11x32xf32>
 !end = !gdn_gpu.shared<32xf32>
 
 func.func @decay_operands_c3(%g: !decay, %q: !tile, %s: !gdn_gpu.shared<8x32xf32>, %e: !end)
     attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
-  // expected-error@+1 {{'gdn_gpu.decay_operands' op expects 'sums' to be '!gdn_gpu.shared<18x32xf32>', but got '!gdn_gpu.shared<8x32xf32>'}}
+  // expected-error@+1 {{'gdn_gpu.decay_operands' op expects 'sums' to be '!gdn_gpu.shared<11x32xf32>', but got '!gdn_gpu.shared<8x32xf32>'}}
   %p, %l = gdn_gpu.decay_operands %g, %q, %q, %q, %s, %e : !decay, !tile, !tile, !gdn_gpu.shared<8x32xf32>, !end -> !scores
   return
 }
@@ -88,7 +88,7 @@ func.func @decay_operands_c3(%g: !decay, %q: !tile, %s: !gdn_gpu.shared<8x32xf32
 !tile = !gdn_gpu.shared<64x32xf16, swizzled>
 !scores = !gdn_gpu.fragment<64x64xf32, #rows>
 !decay = !gdn_gpu.fragment<64x32xf32, #rows>
-!sums = !gdn_gpu.shared<18x32xf32>
+!sums = !gdn_gpu.shared<11x32xf32>
 !end = !gdn_gpu.shared<32xf32>
 
 func.func @decay_operands_c3_end(%g: !decay, %q: !tile, %s: !sums, %e: !gdn_gpu.shared<64xf32>)
@@ -104,7 +104,7 @@ func.func @decay_operands_c3_end(%g: !decay, %q: !tile, %s: !sums, %e: !gdn_gpu.
 !tile = !gdn_gpu.shared<64x32xf16, swizzled>
 !scores = !gdn_gpu.fragment<64x64xf32, #rows>
 !decay = !gdn_gpu.fragment<64x32xf32, #rows>
-!sums = !gdn_gpu.shared<18x32xf32>
+!sums = !gdn_gpu.shared<11x32xf32>
 !end = !gdn_gpu.shared<32xf32>
 
 func.func @decay_operands_c4(%g: !decay, %q: !tile, %s: !sums, %e: !end)

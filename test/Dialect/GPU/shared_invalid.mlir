@@ -133,8 +133,8 @@ func.func @load_shared_element_c1_type(%p: !buffer, %i: index)
 
 func.func @reshape_c1_elements(%p: !gdn_gpu.shared<1x256xf32>)
     attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
-  // expected-error@+1 {{'gdn_gpu.reshape' op expects 'result' to have as many elements as 'buffer', 256 of 32 bits, but got '!gdn_gpu.shared<2x64xf32>'}}
-  %r = gdn_gpu.reshape %p : !gdn_gpu.shared<1x256xf32> to !gdn_gpu.shared<2x64xf32>
+  // expected-error@+1 {{'gdn_gpu.reshape' op expects 'result' to have no more elements than 'buffer', 256 of 32 bits, but got '!gdn_gpu.shared<2x256xf32>'}}
+  %r = gdn_gpu.reshape %p : !gdn_gpu.shared<1x256xf32> to !gdn_gpu.shared<2x256xf32>
   return
 }
 
@@ -142,7 +142,7 @@ func.func @reshape_c1_elements(%p: !gdn_gpu.shared<1x256xf32>)
 
 func.func @reshape_c1_type(%p: !gdn_gpu.shared<1x256xf32>)
     attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
-  // expected-error@+1 {{'gdn_gpu.reshape' op expects 'result' to have as many elements as 'buffer', 256 of 32 bits, but got '!gdn_gpu.shared<2x128xbf16>'}}
+  // expected-error@+1 {{'gdn_gpu.reshape' op expects 'result' to have no more elements than 'buffer', 256 of 32 bits, but got '!gdn_gpu.shared<2x128xbf16>'}}
   %r = gdn_gpu.reshape %p : !gdn_gpu.shared<1x256xf32> to !gdn_gpu.shared<2x128xbf16>
   return
 }

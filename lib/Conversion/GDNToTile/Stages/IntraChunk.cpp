@@ -47,8 +47,15 @@ void IntraChunkStage::emitChunkSlot(Value chunkSlot, Value, Value valid) {
     known.query = stored(queries.high);
     known.key = stored(keys.high);
   }
-  StoredChunk chunk = emitIntraChunk(*this, known, begin, valid, query, key);
   Value own = headIndex(head);
+  StoredChunk chunk = emitIntraChunk(*this, known, begin, valid, query, key);
+  if (fromKeys) {
+    // At once, so that products behind have the place.
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointAfterValue(chunk.key.high);
+    storeOperand(chunk.query, {fromQueries}, chunkSlot, own);
+    storeOperand(chunk.key, {fromKeys}, chunkSlot, own);
+  }
   storeOperand(chunk.toState, toState, chunkSlot, own);
   storeOperand(chunk.toOutput, toOutput, chunkSlot, own);
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
@@ -59,10 +66,6 @@ void IntraChunkStage::emitChunkSlot(Value chunkSlot, Value, Value valid) {
     storeGate(tile::FillOp::create(b, loc, chunk.decay.getType(), zero),
               freeRow, chunkSlot);
   storeGate(chunk.end, endRow, chunkSlot);
-  if (!fromKeys)
-    return;
-  storeOperand(chunk.query, {fromQueries}, chunkSlot, own);
-  storeOperand(chunk.key, {fromKeys}, chunkSlot, own);
 }
 
 LogicalResult gdn::emitIntraChunkStage(const StageInputs &inputs) {

@@ -32,7 +32,7 @@ Value BlockDecays::ofOther(Value value, int64_t lanes) {
 
 /// Behind rows for all pairs of blocks before: (0, 1), (0, 2), .., (1, 2), ..
 Value BlockDecays::between(int64_t j) {
-  int64_t row = 3 * warps;
+  int64_t row = 2 * warps;
   for (int64_t i = 0; i < j; ++i)
     row += warps - 1 - i;
   return a.add(threads.warp, a.i32(row - j - 1));
@@ -40,21 +40,24 @@ Value BlockDecays::between(int64_t j) {
 
 Value BlockDecays::sumAt(Value row, int64_t column, Value columnValue,
                          int64_t bytes) {
-  Value at = a.mul(row, a.i32(channels * 4));
+  Value at = a.mul(row, a.i32(channels * bytes));
   at = a.add(at, a.mul(columnValue, a.i32(bytes)));
   Value address = LLVM::GEPOp::create(b, loc, sums.getType(), b.getI8Type(),
                                       sums, ArrayRef<LLVM::GEPArg>{at});
-  return LLVM::GEPOp::create(b, loc, sums.getType(), b.getI8Type(), address,
-                             ArrayRef<LLVM::GEPArg>{int32_t(column * bytes)});
+  // Rows of 16 bits lie behind those of sums.
+  const int64_t first = bytes == 4 ? 0 : warps * channels * 4;
+  return LLVM::GEPOp::create(
+      b, loc, sums.getType(), b.getI8Type(), address,
+      ArrayRef<LLVM::GEPArg>{int32_t(first + column * bytes)});
 }
 
-std::array<Value, 2> BlockDecays::load(Value row, int64_t number) {
+std::array<Value, 2> BlockDecays::load(Value row, Value number) {
   std::array<Value, 2> decay;
+  Value column = a.add(a.mul(number, a.i32(sliceChannels)), ownColumn);
   for (int64_t half = 0; half < 2; ++half)
-    decay[half] = LLVM::LoadOp::create(
-        b, loc, b.getI32Type(),
-        sumAt(row, number * sliceChannels + 8 * half, ownColumn, 2),
-        /*alignment=*/4);
+    decay[half] = LLVM::LoadOp::create(b, loc, b.getI32Type(),
+                                       sumAt(row, 8 * half, column, 2),
+                                       /*alignment=*/4);
   return decay;
 }
 
@@ -129,7 +132,7 @@ void BlockDecays::shareDecays() {
     Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
     Value before = zero;
     for (int64_t w = 0; w < warps; ++w) {
-      write(before, warps + w);
+      write(before, w);
       before = add(before, logs[w]);
     }
     Value address = LLVM::GEPOp::create(
@@ -138,10 +141,10 @@ void BlockDecays::shareDecays() {
     LLVM::StoreOp::create(b, loc, exp2(before), address, /*alignment=*/4);
     Value behind = zero;
     for (int64_t w = warps - 1; w >= 0; --w) {
-      write(behind, 2 * warps + w);
+      write(behind, warps + w);
       behind = add(behind, logs[w]);
     }
-    int64_t row = 3 * warps;
+    int64_t row = 2 * warps;
     for (int64_t j = 0; j + 1 < warps; ++j) {
       Value between = zero;
       for (int64_t i = j + 1; i < warps; ++i) {

@@ -10,8 +10,9 @@
 
 namespace gdn {
 
-/// Rows of a shared tile of f32: of each warp the sum of its logs, and, of 16
-/// bits, the decay before its block, behind it, and between two blocks.
+/// Rows of a shared tile of f32: of each warp the sum of its logs; behind them,
+/// in f16, two in the place of one, the decay before its block, behind it, and
+/// between two blocks.
 class BlockDecays {
 public:
   /// `ownColumn` is the lane's first channel of eight.
@@ -27,13 +28,14 @@ public:
   /// What follows from the sums of all blocks, behind a barrier: a thread for
   /// each channel. `end` gets the decay of all.
   void shareDecays();
-  /// The lane's channels of slice `number`, in two words, of row `row`.
-  std::array<mlir::Value, 2> load(mlir::Value row, int64_t number);
+  /// The lane's channels of slice `number`, in two words, of row `row` of those
+  /// in f16.
+  std::array<mlir::Value, 2> load(mlir::Value row, mlir::Value number);
 
   /// Rows of the warp: the decay before its block, behind it, and between
   /// block `j` and it, which is further on.
-  mlir::Value before() { return a.add(threads.warp, a.i32(warps)); }
-  mlir::Value behind() { return a.add(threads.warp, a.i32(2 * warps)); }
+  mlir::Value before() { return threads.warp; }
+  mlir::Value behind() { return a.add(threads.warp, a.i32(warps)); }
   mlir::Value between(int64_t j);
 
   /// Columns of a slice, the inner size of a product.
@@ -46,7 +48,7 @@ private:
   mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y);
   mlir::Value exp2(mlir::Value x);
   mlir::Value ofOther(mlir::Value value, int64_t lanes);
-  /// Bytes from row `row` of the tile on.
+  /// Of numbers of so many bytes, from those of row `row` on.
   mlir::Value sumAt(mlir::Value row, int64_t column, mlir::Value columnValue,
                     int64_t bytes);
 

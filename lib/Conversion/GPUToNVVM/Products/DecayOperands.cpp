@@ -6,13 +6,14 @@
 //   1  the decay of each block of 16 tokens, as a sum of logs, to all warps
 //   2  a thread per channel: decays before and behind each block, and between
 //      two of them
-//   3  16 channels at a time: decays from the first token of a block of 1, 2,
-//   4,
-//      8 and 16 tokens to each of its tokens, and from there to its last one,
-//      products that double with each step. With each size, the second half of
-//      a block is multiplied with its first half. What a lane has of a left
-//      operand's rows it also has of a right one's columns, so both come from
-//      the same registers
+//   3  16 channels at a time: of halves of 1, 2, 4 and 8 tokens, decays from
+//   the
+//      first token of the second half to each of it, and from each of the first
+//      half to its end. They are exponentials of sums of logs, which are
+//      products of these with matrices of zeros and ones. With each size, the
+//      second half of a block is multiplied with its first half. What a lane
+//      has of a left operand's rows it also has of a right one's columns, so
+//      both come from the same registers
 //   4  behind a barrier: the warp's tokens with those of the warps before it
 //   5  behind another: decays of whole blocks
 //
@@ -22,10 +23,10 @@
 #include "Fragments/SharedMatrix.h"
 #include "Products/BlockDecays.h"
 #include "Products/ProductFamily.h"
+#include "Products/TokenDecays.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -35,6 +36,8 @@ namespace {
 
 constexpr int64_t block = gdn::gpu::DecayOperandsOp::block;
 constexpr int64_t sliceChannels = BlockDecays::sliceChannels;
+/// Of base 2; all decays below it are zero.
+constexpr float lowestLog = -32768;
 
 class DecayOperands {
 public:
@@ -43,7 +46,8 @@ public:
       : b(b), op(op), loc(op.getLoc()), a{b, loc}, threads(threads),
         type(op.getLogDecay().getType()), warps(type.getRows().getWarps()),
         channels(type.getDimSize(1)), query(matrix(op.getQuery(), values)),
-        key(matrix(op.getKey(), values)), toEnd(matrix(op.getToEnd(), values)),
+        key(matrix(op.getKey(), values)), inputs(matrixOfBoth(values)),
+        toEnd(matrix(op.getToEnd(), values)),
         hasStore4(gdn::gpu::KernelFields(op->getParentOfType<func::FuncOp>())
                       .getStoresMatrices()),
         f16(b.getF16Type()), stored(op.getQuery().getType().getElementType()),
@@ -52,9 +56,9 @@ public:
         ownColumn(a.mul(arith::AndIOp::create(b, loc, threads.lane, a.i32(3)),
                         a.i32(2))),
         decays(b, loc, threads, warps, channels, ownColumn,
-               values.lookup(op.getSums()), values.lookup(op.getEnd())) {
+               values.lookup(op.getSums()), values.lookup(op.getEnd())),
+        within(b, loc, ownRow, ownColumn) {
     zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
-    one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1));
   }
 
   SmallVector<Value> emit(Value local);
@@ -74,17 +78,16 @@ private:
                         cast<gdn::gpu::SharedType>(buffer.getType()),
                         values.lookup(buffer));
   }
+  /// Of four blocks the first and the third are of queries.
+  SharedMatrix matrixOfBoth(const IRMapping &values) {
+    Value isKey = hasBit(threads.lane, 8);
+    Value pointer =
+        select(isKey, values.lookup(op.getKey()), values.lookup(op.getQuery()));
+    return SharedMatrix(b, loc, threads.lane, op.getQuery().getType(), pointer);
+  }
   Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
   Value select(Value condition, Value x, Value y) {
     return arith::SelectOp::create(b, loc, condition, x, y);
-  }
-  Value exp2(Value x) {
-    return math::Exp2Op::create(b, loc, x, arith::FastMathFlags::afn);
-  }
-  Value ofOther(Value value, int64_t lanes) {
-    return NVVM::ShflOp::create(b, loc, b.getF32Type(), a.i32(-1), value,
-                                a.i32(lanes), a.i32(31), NVVM::ShflKind::bfly,
-                                UnitAttr());
   }
   /// Whether the bit `bit` of an i32 is set.
   Value hasBit(Value value, int64_t bit) {
@@ -105,6 +108,7 @@ private:
   /// `columns`; operands of `element`.
   void addCorner(Type element, ArrayRef<Value> ofQuery, ArrayRef<Value> ofKey,
                  int64_t rows, int64_t columns, Corner &acc);
+  void loadInputs(Value number, Words &ofQuery, Words &ofKey);
 
   SharedMatrix::Corner slice(int64_t number) {
     SharedMatrix::Corner at;
@@ -112,12 +116,26 @@ private:
     at.rowValue = warpRow;
     return at;
   }
-  void store(const SharedMatrix &to, int64_t number, ArrayRef<Value> words);
+  SharedMatrix::Corner slice(Value number) {
+    SharedMatrix::Corner at = slice(int64_t(0));
+    at.columnValue = a.mul(number, a.i32(2));
+    return at;
+  }
+  /// `body` for each slice, in a loop: unrolled, the code of all steps is more
+  /// than what a multiprocessor keeps of it. It takes sums, and gives the next.
+  SmallVector<Value>
+  forEachSlice(ValueRange sums,
+               function_ref<SmallVector<Value>(Value, ValueRange)> body);
+  void storeLogs(ArrayRef<Value> logs);
+  void store(const SharedMatrix &to, SharedMatrix::Corner at,
+             ArrayRef<Value> words);
   Words fade(ArrayRef<Value> words, ArrayRef<Value> decay);
   /// Whether number i is of one of the first eight tokens.
   static bool isFirstHalf(size_t i) { return ((i >> 1) & 1) == 0; }
 
-  void emitSlice(int64_t number, ArrayRef<Value> logs);
+  void emitSlice(Value number);
+  SmallVector<Corner *> ownSums();
+  void finishOwn();
   void emitPairs();
   void fadeBlocks();
   Value assemble(ArrayRef<Sums> others, bool isQuery);
@@ -129,12 +147,13 @@ private:
   const BlockThreads &threads;
   gdn::gpu::FragmentType type;
   int64_t warps, channels;
-  SharedMatrix query, key, toEnd;
+  SharedMatrix query, key, inputs, toEnd;
   bool hasStore4;
   Type f16, stored; // of queries and keys as they come
   Value warpRow, ownRow, ownColumn;
   BlockDecays decays;
-  Value zero, one;
+  TokenDecays within;
+  Value zero;
 
   // Scores within the warp's tokens, by the size of half a block and by the
   // eight tokens: with halves of one token, two and four; `below` between the
@@ -142,6 +161,9 @@ private:
   std::array<std::array<Corner, 2>, 3> halves;
   std::array<Corner, 2> same;
   Corner below;
+  // What is left of these, with the query and with the key on the left: of the
+  // lane's two rows, columns 0..7 and 8..15.
+  std::array<std::array<Value, 8>, 2> own;
   // With the tokens of each warp before: columns 0..7 and 8..15 of it.
   SmallVector<Sums> pairsOfQuery, pairsOfKey;
 };
@@ -177,15 +199,45 @@ DecayOperands::Numbers DecayOperands::widen(ArrayRef<Value> words) {
 void DecayOperands::addCorner(Type element, ArrayRef<Value> ofQuery,
                               ArrayRef<Value> ofKey, int64_t rows,
                               int64_t columns, Corner &acc) {
-  acc =
-      emitMma(b, loc, element,
-              {ofQuery[rows], ofKey[rows], ofQuery[2 + rows], ofKey[2 + rows]},
-              {ofKey[columns], ofKey[2 + columns]}, acc);
+  // Eight channels at a time: of two words on the right, which are on the left
+  // too, one would have to be copied.
+  for (int64_t half : {0, 2})
+    acc = emitMma(b, loc, element, {ofQuery[half + rows], ofKey[half + rows]},
+                  ofKey[half + columns], acc);
 }
 
-void DecayOperands::store(const SharedMatrix &to, int64_t number,
-                          ArrayRef<Value> words) {
+/// Queries and keys of a slice; a word of both by one instruction, since they
+/// are rows of one operand.
+void DecayOperands::loadInputs(Value number, Words &ofQuery, Words &ofKey) {
   SharedMatrix::Corner at = slice(number);
+  for (int64_t half = 0; half < 2; ++half) {
+    at.row = half;
+    Words both = inputs.load4(at, {0, 0}, {0, 1}, /*transpose=*/false);
+    for (int64_t column : {0, 2}) {
+      ofQuery[column + half] = both[column];
+      ofKey[column + half] = both[column + 1];
+    }
+  }
+}
+
+SmallVector<Value> DecayOperands::forEachSlice(
+    ValueRange sums, function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  auto loop = scf::ForOp::create(
+      b, loc, a.i32(0), a.i32(channels / sliceChannels), a.i32(1), sums);
+  OpBuilder::InsertionGuard guard(b);
+  if (sums.empty()) // it has its terminator
+    b.setInsertionPointToStart(loop.getBody());
+  else
+    b.setInsertionPointToEnd(loop.getBody());
+  SmallVector<Value> next =
+      body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (!sums.empty())
+    scf::YieldOp::create(b, loc, next);
+  return SmallVector<Value>(loop.getResults());
+}
+
+void DecayOperands::store(const SharedMatrix &to, SharedMatrix::Corner at,
+                          ArrayRef<Value> words) {
   if (hasStore4)
     return to.store4(at, {1, 0}, {0, 1}, words, /*transpose=*/false);
   for (int64_t q = 0; q < 4; ++q) {
@@ -208,12 +260,33 @@ DecayOperands::Words DecayOperands::fade(ArrayRef<Value> words,
   return faded;
 }
 
+/// Logs in f16, where `toEnd` will be; for the warp itself. What is below any
+/// decay stays finite, for zeros that it is multiplied with.
+void DecayOperands::storeLogs(ArrayRef<Value> logs) {
+  const int64_t positions = channels / 4;
+  auto pair = VectorType::get({2}, f16);
+  Value least = arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(pair, b.getF16FloatAttr(lowestLog)));
+  for (int64_t number = 0; number < channels / sliceChannels; ++number) {
+    Words words;
+    for (int64_t word = 0; word < 4; ++word) {
+      int64_t at = (word & 1) * positions + (2 * number + (word >> 1)) * 2;
+      Value rounded = fromWords(b, loc, roundPair(logs[at], logs[at + 1]), f16);
+      rounded = arith::MaximumFOp::create(b, loc, rounded, least);
+      words.push_back(getWords(b, loc, rounded).front());
+    }
+    store(toEnd, slice(number), words);
+  }
+  syncWarp();
+}
+
 /// Step 3 for one slice. In arrays of eight numbers, two of each word, the
 /// words 0 and 2 are of token `ownRow` of the warp's, 1 and 3 of the one eight
 /// further on.
-void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
-  Words ofQuery = query.load4(slice(number), {1, 0}, {0, 1}, false);
-  Words ofKey = key.load4(slice(number), {1, 0}, {0, 1}, false);
+void DecayOperands::emitSlice(Value number) {
+  Words ofQuery(4), ofKey(4);
+  loadInputs(number, ofQuery, ofKey);
+  Words logs = toEnd.load4(slice(number), {1, 0}, {0, 1}, /*transpose=*/true);
   syncWarp(); // all have loaded what is written below
   for (int64_t half = 0; half < 2; ++half)
     addCorner(stored, ofQuery, ofKey, half, half, same[half]);
@@ -221,65 +294,75 @@ void DecayOperands::emitSlice(int64_t number, ArrayRef<Value> logs) {
     ofQuery = round(widen(ofQuery));
     ofKey = round(widen(ofKey));
   }
-
-  const int64_t positions = channels / 4;
-  Numbers total;
-  for (int64_t word = 0; word < 4; ++word)
-    for (int64_t e = 0; e < 2; ++e)
-      total.push_back(exp2(
-          logs[(word & 1) * positions + (2 * number + (word >> 1)) * 2 + e]));
-  // Of a token in the second half of a block, `factors` has the decay from the
-  // first token of its half on, with that of the token, and `others` that
-  // behind it; of one in the first half it is the other way round.
-  Value isSecond = hasBit(ownRow, 1);
-  Numbers factors, others;
-  for (Value decay : total) {
-    factors.push_back(select(isSecond, decay, one));
-    others.push_back(select(isSecond, one, decay));
-  }
-  for (int64_t level = 0; level < 3; ++level) {
-    const int64_t size = int64_t(1) << level;
-    {
-      Words decay = round(factors);
-      Words query = fade(ofQuery, decay), key = fade(ofKey, decay);
-      for (int64_t half = 0; half < 2; ++half)
-        addCorner(f16, query, key, half, half, halves[level][half]);
-    }
-    // Whether the token is in the second half of the next larger block. Where
-    // that is not what it is in this one, both change their places. Of 16
-    // tokens, the word says it.
-    Value isNext = level < 2 ? hasBit(ownRow, 2 * size) : Value();
-    Value isSame = isNext
-                       ? arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                               isSecond, isNext)
-                             .getResult()
-                       : isSecond;
-    for (size_t i = 0; i < total.size(); ++i) {
-      Value other = ofOther(total[i], 4 * size);
-      Value longer = mul(factors[i], other), kept = others[i];
-      total[i] = mul(total[i], other);
-      if (!isNext && isFirstHalf(i))
-        std::swap(longer, kept);
-      factors[i] = select(isSame, longer, kept);
-      others[i] = select(isSame, kept, longer);
-    }
-    isSecond = isNext;
-  }
+  auto addHalves = [&](ArrayRef<Value> decays, int64_t level) {
+    Words decay = round(decays);
+    Words query = fade(ofQuery, decay), key = fade(ofKey, decay);
+    for (int64_t half = 0; half < 2; ++half)
+      addCorner(f16, query, key, half, half, halves[level][half]);
+  };
   {
-    Words decay = round(factors);
+    auto [ofOne, ofTwo] = within.ofSmallHalves(logs);
+    addHalves(ofOne, 0);
+    addHalves(ofTwo, 1);
+    addHalves(within.ofFour(logs), 2);
+  }
+  // Between the first eight tokens and the others; and from the first of 16, or
+  // behind a token to the last of 16, within eight of them.
+  auto [inner, outer] = within.ofEight(logs);
+  for (size_t i = 0; i < inner.size(); ++i)
+    if (!isFirstHalf(i))
+      std::swap(inner[i], outer[i]);
+  {
+    Words decay = round(inner);
     addCorner(f16, fade(ofQuery, decay), fade(ofKey, decay), 1, 0, below);
   }
-  // Blocks of 16: the other eight tokens are in the word beside.
-  Numbers before, behind;
-  for (size_t i = 0; i < total.size(); ++i) {
-    Value longer = mul(factors[i], total[i ^ 2]);
-    before.push_back(isFirstHalf(i) ? others[i] : longer);
-    behind.push_back(isFirstHalf(i) ? longer : others[i]);
+  Numbers before = outer, behind = outer;
+  for (size_t i = 0; i < outer.size(); ++i) {
+    // All of the eight tokens, from what the word beside has of them.
+    Value others = mul(inner[i ^ 2], outer[i ^ 2]);
+    (isFirstHalf(i) ? behind : before)[i] = mul(inner[i], others);
   }
   Words decay = round(before);
-  store(toEnd, number, fade(ofKey, round(behind)));
-  store(query, number, fade(ofQuery, decay));
-  store(key, number, fade(ofKey, decay));
+  store(toEnd, slice(number), fade(ofKey, round(behind)));
+  store(query, slice(number), fade(ofQuery, decay));
+  store(key, slice(number), fade(ofKey, decay));
+}
+
+SmallVector<DecayOperands::Corner *> DecayOperands::ownSums() {
+  SmallVector<Corner *> sums = {&same[0], &same[1], &below};
+  for (std::array<Corner, 2> &each : halves)
+    for (Corner &corner : each)
+      sums.push_back(&corner);
+  return sums;
+}
+
+/// What is left of scores within the warp's tokens.
+void DecayOperands::finishOwn() {
+  auto of = [&](const Corner &corner, bool isKey, int64_t e) {
+    return corner[isKey ? 2 + e : e];
+  };
+  // In the corners on the diagonal the highest bit in which two tokens differ
+  // is the size of the halves that they are in.
+  for (int64_t e = 0; e < 2; ++e) {
+    Value column = a.add(ownColumn, a.i32(e));
+    Value differs = arith::XOrIOp::create(b, loc, ownRow, column);
+    Value isTwo = hasBit(differs, 2), isFour = hasBit(differs, 4);
+    Value isLess = a.isLess(column, ownRow), isSame = a.isEqual(column, ownRow);
+    for (bool isKey : {false, true})
+      for (int64_t i = 0; i < 2; ++i)
+        for (int64_t half = 0; half < 2; ++half) {
+          Value value = i == 1 ? of(below, isKey, e) : zero;
+          if (i == half) {
+            value = select(isTwo, of(halves[1][half], isKey, e),
+                           of(halves[0][half], isKey, e));
+            value = select(isFour, of(halves[2][half], isKey, e), value);
+            value = select(isLess, value, zero);
+            if (!isKey)
+              value = select(isSame, of(same[half], isKey, e), value);
+          }
+          own[isKey][4 * i + 2 * half + e] = value;
+        }
+  }
 }
 
 /// Step 4.
@@ -292,31 +375,29 @@ void DecayOperands::emitPairs() {
     b.setInsertionPointToStart(isBehind.elseBlock());
     scf::YieldOp::create(b, loc, SmallVector<Value>(16, zero));
     b.setInsertionPointToStart(isBehind.thenBlock());
-    // Of columns 0..7 and 8..15.
-    Sums scoresOfQuery[2] = {zeros(), zeros()},
-         scoresOfKey[2] = {zeros(), zeros()};
+    // Of columns 0..7 and 8..15, of queries and of keys.
     Value between = decays.between(j);
-    for (int64_t number = 0; number < channels / sliceChannels; ++number) {
+    auto addSlice = [&](Value number, ValueRange sums) {
       Words ofQuery = query.load4(slice(number), {1, 0}, {0, 1}, false);
       Words ofKey = key.load4(slice(number), {1, 0}, {0, 1}, false);
-      SharedMatrix::Corner at;
+      SharedMatrix::Corner at = slice(number);
+      at.rowValue = {};
       at.row = 2 * j;
-      at.column = 2 * number;
       auto [low, high] = decays.load(between, number);
       Words keys = fade(toEnd.load4(at, {0, 1}, {1, 0}, /*transpose=*/false),
                         {low, high, low, high});
+      SmallVector<Value> next;
       for (int64_t half = 0; half < 2; ++half) {
         ArrayRef<Value> rhs = ArrayRef(keys).slice(2 * half, 2);
-        scoresOfQuery[half] = product(ofQuery, rhs, scoresOfQuery[half]);
-        scoresOfKey[half] = product(ofKey, rhs, scoresOfKey[half]);
+        for (bool isKey : {false, true})
+          llvm::append_range(
+              next, product(isKey ? ofKey : ofQuery, rhs,
+                            Sums(sums.slice(8 * half + 4 * isKey, 4))));
       }
-    }
-    SmallVector<Value> yielded;
-    for (int64_t half = 0; half < 2; ++half) {
-      llvm::append_range(yielded, scoresOfQuery[half]);
-      llvm::append_range(yielded, scoresOfKey[half]);
-    }
-    scf::YieldOp::create(b, loc, yielded);
+      return next;
+    };
+    scf::YieldOp::create(b, loc,
+                         forEachSlice(SmallVector<Value>(16, zero), addSlice));
     for (int64_t half = 0; half < 2; ++half) {
       auto results = isBehind.getResults().slice(8 * half, 8);
       pairsOfQuery.emplace_back(results.take_front(4));
@@ -328,7 +409,7 @@ void DecayOperands::emitPairs() {
 /// Step 5.
 void DecayOperands::fadeBlocks() {
   Value before = decays.before(), behind = decays.behind();
-  for (int64_t number = 0; number < channels / sliceChannels; ++number) {
+  forEachSlice({}, [&](Value number, ValueRange) -> SmallVector<Value> {
     auto load = [&](const SharedMatrix &tile, std::array<Value, 2> decay) {
       auto [low, high] = decay;
       return fade(tile.load4(slice(number), {1, 0}, {0, 1}, false),
@@ -338,41 +419,24 @@ void DecayOperands::fadeBlocks() {
     Words ofQuery = load(query, decay), ofKey = load(key, decay);
     Words ofEnd = load(toEnd, decays.load(behind, number));
     syncWarp();
-    store(query, number, ofQuery);
-    store(key, number, ofKey);
-    store(toEnd, number, ofEnd);
-  }
+    store(query, slice(number), ofQuery);
+    store(key, slice(number), ofKey);
+    store(toEnd, slice(number), ofEnd);
+    return {};
+  });
 }
 
 /// The lane's elements of one of the results.
 Value DecayOperands::assemble(ArrayRef<Sums> others, bool isQuery) {
-  auto of = [&](const Corner &corner, int64_t e) {
-    return corner[isQuery ? e : 2 + e];
-  };
-  // In the corners on the diagonal the highest bit in which two tokens differ
-  // is the size of the halves that they are in.
-  auto inCorner = [&](int64_t half, int64_t e) {
-    Value column = a.add(ownColumn, a.i32(e));
-    Value differs = arith::XOrIOp::create(b, loc, ownRow, column);
-    Value value = select(hasBit(differs, 2), of(halves[1][half], e),
-                         of(halves[0][half], e));
-    value = select(hasBit(differs, 4), of(halves[2][half], e), value);
-    value = select(a.isLess(column, ownRow), value, zero);
-    return isQuery ? select(a.isEqual(column, ownRow), of(same[half], e), value)
-                   : value;
-  };
   const int64_t pieces = block * warps / 8;
   SmallVector<Value> elements;
   for (int64_t i = 0; i < 2; ++i)
     for (int64_t piece = 0; piece < pieces; ++piece)
       for (int64_t e = 0; e < 2; ++e) {
-        const int64_t half = piece % 2, at = 2 * i + e;
-        Value own = i == half ? inCorner(half, e)
-                    : i == 1  ? of(below, e)
-                              : zero;
-        Value other = piece / 2 + 1 < warps ? others[piece][at] : zero;
+        Value within = own[!isQuery][4 * i + 2 * (piece % 2) + e];
+        Value other = piece / 2 + 1 < warps ? others[piece][2 * i + e] : zero;
         elements.push_back(
-            select(a.isEqual(threads.warp, a.i32(piece / 2)), own, other));
+            select(a.isEqual(threads.warp, a.i32(piece / 2)), within, other));
       }
   return vector::FromElementsOp::create(
       b, loc, VectorType::get({int64_t(elements.size())}, b.getF32Type()),
@@ -388,13 +452,24 @@ SmallVector<Value> DecayOperands::emit(Value local) {
        ++i)
     logs.push_back(mul(vector::ExtractOp::create(b, loc, local, i), log2e));
   decays.shareSums(logs);
+  storeLogs(logs);
   emitBarrier(b, op, threads);
   decays.shareDecays(); // for steps behind further barriers
-  same.fill(zeros());
-  halves.fill({zeros(), zeros()});
-  below = zeros();
-  for (int64_t number = 0; number < channels / sliceChannels; ++number)
-    emitSlice(number, logs);
+  within.makeMatrices();
+  SmallVector<Value> none(4 * ownSums().size(), zero);
+  auto take = [&](ValueRange sums) {
+    for (auto [i, corner] : llvm::enumerate(ownSums()))
+      *corner = Corner(sums.slice(4 * i, 4));
+  };
+  take(forEachSlice(none, [&](Value number, ValueRange sums) {
+    take(sums);
+    emitSlice(number);
+    SmallVector<Value> next;
+    for (Corner *corner : ownSums())
+      llvm::append_range(next, *corner);
+    return next;
+  }));
+  finishOwn();
   emitBarrier(b, op, threads);
   emitPairs();
   emitBarrier(b, op, threads);

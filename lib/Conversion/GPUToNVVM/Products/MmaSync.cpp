@@ -45,8 +45,8 @@ SmallVector<Value, 4> gdn::emitMma(OpBuilder &b, Location loc, Type type,
   NVVM::MMATypes kind = isF16 ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
   Value all = NVVM::MmaOp::create(
       b, loc, sums, operands(lhs), operands(rhs), acc,
-      ArrayRef<int64_t>{16, 8, 16}, std::nullopt, std::nullopt,
-      std::array<NVVM::MMATypes, 2>{kind, kind},
+      ArrayRef<int64_t>{16, 8, 4 * int64_t(lhs.size())}, std::nullopt,
+      std::nullopt, std::array<NVVM::MMATypes, 2>{kind, kind},
       std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row,
                                      NVVM::MMALayout::col});
   SmallVector<Value, 4> results;

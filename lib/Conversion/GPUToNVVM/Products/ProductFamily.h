@@ -54,8 +54,9 @@ const ProductFamily &getMmaSync();
 /// wgmma: four warps together, the right side by a descriptor.
 const ProductFamily &getWgmma();
 
-/// One mma.sync of 16 rows, 16 inner and 8 columns, operands in registers of
-/// `type` (bf16 or f16): 4 and 2 i32, and 4 sums, f32. Returns the sums with
+/// One mma.sync of 16 rows and 8 columns, operands in registers of
+/// `type` (bf16 or f16): 4 and 2 i32 of 16 inner elements or 2 and 1 of 8, and
+/// 4 sums, f32. Returns the sums with
 /// the product.
 llvm::SmallVector<mlir::Value, 4>
 emitMma(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type,

@@ -13,6 +13,11 @@ SharedType DecayOperandsOp::getTileType(FragmentType logDecay) {
                          /*swizzled=*/true);
 }
 
+int64_t DecayOperandsOp::countSumRows(int64_t warps) {
+  const int64_t narrow = 2 * warps + warps * (warps - 1) / 2;
+  return warps + (narrow + 1) / 2;
+}
+
 SharedType DecayOperandsOp::getSumsType(FragmentType logDecay) {
   int64_t rows = countSumRows(logDecay.getRows().getWarps());
   return SharedType::get(VectorType::get({rows, logDecay.getDimSize(1)},

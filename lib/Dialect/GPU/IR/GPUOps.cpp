@@ -137,9 +137,10 @@ LogicalResult ReshapeOp::verify() {
   };
   unsigned bits = from.getElementType().getIntOrFloatBitWidth();
   if (bits == to.getElementType().getIntOrFloatBitWidth() &&
-      count(from) == count(to))
+      count(to) <= count(from))
     return success();
-  return emitOpError("expects 'result' to have as many elements as 'buffer', ")
+  return emitOpError(
+             "expects 'result' to have no more elements than 'buffer', ")
          << count(from) << " of " << bits << " bits, but got " << to;
 }
 

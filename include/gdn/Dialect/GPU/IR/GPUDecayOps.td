@@ -21,7 +21,9 @@ def GPU_DecayOperandsOp : GPU_Op<"decay_operands", [
 
     The 16 tokens of a warp are multiplied in registers, by one product for each power
     of two: rows of a left operand and columns of a right one are held by the lanes in
-    the same way. Behind a barrier it multiplies its tokens with those of the warps
+    the same way. Their decays are exponentials of sums of logs, which are products of
+    these, in f16, with matrices of zeros and ones; `to_end` holds the logs on the way.
+    Behind a barrier it multiplies its tokens with those of the warps
     before it.
 
     **Preconditions**
@@ -46,11 +48,11 @@ def GPU_DecayOperandsOp : GPU_Op<"decay_operands", [
       %q = gdn_gpu.alloc : !gdn_gpu.shared<64x32xf16, swizzled>
       %k = gdn_gpu.alloc : !gdn_gpu.shared<64x32xf16, swizzled>
       %t = gdn_gpu.alloc : !gdn_gpu.shared<64x32xf16, swizzled>
-      %s = gdn_gpu.alloc : !gdn_gpu.shared<18x32xf32>
+      %s = gdn_gpu.alloc : !gdn_gpu.shared<11x32xf32>
       %e = gdn_gpu.alloc : !gdn_gpu.shared<32xf32>
       %p, %l = gdn_gpu.decay_operands %g, %q, %k, %t, %s, %e
           : !gdn_gpu.fragment<64x32xf32, #rows>, !gdn_gpu.shared<64x32xf16, swizzled>,
-            !gdn_gpu.shared<64x32xf16, swizzled>, !gdn_gpu.shared<18x32xf32>, !gdn_gpu.shared<32xf32>
+            !gdn_gpu.shared<64x32xf16, swizzled>, !gdn_gpu.shared<11x32xf32>, !gdn_gpu.shared<32xf32>
           -> !gdn_gpu.fragment<64x64xf32, #rows>
       return
     }
@@ -71,11 +73,10 @@ def GPU_DecayOperandsOp : GPU_Op<"decay_operands", [
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     static constexpr int64_t block = 16;
-    /// Rows of `sums` for `warps` warps: of each warp its decay, and what lies
-    /// before and behind it; of each two what lies between them.
-    static int64_t countSumRows(int64_t warps) {
-      return 3 * warps + warps * (warps - 1) / 2;
-    }
+    /// Rows of `sums` for `warps` warps: of each warp its decay; two in the
+    /// place of one, what lies before and behind it, and of each two warps what
+    /// lies between them.
+    static int64_t countSumRows(int64_t warps);
     static SharedType getSumsType(FragmentType logDecay);
     static SharedType getTileType(FragmentType logDecay);
     static FragmentType getScoresType(FragmentType logDecay);

@@ -264,11 +264,13 @@ def GPU_ReshapeOp : GPU_Op<"reshape", [Pure]> {
   let summary = "A tile of shared memory in another shape";
   let description = [{
     The same memory, row-major, as a tile of other sizes or elements: rows of a
-    tile may be pieces of a longer row. Accesses through either are accesses of one tile.
+    tile may be pieces of a longer row. A smaller tile is the beginning of the memory.
+    Accesses through either are accesses of one tile.
 
     **Preconditions**
 
-    - (C1) `buffer` and `result` have as many elements, of as many bits.
+    - (C1) elements of `buffer` and `result` have as many bits, and `result` has no more
+      of them than `buffer`.
 
     **Example**
 

@@ -239,7 +239,9 @@ def Tile_DecayOperandsOp : Tile_Op<"decay_operands", [
     Scores are products of matrices between blocks of tokens. No factor of them is
     above 1, for any decay: the reference is a token between `j` and `i`. These
     roundings are fixed, because they determine the error: `x` and `key`, decays, and
-    a row times a decay are rounded to f16, and sums are f32.
+    a row times a decay are rounded to f16, and sums are f32. Within 16 tokens decays
+    are of logs to base 2 that are rounded to f16: of `x` below 0 that changes them by at
+    most `|x| e^-|x| 2^-11`, below 2e-4.
 
     - tokens of one block of 16: `r` is the multiple of the largest power of two with
       `j < r <= i`; the factors are `x[i] * exp(g[r] + ... + g[i])` and
