@@ -173,6 +173,16 @@ static bool hasChannels(func::FuncOp func) {
   return found;
 }
 
+/// The same with log decays from memory: with gates that are computed here, a
+/// fourth block on a multiprocessor would have to spill 120 bytes.
+static bool loadsChannels(func::FuncOp func) {
+  bool loads = hasChannels(func);
+  func.walk([&](tile::DecayOperandsOp operands) {
+    loads &= bool(operands.getLogDecay().getDefiningOp<tile::LoadOp>());
+  });
+  return loads;
+}
+
 /// Whether operands have two parts, whose products add up.
 static bool hasParts(func::FuncOp func) {
   bool found = false;
@@ -236,7 +246,7 @@ void ScheduleTileProducts::runOnOperation() {
     int64_t residentWarps = countCarried(func) != 0 || addsToLoaded(func)
                                 ? std::min<int64_t>(warps, fewestWarps)
                                 : warps;
-    if (hasChannels(func))
+    if (loadsChannels(func))
       residentWarps = warps * 4 / 3; // most of their time is latency
     int64_t needed = countRegisters(func, numWarps, together);
     int64_t blocks = std::max<int64_t>(1, residentWarps / numWarps);
