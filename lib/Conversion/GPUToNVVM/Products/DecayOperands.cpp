@@ -101,7 +101,7 @@ private:
   Value roundPair(Value x, Value y);
   Words round(ArrayRef<Value> numbers);
   Numbers widen(ArrayRef<Value> words);
-  Sums product(ArrayRef<Value> left, ArrayRef<Value> rhs, Sums acc) {
+  Sums product(ArrayRef<Value> left, ArrayRef<Value> rhs, const Sums &acc) {
     return emitMma(b, loc, f16, left, rhs, acc);
   }
   /// acc += the tokens of `rows`, 0: the first eight, or 1, with those of
