@@ -4,6 +4,7 @@
 #include "gdn/Pipelines/CompileCpu.h"
 
 #include "CachedModule.h"
+#include "SourcesBehindTile.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -47,31 +48,62 @@ static ContentKey keyOf(ModuleOp source, const TargetModel &target,
   return key;
 }
 
+/// All that decides what compileTiles gives: not the sources of the passes that
+/// made the tile programs.
+static ContentKey keyOfTiles(ModuleOp tiles, const TargetModel &target) {
+  ContentKey key("tile programs for a CPU");
+  key.add(sourcesBehindTile).add(identityOfLlvm()).add(textForKey(tiles));
+  key.add(target.getName()).add(target.getLlvmCpu());
+  key.add(target.getLlvmTuneCpu()).add(target.getLlvmFeatures());
+  return key.add(target.getVectorBits());
+}
+
+/// Functions of the llvm dialect and the shared object of tile programs.
+static FailureOr<CachedModule> compileTiles(OwningOpRef<ModuleOp> tiles,
+                                            const TargetModel &target,
+                                            ConfigurePasses configure,
+                                            const ContentCache *cache) {
+  PassManager passes(tiles->getContext());
+  if (failed(configure(passes)))
+    return failure();
+  buildTileToLlvmPipeline(passes, target);
+  if (failed(passes.run(*tiles)))
+    return failure();
+  CachedModule compiled;
+  compiled.module = std::move(tiles);
+  FailureOr<CpuCodegen> codegen = CpuCodegen::create(*compiled.module, target);
+  if (failed(codegen))
+    return failure();
+  FailureOr<Bytes> blob = codegen->emitSharedObject(cache);
+  if (failed(blob))
+    return failure();
+  compiled.parts.push_back(std::string(blob->begin(), blob->end()));
+  return compiled;
+}
+
 FailureOr<TargetCode> gdn::compileForCpu(ModuleOp source,
                                          const TargetModel &target,
                                          const CpuPipelineOptions &options,
                                          ConfigurePasses configure,
                                          const ContentCache *cache) {
+  MLIRContext *context = source.getContext();
+  // Tile programs that were compiled before are not compiled again, whichever
+  // passes have made them.
   auto compile = [&]() -> FailureOr<CachedModule> {
-    CachedModule compiled;
-    FailureOr<OwningOpRef<ModuleOp>> lowered =
-        lowerForCpu(source, target, Level::llvm, options, configure);
-    if (failed(lowered))
+    FailureOr<OwningOpRef<ModuleOp>> tiles =
+        lowerForCpu(source, target, Level::tile, options, configure);
+    if (failed(tiles))
       return failure();
-    compiled.module = std::move(*lowered);
-    FailureOr<CpuCodegen> codegen =
-        CpuCodegen::create(*compiled.module, target);
-    if (failed(codegen))
-      return failure();
-    FailureOr<Bytes> blob = codegen->emitSharedObject(cache);
-    if (failed(blob))
-      return failure();
-    compiled.parts.push_back(std::string(blob->begin(), blob->end()));
-    return compiled;
+    auto compileHere = [&] {
+      return compileTiles(std::move(*tiles), target, configure, cache);
+    };
+    return cache ? compileOnce(*cache, keyOfTiles(**tiles, target), context,
+                               compileHere)
+                 : compileHere();
   };
   FailureOr<CachedModule> compiled =
-      cache ? compileOnce(*cache, keyOf(source, target, options),
-                          source.getContext(), compile)
+      cache ? compileOnce(*cache, keyOf(source, target, options), context,
+                          compile)
             : compile();
   if (failed(compiled))
     return failure();

@@ -4,8 +4,10 @@
 #include "gdn/Pipelines/CompileGpu.h"
 
 #include "CachedModule.h"
+#include "SourcesBehindGpu.h"
 
 #include "gdn/Dialect/Tile/IR/StageFields.h"
+#include "gdn/Pipelines/GpuToLlvm.h"
 #include "gdn/Target/CudaProgram.h"
 #include "gdn/Target/NvptxCodegen.h"
 #include "gdn/Target/PtxDigest.h"
@@ -37,6 +39,13 @@ static SmallVector<func::FuncOp> getLeftOut(ModuleOp source, ModuleOp lowered) {
   return missing;
 }
 
+/// Whether there is something to lower: a module may have kernels already.
+static bool hasEntries(ModuleOp source) {
+  return llvm::any_of(source.getOps<func::FuncOp>(), [](func::FuncOp func) {
+    return func->hasAttr("gdn.entry");
+  });
+}
+
 FailureOr<OwningOpRef<ModuleOp>>
 gdn::lowerForGpu(ModuleOp source, const TargetModel &target, GpuLevel level,
                  const GpuPipelineOptions &options, ConfigurePasses configure) {
@@ -44,11 +53,7 @@ gdn::lowerForGpu(ModuleOp source, const TargetModel &target, GpuLevel level,
   PassManager passes(source.getContext());
   if (failed(configure(passes)))
     return failure();
-  bool hasEntries =
-      llvm::any_of(module->getOps<func::FuncOp>(), [](func::FuncOp func) {
-        return func->hasAttr("gdn.entry");
-      });
-  if (!hasEntries) // kernels already, but for what nvvm has no intrinsic for
+  if (!hasEntries(source)) // but for what nvvm has no intrinsic for
     passes.addPass(createConvertNVVMToLLVMPass());
   else if (level == GpuLevel::gpu)
     buildGdnToGpuPipeline(passes, target, options);
@@ -70,6 +75,16 @@ static ContentKey keyOf(ModuleOp source, const TargetModel &target,
   key.add(identityOfThisProgram()).add(textForKey(source));
   key.add(target.getName()).add(options.pipeline.everyThreadArrives);
   key.add(options.pipeline.segmentMaps);
+  return key.add(options.ptxas ? options.ptxas->getIdentity() : "none");
+}
+
+/// All that decides what compilePrograms gives: not the sources of the passes
+/// that made the programs.
+static ContentKey keyOfPrograms(ModuleOp programs, const TargetModel &target,
+                                const GpuCompileOptions &options) {
+  ContentKey key("programs for a GPU");
+  key.add(sourcesBehindGpu).add(identityOfLlvm()).add(textForKey(programs));
+  key.add(target.getName()).add(options.pipeline.everyThreadArrives);
   return key.add(options.ptxas ? options.ptxas->getIdentity() : "none");
 }
 
@@ -110,18 +125,13 @@ static LogicalResult addDigests(ModuleOp module, StringRef ptx,
   return success();
 }
 
-/// The kernels of a module with their digests, its PTX, and with an assembler
+/// The kernels of `module` with their digests, its PTX, and with an assembler
 /// the cubin and what was said about it.
-static FailureOr<CachedModule> compileKernels(ModuleOp source,
-                                              const TargetModel &target,
-                                              const GpuCompileOptions &options,
-                                              ConfigurePasses configure) {
+static FailureOr<CachedModule>
+assembleKernels(OwningOpRef<ModuleOp> kernels, const TargetModel &target,
+                const GpuCompileOptions &options) {
   CachedModule compiled;
-  FailureOr<OwningOpRef<ModuleOp>> lowered =
-      lowerForGpu(source, target, GpuLevel::nvvm, options.pipeline, configure);
-  if (failed(lowered))
-    return failure();
-  compiled.module = std::move(*lowered);
+  compiled.module = std::move(kernels);
   ModuleOp module = *compiled.module;
   FailureOr<KernelText> text =
       generateKernels(module, target, /*wantsPtx=*/true, options.cache);
@@ -155,6 +165,42 @@ static FailureOr<CachedModule> compileKernels(ModuleOp source,
   }
   compiled.parts = {std::move(text->ptx)};
   return compiled;
+}
+
+/// The same of gdn_gpu programs.
+static FailureOr<CachedModule> compilePrograms(OwningOpRef<ModuleOp> programs,
+                                               const TargetModel &target,
+                                               const GpuCompileOptions &options,
+                                               ConfigurePasses configure) {
+  PassManager passes(programs->getContext());
+  if (failed(configure(passes)))
+    return failure();
+  buildGpuProgramsToLlvmPipeline(passes, target, options.pipeline);
+  if (failed(passes.run(*programs)))
+    return failure();
+  return assembleKernels(std::move(programs), target, options);
+}
+
+/// The same of entries, or of kernels that are there already. With a cache,
+/// programs that were compiled before are not compiled again, whichever passes
+/// have made them.
+static FailureOr<CachedModule> compileKernels(ModuleOp source,
+                                              const TargetModel &target,
+                                              const GpuCompileOptions &options,
+                                              ConfigurePasses configure) {
+  FailureOr<OwningOpRef<ModuleOp>> lowered =
+      lowerForGpu(source, target, GpuLevel::gpu, options.pipeline, configure);
+  if (failed(lowered))
+    return failure();
+  if (!hasEntries(source))
+    return assembleKernels(std::move(*lowered), target, options);
+  auto compile = [&] {
+    return compilePrograms(std::move(*lowered), target, options, configure);
+  };
+  if (!options.cache)
+    return compile();
+  return compileOnce(*options.cache, keyOfPrograms(**lowered, target, options),
+                     source.getContext(), compile);
 }
 
 FailureOr<GpuCode> gdn::compileForGpu(ModuleOp source,

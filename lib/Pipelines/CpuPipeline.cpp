@@ -7,8 +7,6 @@
 #include "gdn/Dialect/GDN/Transforms/Passes.h"
 #include "gdn/Dialect/Tile/Transforms/Passes.h"
 
-#include "mlir/Conversion/Passes.h"
-#include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -38,31 +36,6 @@ void gdn::buildTilePipeline(OpPassManager &passes, const TargetModel &target,
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createFuseTileRows());
-  passes.addPass(createCSEPass());
-}
-
-void gdn::buildTileToLlvmPipeline(OpPassManager &passes,
-                                  const TargetModel &target) {
-  passes.addPass(createWidenTileOperands());
-  passes.addPass(createFuseTileRows());
-  passes.addPass(createCSEPass());
-  ConvertTileToCPUOptions loops;
-  loops.lanes = target.getF32Lanes();
-  passes.addPass(createConvertTileToCPU(loops));
-  passes.addPass(createCanonicalizerPass());
-  passes.addPass(createCSEPass());
-  passes.addPass(createExpandCPUMath());
-  passes.addPass(memref::createExpandStridedMetadataPass());
-  passes.addPass(createLowerAffinePass());
-  passes.addPass(createSCFToControlFlowPass());
-  passes.addPass(createConvertVectorToLLVMPass());
-  passes.addPass(createFinalizeMemRefToLLVMConversionPass());
-  passes.addPass(createArithToLLVMConversionPass());
-  passes.addPass(createConvertMathToLLVMPass());
-  passes.addPass(createConvertFuncToLLVMPass());
-  passes.addPass(createConvertControlFlowToLLVMPass());
-  passes.addPass(createReconcileUnrealizedCastsPass());
-  passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
 }
 

@@ -10,11 +10,8 @@
 #include "gdn/Dialect/GDN/Transforms/Passes.h"
 #include "gdn/Dialect/GPU/Transforms/Passes.h"
 #include "gdn/Dialect/Tile/Transforms/Passes.h"
-#include "gdn/Pipelines/GpuToLlvm.h"
 #include "gdn/Schedule/Passes.h"
 
-#include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
-#include "mlir/Transforms/LocationSnapshot.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -91,21 +88,5 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
 void gdn::buildGpuPipeline(OpPassManager &passes, const TargetModel &target,
                            const GpuPipelineOptions &options) {
   buildGdnToGpuPipeline(passes, target, options);
-  if (!options.lineInfo.empty()) {
-    LocationSnapshotOptions snapshot;
-    snapshot.fileName =
-        (options.lineInfo + "." + target.getName() + ".gpu.mlir").str();
-    passes.addPass(createLocationSnapshot(snapshot));
-  }
-  ConvertGPUToNVVMOptions kernels;
-  kernels.dependentLaunch = target.hasDependentLaunch();
-  kernels.bulkCopies = target.hasTma();
-  kernels.everyThreadArrives = options.everyThreadArrives;
-  buildGPUToLlvmPipeline(passes, kernels);
-  if (!options.lineInfo.empty()) {
-    // Of debug information the code generator writes .file and .loc alone.
-    LLVM::DIScopeForLLVMFuncOpPassOptions scopes;
-    scopes.emissionKind = LLVM::DIEmissionKind::DebugDirectivesOnly;
-    passes.addPass(LLVM::createDIScopeForLLVMFuncOpPass(scopes));
-  }
+  buildGpuProgramsToLlvmPipeline(passes, target, options);
 }

@@ -75,7 +75,26 @@ def test_one_compilation_gives_image_report_and_digest(compile_):
 def test_a_digest_needs_no_assembler(compile_, monkeypatch):
     digests, _ = compile_(*GPU, "--emit=digest")
     assert len(digests.splitlines()) == 2
-    assert len(compile_.files()) == 2  # the kernels' PTX, and the module around it
+    # The kernels' PTX, and with the module around it for the programs and for their source.
+    assert len(compile_.files()) == 3
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "x86-64-v3"])
+def test_programs_that_are_the_same_are_not_compiled_again(compile_, target):
+    """Another compilation, but what its passes make is what was compiled before."""
+    arguments = [*SMALL, f"--target={target}"]
+    plain = compile_(*arguments)
+    files = compile_.files()
+    assert compile_(*arguments, "--segment-maps") == plain
+    assert len(compile_.files()) == len(files) + 1
+
+
+def test_what_is_asked_behind_the_programs_is_in_their_key(compile_):
+    decode = ["--preset=qwen3.5-0.8b", "--only=decode", "--io=bf16", "--target=sm_90a"]
+    compile_(*decode, "--emit=digest")
+    files = compile_.files()
+    compile_(*decode, "--emit=digest", "--every-thread-arrives")
+    assert len(compile_.files()) >= len(files) + 2
 
 
 def test_other_arguments_are_other_keys(compile_):

@@ -32,6 +32,11 @@ void buildGdnToGpuPipeline(mlir::OpPassManager &passes,
                            const TargetModel &target,
                            const GpuPipelineOptions &options);
 
+/// From gdn_gpu to the llvm and nvvm dialects.
+void buildGpuProgramsToLlvmPipeline(mlir::OpPassManager &passes,
+                                    const TargetModel &target,
+                                    const GpuPipelineOptions &options);
+
 /// All of it: from gdn to the llvm and nvvm dialects. Afterwards each entry is
 /// an `llvm.func @<entry>` with `nvvm.kernel` and the attributes
 /// `gdn_tile.stage` and `gdn_gpu.launch`.
