@@ -157,10 +157,26 @@ def tool(
     return run
 
 
+# gdn-compile with the cache of the build in place of its caller's.
+WITH_CACHE = """#!/bin/sh
+for word; do
+  shift
+  case $word in --cache=*) ;; *) set -- "$@" "$word" ;; esac
+done
+exec '{program}' "$@" '--cache={cache}'
+"""
+
+
 @pytest.fixture(scope="module")
 def compiler_on_path(build_dir, tmp_path_factory):
-    """gdn-compile on the PATH, and a cache of the module's own."""
+    """gdn-compile on the PATH, and a cache of the module's own for images. What is compiled
+    comes from the cache that the build uses."""
+    tools = tmp_path_factory.mktemp("tools")
+    if cache := run_once.image_cache(build_dir):
+        program = tools / "gdn-compile"
+        program.write_text(WITH_CACHE.format(program=build_dir / "bin/gdn-compile", cache=cache))
+        program.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", f"{build_dir / 'bin'}:{os.environ['PATH']}")
+        patch.setenv("PATH", f"{tools}:{build_dir / 'bin'}:{os.environ['PATH']}")
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
