@@ -91,14 +91,16 @@ def on_ptx_driver(
     build_dir: Path, ptx_driver: Path, python_sources: list[Path]
 ) -> Callable[..., str]:
     """Runs a program of Python whose library finds that driver; what it prints. Arguments that
-    are a Path are files that it reads, or writes if they are not there. A run that has passed
-    is not repeated while the words, these files, the libraries and the sources are the same."""
+    are a Path are files that it reads, or writes if they are not there; those by name are
+    variables of the environment. A run that has passed is not repeated while the words, these
+    files, the libraries and the sources are the same."""
     cache = run_once.image_cache(build_dir)
     libraries = [ptx_driver / "libcuda.so.1", build_dir / "lib/libgdnrt.so"]
 
-    def run(*arguments: object) -> str:
+    def run(*arguments: object, **variables: str) -> str:
         folders = [ROOT / folder for folder in ("python", "test/python", "tools/scripts")]
         paths = {"PYTHONPATH": ":".join(map(str, folders)), "LD_LIBRARY_PATH": str(ptx_driver)}
+        paths |= variables
 
         def start() -> str:
             command = [sys.executable, *map(str, arguments)]
@@ -111,6 +113,7 @@ def on_ptx_driver(
         read = [path for path in arguments if isinstance(path, Path) and path.is_file()]
         written = [path for path in arguments if isinstance(path, Path) and not path.exists()]
         words = [path.name if isinstance(path, Path) else str(path) for path in arguments]
+        words += [f"{name}={value}" for name, value in sorted(variables.items())]
         key = run_once.key_of(words, [*libraries, *read, *python_sources])
         return run_once.remembered(cache / f"{run_once.PREFIX}{key}", start, written)
 

@@ -181,18 +181,16 @@ def test_verify_accepts_some_of_each_step(tool, build_dir, ptx_driver, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_device_check(tool, build_dir, ptx_driver, tmp_path):
+def test_device_check(tool, build_dir, on_ptx_driver, tmp_path):
     image, report = tmp_path / "deferred.gdnk", tmp_path / "report.json"
     options = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--state=f32,bf16", "--defer-writes=8"]
     options += ["--verify=lazy", "--only=decode,verify,commit", "--target=sm_90a", "--ptxas=none"]
     done = tool("gdn-compile", *options, "-o", image)
     assert done.returncode == 0, done.stderr
-    command = [sys.executable, "-m", "gdn.device_check", image, "--quick", "--no-times"]
-    command += ["--library", build_dir / "lib/libgdnrt.so", "--output", report]
-    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
-    paths["GDN_PTX_UNWRITTEN"] = "0"  # rows of a verify behind the last one
-    done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    check = ["-m", "gdn.device_check", image, "--quick", "--no-times", "--output", report]
+    library = build_dir / "lib/libgdnrt.so"
+    # Rows of a verify behind the last one are not written.
+    on_ptx_driver(*check, "--library", library, GDN_PTX_UNWRITTEN="0")
     assert len(json.loads(report.read_text())["kernels"]) == 6
 
 
@@ -204,18 +202,16 @@ def test_device_check(tool, build_dir, ptx_driver, tmp_path):
         pytest.param("i8x2,i8", "decode,verify,commit,copy_slots", marks=pytest.mark.long),
     ],
 )
-def test_states_in_planes(tool, build_dir, ptx_driver, tmp_path, states, entries):
+def test_states_in_planes(tool, build_dir, on_ptx_driver, tmp_path, states, entries):
     image, report = tmp_path / "planes.gdnk", tmp_path / "report.json"
     options = ["--preset=qwen3-next-80b-a3b", "--io=bf16", f"--state={states}", "--defer-writes=8"]
     options += ["--verify=lazy", "--has-initial", f"--only={entries}"]
     done = tool("gdn-compile", *options, "--target=sm_90a", "--ptxas=none", "-o", image)
     assert done.returncode == 0, done.stderr
-    command = [sys.executable, "-m", "gdn.device_check", image, "--quick", "--no-times"]
-    command += ["--library", build_dir / "lib/libgdnrt.so", "--output", report]
-    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
-    paths["GDN_PTX_UNWRITTEN"] = "0"
-    done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    check = ["-m", "gdn.device_check", image, "--quick", "--no-times", "--output", report]
+    library = build_dir / "lib/libgdnrt.so"
+    # Rows of a verify behind the last one are not written.
+    on_ptx_driver(*check, "--library", library, GDN_PTX_UNWRITTEN="0")
     kernels = json.loads(report.read_text())["kernels"]
     assert len(kernels) == len(states.split(",")) * len(entries.split(","))
 

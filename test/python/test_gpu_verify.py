@@ -3,12 +3,8 @@
 the CPU (test/PTX): what the device check asks of them on a GPU, in its small cases."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
-from conftest import ROOT
 
 QWEN, KIMI = "qwen3-next-80b-a3b", "kimi-linear-48b-a3b"
 LAYERS = {
@@ -24,7 +20,7 @@ ALONE = ("tree", "buffer", "lazy")
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_device_check(build_dir, ptx_driver, tool, tmp_path, layer):
+def test_device_check(build_dir, on_ptx_driver, tool, tmp_path, layer):
     preset, kind = LAYERS[layer]
     image, report = tmp_path / f"{layer}.gdnk", tmp_path / "report.json"
     states = "--state=f32,bf16" if preset == QWEN else "--state=f32"
@@ -35,13 +31,11 @@ def test_device_check(build_dir, ptx_driver, tool, tmp_path, layer):
     options.append(f"--only={','.join(sorted(expected))}")
     done = tool("gdn-compile", f"--preset={preset}", *options, "-o", image)
     assert done.returncode == 0, done.stderr
-    command = [sys.executable, "-m", "gdn.device_check", image, "--quick", "--no-times"]
-    command += ["--library", build_dir / "lib/libgdnrt.so", "--output", report]
-    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
+    check = ["-m", "gdn.device_check", image, "--quick", "--no-times", "--output", report]
     # Rows behind the last one, whose products nobody uses.
-    paths["GDN_PTX_UNWRITTEN"] = "0" if kind == "lazy" else "1"
-    done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    unwritten = "0" if kind == "lazy" else "1"
+    library = build_dir / "lib/libgdnrt.so"
+    on_ptx_driver(*check, "--library", library, GDN_PTX_UNWRITTEN=unwritten)
     kernels = json.loads(report.read_text())["kernels"]
     names = {kernel["name"].split("/")[1].split("_")[0] for kernel in kernels}
     assert expected <= names

@@ -3,13 +3,9 @@
 (test/PTX), and that the check finds what is wrong."""
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from conftest import ROOT
 
 from gdn import Runtime, checks, numerics_check, numerics_tables, reference
 
@@ -47,7 +43,7 @@ def compiled(tool, tmp_path_factory):
 
 
 @pytest.fixture
-def check_types(build_dir, ptx_driver, compiled, tmp_path):
+def check_types(build_dir, on_ptx_driver, compiled, tmp_path):
     """Checks a prefill of some heads in some types."""
 
     def run(keys, values, layout, types):
@@ -55,11 +51,9 @@ def check_types(build_dir, ptx_driver, compiled, tmp_path):
         options = [*form, *(f"--io={io}" for io in types), "--state=f32"]
         image = compiled(keys, values, *options, "--target=sm_90a", "--ptxas=none")
         report = tmp_path / "report.json"
-        command = [sys.executable, "-m", "gdn.numerics_check", image, "--quick"]
-        command += ["--output", report, "--library", build_dir / "lib/libgdnrt.so"]
-        paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
-        done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
-        assert done.returncode == 0, done.stdout + done.stderr
+        report.unlink(missing_ok=True)
+        check = ["-m", "gdn.numerics_check", image, "--quick", "--output", report]
+        on_ptx_driver(*check, "--library", build_dir / "lib/libgdnrt.so")
         rows = json.loads(report.read_text())["rows"]
         assert [row["io"] for row in rows] == [types[io] for io in types]
         for row in rows:
