@@ -79,10 +79,11 @@ def test_policies_and_schedules_are_ahead(hashed):
 def test_a_hash_changes_with_every_file(tmp_path):
     script = ROOT / "tools/cmake/GDNSourceHash.cmake"
 
-    def header() -> str:
+    def header(build: str = "Release") -> str:
         names = ["a.cpp", "b.h"]
         (tmp_path / "list.txt").write_text("".join(f"{name}\n" for name in names))
         options = [f"-DLIST={tmp_path}/list.txt", f"-DOUT={tmp_path}/out.h", "-DNAME=sourcesX"]
+        options.append(f"-DBUILD={build}")
         subprocess.run(["cmake", *options, "-P", script], cwd=tmp_path, check=True)
         return (tmp_path / "out.h").read_text()
 
@@ -91,5 +92,6 @@ def test_a_hash_changes_with_every_file(tmp_path):
     first = header()
     assert re.search(r'sourcesX\[\] =\s*"[0-9a-f]{64}";', first)
     assert header() == first
+    assert header("Release,address") != first
     (tmp_path / "b.h").write_text("three")
     assert header() != first

@@ -6,7 +6,7 @@
 if(CMAKE_SCRIPT_MODE_FILE)
   cmake_minimum_required(VERSION 3.24)
   file(STRINGS ${LIST} sources)
-  set(hashes)
+  set(hashes "${BUILD}\n")
   foreach(source IN LISTS sources)
     file(SHA256 ${source} hash)
     string(APPEND hashes "${source} ${hash}\n")
@@ -42,9 +42,11 @@ function(gdn_hash_sources target name)
   file(CONFIGURE OUTPUT ${list} CONTENT "${lines}\n" @ONLY)
   string(REGEX REPLACE "^Sources" "sources" constant ${name})
   set(header ${CMAKE_CURRENT_BINARY_DIR}/${name}.h)
+  set(build "${CMAKE_BUILD_TYPE},${CMAKE_CXX_COMPILER_ID},${CMAKE_CXX_COMPILER_VERSION},${GDN_SANITIZE}")
+  string(REPLACE ";" "," build "${build}")
   list(TRANSFORM sources PREPEND ${CMAKE_SOURCE_DIR}/)
   add_custom_command(OUTPUT ${header}
-    COMMAND ${CMAKE_COMMAND} -DLIST=${list} -DOUT=${header} -DNAME=${constant}
+    COMMAND ${CMAKE_COMMAND} -DLIST=${list} -DOUT=${header} -DNAME=${constant} -DBUILD=${build}
       -P ${CMAKE_SOURCE_DIR}/tools/cmake/GDNSourceHash.cmake
     DEPENDS ${sources} ${list}
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
