@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Prefill over the ranks of torch.distributed against one call on each rank, and its times:
+"""Prefill over the ranks of torch.distributed, and by plans with checkpoints, against one call on
+each rank, and its times:
 
     torchrun --nproc-per-node 2 -m gdn.context_check --cases 50 --time 32768,131072
 
@@ -43,42 +44,67 @@ def draw(seed: int, size: int, kind: tuple[int, int, bool]) -> tuple[dict[str, n
         "v": rng.standard_normal((rows, value_heads, 64)),
         "log_decay": -rng.choice([1e-3, 0.1]) * rng.uniform(0, 1, gates),
         "beta": rng.uniform(0, 1, (rows, value_heads)),
-        "states": rng.standard_normal((3, value_heads, 64, 64)),
+        "states": rng.standard_normal((5, value_heads, 64, 64)),
     }
     return {name: x.astype(np.float32) for name, x in given.items()}, bounds
 
 
+def relative(got, want) -> float:
+    got, want = (on_host(x) for x in (got, want))
+    return float(np.linalg.norm(got - want) / max(np.linalg.norm(want), 1e-6))
+
+
 def errors_of(exchange: Exchange, seed: int, place: Callable, runtime: Runtime | None = None):
-    """Largest errors of this rank's outputs and of the states. `place` puts an array of NumPy where
-    the kernels run."""
+    """Largest errors of this rank's outputs and of the states, of a call and of a plan. `place`
+    puts an array of NumPy where the kernels run."""
     kind = ((2, 4, False), (2, 2, True))[seed % 2]
     given, bounds = draw(seed, exchange.size, kind)
-    tokens = ("q", "k", "v", "log_decay", "beta")
-    first = bounds[0][-1]
-    whole = [place(given[name][None]) for name in tokens]
-    starts = place(np.array([0, first, first + bounds[1][-1]], np.int32))
-    initial = place(given["states"][1:])
-    want, after = gated_delta_rule(
-        *whole, initial_state=initial, cu_seqlens=starts, runtime=runtime
-    )
+    names = ("q", "k", "v", "log_decay", "beta")
+    ends = [bound[-1] for bound in bounds]
+
+    def one_call(counts: list[int]):
+        """Of the first tokens of both sequences."""
+        rows = [*range(counts[0]), *(ends[0] + t for t in range(counts[1]))]
+        return gated_delta_rule(
+            *(place(given[name][rows][None]) for name in names),
+            initial_state=place(given["states"][1:3]),
+            cu_seqlens=place(np.array([0, counts[0], sum(counts)], np.int32)),
+            runtime=runtime,
+        )
+
+    want, after = one_call(ends)
     rank = exchange.rank
     parts = [range(bound[rank], bound[rank + 1]) for bound in bounds]
-    rows = [*parts[0], *(first + t for t in parts[1])]
+    rows = [*parts[0], *(ends[0] + t for t in parts[1])]
+    want = on_host(want)[0][rows]
+    tokens = [place(given[name][rows]) for name in names]
+    slots = place(np.array([1, 2], np.int32))
+    starts = place(np.array([0, len(parts[0]), len(rows)], np.int32))
     states = place(given["states"])
-    out = ContextParallel(exchange).delta_prefill(
-        *(place(given[name][rows]) for name in tokens),
+    out = ContextParallel(exchange).delta_prefill(*tokens, states, slots, starts, runtime=runtime)
+    errors = [(relative(out, want), relative(states[1:3], after))]
+    # Checkpoints about the middle, wherever that is; sequences of fewer tokens have none.
+    stops = [64 * (1 + end // 128) for end in ends]
+    kept = [n for n in range(2) if stops[n] <= ends[n]]
+    middle = on_host(one_call([min(pair) for pair in zip(stops, ends, strict=True)])[1])
+    states = place(given["states"])
+    plan = ContextParallel(exchange).plan(
+        tokens[2],
         states,
-        place(np.array([1, 2], np.int32)),
-        place(np.array([0, len(parts[0]), len(rows)], np.int32)),
+        slots,
+        starts,
+        checkpoints=tuple(np.array(x, np.int64) for x in ([0, 1, 2], stops, [3, 4])),
+        segments=1 + seed % 4,
         runtime=runtime,
     )
-    return [
-        float(np.linalg.norm(got - one) / max(np.linalg.norm(one), 1e-6))
-        for got, one in (
-            (on_host(out), on_host(want)[0][rows]),
-            (on_host(states)[1:], on_host(after)),
-        )
-    ]
+    out = plan.delta_prefill(*tokens, states)
+    found = on_host(states)
+    untouched = [0, *(3 + n for n in range(2) if n not in kept)]
+    if not (found[untouched] == given["states"][untouched]).all():
+        raise AssertionError(f"other slots than those of the plan were written, seed {seed}")
+    errors.append((relative(out, want), relative(found[1:3], after)))
+    errors += [(0.0, relative(found[3 + n], middle[n])) for n in kept]
+    return list(np.max(errors, 0))
 
 
 def time_of(exchange: Exchange, tokens: int, torch, device: str) -> list[float]:

@@ -50,6 +50,8 @@ private:
 struct Driver {
   Driver() {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    init.find(library, "cuInit");
+    count.find(library, "cuDeviceGetCount");
     retain.find(library, "cuDevicePrimaryCtxRetain");
     setCurrent.find(library, "cuCtxSetCurrent");
     create.find(library, "cuStreamCreate");
@@ -59,6 +61,7 @@ struct Driver {
     record.find(library, "cuEventRecord");
     wait.find(library, "cuStreamWaitEvent");
     destroyEvent.find(library, "cuEventDestroy_v2");
+    elapsed.find(library, "cuEventElapsedTime");
     begin.find(library, "cuStreamBeginCapture_v2");
     end.find(library, "cuStreamEndCapture");
     instantiate.find(library, "cuGraphInstantiateWithFlags");
@@ -66,6 +69,8 @@ struct Driver {
     destroyGraph.find(library, "cuGraphDestroy");
     destroyExecutable.find(library, "cuGraphExecDestroy");
   }
+  Call<unsigned> init;
+  Call<int *> count;
   Call<void **, int> retain;
   Call<void *> setCurrent;
   Call<void **, unsigned> create;
@@ -75,6 +80,7 @@ struct Driver {
   Call<void *, void *> record;
   Call<void *, void *, unsigned> wait;
   Call<void *> destroyEvent;
+  Call<float *, void *, void *> elapsed;
   Call<void *, int> begin;
   Call<void *, void **> end;
   Call<void **, void *, unsigned long long> instantiate;
@@ -91,9 +97,8 @@ const Driver &driver() {
 } // namespace
 
 DeviceGraph::DeviceGraph(int ordinal, Order order) {
-  void *context = nullptr;
-  driver().retain(&context, ordinal);
-  driver().setCurrent(context);
+  driver().retain(&context_, ordinal);
+  makeCurrent();
   constexpr unsigned kDefault = 0, kNonBlocking = 1;
   driver().create(&stream_,
                   order == Order::independent ? kNonBlocking : kDefault);
@@ -105,6 +110,8 @@ DeviceGraph::~DeviceGraph() {
   driver().destroy.orAbort(stream_);
 }
 
+void DeviceGraph::makeCurrent() const { driver().setCurrent(context_); }
+
 void DeviceGraph::waitFor(const DeviceGraph &other) {
   constexpr unsigned kWithoutTiming = 2;
   void *event = nullptr;
@@ -114,9 +121,10 @@ void DeviceGraph::waitFor(const DeviceGraph &other) {
   driver().destroyEvent(event);
 }
 
-void DeviceGraph::beginCapture() {
-  constexpr int kGlobal = 0;
-  driver().begin(stream_, kGlobal);
+void DeviceGraph::beginCapture(Capture capture) {
+  constexpr int kGlobal = 0, kThreadLocal = 1;
+  driver().begin(stream_,
+                 capture == Capture::ofThread ? kThreadLocal : kGlobal);
 }
 
 void DeviceGraph::endCapture() {
@@ -130,6 +138,36 @@ void DeviceGraph::endCapture() {
 }
 
 void DeviceGraph::replay() {
-  driver().launch(graph_, stream_);
-  driver().synchronize(stream_);
+  launch();
+  synchronize();
+}
+
+void DeviceGraph::launch() { driver().launch(graph_, stream_); }
+
+void DeviceGraph::synchronize() { driver().synchronize(stream_); }
+
+double DeviceGraph::timeOf(const std::function<void()> &body) {
+  void *events[2] = {};
+  for (void *&event : events)
+    driver().createEvent(&event, 0);
+  driver().record(events[0], stream_);
+  body();
+  driver().record(events[1], stream_);
+  synchronize();
+  float milliseconds = 0;
+  driver().elapsed(&milliseconds, events[0], events[1]);
+  for (void *event : events)
+    driver().destroyEvent(event);
+  return 1e3 * double(milliseconds);
+}
+
+int gdnrt::numGpus() {
+  int count = 0;
+  try {
+    driver().init(0);
+    driver().count(&count);
+  } catch (const std::runtime_error &) {
+    return 0;
+  }
+  return count;
 }

@@ -156,6 +156,22 @@ def own_maps(plan, x: dict):
     return run
 
 
+def outputs_call(plan, x: dict):
+    """A call that makes outputs of the plan's segments, from states of zeros."""
+    from ..rule_kernels import kind_of
+
+    kind = kind_of(D, D, unit=16, io="bfloat16")._replace(maps=True)
+    pool = torch.zeros(plan._segments, HV, D, D, device="cuda")
+    tokens, out = tuple(x[name] for name in NAMES), torch.empty_like(x["v"])
+    return lambda: plan._outputs(library_of(x["v"]), kind, tokens, pool, None, out)
+
+
+def gather_call(exchange):
+    """A call that exchanges maps of a sequence."""
+    own = torch.zeros(1, HV, 2 * D, D, device="cuda")
+    return lambda: exchange.gather_arrays(own, library_of(own))
+
+
 def measure(exchange, tokens: int, segments: int, size: int) -> list[dict]:
     x = inputs(tokens, seed=tokens)
     pool = torch.randn(2, HV, D, D, device="cuda", generator=torch.Generator("cuda").manual_seed(1))
@@ -196,6 +212,9 @@ def measure(exchange, tokens: int, segments: int, size: int) -> list[dict]:
             times[rank, mode] = time_of(call, group)
         times[rank, "maps"] = time_of(own_maps(plan, own), group)
         times[rank, "maps graph"] = time_of(captured(own_maps(plan, own)), group)
+        times[rank, "outputs"] = time_of(captured(outputs_call(plan, own)), group)
+    if group:
+        times["gather"] = time_of(captured(gather_call(exchange)), group)
     if group:
         mine = torch.tensor(
             [
@@ -224,7 +243,7 @@ def measure(exchange, tokens: int, segments: int, size: int) -> list[dict]:
     for mode, one_us, many_us in zip(("eager", "graph"), ones, manys, strict=True):
         config = {"gpus": size if group else 1, "ranks": size, "Hk": HK, "Hv": HV, "dk": D, "dv": D}
         config |= {"tokens": tokens, "io": "bfloat16", "state": "float32", "mode": mode}
-        config |= {"segments": segments, "nccl": group}
+        config |= {"segments": segments, "nccl": group, "plan": "PyTorch"}
         row = {"suite": "many-gpus", "impl": "gdn", "config": config, "us": many_us}
         row |= {"one_us": one_us, "ratio": one_us / many_us}
         row |= {"error_to_one": found["out"], "state_error_to_one": found["state"]}
@@ -232,6 +251,8 @@ def measure(exchange, tokens: int, segments: int, size: int) -> list[dict]:
         maps = "maps" if mode == "eager" else "maps graph"
         row["rank_us"] = {str(rank): times[rank, mode] for rank, _ in ranks}
         row["maps_us"] = {str(rank): times[rank, maps] for rank, _ in ranks}
+        row["outputs_us"] = {str(rank): times[rank, "outputs"] for rank, _ in ranks}
+        row |= {"gather_us": times["gather"]} if group else {}
         rows.append(row)
     return rows
 
