@@ -11,10 +11,8 @@
 // of the record many-gpus, one a line: times of the slowest rank, between
 // events, and errors beside what one GPU gives.
 
-#include "context_inputs.h"
-#include "device_graph.h"
+#include "context_gpu.h"
 
-#include "gdn-c/context.h"
 #include "gdn-c/rule.h"
 
 #include <CLI/CLI.hpp>
@@ -24,7 +22,6 @@
 #include <cmath>
 #include <condition_variable>
 #include <cstdio>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -38,13 +35,8 @@ using gdnrt::DeviceGraph;
 
 namespace {
 
-constexpr int64_t kHeads = kContextHeads, kDim = kContextDim, kSlots = 2;
+constexpr int64_t kHeads = kContextHeads, kDim = kContextDim;
 constexpr int kCalls = 5, kRounds = 9, kWarmUp = 2;
-
-void check(gdnrt_status status, const gdnrt_error &error) {
-  if (status != GDNRT_OK)
-    throw std::runtime_error(error.message);
-}
 
 /// Threads that wait for each other.
 class Meeting {
@@ -67,116 +59,6 @@ private:
   const int size_;
   int here_ = 0;
   int64_t turn_ = 0;
-};
-
-/// An array of a device, of any type.
-struct Array {
-  gdnrt_device *device = nullptr;
-  void *data = nullptr;
-  gdnrt_dtype dtype = GDNRT_F32;
-  std::vector<int64_t> sizes;
-
-  Array() = default;
-  Array(const Array &) = delete;
-  Array &operator=(const Array &) = delete;
-  ~Array() {
-    if (data)
-      (void)gdnrt_device_free(device, data, nullptr);
-  }
-  /// From the row `begin` of an array of the host on.
-  template <typename T>
-  void make(gdnrt_device *on, gdnrt_dtype type, std::vector<int64_t> shape,
-            const std::vector<T> &from, int64_t begin = 0) {
-    device = on;
-    dtype = type;
-    sizes = std::move(shape);
-    size_t row = sizeof(T), bytes = sizeof(T);
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      bytes *= static_cast<size_t>(sizes[i]);
-      row *= i > 0 ? static_cast<size_t>(sizes[i]) : 1;
-    }
-    gdnrt_error error;
-    check(gdnrt_device_allocate(device, bytes, &data, &error), error);
-    check(gdnrt_device_write(device, data,
-                             reinterpret_cast<const char *>(from.data()) +
-                                 static_cast<size_t>(begin) * row,
-                             bytes, &error),
-          error);
-  }
-  /// The first `rows` rows.
-  gdnrt_arg arg(int64_t rows) {
-    shown_ = sizes;
-    if (rows >= 0)
-      shown_[0] = rows;
-    gdnrt_arg made = {};
-    made.data = data;
-    made.dtype = dtype;
-    made.rank = static_cast<int32_t>(shown_.size());
-    made.sizes = shown_.data();
-    made.null_slot = -1;
-    return made;
-  }
-
-private:
-  std::vector<int64_t> shown_;
-};
-
-/// A GPU and the tokens that it has: the first one all of them.
-struct Gpu {
-  gdnrt_device *device = nullptr;
-  std::unique_ptr<DeviceGraph> stream;
-  gdnrt_exchange *exchange = nullptr;
-  gdnrt_context *context = nullptr;
-  std::unique_ptr<Array> q, k, v, logDecay, beta, out, pool;
-
-  void take(const ContextInputs &inputs, int64_t begin, int64_t rows) {
-    auto make = [&](std::unique_ptr<Array> &to, gdnrt_dtype type,
-                    std::vector<int64_t> sizes, const auto &from) {
-      sizes.insert(sizes.begin(), rows);
-      to = std::make_unique<Array>();
-      to->make(device, type, sizes, from, begin);
-    };
-    make(q, GDNRT_BF16, {kContextKeyHeads, kDim}, inputs.q);
-    make(k, GDNRT_BF16, {kContextKeyHeads, kDim}, inputs.k);
-    make(v, GDNRT_BF16, {kHeads, kDim}, inputs.v);
-    make(logDecay, GDNRT_F32, {kHeads}, inputs.logDecay);
-    make(beta, GDNRT_F32, {kHeads}, inputs.beta);
-    make(out, GDNRT_BF16, {kHeads, kDim}, inputs.v);
-    pool = std::make_unique<Array>();
-    std::vector<float> states(kSlots * inputs.state.size());
-    pool->make(device, GDNRT_F32, {kSlots, kHeads, kDim, kDim}, states);
-    reset(inputs);
-  }
-  /// The state in slot 1, and outputs of bits that are no number.
-  void reset(const ContextInputs &inputs) {
-    gdnrt_error error;
-    const size_t bytes = inputs.state.size() * sizeof(float);
-    check(gdnrt_device_write(device, static_cast<char *>(pool->data) + bytes,
-                             inputs.state.data(), bytes, &error),
-          error);
-    const std::vector<uint16_t> none(
-        static_cast<size_t>(out->sizes[0] * kHeads * kDim), 0x7fc0);
-    check(gdnrt_device_write(device, out->data, none.data(), 2 * none.size(),
-                             &error),
-          error);
-  }
-  std::vector<uint16_t> outputs(int64_t rows) {
-    std::vector<uint16_t> made(static_cast<size_t>(rows * kHeads * kDim));
-    gdnrt_error error;
-    check(gdnrt_device_read(device, made.data(), out->data, 2 * made.size(),
-                            &error),
-          error);
-    return made;
-  }
-  std::vector<float> states() {
-    std::vector<float> made(kHeads * kDim * kDim);
-    gdnrt_error error;
-    check(gdnrt_device_read(device, made.data(),
-                            static_cast<char *>(pool->data) + 4 * made.size(),
-                            4 * made.size(), &error),
-          error);
-    return made;
-  }
 };
 
 /// Microseconds of a call, eager and from a graph.
@@ -358,7 +240,7 @@ private:
     const int64_t slot = 1;
     gdnrt_context_options options = gdnrt_context_options_default();
     options.num_heads = kHeads;
-    options.num_slots = kSlots;
+    options.num_slots = kContextSlots;
     options.num_tokens = part_;
     options.num_sequences = 1;
     options.starts = starts.data();
