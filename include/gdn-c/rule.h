@@ -62,9 +62,11 @@ GDNRT_STRUCT(gdnrt_rule_args)
 
 /** Launches the rule on `stream` (null on a CPU, which has then run). The
  *  scale of the output is dk ^ -0.5. All is checked before the launch: on
- *  failure nothing has changed. Memory to work in is taken where a call needs
- *  more than those before; on a stream that is being captured that is
- *  UNSUPPORTED, so a call of the same sizes has to come before the capture. */
+ *  failure nothing has changed. Memory to work in is taken where the variant
+ *  that suits a call best needs more than those before; if the device has no
+ *  more, another variant runs. None is taken on a stream that is being
+ *  captured: a call of the same sizes has to come before the capture, or
+ *  another variant runs, or it is UNSUPPORTED. */
 GDNRT_API gdnrt_status gdnrt_rule_run(gdnrt_rule *rule,
                                       const gdnrt_rule_args *args, void *stream,
                                       gdnrt_error *error);

@@ -97,15 +97,15 @@ def time_of(call, group: bool, calls: int = 5) -> float:
 
 def captured(call):
     """The replay of a graph of the call."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
         for _ in range(2):
             call()
-    torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    # The stream of the calls before, whose kernels have memory to work in.
+    with torch.cuda.graph(graph, stream=stream):
         call()
     return graph.replay
 

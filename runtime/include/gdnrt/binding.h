@@ -72,6 +72,7 @@ public:
     return plan_.bytesToZero(bytes);
   }
   void *workspace() const { return workspace_.data; }
+  uint64_t workspaceSize() const { return workspace_.bytes; }
   /// Makes launches take variant `index` whatever its conditions say. Without a
   /// value, launches choose a variant again. If the arguments do not lie as the
   /// variant asks, launches fail.

@@ -36,6 +36,11 @@ public:
   /// binding has, and fills its counters with zeros.
   Status take(const std::shared_ptr<Device> &device, Binding &binding,
               void *stream);
+  /// Takes memory if the variant that the binding prefers needs more than it
+  /// has. Launches take a later variant where there is no such memory, and on
+  /// streams that are captured or use a workspace that was given.
+  Status prefer(const std::shared_ptr<Device> &device, Binding &binding,
+                const LaunchStream &stream);
   /// What a graph that is captured on the stream must keep; null for nothing.
   std::shared_ptr<const void> kept(const LaunchStream &stream) const;
 

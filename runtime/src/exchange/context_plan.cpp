@@ -353,6 +353,8 @@ Status ContextPlan::prepare(const LaunchStream &stream) {
   Binding &binding = *outputs_.binding;
   if (Status s = workspaces_.give(*device_, binding, stream); !s.isOk())
     return s;
+  if (Status s = workspaces_.prefer(device_, binding, stream); !s.isOk())
+    return s;
   Status fits = binding.checkVariant();
   if (fits.isOk() || binding.hasPlace())
     return fits;

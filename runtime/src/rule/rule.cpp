@@ -120,6 +120,9 @@ Status Rule::prepare(Form &form, const LaunchStream &stream) {
                    "the stream, got a stream that is captured");
   if (Status s = form.workspaces.give(device, *form.binding, stream); !s.isOk())
     return s;
+  if (Status s = form.workspaces.prefer(kernel.device, *form.binding, stream);
+      !s.isOk())
+    return s;
   if (Status s = form.binding->checkVariant(); !s.isOk()) {
     if (form.binding->hasPlace())
       return s;

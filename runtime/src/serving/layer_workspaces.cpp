@@ -88,6 +88,18 @@ Status LayerWorkspaces::take(const std::shared_ptr<Device> &device,
   return device->fill(*memory, 0, binding.bytesToZero(bytes), stream);
 }
 
+Status LayerWorkspaces::prefer(const std::shared_ptr<Device> &device,
+                               Binding &binding, const LaunchStream &stream) {
+  if (stream.capturing || isShared(stream))
+    return {};
+  auto needed = binding.workspaceBytes();
+  if (!needed.isOk() || *needed <= binding.workspaceSize())
+    return {};
+  Status taken = take(device, binding, stream.stream);
+  // What the device did not have is not in the binding.
+  return binding.workspaceSize() < *needed ? Status() : taken;
+}
+
 std::shared_ptr<const void>
 LayerWorkspaces::kept(const LaunchStream &stream) const {
   if (const auto *shared = sharedOn(stream.stream))

@@ -102,6 +102,30 @@ TEST_F(LayerWorkspacesTest, ACaptureUsesThatOfTheStepAhead) {
   EXPECT_EQ(workspaces.kept({streams + 2, true}).get(), own);
 }
 
+TEST_F(LayerWorkspacesTest, WhatABindingPrefers) {
+  auto prefer = [&](bool capturing) {
+    Status s = workspaces.prefer(device, *binding, {streams, capturing});
+    EXPECT_TRUE(s.isOk()) << s.toString();
+    return binding->workspace();
+  };
+  EXPECT_EQ(on(0), nullptr);
+  EXPECT_EQ(prefer(/*capturing=*/true), nullptr);
+  void *own = prefer(/*capturing=*/false);
+  EXPECT_NE(own, nullptr);
+  EXPECT_GE(binding->workspaceSize(), *binding->workspaceBytes());
+  // It is enough for the next ones.
+  EXPECT_EQ(prefer(/*capturing=*/false), own);
+  EXPECT_EQ(on(0), own);
+  // Nothing is taken beside what was given.
+  gdnrt_workspace_size size = gdnrt_workspace_size_default();
+  size.total_bytes = 1;
+  auto small = Workspace::make(device, size);
+  ASSERT_TRUE(small.isOk());
+  workspaces.share(*small);
+  EXPECT_EQ(on(0), (*small)->data());
+  EXPECT_EQ(prefer(/*capturing=*/false), (*small)->data());
+}
+
 TEST_F(LayerWorkspacesTest, SharedOnOneStreamOrOnAll) {
   auto all = make(), one = make();
   workspaces.share(all);

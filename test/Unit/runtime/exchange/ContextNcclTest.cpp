@@ -6,7 +6,8 @@
 //   gdnrt_context_nccl_tests LIBRARY CASES MOST_TOKENS KIND:DIM:IMAGE ..
 //
 // LIBRARY is the path of libnccl.so.2. With one GPU both ranks have it, which
-// NCCL refuses; a stand-in of NCCL does not, but no graph has what it does.
+// NCCL refuses, and all is skipped; a stand-in of NCCL does not, but no graph
+// has what it does.
 #include "context_on_gpu.h"
 
 #include <algorithm>
@@ -40,6 +41,14 @@ protected:
       GTEST_SKIP() << "no GPU";
     useDevices(std::min(gpus, kMostRanks));
     size = std::max<size_t>(devices.size(), 2);
+    if (!isShared())
+      return;
+    std::vector<gdnrt_exchange *> made(size);
+    gdnrt_error error;
+    if (makeExchanges(made, &error) != GDNRT_OK)
+      GTEST_SKIP() << "one GPU for all ranks: " << error.message;
+    for (gdnrt_exchange *exchange : made)
+      gdnrt_exchange_destroy(exchange);
   }
   /// By an id: as gdnrt_exchange_create_nccl has to be called, on all ranks at
   /// the same time, with the rank's GPU current.
