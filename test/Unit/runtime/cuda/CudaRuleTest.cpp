@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The rule alone on a CUDA device, with debug checks: slots are read when what
-// the stream writes to them is there.
+// The rule alone on a CUDA device. With debug checks slots are read when what
+// the stream writes to them is there. Memory is taken for the best variant.
 
 #include "../arrays.h"
 #include "cuda_test.h"
@@ -16,9 +16,9 @@ class CudaRule : public CudaTest {
 protected:
   void SetUp() override {
     CudaTest::SetUp();
-    fakeCuda().parameterBytes = kSlotsWords * sizeof(int64_t);
-    const Bytes bytes = slotsImage("decode").build();
-    device = makeHandle(/*debugChecks=*/true);
+    fakeCuda().parameterBytes = numWords() * sizeof(int64_t);
+    const Bytes bytes = makeImage().build();
+    device = makeHandle(hasDebugChecks());
     ASSERT_EQ(
         gdnrt_image_load_memory(bytes.data(), bytes.size(), &image, &error),
         GDNRT_OK)
@@ -35,6 +35,10 @@ protected:
     gdnrt_image_destroy(image);
     CudaTest::TearDown();
   }
+
+  virtual ImageBuilder makeImage() const { return slotsImage("decode"); }
+  virtual size_t numWords() const { return kSlotsWords; }
+  virtual bool hasDebugChecks() const { return true; }
 
   using Ids = int32_t[2];
 
@@ -71,6 +75,37 @@ protected:
   int stream = 0;
 };
 
+/// An entry whose first variant has two blocks for each sequence and works in
+/// memory; the last one has one, and needs none.
+class CudaRuleMemory : public CudaRule {
+protected:
+  ImageBuilder makeImage() const override {
+    ImageBuilder builder = slotsImage("decode");
+    EntryBuilder entry(*builder.image.entries[0]);
+    entry.variant("cut")
+        .stage("decode_kernel", {"2*N"})
+        .workspace({"1000", "N"})
+        .condition({"1"}, {"N"})
+        .firstVariant();
+    fb::StageT &stage =
+        *builder.image.entries[0]->codes[0]->variants[0]->stages[0];
+    stage.launch = std::make_unique<fb::LaunchT>();
+    stage.launch->threads = 128;
+    return builder;
+  }
+  size_t numWords() const override { return kSlotsWords + 1; }
+  bool hasDebugChecks() const override { return false; }
+
+  /// The blocks of a run, and whether it took memory.
+  std::pair<unsigned, int> ran() {
+    EXPECT_EQ(run(), "OK");
+    const auto &launches = fakeCuda().launches;
+    EXPECT_EQ(launches.size(), 1u);
+    return {launches.empty() ? 0 : launches[0].config.gridX,
+            fakeCuda().count("cuMemAlloc")};
+  }
+};
+
 } // namespace
 
 TEST_F(CudaRule, DebugChecksWaitForTheStream) {
@@ -87,4 +122,22 @@ TEST_F(CudaRule, AStreamThatFailed) {
   EXPECT_TRUE(fakeCuda().launches.empty());
   EXPECT_EQ(fakeCuda().count("cuMemcpyDtoHAsync"), 0);
   fakeCuda().failures.clear();
+}
+
+TEST_F(CudaRuleMemory, IsTakenOnceForTheBestVariant) {
+  using Ran = std::pair<unsigned, int>;
+  // None is taken in a capture.
+  fakeCuda().isCapturing = true;
+  EXPECT_EQ(ran(), Ran(2, 0));
+  fakeCuda().isCapturing = false;
+  // A device that has none runs the other variant.
+  fakeCuda().failures = {{"cuMemAlloc", 2}};
+  EXPECT_EQ(ran(), Ran(2, 1));
+  fakeCuda().failures.clear();
+  EXPECT_EQ(ran(), Ran(4, 1));
+  EXPECT_EQ(ran(), Ran(4, 0));
+  fakeCuda().isCapturing = true;
+  EXPECT_EQ(ran(), Ran(4, 0));
+  fakeCuda().isCapturing = false;
+  destroyFakeGraphs();
 }
