@@ -96,8 +96,7 @@ Status LayerWorkspaces::prefer(const std::shared_ptr<Device> &device,
   if (!needed.isOk() || *needed <= binding.workspaceSize())
     return {};
   Status taken = take(device, binding, stream.stream);
-  // What the device did not have is not in the binding.
-  return binding.workspaceSize() < *needed ? Status() : taken;
+  return taken.code() == StatusCode::outOfMemory ? Status() : taken;
 }
 
 std::shared_ptr<const void>

@@ -281,7 +281,9 @@ EXPORT gdnrt::cuda::Result cuStreamSynchronize(Stream stream) {
 }
 EXPORT gdnrt::cuda::Result cuMemAlloc_v2(Address *address, size_t bytes) {
   NOTE("cuMemAlloc");
-  *address = reinterpret_cast<Address>(std::malloc(bytes));
+  // Aligned as memory of the driver is.
+  *address = reinterpret_cast<Address>(
+      std::aligned_alloc(256, (bytes + 255) / 256 * 256));
   std::lock_guard<std::mutex> guard(fake().lock);
   ++fake().allocations;
   return kSuccess;
