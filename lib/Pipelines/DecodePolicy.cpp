@@ -49,6 +49,10 @@ DecodePolicy DecodePolicy::get(const TargetModel &target) {
   policy.resident.crowdedOnePlaneBlocks = 5;
   policy.resident.crowdedUpperBlocks = 6;
   policy.resident.crowdedTwoPlaneBlocks = 4;
+  policy.resident.crowdedNarrowUnits = 1024;
+  policy.resident.crowdedNarrowBlocks = 4;
+  if (policy.persistent)
+    policy.persistent->maxNarrowReplayUnits = 1023;
   // With 256 threads ptxas keeps to 128 registers there and spills four words
   // of a commit with states of f32.
   if (target.hasPackedF32())

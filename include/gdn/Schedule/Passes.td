@@ -95,7 +95,13 @@ def ScheduleResidentRecurrence
            /*default=*/"6",
            "Its blocks with one plane in registers, of a state in two">,
     Option<"crowdedTwoPlaneBlocks", "crowded-two-plane-blocks", "int64_t",
-           /*default=*/"4", "Its blocks with two planes in registers">
+           /*default=*/"4", "Its blocks with two planes in registers">,
+    Option<"crowdedNarrowUnits", "crowded-narrow-units", "int64_t",
+           /*default=*/"0",
+           "Units of a launch from which the variant 'crowded' is taken where "
+           "tokens are pending and the state has 16 bits; 0: no such variant">,
+    Option<"crowdedNarrowBlocks", "crowded-narrow-blocks", "int64_t",
+           /*default=*/"4", "Its blocks with such a state in registers">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">
@@ -165,6 +171,10 @@ def SchedulePersistentRecurrence
     Option<"replayUnits", "replay-units", "int64_t", /*default=*/"288",
            "Units from which a launch with pending tokens takes the variant; 0: "
            "none does">,
+    Option<"maxNarrowReplayUnits", "max-narrow-replay-units", "int64_t",
+           /*default=*/"2147483647",
+           "Units up to which a launch with pending tokens and a state of 16 "
+           "bits takes it">,
     Option<"minUnits", "min-units", "int64_t", /*default=*/"512",
            "Units of a dependent launch from which the variant is taken">,
     Option<"minWideUnits", "min-wide-units", "int64_t", /*default=*/"512",

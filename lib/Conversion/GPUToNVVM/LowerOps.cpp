@@ -5,6 +5,7 @@
 #include "Fragments/SharedMatrix.h"
 #include "KernelLowering.h"
 #include "Products/ByteMma.h"
+#include "Products/NarrowMma.h"
 #include "Products/PartMma.h"
 #include "Products/ProductFamily.h"
 #include "Products/SplitMma.h"
@@ -213,6 +214,9 @@ void KernelLowering::lower(Operation &op) {
       })
       .Case([&](gdn::gpu::ShareByteProductsOp products) {
         emitShareByteProducts(b, threads, products, values);
+      })
+      .Case([&](gdn::gpu::SharePartProductsOp products) {
+        emitSharePartProducts(b, threads, products, values);
       })
       .Case([&](gdn::gpu::ShareColumnPartsOp parts) {
         emitShareColumnParts(b, threads, parts, values);

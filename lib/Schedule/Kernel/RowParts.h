@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A row of f32 as tensor cores multiply it with bytes.
+// A row of f32 as tensor cores multiply it with bytes, or with numbers of 16
+// bits.
 #ifndef GDN_LIB_SCHEDULE_KERNEL_ROWPARTS_H
 #define GDN_LIB_SCHEDULE_KERNEL_ROWPARTS_H
 
@@ -19,6 +20,14 @@ namespace gdn {
 /// 2^-100.
 std::array<mlir::Value, 4> emitRowParts(mlir::OpBuilder &b, mlir::Location loc,
                                         mlir::Value row);
+
+/// A row, 1 x d of f32, as the sum of three of `element`, bf16 or f16; behind
+/// them, of f16, the power of two that the sum counts, per_row in f32, with the
+/// exceptions above.
+llvm::SmallVector<mlir::Value> emitNarrowParts(mlir::OpBuilder &b,
+                                               mlir::Location loc,
+                                               mlir::Value row,
+                                               mlir::Type element);
 
 } // namespace gdn
 

@@ -76,7 +76,9 @@ struct SchedulePersistentRecurrence final
         if (!*suits || replayUnits == 0 || most % pendingMultiple != 0 ||
             isNarrow)
           continue;
-        kernel.emitVariant({replayUnits, INT32_MAX, /*needsDependent=*/false});
+        const int64_t mostUnits =
+            kernel.getElementBytes() > 2 ? INT32_MAX : maxNarrowReplayUnits;
+        kernel.emitVariant({replayUnits, mostUnits, /*needsDependent=*/false});
         ++numKernels;
         continue;
       }

@@ -57,6 +57,8 @@ protected:
   bool isStateNarrow() {
     return !scan.getState().getType().getElementType().isF32();
   }
+  /// Whether the state becomes f32 in registers.
+  virtual bool widensState() { return isStateNarrow(); }
 
   bool staysNarrow; // a narrow state stays so in registers
   mlir::Value zero;

@@ -2,6 +2,7 @@
 //
 // gdn-schedule-resident-recurrence: the state of a value head in the registers
 // of a block. See Passes.td.
+#include "Recurrence/NarrowReplay.h"
 #include "Recurrence/PlaneReplay.h"
 
 #include "gdn/Schedule/Passes.h"
@@ -100,10 +101,19 @@ ScheduleResidentRecurrence::scheduleReplay(func::FuncOp func,
       numKernels += *isScheduled;
     return success(succeeded(isScheduled));
   };
+  const bool isWhole = !tile::StageFields(func).getStageOf();
+  if (crowdedNarrowUnits > 0 && isWhole &&
+      NarrowReplay::suits(replay, crowdedThreads)) {
+    func::FuncOp crowded = addVariant(func, "crowded", crowdedNarrowUnits);
+    NarrowReplay kernel(crowded, findRule<tile::DeltaReplayOp>(crowded),
+                        crowdedThreads, crowdedNarrowBlocks);
+    if (failed(count(kernel.emit(minBlocks))))
+      return failure();
+  }
   if (!PlaneReplay::suits(replay, threads))
     return count(ResidentReplay(func, replay, threads).emit(minBlocks));
   const bool isOne = PlaneReplay::countSeenPlanes(replay) == 1;
-  if (crowdedUnits > 0 && !tile::StageFields(func).getStageOf() &&
+  if (crowdedUnits > 0 && isWhole &&
       PlaneReplay::suits(replay, crowdedThreads)) {
     func::FuncOp crowded = addVariant(func, "crowded", crowdedUnits);
     const int64_t blocks = !isOne             ? crowdedTwoPlaneBlocks
@@ -389,7 +399,7 @@ void ResidentKernel::setVariants() {
   // is right, too.
   if (!staysNarrow)
     entry->getParentOp()->setAttr("gdn_gpu.fewer_blocks", b.getUnitAttr());
-  const bool isNarrow = isStateNarrow();
+  const bool isNarrow = widensState();
   // With one way to each array ptxas widens a narrow state ahead of the first
   // barrier: 2 to 13 % slower. Decays per channel and several passes were not
   // measured.

@@ -9,7 +9,7 @@ from .. import problems, reference, verify_checks
 from ..checks import Findings
 from ..problems import Sizes
 from ..runtime import Device, Kernel, Pool
-from . import stream
+from . import stream, verify_stream
 from .inputs import TORCH, random_slots, to_gpu
 from .timing import host_times, number_of_sets, time_calls
 
@@ -71,9 +71,9 @@ def in_random_order(arrays: dict[str, np.ndarray], count: int, is_buffer: bool) 
             arrays[name] = other[arrays[name]].astype(arrays[name].dtype)
 
 
-def make_sets(kernel: Kernel, sizes: Sizes) -> tuple[list, list[tuple]]:
-    """Bindings over sets of pools so large that no state is in a cache, and the pool and
-    slots of each set's rows, for the yardstick. Slots are in random order."""
+def make_sets(kernel: Kernel, sizes: Sizes) -> tuple[list, list[dict]]:
+    """Bindings over sets of pools so large that no state is in a cache, and the arguments of each,
+    for the yardsticks; `own` are the slots of its rows' states. Slots are in random order."""
     pools = [param for param in kernel.params if param.kind == "pool"]
     others = [param for param in kernel.params if param.kind != "pool"]
     arrays = problems.make(others, sizes, kernel.params)
@@ -86,7 +86,7 @@ def make_sets(kernel: Kernel, sizes: Sizes) -> tuple[list, list[tuple]]:
     size = sum(int(np.prod(shapes[name])) * itemsize[name] for name in shapes)
     count = max(1, min(number_of_sets(sizes.rows * state), _MOST_BYTES // size))
     generator = torch.Generator("cuda").manual_seed(1)
-    bindings, states, workspace = [], [], None
+    bindings, sets, workspace = [], [], None
     for _ in range(count):
         made = {p.name: make_pool(p, shapes[p.name], generator) for p in pools}
         if "pending_counts" in made:  # room for what is accepted
@@ -101,9 +101,9 @@ def make_sets(kernel: Kernel, sizes: Sizes) -> tuple[list, list[tuple]]:
                 workspace = torch.zeros(binding.workspace_bytes, dtype=torch.uint8, device="cuda")
             binding.set_workspace(workspace, stream=torch.cuda.current_stream())
         bindings.append(binding)
-        states.append((made["state_pool"], own))
+        sets.append(shared | made | {"own": own})
     torch.cuda.synchronize()
-    return bindings, states
+    return bindings, sets
 
 
 def errors(device: Device, kernel: Kernel, layer: reference.Layer, heads, tokens: int) -> Findings:
@@ -131,7 +131,8 @@ def measure(
     if (mode, kernel.name, tokens) not in known:
         known[mode, kernel.name, tokens] = errors(device, kernel, layer, heads, tokens)
     found = known[mode, kernel.name, tokens]
-    bindings, states = make_sets(kernel, sizes_of(heads, rows, tokens))
+    bindings, sets = make_sets(kernel, sizes_of(heads, rows, tokens))
+    states = [(arrays["state_pool"], arrays["own"]) for arrays in sets]
     config = {"Hk": heads[0], "Hv": heads[1], "dk": layer.key_dim, "dv": layer.value_dim}
     config |= {"N": rows, "T": tokens, "io": io, "state": state, "mode": mode}
     if mode == "deferred":
@@ -162,4 +163,6 @@ def measure(
         if (heads, rows, state) not in known:
             known[heads, rows, state] = stream.fastest(states, repeats)
         add("stream", "", *known[heads, rows, state])
+        if mode == "deferred" and state == "float32" and {"qkvz", "conv_pool"} <= set(params):
+            add("stream deferred", "", *verify_stream.fastest(sets, tokens, repeats))
     return report

@@ -5,27 +5,33 @@
 #include "gdn/Dialect/GPU/IR/GPU.h"
 
 #include "mlir/IR/OpImplementation.h"
+#include "llvm/Support/InterleavedRange.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace gdn::gpu;
 
-/// Rows of bytes, or of what they become, as mma takes them: eight at once, of
-/// which four lanes have 16 neighbouring columns each.
-static LogicalResult verifyByteRows(Operation *op, StringRef name,
-                                    FragmentType type) {
+/// Rows of bytes or 16 bits, or of what they become, as mma takes them: some at
+/// once, of which four lanes have as many neighbouring columns each as a load
+/// takes, one of `vectors`.
+static LogicalResult verifyPartRows(Operation *op, StringRef name,
+                                    FragmentType type,
+                                    ArrayRef<int64_t> vectors,
+                                    int64_t rowsAtOnce) {
   RowsAttr rows = type.getRows();
-  if (rows.getLanes() != 4 || rows.getVector() != 16 || rows.getTall())
+  if (rows.getLanes() != 4 || !llvm::is_contained(vectors, rows.getVector()) ||
+      rows.getTall())
     return op->emitOpError("expects '")
-           << name
-           << "' in a layout with lanes = 4 and a vector of 16, not tall, but "
-              "got "
+           << name << "' in a layout with lanes = 4 and a vector of "
+           << llvm::interleaved(vectors, " or ") << ", not tall, but got "
            << type;
-  int64_t multiple = 8 * rows.getWarps();
-  if (type.getShape()[0] % multiple == 0 && type.getShape()[1] % 64 == 0)
+  int64_t multiple = rowsAtOnce * rows.getWarps();
+  int64_t columns = rows.getLanes() * rows.getVector();
+  if (type.getShape()[0] % multiple == 0 && type.getShape()[1] % columns == 0)
     return success();
   return op->emitOpError("expects a multiple of ")
-         << multiple << " rows and of 64 columns, but got " << type;
+         << multiple << " rows and of " << columns << " columns, but got "
+         << type;
 }
 
 /// `%upper, .. low(%low, ..) scales(%scales, ..), %first scaled(%scale)
@@ -104,7 +110,7 @@ LogicalResult ShareByteProductsOp::verify() {
   if (upper.getRank() != 2 || !upper.getElementType().isInteger(8))
     return emitOpError("expects 'upper' to be a tile of rank 2 of i8, but got ")
            << upper;
-  if (failed(verifyByteRows(*this, "upper", upper)))
+  if (failed(verifyPartRows(*this, "upper", upper, 16, 8)))
     return failure();
   int64_t numRows = upper.getShape()[0], columns = upper.getShape()[1];
   for (Value fragment : llvm::concat<Value>(getUpper(), getLow()))
@@ -136,6 +142,27 @@ LogicalResult ShareByteProductsOp::verify() {
 static bool isTile(SharedType buffer, ArrayRef<int64_t> shape, Type element) {
   return buffer.getShape() == shape && buffer.getElementType() == element &&
          !buffer.getSwizzled();
+}
+
+LogicalResult SharePartProductsOp::verify() {
+  // share_part_products_c1
+  FragmentType lhs = getLhs().getType();
+  Type element = lhs.getElementType();
+  if (lhs.getRank() != 2 || !(element.isBF16() || element.isF16()))
+    return emitOpError("expects 'lhs' to be a tile of rank 2 of bf16 or f16, "
+                       "but got ")
+           << lhs;
+  if (failed(verifyPartRows(*this, "lhs", lhs, 8, 16)))
+    return failure();
+  // share_part_products_c2
+  SharedType first = getFirst().getType(), to = getTo().getType();
+  if (!isTile(first, {3, lhs.getShape()[1]}, element))
+    return emitOpError("expects 'first' and 'second' to be 3 x ")
+           << lhs.getShape()[1] << " of " << element << ", but got " << first;
+  if (!isTile(to, {2, lhs.getShape()[0]}, Float32Type::get(getContext())))
+    return emitOpError("expects 'to' to be 2 x ")
+           << lhs.getShape()[0] << " of f32, but got " << to;
+  return success();
 }
 
 /// Numbers of bf16 that two parts of each of `count` rows take.
@@ -172,7 +199,7 @@ LogicalResult AddPartProductsOp::verify() {
   if (sum.getRank() != 2 || !sum.getElementType().isF32())
     return emitOpError("expects 'sum' to be a tile of rank 2 of f32, but got ")
            << sum;
-  if (failed(verifyByteRows(*this, "sum", sum)))
+  if (failed(verifyPartRows(*this, "sum", sum, {8, 16}, 8)))
     return failure();
   // add_part_products_c2
   SharedType weights = getWeights().getType(), deltas = getDeltas().getType(),

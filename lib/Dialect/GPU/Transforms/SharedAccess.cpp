@@ -82,6 +82,11 @@ SmallVector<SharedAccess, 4> gdn::getSharedAccesses(Operation *op) {
     return {SharedAccess{products.getFirst(), false, true},
             SharedAccess{products.getSecond(), false, true},
             SharedAccess{products.getTo(), true, false}};
+  if (auto products =
+          dyn_cast<gdn::gpu::SharePartProductsOp>(op)) // share_part_products_c3
+    return {SharedAccess{products.getFirst(), false, true},
+            SharedAccess{products.getSecond(), false, true},
+            SharedAccess{products.getTo(), true, false}};
   if (auto parts =
           dyn_cast<gdn::gpu::ShareColumnPartsOp>(op)) // share_column_parts_c2
     return {SharedAccess{parts.getFrom(), false, true},

@@ -134,6 +134,53 @@ def GPU_ShareByteProductsOp : GPU_Op<"share_byte_products", [
   }];
 }
 
+def GPU_SharePartProductsOp : GPU_Op<"share_part_products", [
+    AllTypesMatch<["first", "second"]>]> {
+  let summary = "Products of a fragment of 16 bits with two rows";
+  let description = [{
+    For each row `r` of `lhs`
+
+        to[0, r] = first_scale * sum over c of lhs[r, c] * (first[0, c] + first[1, c] + first[2, c])
+
+    and the same of `second` to row 1, on tensor cores, summed in f32.
+
+    **Preconditions**
+
+    - (C1) `lhs` is `R x C` of bf16 or f16, in a layout of 4 lanes and a vector of 8, not
+      tall; `R` is a multiple of 16 times the warps, `C` of 32.
+    - (C2) `first` and `second` are `3 x C` of the same type, `to` is `2 x R` of f32; none is
+      swizzled.
+    - (C3) ordered by barriers as `gdn_gpu.load_shared` (C2) and `gdn_gpu.store_shared` (C2).
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 8>
+    func.func @seen(%state: !gdn_gpu.fragment<16x128xbf16, #rows>)
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
+      %one = arith.constant 1.0 : f32
+      %key = gdn_gpu.alloc : !gdn_gpu.shared<3x128xbf16>
+      %query = gdn_gpu.alloc : !gdn_gpu.shared<3x128xbf16>
+      %to = gdn_gpu.alloc : !gdn_gpu.shared<2x16xf32>
+      gdn_gpu.share_part_products %state, %key scaled(%one), %query scaled(%one), %to
+          : !gdn_gpu.fragment<16x128xbf16, #rows>, !gdn_gpu.shared<3x128xbf16>,
+            !gdn_gpu.shared<2x16xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    GPU_FragmentType:$lhs,
+    Arg<GPU_SharedType, "first", [MemRead]>:$first, F32:$first_scale,
+    Arg<GPU_SharedType, "second", [MemRead]>:$second, F32:$second_scale,
+    Arg<GPU_SharedType, "to", [MemWrite]>:$to);
+  let assemblyFormat = [{
+    $lhs `,` $first `scaled` `(` $first_scale `)` `,` $second `scaled` `(` $second_scale `)` `,` $to
+    attr-dict `:` type($lhs) `,` type($first) `,` type($to)
+  }];
+  let hasVerifier = 1;
+}
+
 def GPU_ShareColumnPartsOp : GPU_Op<"share_column_parts"> {
   let summary = "The columns of a shared tile as sums of two numbers of bf16";
   let description = [{
@@ -180,8 +227,8 @@ def GPU_AddPartProductsOp : GPU_Op<"add_part_products", [
 
     **Preconditions**
 
-    - (C1) `sum` is `R x C` of f32, in a layout of 4 lanes and a vector of 16, not
-      tall; `R` is a multiple of 8 times the warps, `C` of 64.
+    - (C1) `sum` is `R x C` of f32, in a layout of 4 lanes and a vector of 8 or 16, not
+      tall; `R` is a multiple of 8 times the warps, `C` of 4 times the vector.
     - (C2) `weights` is `W` of f32, `deltas` `n W x R` of f32 or f16, `parts`
       `C x 2 W'` of bf16 with `W'` the next multiple of 16 from `W` on, `W` a multiple of 4.
     - (C3) ordered by barriers as `gdn_gpu.load_shared` (C2).

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Recurrence/PartReplay.h"
+
+#include "Kernel/FoldStep.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// Not what a step does that leaves the state as it is.
+static constexpr llvm::StringLiteral allowedFoldSpills =
+    "spills up to 128 bytes: where rows of a state receive their pending "
+    "tokens, one step of as many as may be pending";
+
+void PartReplay::chooseWarps(int64_t &minBlocks) {
+  ResidentReplay::chooseWarps(minBlocks);
+  if (minBlocks != 1)
+    minBlocks = blocks;
+}
+
+/// Finds what is stored of the state.
+LogicalResult PartReplay::check() {
+  if (failed(ResidentReplay::check()))
+    return failure();
+  widen = scan.getState().getDefiningOp<tile::MapRowsOp>();
+  bool ok = llvm::all_of(getFoldTiles(), [](Value tile) {
+    auto load = tile.getDefiningOp<tile::LoadOp>();
+    return load && !load.getRows();
+  });
+  for (Operation *op : (*roles)[ScanRole::state].stores)
+    op->walk([&](Operation *inner) {
+      if (isa<tile::MapRowsOp>(inner))
+        roundings.push_back(inner);
+      else if (auto store = dyn_cast<tile::StoreOp>(inner))
+        stores.push_back(store);
+    });
+  if (ok)
+    return success();
+  return scan.emitOpError("expects a state that is loaded whole");
+}
+
+/// Both sums are those of the state without its pending tokens.
+void PartReplay::emitState(FragmentEmitter &all) {
+  entry->getParentOp()->setAttr("gdn_gpu.allow",
+                                b.getStringAttr(allowedFoldSpills));
+  products = allocate(VectorType::get(
+      {2, scan.getState().getType().getDimSize(0)}, b.getF32Type()));
+  emitStateProducts(all);
+  emitFold(lookup(replay.getCommit()));
+}
+
+/// Pending keys become parts once for all rows, of which each warp takes eight
+/// at a time, and loads the next ones ahead of its work.
+void PartReplay::emitFold(Value commits) {
+  Location loc = scan.getLoc();
+  VectorType keys = replay.getPendingKey().getType();
+  auto state = cast<VectorType>(scan.getState().getType());
+  int64_t rows = numWarps * warpRows, parts = state.getDimSize(0) / rows;
+  Value keyColumns = allocate(VectorType::get(
+      {keys.getDimSize(1), int64_t(2 * llvm::alignTo<16>(keys.getDimSize(0)))},
+      b.getBF16Type()));
+  auto branch = scf::IfOp::create(b, loc, commits, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  RowGroup group = getPart(rows);
+  const bool isAhead = loadsAhead();
+  SmallVector<Value> first;
+  if (isAhead)
+    first = loadPart(group, index(0));
+  gpu::ShareColumnPartsOp::create(b, loc, pending.keys, keyColumns);
+  gpu::BarrierOp::create(b, loc);
+  auto loop =
+      scf::ForOp::create(b, loc, index(0), index(parts), index(1), first);
+  b.setInsertionPointToStart(loop.getBody());
+  Value part = loop.getInductionVar();
+  if (!isAhead) {
+    emitFoldRows(group, part, loadPart(group, part), keyColumns);
+    return;
+  }
+  // The last one's again behind it.
+  Value next = arith::MinUIOp::create(
+      b, loc, arith::AddIOp::create(b, loc, part, index(1)), index(parts - 1));
+  SmallVector<Value> ahead = loadPart(group, next);
+  emitFoldRows(group, part, loop.getRegionIterArgs(), keyColumns);
+  scf::YieldOp::create(b, loc, ahead);
+}
+
+/// Rows of what a fold loads, and stores.
+RowGroup PartReplay::getPart(int64_t numRows) {
+  RowGroup group;
+  group.count = numRows;
+  group.tiles.insert_range(getFoldTiles());
+  group.tiles.insert(scan.getState());
+  for (tile::StoreOp store : stores)
+    group.tiles.insert(store.getTile());
+  return group;
+}
+
+gpu::RowsAttr PartReplay::getPartRows() {
+  return gpu::RowsAttr::get(b.getContext(), numWarps, partLanes,
+                            getOwnVector());
+}
+
+SmallVector<Value> PartReplay::getFoldTiles() {
+  return widen ? SmallVector<Value>(widen.getInputs())
+               : SmallVector<Value>{scan.getState()};
+}
+
+SmallVector<Value> PartReplay::atPart(const RowGroup &group, Value part,
+                                       ValueRange indices, int64_t dim) {
+  Location loc = scan.getLoc();
+  FragmentEmitter outside(b, scalars);
+  SmallVector<Value> all = llvm::map_to_vector(
+      indices, [&](Value index) { return outside.scalar(index); });
+  Value first = arith::MulIOp::create(
+      b, loc, part, arith::ConstantIndexOp::create(b, loc, group.count));
+  all[dim] = arith::AddIOp::create(b, loc, all[dim], first);
+  return all;
+}
+
+SmallVector<Value> PartReplay::loadPart(const RowGroup &group, Value part) {
+  FragmentEmitter rows(b, scalars, getPartRows());
+  rows.setRowGroup(&group);
+  SmallVector<Value> loaded;
+  for (Value tile : getFoldTiles()) {
+    auto load = tile.getDefiningOp<tile::LoadOp>();
+    Value view = rows.scalar(load.getView());
+    loaded.push_back(gpu::LoadOp::create(
+        b, scan.getLoc(), rows.typeOf(tile), view,
+        atPart(group, part, load.getIndices(), load.getDims().front()),
+        load.getDims(), /*rows=*/Value(), getAlignment(view)));
+  }
+  return loaded;
+}
+
+void PartReplay::emitFoldRows(const RowGroup &group, Value part,
+                               ValueRange loaded, Value keyColumns) {
+  Location loc = scan.getLoc();
+  const int64_t numRows = group.count;
+  FragmentEmitter rows(b, scalars, getPartRows());
+  rows.setRowGroup(&group);
+  for (auto [tile, fragment] : llvm::zip_equal(getFoldTiles(), loaded))
+    rows.set(tile, fragment);
+  if (widen)
+    rows.emit(widen);
+  Value state = rows[scan.getState()];
+  Value kept = emitScaled(b, loc, castRows(b, loc, state, b.getF32Type()),
+                          pending.kept);
+  VectorType deltas = getPendingRoom(replay.getPendingDeltas());
+  auto pieces = VectorType::get(
+      {deltas.getNumElements() / numRows, numRows},
+      cast<gpu::SharedType>(pending.deltas.getType()).getElementType());
+  Value folded = gpu::AddPartProductsOp::create(
+      b, loc, kept.getType(), kept,
+      gpu::ReshapeOp::create(b, loc, gpu::SharedType::get(pieces),
+                             pending.deltas),
+      part, pending.weights, keyColumns);
+  rows.set(scan.getNewState(),
+           castRows(b, loc, folded,
+                    cast<gpu::FragmentType>(state.getType()).getElementType()));
+  for (Operation *op : roundings)
+    rows.emit(op);
+  // Lanes of a row have all read its scale when one of them writes it.
+  gpu::BarrierOp::create(b, loc);
+  for (tile::StoreOp store : stores) {
+    Value view = rows.scalar(store.getView());
+    gpu::StoreOp::create(
+        b, loc, rows[store.getTile()], view,
+        atPart(group, part, store.getIndices(), store.getDims().front()),
+        store.getDims(), /*rows=*/Value(), getAlignment(view));
+  }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Decode with states that are written every W tokens, on tensor cores. The
+// state stays in registers as it lies in memory, and is multiplied so; one that
+// receives its pending tokens gives its products without them first, and
+// becomes f32 some rows at a time.
+#ifndef GDN_LIB_SCHEDULE_RECURRENCE_PARTREPLAY_H
+#define GDN_LIB_SCHEDULE_RECURRENCE_PARTREPLAY_H
+
+#include "Recurrence/ResidentReplay.h"
+
+namespace gdn {
+
+class PartReplay : public ResidentReplay {
+protected:
+  /// `blocks` per multiprocessor are what registers must allow.
+  PartReplay(mlir::func::FuncOp source, tile::DeltaReplayOp replay,
+             int64_t threads, int64_t blocks)
+      : ResidentReplay(source, replay, threads), blocks(blocks) {}
+
+  /// Lanes of a row, and rows of a warp at once.
+  static constexpr int64_t partLanes = 4, warpRows = 8;
+
+  bool widensRows() const override { return true; }
+  std::optional<int64_t> getOwnLanes() override { return partLanes; }
+  void chooseWarps(int64_t &minBlocks) override;
+  /// In blocks of four warps, of which launches have many. In an early step of
+  /// one wave of blocks of eight, tokens come later by it.
+  bool copiesInFewWarps() override { return numWarps <= 4; }
+  mlir::LogicalResult check() override;
+  bool sumsAheadOfFold() const override { return true; }
+  void emitState(FragmentEmitter &all) override;
+  /// The products of the state with key and query, to `products`.
+  virtual void emitStateProducts(FragmentEmitter &all) = 0;
+  /// Whether a fold loads the next rows ahead of its work.
+  virtual bool loadsAhead() { return true; }
+
+private:
+  void emitFold(mlir::Value commits);
+  void emitFoldRows(const RowGroup &group, mlir::Value part,
+                    mlir::ValueRange loaded, mlir::Value keyColumns);
+  RowGroup getPart(int64_t numRows);
+  gpu::RowsAttr getPartRows();
+  /// What a fold loads of the state.
+  llvm::SmallVector<mlir::Value> getFoldTiles();
+  llvm::SmallVector<mlir::Value> loadPart(const RowGroup &group,
+                                          mlir::Value part);
+  llvm::SmallVector<mlir::Value> atPart(const RowGroup &group, mlir::Value part,
+                                        mlir::ValueRange indices, int64_t dim);
+
+  int64_t blocks;
+  /// What makes the state of its planes, null where it is one array, and what
+  /// is stored of it.
+  tile::MapRowsOp widen;
+  llvm::SmallVector<mlir::Operation *> roundings;
+  llvm::SmallVector<tile::StoreOp> stores;
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_SCHEDULE_RECURRENCE_PARTREPLAY_H
