@@ -46,6 +46,12 @@ def ScheduleResidentRecurrence
     four warps the one that makes no operand waits for the count of pending tokens, copies
     them, and asks for its part of the state behind them; the others ask at once.
 
+    With `crowded-narrow-units` a program with pending tokens and a state of 16 bits gets such a
+    second program, too. Tensor cores multiply the state as it is with key and query, each
+    the sum of three rows of 16 bits, and a state that receives its pending tokens
+    gives its products without them first. So its bits are others than those of the first
+    program.
+
     A state that does not fit in the registers of a block is computed in passes
     over equal blocks of its rows, which do not depend on each other. A loop
     loads, scans and stores one block after another, and collects the output in
@@ -173,8 +179,9 @@ def SchedulePersistentRecurrence
            "none does">,
     Option<"maxNarrowReplayUnits", "max-narrow-replay-units", "int64_t",
            /*default=*/"2147483647",
-           "Units up to which a launch with pending tokens and a state of 16 "
-           "bits takes it">,
+           "Units up to which a launch with pending tokens takes it where the "
+           "state has 16 bits and tensor cores take it as it is; below "
+           "replay-units: none does">,
     Option<"minUnits", "min-units", "int64_t", /*default=*/"512",
            "Units of a dependent launch from which the variant is taken">,
     Option<"minWideUnits", "min-wide-units", "int64_t", /*default=*/"512",

@@ -8,6 +8,8 @@ using namespace gdn;
 
 /// Rows of a product, and neighbouring columns of a lane.
 static constexpr int64_t productRows = 16, laneColumns = 8;
+/// Registers that a thread has for a state.
+static constexpr int64_t maxThreadWords = 64;
 
 bool NarrowReplay::suits(tile::DeltaReplayOp replay, int64_t threads) {
   auto load = replay.getState().getDefiningOp<tile::LoadOp>();
@@ -16,6 +18,7 @@ bool NarrowReplay::suits(tile::DeltaReplayOp replay, int64_t threads) {
     return false;
   VectorType state = load.getTile().getType();
   return state.getElementTypeBitWidth() == 16 &&
+         state.getNumElements() / 2 <= threads * maxThreadWords &&
          state.getDimSize(1) % (partLanes * laneColumns) == 0 &&
          state.getDimSize(0) % (threads / gpu::warpThreads * productRows) == 0;
 }
@@ -55,7 +58,7 @@ void NarrowReplay::emitStateProducts(FragmentEmitter &all) {
     return gpu::LoadSharedElementOp::create(b, loc, b.getF32Type(), parts.unit,
                                             zero);
   };
+  Value key = unitOf(keyParts), query = unitOf(queryParts);
   gpu::SharePartProductsOp::create(b, loc, all[scan.getState()], keyParts.rows,
-                                   unitOf(keyParts), queryParts.rows,
-                                   unitOf(queryParts), products);
+                                   key, queryParts.rows, query, products);
 }

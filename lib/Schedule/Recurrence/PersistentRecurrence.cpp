@@ -3,6 +3,7 @@
 // gdn-schedule-persistent-recurrence: states stream through blocks that stay.
 // See Passes.td.
 #include "Kernel/PendingSource.h"
+#include "Recurrence/NarrowReplay.h"
 #include "Recurrence/PersistentReplay.h"
 
 #include "gdn/Schedule/Passes.h"
@@ -37,6 +38,9 @@ constexpr int64_t maxThreadElements = 32;
 /// Columns of a row. Wider rows of 16 bits take more lanes in the other
 /// schedule, so sums of another order; those of f32 were not measured.
 constexpr int64_t maxColumns = 192;
+
+/// Threads of a block of the variant "crowded".
+constexpr int64_t crowdedThreads = 128;
 
 /// Bytes of barriers and gaps between tiles.
 constexpr int64_t barrierBytes = 2048;
@@ -76,8 +80,11 @@ struct SchedulePersistentRecurrence final
         if (!*suits || replayUnits == 0 || most % pendingMultiple != 0 ||
             isNarrow)
           continue;
-        const int64_t mostUnits =
-            kernel.getElementBytes() > 2 ? INT32_MAX : maxNarrowReplayUnits;
+        const int64_t mostUnits = NarrowReplay::suits(replay, crowdedThreads)
+                                      ? maxNarrowReplayUnits
+                                      : INT32_MAX;
+        if (mostUnits < replayUnits)
+          continue;
         kernel.emitVariant({replayUnits, mostUnits, /*needsDependent=*/false});
         ++numKernels;
         continue;

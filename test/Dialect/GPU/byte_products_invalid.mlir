@@ -211,13 +211,13 @@ func.func @add_part_products_c1_type(%state: !gdn_gpu.fragment<8x128xbf16, #rows
 
 // -----
 
-#rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 8>
+#rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 4>
 func.func @add_part_products_c1_layout(%state: !gdn_gpu.fragment<8x128xf32, #rows>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
   %deltas = gdn_gpu.alloc : !gdn_gpu.shared<16x8xf32>
   %weights = gdn_gpu.alloc : !gdn_gpu.shared<16xf32>
   %parts = gdn_gpu.alloc : !gdn_gpu.shared<128x32xbf16>
-  // expected-error@+1 {{'gdn_gpu.add_part_products' op expects 'sum' in a layout with lanes = 4 and a vector of 16, not tall, but got}}
+  // expected-error@+1 {{'gdn_gpu.add_part_products' op expects 'sum' in a layout with lanes = 4 and a vector of 8 or 16, not tall, but got}}
   %new = gdn_gpu.add_part_products %state, %deltas[%i], %weights, %parts
       : !gdn_gpu.fragment<8x128xf32, #rows>, !gdn_gpu.shared<16x8xf32>, !gdn_gpu.shared<16xf32>, !gdn_gpu.shared<128x32xbf16>
   return

@@ -73,8 +73,9 @@ SmallVector<Value> NarrowProducts::loadRight() {
   Value part = arith::MinUIOp::create(
       b, loc, arith::RemUIOp::create(b, loc, group, a.i32(rowColumns)),
       a.i32(numParts - 1));
-  pointer = advance(pointer, a.add(a.mul(part, a.i32(type.getDimSize(1) * bytes)),
-                                   a.mul(inGroup, a.i32(pieceColumns * bytes))));
+  pointer =
+      advance(pointer, a.add(a.mul(part, a.i32(type.getDimSize(1) * bytes)),
+                             a.mul(inGroup, a.i32(pieceColumns * bytes))));
   auto four = VectorType::get({pieceWords}, b.getI32Type());
   SmallVector<Value> words;
   for (int64_t piece = 0; piece < pieces; ++piece) {
@@ -142,10 +143,10 @@ void NarrowProducts::emit() {
   // `second`, and the even ones of them write.
   Value unit = arith::SelectOp::create(b, loc, isFirst, get(op.getFirstScale()),
                                        get(op.getSecondScale()));
-  Value to = advance(
-      get(op.getTo()),
-      arith::SelectOp::create(b, loc, isFirst, a.i32(0),
-                              a.i32(type.getDimSize(0) * f32Bytes)));
+  Value to =
+      advance(get(op.getTo()),
+              arith::SelectOp::create(b, loc, isFirst, a.i32(0),
+                                      a.i32(type.getDimSize(0) * f32Bytes)));
   auto branch = scf::IfOp::create(b, loc, isEven, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
