@@ -49,15 +49,17 @@ DecodePolicy DecodePolicy::get(const TargetModel &target) {
   policy.resident.crowdedOnePlaneBlocks = 5;
   policy.resident.crowdedUpperBlocks = 6;
   policy.resident.crowdedTwoPlaneBlocks = 4;
-  // Of states of bf16 with pending tokens, as above, W = 8, "rows" and
-  // "persistent" beside it: 16 sequences 12.0 by "rows", 32 sequences 20.1 and
-  // 21.0, 64 31.6 and 41.0, 128 55 and 64, 512 189 and 214. With five blocks,
-  // of which each thread spills ten words, 35 with 64 sequences and 199 with
-  // 512.
-  policy.resident.crowdedNarrowUnits = 1024;
-  policy.resident.crowdedNarrowBlocks = 4;
-  if (policy.persistent)
-    policy.persistent->maxNarrowReplayUnits = 0;
+  // States of bf16 with pending tokens, W = 8, on an H200, "crowded" and what
+  // was taken before: 32 sequences 20.1 and 21.0 ("rows"), 64 31.6 and 41.0
+  // ("persistent"), 128 55 and 64, 512 189 and 214. With five blocks, of which
+  // each thread spills ten words, 35 with 64 sequences and 199 with 512. Not
+  // where four blocks of 34 KB have no room.
+  if (target.getSharedBytesPerBlock() >= 128 * 1024) {
+    policy.resident.crowdedNarrowUnits = 1024;
+    policy.resident.crowdedNarrowBlocks = 4;
+    if (policy.persistent)
+      policy.persistent->maxNarrowReplayUnits = 0;
+  }
   // With 256 threads ptxas keeps to 128 registers there and spills four words
   // of a commit with states of f32.
   if (target.hasPackedF32())

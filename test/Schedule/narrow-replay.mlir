@@ -27,14 +27,11 @@
 //  CHECK-SAME:   min_blocks = 4 : i64, threads = 128
 //  CHECK-SAME:   bits = "crowded"
 //  CHECK-SAME:   conditions = {{\[\[\["1024"\], \["N", "Hv"\]\]\]}}
-// Four pieces of a row are asked for, and loaded behind the operands.
-// CHECK-COUNT-4: gdn_gpu.prefetch %{{.+}} dims [2, 3] : {{.+}}, !gdn_gpu.fragment<128x16xbf16,
+//       CHECK:   %[[STATE:.+]] = gdn_gpu.load %{{.+}} dims [2, 3] aligned 16 : {{.+}} <128x128xbf16, #[[$ROWS]]>
 //       CHECK:   gdn_gpu.await_launch
 // A query and a key become three rows each.
 // CHECK-COUNT-3: arith.truncf %{{.+}} : vector<128xf32> to vector<128xbf16>
 // CHECK-COUNT-3: arith.truncf %{{.+}} : vector<128xf32> to vector<128xbf16>
-//       CHECK:   %[[STATE:.+]] = gdn_gpu.load %{{.+}} dims [2, 3] aligned 16 : {{.+}} <128x128xbf16, #[[$ROWS]]>
-//       CHECK:   gdn_gpu.barrier
 //       CHECK:   gdn_gpu.share_part_products %[[STATE]], %{{.+}} scaled(%cst{{.*}}), %{{.+}} scaled(%cst{{.*}}), %{{.+}} : <128x128xbf16,
 //       CHECK:   scf.if
 //       CHECK:     gdn_gpu.load %{{.+}} <32x128xbf16, #[[$PART]]>

@@ -19,35 +19,6 @@ void PartReplay::chooseWarps(int64_t &minBlocks) {
     minBlocks = blocks;
 }
 
-/// A thread asks for each piece of so many bytes of its row.
-void PartReplay::emitStatePrefetches(FragmentEmitter &all) {
-  constexpr int64_t pieceBytes = 64, pieceColumns = 16;
-  for (tile::LoadOp load : getStateLoads()) {
-    VectorType tile = load.getTile().getType();
-    if (tile.getRank() != 2) {
-      all.emitPrefetch(load);
-      continue;
-    }
-    const int64_t columns = tile.getDimSize(1),
-                  step = 8 * pieceBytes / tile.getElementTypeBitWidth();
-    auto piece = gpu::FragmentType::get(
-        VectorType::get({tile.getDimSize(0), std::min(columns, pieceColumns)},
-                        tile.getElementType()),
-        gpu::RowsAttr::get(b.getContext(), numWarps, /*lanes=*/1,
-                           pieceColumns));
-    for (int64_t column = 0; column < columns; column += step) {
-      SmallVector<Value> indices = llvm::map_to_vector(
-          load.getIndices(), [&](Value index) { return all.scalar(index); });
-      Value &at = indices[load.getDims().back()];
-      at = arith::AddIOp::create(
-          b, load.getLoc(), at,
-          arith::ConstantIndexOp::create(b, load.getLoc(), column));
-      gpu::PrefetchOp::create(b, load.getLoc(), all.scalar(load.getView()),
-                              indices, load.getDims(), piece);
-    }
-  }
-}
-
 /// Finds what is stored of the state.
 LogicalResult PartReplay::check() {
   if (failed(ResidentReplay::check()))

@@ -27,10 +27,6 @@ protected:
   /// In blocks of four warps, of which launches have many. In an early step of
   /// one wave of blocks of eight, tokens come later by it.
   bool copiesInFewWarps() override { return numWarps <= 4; }
-  /// There operands come behind the state if they are asked for behind it, and
-  /// registers that hold it are no others'.
-  bool loadsStateLate() override { return numWarps <= 4; }
-  void emitStatePrefetches(FragmentEmitter &all) override;
   mlir::LogicalResult check() override;
   bool sumsAheadOfFold() const override { return true; }
   void emitState(FragmentEmitter &all) override;

@@ -312,14 +312,10 @@ void ResidentReplay::emitRootBlock(Block &block) {
   emitWindows();
   // Who waits for the count asks for its part of the state behind that: the
   // count would come behind it, and the tokens later.
-  const bool isLate = loadsStateLate();
-  if (isLate)
-    emitStatePrefetches(all);
   if (copiesInFewWarps())
     beginCopies();
-  if (!isLate)
-    for (tile::LoadOp load : getStateLoads())
-      all.emit(load);
+  for (tile::LoadOp load : getStateLoads())
+    all.emit(load);
   if (!copiesInFewWarps())
     beginCopies();
   emitAwait();
@@ -328,9 +324,6 @@ void ResidentReplay::emitRootBlock(Block &block) {
   emitOperands(ScanRole::key, scan.getKey());
   emitOperands(ScanRole::value, scan.getValue());
   emitOperands(ScanRole::gates, scan.getGates());
-  if (isLate)
-    for (tile::LoadOp load : getStateLoads())
-      all.emit(load);
   gpu::AwaitCopiesOp::create(b, scan.getLoc());
   gpu::BarrierOp::create(b, scan.getLoc());
   takeCount(all);

@@ -33,10 +33,6 @@ protected:
   bool storesPending(mlir::Operation *op) const;
   /// Whether the warps that make no operand copy the pending tokens, alone.
   virtual bool copiesInFewWarps() { return false; }
-  /// Whether the state is loaded behind the operands, and asked for ahead of
-  /// them as far as the second-level cache.
-  virtual bool loadsStateLate() { return false; }
-  virtual void emitStatePrefetches(FragmentEmitter &all) {}
   void findCount(mlir::Block &block);
   void beginCopies();
   void takeCount(FragmentEmitter &all);
