@@ -53,9 +53,8 @@ func.func @decode(%Hk: index {gdn.name = "Hk"}, %Hv: index {gdn.name = "Hv"}, %q
 //
 // CHECK-LABEL: func.func @half_crowded(
 // CHECK-COUNT-3: arith.truncf %{{.+}} : vector<128xf32> to vector<128xf16>
-//       CHECK:   %[[KEY:.+]] = gdn_gpu.load_shared_element %{{.+}} : <1xf32> -> f32
-//       CHECK:   %[[QUERY:.+]] = gdn_gpu.load_shared_element %{{.+}} : <1xf32> -> f32
-//  CHECK-NEXT:   gdn_gpu.share_part_products %{{.+}} scaled(%[[KEY]]), %{{.+}} scaled(%[[QUERY]]), %{{.+}} : <128x128xf16,
+//       CHECK:   gdn_gpu.load_shared_element %{{.+}} : <1xf32> -> f32
+//       CHECK:   gdn_gpu.share_part_products %{{.+}} scaled(%{{[0-9]+}}), %{{.+}} scaled(%{{[0-9]+}}), %{{.+}} : <128x128xf16,
 func.func @half(%Hk: index {gdn.name = "Hk"}, %Hv: index {gdn.name = "Hv"}, %q: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "q"}, %k: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "k"}, %v: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "v"}, %log_decay: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "log_decay"}, %beta: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "beta"}, %slots: tensor<?xi32> {gdn.dims = ["N"], gdn.name = "slots"}, %state_pool: !gdn.pool<?x?x128x128xf16> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_pool"}, %pending_keys: !gdn.pool<?x?x8x128xf32> {gdn.dims = ["P", "Hk", "8", "128"], gdn.name = "pending_keys"}, %pending_deltas: !gdn.pool<?x?x8x128xf32> {gdn.dims = ["P", "Hv", "8", "128"], gdn.name = "pending_deltas"}, %pending_decays: !gdn.pool<?x?x8xf32> {gdn.dims = ["P", "Hv", "8"], gdn.name = "pending_decays"}, %pending_counts: !gdn.pool<?x?xi32> {gdn.dims = ["P", "Hk"], gdn.name = "pending_counts"}) -> (tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "core"}) attributes {gdn.entry} {
   %core = gdn.delta_rule %q, %k, %v gates(%log_decay, %beta) pool(%state_pool) slots(%slots) pending(%pending_keys, %pending_deltas, %pending_decays) counts(%pending_counts) : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x128x128xf16>, tensor<?xi32> pending !gdn.pool<?x?x8x128xf32>, !gdn.pool<?x?x8x128xf32>, !gdn.pool<?x?x8xf32> counts !gdn.pool<?x?xi32> -> tensor<?x?x128xbf16>
   return %core : tensor<?x?x128xbf16>

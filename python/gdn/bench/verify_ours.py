@@ -73,7 +73,7 @@ def in_random_order(arrays: dict[str, np.ndarray], count: int, is_buffer: bool) 
 
 def make_sets(kernel: Kernel, sizes: Sizes) -> tuple[list, list[dict]]:
     """Bindings over sets of pools so large that no state is in a cache, and the arguments of each,
-    for the yardsticks; `own` are the slots of its rows' states. Slots are in random order."""
+    for the yardsticks; `state_slots` are those of its rows' states. Slots are in random order."""
     pools = [param for param in kernel.params if param.kind == "pool"]
     others = [param for param in kernel.params if param.kind != "pool"]
     arrays = problems.make(others, sizes, kernel.params)
@@ -101,7 +101,7 @@ def make_sets(kernel: Kernel, sizes: Sizes) -> tuple[list, list[dict]]:
                 workspace = torch.zeros(binding.workspace_bytes, dtype=torch.uint8, device="cuda")
             binding.set_workspace(workspace, stream=torch.cuda.current_stream())
         bindings.append(binding)
-        sets.append(shared | made | {"own": own})
+        sets.append(shared | made | {"state_slots": own})
     torch.cuda.synchronize()
     return bindings, sets
 
@@ -132,7 +132,7 @@ def measure(
         known[mode, kernel.name, tokens] = errors(device, kernel, layer, heads, tokens)
     found = known[mode, kernel.name, tokens]
     bindings, sets = make_sets(kernel, sizes_of(heads, rows, tokens))
-    states = [(arrays["state_pool"], arrays["own"]) for arrays in sets]
+    states = [(arrays["state_pool"], arrays["state_slots"]) for arrays in sets]
     config = {"Hk": heads[0], "Hv": heads[1], "dk": layer.key_dim, "dv": layer.value_dim}
     config |= {"N": rows, "T": tokens, "io": io, "state": state, "mode": mode}
     if mode == "deferred":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The yardstick of verify with deferred writes: the bytes that a step moves and nothing else. Of
 each row and value head it reads the state in its slot, pending tokens as far as there are some,
-the window and the tokens' projections; it writes the tokens, the history of inputs, outputs, and the
-state of a row whose tokens find no room."""
+the window and the tokens' projections; it writes the tokens, the history of inputs, outputs, and
+the state of a row whose tokens find no room."""
 
 import torch
 import triton
@@ -60,7 +60,12 @@ def _step(
     inside = column < column_words
     zero = tl.full([column_most], 0, tl.int32)
     for step in tl.static_range(window):
-        _read(history, slot * slot_words + (step * heads + head) * column_words, column_words, column_most)
+        _read(
+            history,
+            slot * slot_words + (step * heads + head) * column_words,
+            column_words,
+            column_most,
+        )
     for step in tl.static_range(window + tokens):
         place = slot * slot_words + (step * heads + head) * column_words
         tl.store(history + place + column, zero, mask=inside)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops of GPUMatrixOps.td that multiply bytes and parts of numbers; (Cn) are the
-// constraints listed there.
+// Verifiers of the ops of GPUByteOps.td; (Cn) are the constraints listed there.
 #include "gdn/Dialect/GPU/IR/GPU.h"
 
 #include "mlir/IR/OpImplementation.h"

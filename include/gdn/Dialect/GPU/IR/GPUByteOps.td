@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Products on tensor cores of bytes and of numbers of 16 bits as they lie in
+// memory, and of tiles as sums of such numbers.
+#ifndef GDN_DIALECT_GPU_IR_GPUBYTEOPS_TD
+#define GDN_DIALECT_GPU_IR_GPUBYTEOPS_TD
+
+include "gdn/Dialect/GPU/IR/GPUDialect.td"
+include "mlir/IR/CommonAttrConstraints.td"
+include "mlir/IR/CommonTypeConstraints.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def GPU_ShareByteProductsOp : GPU_Op<"share_byte_products", [
+    AllTypesMatch<["first", "second"]>, AttrSizedOperandSegments]> {
+  let summary = "Products of fragments of bytes with two rows";
+  let description = [{
+    For each row `r` of fragment `i` of `upper`, with `x = upper - 128`, or with
+    `low` `x = upper - 128 + (low - 128) / 256`,
+
+        to[first_at + i, r] = scales[r] * first_scale
+            * sum over c of x[r, c] * (f[0, c] + 256 f[1, c] + 65536 f[2, c])
+
+    with `f = first - 128`, and the same of `second` to `second_at`; `scales` is that of the
+    fragment. On tensor cores as integers: sums for each of the three rows are exact.
+
+    **Preconditions**
+
+    - (C1) `upper` is one or two fragments, `low` none or as many, of the same
+      type: `R x C` of bytes, in a layout of 4 lanes and a vector of 16 over all
+      warps, not tall; `R` is a multiple of 8 times the warps, `C` of 64. Of
+      `scales` there are as many, `R` of f32, per row of the layout.
+    - (C2) `first` and `second` are `3 x C` of bytes; `to` has rows of `R` f32; none
+      is swizzled.
+    - (C3) ordered by barriers as `gdn_gpu.load_shared` (C2) and `gdn_gpu.store_shared` (C2).
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 16>
+    func.func @seen(%state: !gdn_gpu.fragment<8x128xi8, #rows>,
+                    %scales: !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#rows>>,
+                    %one: f32)
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %key = gdn_gpu.alloc : !gdn_gpu.shared<3x128xi8>
+      %query = gdn_gpu.alloc : !gdn_gpu.shared<3x128xi8>
+      %to = gdn_gpu.alloc : !gdn_gpu.shared<2x8xf32>
+      gdn_gpu.share_byte_products %state low() scales(%scales),
+          %key scaled(%one) to(%c0), %query scaled(%one) to(%c1), %to
+          : !gdn_gpu.fragment<8x128xi8, #rows>,
+            !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#rows>>,
+            !gdn_gpu.shared<3x128xi8>, !gdn_gpu.shared<2x8xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Variadic<GPU_FragmentType>:$upper, Variadic<GPU_FragmentType>:$low,
+    Variadic<GPU_FragmentType>:$scales,
+    Arg<GPU_SharedType, "first", [MemRead]>:$first, F32:$first_scale,
+    Index:$first_at,
+    Arg<GPU_SharedType, "second", [MemRead]>:$second, F32:$second_scale,
+    Index:$second_at,
+    Arg<GPU_SharedType, "to", [MemWrite]>:$to);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The type of all fragments.
+    FragmentType getBytesType() {
+      return ::llvm::cast<FragmentType>(getUpper().front().getType());
+    }
+  }];
+}
+
+def GPU_SharePartProductsOp : GPU_Op<"share_part_products", [
+    AllTypesMatch<["first", "second"]>]> {
+  let summary = "Products of a fragment of 16 bits with two rows";
+  let description = [{
+    For each row `r` of `lhs`
+
+        to[0, r] = first_scale * sum over c of lhs[r, c] * (first[0, c] + first[1, c] + first[2, c])
+
+    and the same of `second` to row 1, on tensor cores, summed in f32.
+
+    **Preconditions**
+
+    - (C1) `lhs` is `R x C` of bf16 or f16, in a layout of 4 lanes and a vector of 8, not
+      tall; `R` is a multiple of 16 times the warps, `C` of 32.
+    - (C2) `first` and `second` are `3 x C` of the same type, `to` is `2 x R` of f32; none is
+      swizzled.
+    - (C3) ordered by barriers as `gdn_gpu.load_shared` (C2) and `gdn_gpu.store_shared` (C2).
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 8>
+    func.func @seen(%state: !gdn_gpu.fragment<16x128xbf16, #rows>)
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
+      %one = arith.constant 1.0 : f32
+      %key = gdn_gpu.alloc : !gdn_gpu.shared<3x128xbf16>
+      %query = gdn_gpu.alloc : !gdn_gpu.shared<3x128xbf16>
+      %to = gdn_gpu.alloc : !gdn_gpu.shared<2x16xf32>
+      gdn_gpu.share_part_products %state, %key scaled(%one), %query scaled(%one), %to
+          : !gdn_gpu.fragment<16x128xbf16, #rows>, !gdn_gpu.shared<3x128xbf16>,
+            !gdn_gpu.shared<2x16xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    GPU_FragmentType:$lhs,
+    Arg<GPU_SharedType, "first", [MemRead]>:$first, F32:$first_scale,
+    Arg<GPU_SharedType, "second", [MemRead]>:$second, F32:$second_scale,
+    Arg<GPU_SharedType, "to", [MemWrite]>:$to);
+  let assemblyFormat = [{
+    $lhs `,` $first `scaled` `(` $first_scale `)` `,` $second `scaled` `(` $second_scale `)` `,` $to
+    attr-dict `:` type($lhs) `,` type($first) `,` type($to)
+  }];
+  let hasVerifier = 1;
+}
+
+def GPU_ShareColumnPartsOp : GPU_Op<"share_column_parts"> {
+  let summary = "The columns of a shared tile as sums of two numbers of bf16";
+  let description = [{
+    `from[j, c]` becomes `to[c, 8 (j / 4) + j mod 4]`, rounded, and what that
+    leaves, rounded, `to[c, 8 (j / 4) + 4 + j mod 4]`. Numbers of `to` that stand
+    for rows behind those of `from` become zero.
+
+    **Preconditions**
+
+    - (C1) `from` is `W x C` of f32 or f16, `to` is `C x 2 W'` of bf16 with `W'` the next
+      multiple of 16 from `W` on; neither is swizzled.
+    - (C2) ordered by barriers as `gdn_gpu.load_shared` (C2) and `gdn_gpu.store_shared` (C2).
+
+    **Example**
+
+    ```mlir
+    func.func @parts() attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
+      %keys = gdn_gpu.alloc : !gdn_gpu.shared<16x128xf32>
+      %parts = gdn_gpu.alloc : !gdn_gpu.shared<128x32xbf16>
+      gdn_gpu.share_column_parts %keys, %parts
+          : !gdn_gpu.shared<16x128xf32>, !gdn_gpu.shared<128x32xbf16>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<GPU_SharedType, "from", [MemRead]>:$from,
+    Arg<GPU_SharedType, "to", [MemWrite]>:$to);
+  let assemblyFormat = "$from `,` $to attr-dict `:` type($from) `,` type($to)";
+  let hasVerifier = 1;
+}
+
+def GPU_AddPartProductsOp : GPU_Op<"add_part_products", [
+    AllTypesMatch<["sum", "result"]>]> {
+  let summary = "A fragment with products of two tiles added";
+  let description = [{
+    With `W` weights and `n = rows(deltas) / W`,
+
+        result[r, c] = sum[r, c]
+            + sum over j of weights[j] * deltas[j n + at, r] * (parts of column c at j)
+
+    on tensor cores; `parts` is what `gdn_gpu.share_column_parts` makes. A weighted
+    delta is a sum of two numbers of bf16, too.
+
+    **Preconditions**
+
+    - (C1) `sum` is `R x C` of f32, in a layout of 4 lanes and a vector of 8 or 16, not
+      tall; `R` is a multiple of 8 times the warps, `C` of 4 times the vector.
+    - (C2) `weights` is `W` of f32, `deltas` `n W x R` of f32 or f16, `parts`
+      `C x 2 W'` of bf16 with `W'` the next multiple of 16 from `W` on, `W` a multiple of 4.
+    - (C3) ordered by barriers as `gdn_gpu.load_shared` (C2).
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 16>
+    func.func @add(%state: !gdn_gpu.fragment<8x128xf32, #rows>)
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
+      %c0 = arith.constant 0 : index
+      %deltas = gdn_gpu.alloc : !gdn_gpu.shared<16x8xf32>
+      %weights = gdn_gpu.alloc : !gdn_gpu.shared<16xf32>
+      %parts = gdn_gpu.alloc : !gdn_gpu.shared<128x32xbf16>
+      %new = gdn_gpu.add_part_products %state, %deltas[%c0], %weights, %parts
+          : !gdn_gpu.fragment<8x128xf32, #rows>, !gdn_gpu.shared<16x8xf32>,
+            !gdn_gpu.shared<16xf32>, !gdn_gpu.shared<128x32xbf16>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    GPU_FragmentType:$sum, Arg<GPU_SharedType, "deltas", [MemRead]>:$deltas,
+    Index:$at, Arg<GPU_SharedType, "weights", [MemRead]>:$weights,
+    Arg<GPU_SharedType, "parts", [MemRead]>:$parts);
+  let results = (outs GPU_FragmentType:$result);
+  let assemblyFormat = [{
+    $sum `,` $deltas `[` $at `]` `,` $weights `,` $parts attr-dict
+    `:` type($sum) `,` type($deltas) `,` type($weights) `,` type($parts)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // GDN_DIALECT_GPU_IR_GPUBYTEOPS_TD
