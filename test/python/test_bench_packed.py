@@ -9,7 +9,7 @@ import pytest
 from test_bench_prefill import REPORT, describe
 
 from gdn.bench import __main__ as bench
-from gdn.bench import grid, limits, packed_compile, packed_tables, prefill_tables
+from gdn.bench import grid, limits, packed_compile, packed_stages, packed_tables, prefill_tables
 
 
 def row(impl: str, us: float, heads=(16, 32), name="8192x4", variant="staged", **more) -> dict:
@@ -49,7 +49,7 @@ def test_the_table_has_the_best_chain_over_ours():
     )
     text = packed_tables.markdown(made)
     # sqrt(1.5 * 1.2)
-    assert "| best peer / gdn | 2 | 1.34 | 1.20 | 16/32 1024x8 | 1.3, 0.0 | yes |" in text
+    assert "| best peer / gdn | 2 | 1.34 | 1.20 | 16/32 1024x8 | 1.8, 1.4 | no |" in text
     assert "| fla / gdn | 1 | 2.50 | 2.50 | 16/32 8192x4 |  |  |" in text
     limit = made["rows"][0]["limit_us"]
     assert f"| 8192x4 | 200.0 | 500.0 | 300.0 |  | {limit:.1f} | {limit / 2:.0f} % | 1.50 |" in text
@@ -58,8 +58,49 @@ def test_the_table_has_the_best_chain_over_ours():
     assert "| fla | 1 | 3.0e-03 | 2.0e-03 |" in text
     assert "200+312" not in text
     assert "- flashqla, (2, 8) 1024x8: no" in text
-    slower = report(row("gdn", 200.0), row("fla", 250.0), row("flashqla", 240.0))
-    assert "| 1.20 | 16/32 8192x4 | 1.3, 0.0 | no |" in packed_tables.markdown(slower)
+    faster = report(row("gdn", 100.0), row("fla", 250.0), row("flashqla", 190.0))
+    assert "| 1.90 | 16/32 8192x4 | 1.8, 1.4 | yes |" in packed_tables.markdown(faster)
+
+
+def test_rows_of_the_same_bits_in_any_batch_stand_beside():
+    made = report(
+        row("gdn", 200.0),
+        row("gdn", 220.0, part="batch-invariant", variant="fused-v-split-2"),
+        row("gdn", 150.0, part="forced", variant="other"),
+        row("fla", 500.0),
+    )
+    text = packed_tables.markdown(made)
+    assert "| gdn batch-invariant / gdn | 1 | 1.10 |" in text
+    assert "| 2.27 | staged, fused-v-split-2 |" in text
+    assert "other" not in text
+
+
+def test_other_heads_are_asked_for_less():
+    made = report(row("gdn", 200.0), row("fla", 320.0))
+    for each in made["rows"]:
+        each["config"] |= {"dk": 96, "dv": 192}
+    text = packed_tables.markdown(made)
+    assert "| fla / gdn | 1 | 1.60 | 1.60 | 16/32 8192x4 | 1.5, 0.0 | yes |" in text
+    assert "Heads 16, 32 of 96 x 192; us" in text
+
+
+def test_stages_are_those_of_a_trace():
+    def event(name: str, begins: float, us: float) -> dict:
+        return {"name": name, "ts": begins, "dur": us}
+
+    events = [event("prefill__prologue", 100.0, 20.0), event("prefill__inter_chunk", 121.0, 50.0)]
+    events += [event("prefill__prologue", 300.0, 22.0), event("prefill__inter_chunk", 323.0, 54.0)]
+    config = row("gdn", 1.0)["config"]
+    first, second = packed_stages.rows(events, 2, config, "gdn", "fused")
+    assert (first["us"], first["us_min"], first["us_max"]) == (22.0, 20.0, 22.0)
+    assert first["config"]["begins_us"] == 0.0 and second["config"]["begins_us"] == 22.0
+    made = report(row("gdn", 90.0), first, second)
+    assert "limit_us" in made["rows"][0] and "limit_us" not in made["rows"][1]
+    text = packed_tables.markdown(made)
+    assert "| 16/32 8192x4 | fused | prologue 22, inter chunk 54 |" in text
+    for count, found in ((3, events), (1, [])):
+        with pytest.raises(ValueError, match=f"expected a multiple of {count} kernels"):
+            packed_stages.rows(found, count, config, "gdn", "fused")
 
 
 def test_each_report_has_the_tables_of_its_suite(tmp_path, capsys):
@@ -87,6 +128,9 @@ def test_each_kernel_is_compiled_once():
     few, several = found["flashqla"][:2]
     assert few == ["flashqla", "16", "32", "1x8192", "1x32768", "2048+6144"]
     assert several == ["flashqla", "16", "32", "8192x4", "1024x8", "4096x8"]
+    # Of other heads rows of a kernel have other widths.
+    found = packed_compile.jobs([(16, 32)], ["1x8192"], ["fla"], (64, 128))
+    assert [job[1] for job in found["fla"] if job[0] == "convolution"] == ["1024", "4096"]
     # The rules alone are left out with the peers; nothing is compiled for ours.
     assert not any(
         job[0] == "rule" for job in packed_compile.jobs([(2, 8)], [], ["flashqla"])["fla"]

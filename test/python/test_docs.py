@@ -78,6 +78,7 @@ def test_reports_that_belong_together_share_a_page():
     names = ("decode-h200", "verify-by-hand-h100", "packed-h200", "prefill-h200")
     assert [measured_pages.page_of(name) for name in names] == list(names)
     assert measured_pages.page_of("prefill-64x128-bf16-h200") == "prefill-h200"
+    assert measured_pages.page_of("packed-64x128-bf16-h200") == "packed-h200"
     assert {measured_pages.page_of(f"{kind}-h200") for kind in ("host", "compile", "cpu")} == {
         "host"
     }
@@ -85,7 +86,7 @@ def test_reports_that_belong_together_share_a_page():
 
 def test_every_report_with_a_table_is_on_a_page():
     shared = [page for page in measured_pages.pages() if len(page.reports) > 1]
-    assert [page.name for page in shared] == ["host", "prefill-h200"]
+    assert [page.name for page in shared] == ["host", "packed-h200", "prefill-h200"]
     for page in shared:
         # Design pages link to these.
         assert [f"## {path.stem}" for path in page.reports] == re.findall("^##.*", page.text, re.M)

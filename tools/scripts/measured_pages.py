@@ -51,7 +51,7 @@ def page_of(report: str) -> str:
     """The page that a report is on, by their names without an ending."""
     if re.match(r"(host|compile|cpu)-", report):
         return "host"
-    return re.sub(r"^prefill-\d+x\d+-\w+-", "prefill-", report)
+    return re.sub(r"^(prefill|packed)-\d+x\d+-\w+-", r"\1-", report)
 
 
 def sections(report: dict) -> list[tuple[str, str]]:

@@ -132,6 +132,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--peers", nargs="+", default=[], help="these alone; else all that are there"
     )
     packed.add_argument("--no-peers", action="store_true")
+    packed.add_argument("--variants", action="store_true", help="also each variant, forced")
+    packed.add_argument("--stages", action="store_true", help="also each stage, with a profiler")
     caches = commands.add_parser(
         "prefix-cache", help="simulate policies of prefix caches on traces"
     )

@@ -8,8 +8,9 @@ import traceback
 
 import torch
 
-from ..runtime import Pool, Runtime
-from . import limits, packed_compile, prologue
+from .. import reference
+from ..runtime import Image, Pool, Runtime
+from . import limits, packed_compile, packed_stages, prologue
 from .grid import Case
 from .measure import describe, io_of
 from .packed_inputs import Problem, exact, make_problem
@@ -18,19 +19,22 @@ from .peers.prefill import PrefillPeer
 from .prefill import Measurement, bind_each
 from .report import save
 
-# The set whose results are compared with float64, with the fewest heads. Its times are not
-# those of sets that no cache holds.
-CHECKED = "200+312"
+# The sets whose results are compared with float64, with the fewest heads, one of them long
+# enough for segments. Their times are not those of sets that no cache holds.
+CHECKED = ("200+312", "1500+700")
 _MOST_ERROR = 0.05
 _MOST_TO_COMPILE = 0.7  # of the time that a run has
 
 
-def bind(kernel, problem: Problem) -> tuple[PrefillPeer, str]:
-    """Our kernel bound to each set, in place, and the variant that it takes."""
-    sets = (problem.arguments(index) for index in range(len(problem.ours)))
-    bound = bind_each(kernel, map(pools_of, sets), None)
+def bind(kernel, problem: Problem, variant: str | None = None) -> tuple[PrefillPeer, str]:
+    """Our kernel bound to each set, in place on copies of the pools, and the variant that it
+    takes, or is to take."""
+    sets = [problem.arguments(index) for index in range(len(problem.ours))]
+    for one in sets:
+        one |= {name: one[name].clone() for name in ("conv_pool", "state_pool")}
+    bound = bind_each(kernel, map(pools_of, sets), variant)
     calls = [lambda b=b: b.launch(torch.cuda.current_stream()) for b in bound]
-    pool = problem.ours[0]["state_pool"]
+    pool = sets[0]["state_pool"]
     return PrefillPeer(calls, lambda: problem.weights["out"], lambda: pool[1:]), bound[0].variant
 
 
@@ -39,6 +43,12 @@ def pools_of(arguments: dict[str, torch.Tensor]) -> dict:
     return {
         name: Pool(value) if name.endswith("_pool") else value for name, value in arguments.items()
     }
+
+
+def dims_of(image: Image) -> tuple[int, int]:
+    """Of keys and values of a head."""
+    layer = reference.Layer.of(image.attributes(image.entries[0]))
+    return layer.key_dim, layer.value_dim
 
 
 class Run:
@@ -52,26 +62,25 @@ class Run:
         self.want: dict[Case, tuple] = {}
 
     def cases(self) -> list[Case]:
-        """First the one that is checked, so that a run which is cut short has it."""
+        """First those that are checked, so that a run which is cut short has them."""
+        dims = (self.layer.key_dim, self.layer.value_dim)
         fewest = min(self.options.heads, key=lambda pair: pair[1])
-        cases = [Case(pair, name) for pair in self.options.heads for name in self.options.sets]
-        return [Case(fewest, CHECKED), *cases]
+        pairs = self.options.heads
+        cases = [Case(pair, name, dims) for pair in pairs for name in self.options.sets]
+        return [*(Case(fewest, name, dims) for name in CHECKED), *cases]
 
     def measure_case(self, case: Case, peers: list, ours: bool) -> None:
-        problem = make_problem(self.kernel, self.layer, case, sets=2 if case.name == CHECKED else 0)
-        params = {param.name: param for param in self.kernel.params}
-        config = case.config(io_of(self.kernel), params["state_pool"].dtype)
-        config |= {"gates": "of projections"}
-        want = None
-        if case.name == CHECKED:
+        problem = make_problem(self.kernel, self.layer, case, sets=2 * (case.name in CHECKED))
+        config, want = self.config_of(case), None
+        if case.name in CHECKED:
             config["part"] = "checked"
             if case not in self.want:
                 self.want[case] = exact(problem)
             want = self.want[case]
 
         def run_ours() -> None:
-            peer, variant = bind(self.kernel, problem)
-            self.measurement.measure(problem, config, self.impl, variant, peer, want)
+            made = (self.impl, self.kernel, problem, config, want)
+            self.measurement.measure_ours(*made, bind=bind)
 
         if ours:
             self.measurement.attempt(case, self.impl, run_ours)
@@ -83,15 +92,36 @@ class Run:
 
             self.measurement.attempt(case, impl, theirs)
 
+    def measure_stages(self) -> None:
+        """Rows of each stage, behind all others, which a profiler might slow."""
+        for case in self.cases():
+            if case.name in CHECKED or time.monotonic() > self.end:
+                continue
+            problem = make_problem(self.kernel, self.layer, case)
+            config = self.config_of(case)
+
+            def stages(problem=problem, config=config) -> None:
+                peer, variant = bind(self.kernel, problem)
+                rows = packed_stages.measure(peer.calls, config, self.impl, variant)
+                self.measurement.rows += rows
+
+            self.measurement.attempt(case, self.impl, stages)
+            torch.cuda.empty_cache()
+
+    def config_of(self, case: Case) -> dict:
+        params = {param.name: param for param in self.kernel.params}
+        config = case.config(io_of(self.kernel), params["state_pool"].dtype)
+        return config | {"gates": "of projections"}
+
     def is_right(self, impl: str) -> bool:
-        """Whether it gave what was to be given of the set that is checked."""
-        rows = [row for row in self.measurement.rows if row["impl"] == impl]
-        return any(row.get("error_o", 1.0) < _MOST_ERROR for row in rows)
+        """Whether it gave what was to be given of the sets that are checked."""
+        rows = [row for row in self.measurement.rows if row["impl"] == impl and "error_o" in row]
+        return bool(rows) and all(row["error_o"] < _MOST_ERROR for row in rows)
 
     def measure_pass(self, peers: list, ours: bool) -> None:
         for case in self.cases():
             # Where FlashInfer's own l2norm does, FLA's before its rule is the same once more.
-            if case.name != CHECKED and self.is_right("flashinfer") and not self.options.peers:
+            if case.name not in CHECKED and self.is_right("flashinfer") and not self.options.peers:
                 peers = [peer for peer in peers if peer[0] != "flashinfer-fla-l2norm"]
             names = ([self.impl] if ours else []) + [peer[0] for peer in peers]
             if time.monotonic() > self.end:
@@ -131,17 +161,22 @@ def measure(options) -> dict:
 
     names = [] if options.no_peers else [peer[0] for peer in PEERS]
     names = [name for name in names if not options.peers or name in options.peers]
-    compiling = packed_compile.start(packed_compile.jobs(options.heads, options.sets, names))
+    runtime = Runtime(options.library)
+    image = runtime.image(options.image)
+    dims = dims_of(image)
+    if dims != packed_compile.DIMS:
+        names = [name for name in names if name == "fla"]  # the others have heads of 128 alone
+    jobs = packed_compile.jobs(options.heads, options.sets, names, dims)
+    compiling = packed_compile.start(jobs, dims)
     try:
         torch.cuda.init()
         torch.zeros(1, device="cuda")
-        runtime = Runtime(options.library)
-        kernels = prologue.kernels_of(runtime.cuda(), runtime.image(options.image))
+        kernels = prologue.kernels_of(runtime.cuda(), image, variant=None)
         if not kernels:
             raise ValueError(f"{options.image}: no prefill of projections that this device takes")
         impl, kernel, layer = kernels[0]
         run = Run(options, kernel, impl, layer, began + options.seconds)
-        peers = run.measurement.importable(PEERS)
+        peers = run.measurement.importable([peer for peer in PEERS if peer[0] in names])
         said("imported")
         if peers:
             packed_compile.choose_quickly()
@@ -163,6 +198,8 @@ def measure(options) -> dict:
                     said(f"{name} compiled")
             if chosen or index == 0:
                 run.measure_pass(chosen, ours=index == 0)
+        if options.stages:
+            run.measure_stages()
         run.write()
         said("done")
         return run.report

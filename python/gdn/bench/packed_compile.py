@@ -2,7 +2,7 @@
 """Compiles what peers' chains of kernels take, in processes beside each other, into the caches
 that Triton and TileLang keep in files: what then measures loads it.
 
-    python -m gdn.bench.packed_compile rule 0 2 16 32 8192x4 1x8192
+    python -m gdn.bench.packed_compile 128x128 rule 0 2 16 32 8192x4 1x8192
 """
 
 import gc
@@ -22,6 +22,7 @@ _BUCKET = 2048 * 32  # rows of a norm for which FLA's kernels have one code
 _SHARES = 2  # processes that compile a rule of FLA: it takes longest
 
 Pair = tuple[int, int]
+DIMS = (DIM, DIM)  # of keys and values
 
 HEADS = ((16, 32), (16, 64), (2, 8), (16, 16))
 SETS = ("8192x4", "1x8192", "1x32768", "1024x8", "4096x8", "2048+6144")
@@ -49,13 +50,16 @@ def take_share(share: int, of: int) -> None:
             found.configs = found.configs[share::of] or found.configs[:1]
 
 
-def jobs(pairs: list[Pair], sets: list[str], peers: list[str]) -> dict[str, list[list[str]]]:
-    """Arguments of the processes, by the peer that has to wait for them; each kernel once. All
-    wait for those of FLA, which go first. FlashInfer keeps what it compiles in the process."""
+def jobs(
+    pairs: list[Pair], sets: list[str], peers: list[str], dims: Pair = DIMS
+) -> dict[str, list[list[str]]]:
+    """Arguments of the processes behind the dims of a head, by the peer that has to wait for
+    them; each kernel once. All wait for those of FLA, which go first. FlashInfer keeps what it
+    compiles in the process."""
     if not peers:
         return {}
     longest = sorted({sum(lengths_of(name)) for name in sets})
-    widths = {heads * DIM for pair in pairs for heads in pair}
+    widths = {heads * dim for pair in pairs for heads, dim in zip(pair, dims, strict=True)}
     fla = [["convolution", str(width)] for width in sorted(widths)]
     for kind, heads, each in (("l2norm", 0, 1), ("norm", 1, 3)):
         rows = {pair[heads] * tokens for pair in pairs for tokens in longest}
@@ -78,8 +82,10 @@ def jobs(pairs: list[Pair], sets: list[str], peers: list[str]) -> dict[str, list
     return found
 
 
-def start(found: dict[str, list[list[str]]]) -> dict[str, list[subprocess.Popen]]:
-    command = [sys.executable, "-m", "gdn.bench.packed_compile"]
+def start(
+    found: dict[str, list[list[str]]], dims: Pair = DIMS
+) -> dict[str, list[subprocess.Popen]]:
+    command = [sys.executable, "-m", "gdn.bench.packed_compile", "x".join(map(str, dims))]
     return {
         peer: [subprocess.Popen([*command, *arguments]) for arguments in all_arguments]
         for peer, all_arguments in found.items()
@@ -119,11 +125,11 @@ def _convolution(width: int) -> None:
     packed.convolve(_normal(8192, width), _normal(width, _WIDTH), _normal(1, width, _WIDTH), bounds)
 
 
-def _norm(rows: int) -> None:
+def _norm(rows: int, dim: int) -> None:
     from .peers import packed
 
-    core = _normal(1, rows, 1, DIM)
-    packed.gated_norm(core, _normal(1, rows, 1, DIM), _normal(DIM), "silu", 1e-6)
+    core = _normal(1, rows, 1, dim)
+    packed.gated_norm(core, _normal(1, rows, 1, dim), _normal(dim), "silu", 1e-6)
 
 
 def _gates(heads: int) -> None:
@@ -135,7 +141,7 @@ def _gates(heads: int) -> None:
     packed.gates(_normal(8192, heads), _normal(8192, heads), weight, weight)
 
 
-def projections(pair: Pair, name: str):
+def projections(pair: Pair, name: str, dims: Pair = DIMS):
     """A row of the grid as the rules take it: the problem, its set, and what stands for
     convolved queries, keys and values."""
     import torch
@@ -143,22 +149,22 @@ def projections(pair: Pair, name: str):
     from .grid import Case
     from .packed_inputs import Problem, Projections
 
-    keys, values = pair
-    case = Case(pair, name)
+    (keys, values), (dk, dv) = pair, dims
+    case = Case(pair, name, dims)
     tokens, rows = sum(case.lengths), len(case.lengths)
     ends = torch.tensor([0, *case.lengths]).cumsum(0)
     weight = torch.zeros(values, device="cuda")
     weights = {"A_log": weight, "dt_bias": weight.clone()}
     weights["cu_seqlens"] = ends.to(device="cuda", dtype=torch.int32)
-    q, k = (_normal(1, tokens, keys, DIM) for _ in range(2))
-    v = _normal(1, tokens, values, DIM)
-    state = torch.zeros(rows, values, DIM, DIM, device="cuda")
+    q, k = (_normal(1, tokens, keys, dk) for _ in range(2))
+    v = _normal(1, tokens, values, dv)
+    state = torch.zeros(rows, values, dv, dk, device="cuda")
     a, b = (_normal(tokens, values) for _ in range(2))
     x = Projections(q[0], k[0], v[0], v[0], a, b, [], state)
     return Problem(case, None, weights, [], [x]), x, q, k, v
 
 
-def call_fla(pair: Pair, sets: list[str], share: int, of: int) -> None:
+def call_fla(pair: Pair, sets: list[str], share: int, of: int, dims: Pair = DIMS) -> None:
     """The rule, once for each set, without the l2norm, which has a process of its own."""
     import fla.ops.gated_delta_rule  # noqa: F401  before a share is taken
     import torch
@@ -167,7 +173,7 @@ def call_fla(pair: Pair, sets: list[str], share: int, of: int) -> None:
 
     take_share(share, of)
     for name in sets:
-        problem, *arguments = projections(pair, name)
+        problem, *arguments = projections(pair, name, dims)
         with torch.no_grad():
             packed.fla_rule(problem, l2norm=False)(*arguments)
         torch.cuda.synchronize()
@@ -187,7 +193,8 @@ def call_ready(make, pair: Pair, sets: list[str]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    kind, *rest = sys.argv[1:] if arguments is None else arguments
+    sizes, kind, *rest = sys.argv[1:] if arguments is None else arguments
+    dims = tuple(map(int, sizes.split("x")))
     if kind == "flashqla":
         os.nice(10)  # it is measured last
     from .peers import packed
@@ -195,15 +202,15 @@ def main(arguments: list[str] | None = None) -> int:
     choose_quickly()
     if kind == "rule":
         share, of, keys, values = map(int, rest[:4])
-        call_fla((keys, values), rest[4:], share, of)
+        call_fla((keys, values), rest[4:], share, of, dims)
         return 0
     if kind == "flashqla":
         call_ready(packed.flashqla_ready, (int(rest[0]), int(rest[1])), rest[2:])
         return 0
     alone = {
         "convolution": _convolution,
-        "l2norm": lambda rows: packed.normalise(_normal(1, rows, 1, DIM)),
-        "norm": _norm,
+        "l2norm": lambda rows: packed.normalise(_normal(1, rows, 1, dims[0])),
+        "norm": lambda rows: _norm(rows, dims[1]),
         "gates": _gates,
     }
     for number in rest:

@@ -142,20 +142,23 @@ class Measurement:
             torch.cuda.synchronize()
             return False
 
-    def measure_ours(self, impl: str, kernel: Kernel, problem: Problem, config: dict, want):
+    def measure_ours(
+        self, impl: str, kernel: Kernel, problem: Problem, config: dict, want, bind=bind
+    ) -> None:
         """Rows of the variant that the sizes call for, of what is taken instead where a row
-        has to have the same bits in any batch, and of each variant, if that is wanted."""
+        has to have the same bits in any batch, and of each variant, if that is wanted. Rows that
+        are there for their errors alone are called nothing else."""
         peer, chosen = bind(kernel, problem)
         self.measure(problem, config, impl, chosen, peer, want)
         kernel.batch_invariant = True
         peer, variant = bind(kernel, problem)
         kernel.batch_invariant = False
         if variant != chosen:
-            own = config | {"part": "batch-invariant"}
+            own = {"part": "batch-invariant"} | config
             self.measure(problem, own, impl, variant, peer, want)
         for name in (variant.name for variant in kernel.variants if self.options.variants):
             peer, variant = bind(kernel, problem, name)
-            self.measure(problem, config | {"part": "forced"}, impl, variant, peer, want)
+            self.measure(problem, {"part": "forced"} | config, impl, variant, peer, want)
 
     def measure_case(self, case: Case, kernels: list[tuple[str, Kernel]], peers: list) -> None:
         params = {param.name: param for param in kernels[0][1].params}

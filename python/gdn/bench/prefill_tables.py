@@ -34,11 +34,12 @@ def label(row: dict) -> str:
 
 def groups(report: dict, suite: str = "prefill") -> Rows:
     """Rows by heads, set of lengths and label, in the order in which they were measured.
-    Variants that were forced are left out, and rows that are there for their errors alone."""
+    Variants that were forced are left out, rows that are there for their errors alone, and
+    stages."""
     found: Rows = defaultdict(lambda: defaultdict(dict))
     for row in report["rows"]:
         config = row["config"]
-        if row["suite"] == suite and config.get("part") not in ("forced", "checked"):
+        if row["suite"] == suite and config.get("part") not in ("forced", "checked", "stage"):
             found[config["Hk"], config["Hv"]][config["set"]][label(row)] = row
     return found
 

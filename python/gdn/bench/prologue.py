@@ -48,9 +48,11 @@ def bind_sets(kernel: Kernel, sizes: Sizes, size: int, device: str = "cuda") -> 
     return bind_each(kernel, sets, VARIANT, device)
 
 
-def kernels_of(device: Device, image: Image) -> list[tuple[str, Kernel, reference.Layer]]:
-    """Kernels of each prefill from projections with a prologue, for each code that the device
-    takes."""
+def kernels_of(
+    device: Device, image: Image, variant: str | None = VARIANT
+) -> list[tuple[str, Kernel, reference.Layer]]:
+    """Kernels of each prefill from projections with a prologue, in this variant or, where that is
+    None, in any, for each code that the device takes."""
     found = []
     for entry in image.entries:
         attributes = image.attributes(entry)
@@ -64,7 +66,8 @@ def kernels_of(device: Device, image: Image) -> list[tuple[str, Kernel, referenc
                 continue
             stages = {variant.name: variant.stages for variant in kernel.variants}
             taken = any(name == impl_of(code.target) for name, *_ in found)
-            if stages.get(VARIANT, 0) >= len(STAGES) - 1 and not taken:
+            count = stages.get(variant, 0) if variant else max(stages.values())
+            if count >= len(STAGES) - 1 and not taken:
                 found.append((impl_of(code.target), kernel, reference.Layer.of(attributes)))
     return found
 
