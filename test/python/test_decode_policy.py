@@ -71,6 +71,20 @@ def test_states_in_planes(tool, state, pending):
     }
 
 
+@pytest.mark.parametrize("target, names", [("sm_90a", ["crowded"]), ("sm_120a", ["persistent"])])
+@pytest.mark.parametrize("state", ["bf16", "f16"])
+def test_states_of_16_bits_with_pending_tokens(tool, state, target, names):
+    """The variant of four warps takes the place of streams where four of its blocks have room."""
+    arguments = [*ARGUMENTS[:2], f"--state={state}", "--defer-writes=8", "--only=decode"]
+    done = tool("gdn-compile", *arguments, f"--target={target}", "--emit=gpu")
+    assert done.returncode == 0, done.stderr
+    programs = re.findall(r"func\.func @(\w+)", done.stdout)
+    found = {name for name in programs if name != "decode"}
+    assert found == {f"decode_{name}{more}" for name in names for more in ("", "_aligned")}
+    least = re.search(r'\[\["(\d+)"\], \["N", "Hv"\]', done.stdout)
+    assert least[1] == {"crowded": "1024", "persistent": "1280"}[names[0]]
+
+
 def test_what_aligned_arrays_get(tool):
     """A step with states of f32 and the streams; narrow states have none of their own."""
     arguments = [*ARGUMENTS, "--only=decode", "--target=sm_90a", "--emit=gpu"]
