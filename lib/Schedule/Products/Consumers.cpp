@@ -198,7 +198,8 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
         return isUsedIn(tile, second) || isUsedIn(tile, rest);
       }))
     multiplied = std::exchange(received, {});
-  if (!shared.isPaired || getNumWarps() != gpu::groupWarps)
+  const bool isRoomy = shared.isPaired || plan.isPrepared;
+  if (!isRoomy || getNumWarps() != gpu::groupWarps)
     channels.release(std::exchange(multiplied, {}));
   read(plan.vectors);
   if (!convolution)

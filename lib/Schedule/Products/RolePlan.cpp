@@ -10,6 +10,8 @@
 #include "Products/GateVectors.h"
 #include "Products/LoadsAndStores.h"
 
+#include "gdn/Dialect/Tile/IR/StageFields.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <functional>
@@ -75,6 +77,49 @@ static void findRowsOfOutputs(const DenseSet<Operation *> &recurrence,
       plan.fetched.push_back(load.getTile());
 }
 
+/// True if all that uses `tile` also uses what follows from a product.
+static bool isLate(Value tile, const DenseSet<Operation *> &behindProducts) {
+  return llvm::all_of(tile.getUsers(), [&](Operation *user) {
+    if (auto transpose = dyn_cast<tile::TransposeOp>(user))
+      return isLate(transpose.getResult(), behindProducts);
+    return behindProducts.contains(user);
+  });
+}
+
+/// Of chunks whose operands all lie in memory: all else is the recurrence.
+bool RolePlan::findPrepared(const DenseSet<Operation *> &recurrence) {
+  Block *body = loop.getBody();
+  SmallVector<Value> multiplied;
+  for (auto matmul : body->getOps<tile::MatmulOp>())
+    multiplied.push_back(matmul.getResult());
+  const DenseSet<Operation *> behindProducts = getFollowers(multiplied, body);
+  for (Operation &op : *body) {
+    if (!isa<tile::TileDialect>(op.getDialect()) || recurrence.contains(&op) ||
+        isa<tile::TransposeOp>(op))
+      continue;
+    auto load = dyn_cast<tile::LoadOp>(op);
+    if (load && llvm::is_contained(perWarpgroup, load))
+      continue;
+    // Whole regions of the workspace, as boxes are.
+    if (!load || !isCopied(load) || load.getRows() ||
+        !isa<BlockArgument>(load.getView()))
+      return false;
+    Value tile = load.getTile();
+    (!isMatrix(tile)                  ? vectors
+     : isLate(tile, behindProducts) ? products
+                                      : copied)
+        .push_back(tile);
+  }
+  // A group of warps for the state, and one that copies.
+  auto state = vectorType(*llvm::find_if(loop.getRegionIterArgs(), isMatrix));
+  isPrepared = behind.empty() && perWarpgroup.size() == 1 && !convolved &&
+               !copied.empty() && !products.empty() &&
+               vectors.size() + 2 == gpu::groupWarps &&
+               state.getDimSize(0) == 16 * gpu::groupWarps &&
+               state.getDimSize(1) <= 128;
+  return isPrepared;
+}
+
 std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
   SmallVector<scf::ForOp> loops;
   program.walk([&](scf::ForOp loop) {
@@ -109,8 +154,11 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
   for (auto inverse : body->getOps<tile::TriInverseOp>())
     if (!recurrence.contains(inverse))
       plan.inverse = inverse;
-  if (!plan.inverse)
-    return std::nullopt;
+  if (!plan.inverse) {
+    const bool copies = tile::StageFields(program).getCopiesAhead();
+    return copies && plan.findPrepared(recurrence) ? std::optional(plan)
+                                                   : std::nullopt;
+  }
   // A decay matrix is made where it is multiplied, of sums that are loaded.
   for (auto decay : body->getOps<tile::DecayMatrixOp>())
     products.push_back(decay.getResult());

@@ -38,6 +38,9 @@ struct RolePlan {
   llvm::SmallVector<mlir::Value> scaled;   // by the scaling one
   /// Matrices of which `vectors` has the running sums.
   llvm::SmallVector<mlir::Operation *> sums;
+  /// Whether other stages prepared the chunks: `copied` is what products take
+  /// first, `products` what the others take, and `vectors`; all are copied.
+  bool isPrepared = false;
 
   /// Whether `op` needs no state, and is the work of another role than the
   /// recurrence.
@@ -45,8 +48,12 @@ struct RolePlan {
     return gates.contains(op) || produced.contains(op) || scales.contains(op);
   }
 
-  /// None if no loop carries a matrix beside an inverse that does not need it.
+  /// None if no loop carries a matrix beside an inverse that does not need it,
+  /// or copies ahead, as the stage says, what others prepared.
   static std::optional<RolePlan> find(mlir::func::FuncOp program);
+
+private:
+  bool findPrepared(const llvm::DenseSet<mlir::Operation *> &recurrence);
 };
 
 /// Emits the kernel of `source` in the roles of `plan`, ahead of it.

@@ -7,6 +7,7 @@
 
 #include "Kernel/KernelFunction.h"
 #include "Kernel/OperandRoles.h"
+#include "Products/LoadsAndStores.h"
 #include "Products/RowMaps.h"
 
 using namespace mlir;
@@ -74,6 +75,37 @@ LogicalResult LoadRole::emitChunks() {
   // Each warp says for itself when its copies are there.
   gpu::AwaitCopiesOp::create(b, loop.getLoc());
   channels.commit(plan.copied);
+  return success();
+}
+
+LogicalResult CopyRole::emitChunks() {
+  scf::ForOp loop = plan.loop;
+  Location loc = loop.getLoc();
+  scf::ForOp copy = createLoop(/*alternates=*/false, /*inPairs=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  (void)enterBody(copy);
+  channels.acquire(emitter.tiles, tiles);
+  for (Value tile : tiles) {
+    auto load = tile.getDefiningOp<tile::LoadOp>();
+    if (!isVector(tile)) {
+      gpu::BeginCopyOp begun = beginCopy(emitter.tiles, load, scalars, Value(),
+                                         /*isPinned=*/true);
+      if (!gpu::canUseTensorMap(begun))
+        return load.emitError("expects a tile that is a box of a region of "
+                              "the workspace, where it is copied ahead");
+      begun.setTensorMap(true);
+      continue;
+    }
+    Value view = scalars.lookupOrDefault(load.getView());
+    promiseAlignment(view);
+    int64_t last = load.getDims().front();
+    gpu::CopyOp::create(b, loc, view, lookupAll(scalars, load.getIndices()),
+                        b.getDenseI64ArrayAttr({last - 1, last}),
+                        emitter.tiles.findBuffer(tile));
+  }
+  gpu::AwaitCopiesOp::create(b, loc);
+  channels.commit(tiles);
   return success();
 }
 

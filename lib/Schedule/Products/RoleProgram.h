@@ -71,6 +71,15 @@ struct LoadRole final : RoleProgram {
   mlir::LogicalResult emitChunks() override;
 };
 
+/// Copies tiles of what other stages prepared, chunk after chunk.
+struct CopyRole final : RoleProgram {
+  CopyRole(const SharedByRoles &shared, mlir::ArrayRef<mlir::Value> tiles)
+      : RoleProgram(shared, /*numWarps=*/1), tiles(tiles) {}
+  mlir::LogicalResult emitChunks() override;
+
+  mlir::ArrayRef<mlir::Value> tiles; // matrices, or a vector
+};
+
 /// Copies what work on rows of outputs takes, chunk after chunk.
 struct FetchRole final : RoleProgram {
   using RoleProgram::RoleProgram;

@@ -29,6 +29,18 @@ void TileChannels::open(ArrayRef<Value> group, int64_t depth, bool paired) {
   }
 }
 
+/// A copy takes a row.
+void TileChannels::openCopied(Value vector, int64_t depth) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(entry);
+  VectorType type = vectorType(vector);
+  auto channel = gpu::ChannelType::get(
+      b.getContext(), {1, type.getDimSize(0)}, type.getElementType(), depth,
+      /*parts=*/1, /*swizzled=*/false);
+  channels[vector] = gpu::ChannelOp::create(b, vector.getLoc(), channel,
+                                            /*leader=*/Value());
+}
+
 /// One is filled while the other block may still read the one before.
 static constexpr int64_t exchangedDepth = 2;
 
@@ -90,9 +102,11 @@ void TileChannels::receive(SharedTiles &tiles, ArrayRef<Value> group,
                            SmallVectorImpl<Value> &received, bool ahead) {
   for (Value tile : group) {
     Value channel = channels.lookup(tile);
-    tiles.pinBuffer(tile, gpu::ReceiveOp::create(b, tile.getLoc(),
-                                                 getTileType(channel), channel,
-                                                 ahead));
+    gpu::SharedType type = getTileType(channel);
+    if (isVector(tile) && type.getRank() == 2) // the row of a copy
+      type = gpu::SharedType::get(vectorType(tile), /*swizzled=*/false);
+    tiles.pinBuffer(tile, gpu::ReceiveOp::create(b, tile.getLoc(), type,
+                                                 channel, ahead));
     received.push_back(channel);
   }
 }

@@ -18,6 +18,9 @@ public:
   /// Creates the channels of `group`.
   void open(mlir::ArrayRef<mlir::Value> group, int64_t depth, bool paired);
 
+  /// Creates the channel of a vector that a copy fills.
+  void openCopied(mlir::Value vector, int64_t depth);
+
   /// Creates the channel through which both blocks of a pair add up `sum`.
   void openExchanged(tile::SumOfPairOp sum);
   /// Gives the other block what this one, with that number, has for `sum`.

@@ -232,7 +232,8 @@ void ScheduleTileProducts::runOnOperation() {
       programs.push_back({func, *warps});
   for (auto [func, numWarps] : programs) {
     bringIntoForm(func);
-    if (std::optional<RolePlan> plan = RolePlan::find(func)) {
+    std::optional<RolePlan> plan = RolePlan::find(func);
+    if (plan && (warpgroups || !plan->isPrepared)) {
       FailureOr<func::FuncOp> kernel = emitInRoles(func, *plan);
       if (failed(kernel))
         return signalPassFailure();

@@ -25,6 +25,8 @@
 #include "Kernel/KernelFunction.h"
 #include "Products/RoleProgram.h"
 
+#include "gdn/Target/GpuFacts.h"
+
 using namespace mlir;
 using namespace gdn;
 
@@ -191,12 +193,74 @@ static void emitAwaitLaunch(OpBuilder &b, Location loc) {
   gpu::AwaitLaunchOp::create(b, loc);
 }
 
+/// Of segments, which look for their sequence.
+constexpr StringLiteral preparedSpills =
+    "spills up to 96 bytes: scalars of segments ahead of the loop over chunks";
+
+/// The recurrence of chunks that other stages prepared: two buffers for each
+/// matrix, one of which is on its way, and a warp for each group of copies.
+/// With eight warps a thread has all the registers that it can have.
+static FailureOr<func::FuncOp> emitPrepared(func::FuncOp source,
+                                            const RolePlan &plan,
+                                            int64_t numWarps) {
+  constexpr int64_t depth = 2;
+  OpBuilder b(source.getContext());
+  Location loc = source.getLoc();
+  IRMapping scalars;
+  func::FuncOp kernel = createKernel(b, source, scalars);
+  Block *entry = &kernel.front();
+  SmallVector<SmallVector<Value>> groups = {plan.copied, plan.products};
+  for (Value vector : plan.vectors)
+    groups.push_back({vector});
+  const int64_t copying = llvm::alignTo(groups.size(), groupWarps);
+  gpu::KernelFields fields(kernel);
+  fields.setThreads((numWarps + copying) * gpu::warpThreads);
+  fields.setMinBlocks(1);
+  kernel->setAttr("gdn_gpu.allow", b.getStringAttr(preparedSpills));
+  TileChannels channels(b, entry);
+  for (auto &group : groups)
+    isVector(group.front()) ? channels.openCopied(group.front(), 2 * depth)
+                            : channels.open(group, depth, /*paired=*/false);
+  b.setInsertionPointToEnd(entry);
+  SharedByRoles shared = {b, entry, plan, channels, /*isPaired=*/false,
+                          scalars};
+  if (failed(emitAheadOfRoles(shared, source, numWarps)))
+    return failure();
+  auto roles = gpu::RolesOp::create(b, loc);
+  b.createBlock(&roles.getBody());
+  int64_t first = 0;
+  const int64_t registers =
+      gpufacts::registersPerSm / (fields.getThreads() * 8) * 8;
+  auto emitRole = [&](RoleProgram &&role) -> LogicalResult {
+    OpBuilder::InsertionGuard guard(b);
+    auto warps =
+        gpu::WarpsOp::create(b, loc, TypeRange(), first, role.getNumWarps(),
+                             b.getI64IntegerAttr(registers));
+    first += role.getNumWarps();
+    b.createBlock(&warps.getBody());
+    if (failed(role.emitBlock(source.getBody().front())))
+      return failure();
+    gpu::YieldOp::create(b, loc);
+    return success();
+  };
+  if (failed(emitRole(Consumers(shared, numWarps))))
+    return failure();
+  for (auto &group : groups)
+    if (failed(emitRole(CopyRole(shared, group))))
+      return failure();
+  b.setInsertionPointToEnd(entry);
+  func::ReturnOp::create(b, loc);
+  return kernel;
+}
+
 FailureOr<func::FuncOp> gdn::emitInRoles(func::FuncOp source,
                                          const RolePlan &plan) {
   scf::ForOp loop = plan.loop;
   auto state = cast<VectorType>(
       *llvm::find_if(loop.getResultTypes(), llvm::IsaPred<VectorType>));
   const int64_t numWarps = state.getDimSize(0) / 16; // consumers
+  if (plan.isPrepared)
+    return emitPrepared(source, plan, numWarps);
   OpBuilder b(source.getContext());
   Location loc = source.getLoc();
   IRMapping scalars;

@@ -40,6 +40,10 @@ func.func private @last()
 //  CHECK-SAME:   gdn_tile.stage = {grid = ["N", "H"], row_values = 8 : i64}
 func.func private @row_values() attributes {gdn_tile.stage = {grid = ["N", "H"], row_values = 8}}
 
+// CHECK-LABEL: func.func private @copies_ahead()
+//  CHECK-SAME:   gdn_tile.stage = {copies_ahead = 1 : i64, grid = ["N", "H"]}
+func.func private @copies_ahead() attributes {gdn_tile.stage = {grid = ["N", "H"], copies_ahead = 1}}
+
 // CHECK-LABEL: func.func private @token_pieces()
 //  CHECK-SAME:   gdn_tile.stage = {grid = ["N", "H", "4"], token_pieces = 4 : i64}
 func.func private @token_pieces()

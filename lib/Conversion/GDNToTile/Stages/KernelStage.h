@@ -63,6 +63,7 @@ protected:
   /// Notes that as many blocks, the last axis of the grid, work on the same
   /// chunks.
   void haveSameChunks(int64_t blocks) { views.stage().setSameChunks(blocks); }
+  void copyAhead() { views.stage().setCopiesAhead(); }
   /// The state's carry, of the rows that the block has.
   Carry stateCarry();
   /// The sequence's state ahead of it and behind it, of the rows that the block

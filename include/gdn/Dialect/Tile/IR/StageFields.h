@@ -99,6 +99,11 @@ public:
   int64_t getRowValues() const { return getInt("row_values", 0); }
   void setRowValues(int64_t values) { setInt("row_values", values); }
 
+  /// Whether warps of their own are to copy what other stages prepared, ahead
+  /// of those that multiply it.
+  bool getCopiesAhead() const { return getInt("copies_ahead", 0) != 0; }
+  void setCopiesAhead() { setInt("copies_ahead", 1); }
+
   /// Of code; none of programs.
   std::optional<int64_t> getScratchBytes() const;
   void setScratchBytes(int64_t bytes) { setInt("scratch_bytes", bytes); }
