@@ -27,6 +27,8 @@ static constexpr const char *packedH200 =
     "runtime/bench/results/packed-h200.json";
 static constexpr const char *packed64H200 =
     "runtime/bench/results/packed-64x64-bf16-h200.json";
+static constexpr const char *kdaH200 =
+    "runtime/bench/results/prefill-kda-h200.json";
 static constexpr const char *headsH200 =
     "runtime/bench/results/prefill-96x192-bf16-h200.json";
 
@@ -114,6 +116,25 @@ static constexpr Row fused[] = {
      prefillH200},
 };
 
+/// With a decay per channel, where recurrences have warps that copy ahead. A
+/// chunk takes them 1.1 us, so that segments, whose maps take as long again,
+/// pay from T = 4 N^2 Hv^3 on.
+static constexpr Row channels[] = {
+    {"staged-segments-8: v-split=2; segments=8;"
+     "where=1 <= channels & keys <= 128 & keys*values <= 32768;"
+     "when=69696*sequences*sequences*heads*heads*heads"
+     "       <= workers*workers*tokens &"
+     "  sequences <= 2 & 32*chunk <= tokens",
+     kdaH200},
+    // One wave. A block has a multiprocessor, and where there are more of them
+    // two that copy late do as much: 8 x 1,024 tokens of 32 heads take 297 us
+    // with these, and 309.
+    {"staged-v-split-2-ahead: v-split=2; copies=ahead;"
+     "where=1 <= channels & keys <= 128 & 128 <= values & values <= 128;"
+     "when=2*sequences*heads <= workers",
+     kdaH200},
+};
+
 /// A stage prepares all chunks ahead of the recurrence.
 static constexpr Row staged[] = {
     // Few tokens: two groups for each warp of a pass over memory. Measured:
@@ -185,9 +206,18 @@ gdn::getPrefillPolicy(const TargetModel &target) {
       texts.push_back(std::move(text));
     }
   };
-  if (target.hasWgmma())
+  if (target.hasWgmma()) {
     add(fused);
+    add(channels);
+  }
+  const size_t first = texts.size();
   add(staged);
+  // Decays per channel have segments of their own there.
+  constexpr llvm::StringLiteral where = "where=";
+  for (std::string &text : llvm::drop_begin(texts, first))
+    if (target.hasWgmma() &&
+        llvm::StringRef(text).starts_with("staged-segments-8:"))
+      text.insert(text.find(where) + where.size(), "channels<=0&");
   return texts;
 }
 

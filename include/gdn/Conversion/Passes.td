@@ -131,9 +131,12 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       except that its prologue and norm (`@<entry>__prologue_short`,
       `__norm_short`) work in pieces of `t` tokens. The bits are the same. Such
       a variant stands before all others.
-    - `where=<conditions>` over `keys` and `values`, the sizes of heads, and
-      `parts`, those of each operand of products: the
-      variant is made only if they hold.
+    - `copies=ahead`, without `fused`, `segments` and `pieces`: the recurrence,
+      `@<entry>__inter_chunk_v_split_<k>_ahead`, has `copies_ahead` in `gdn_tile.stage`. The
+      bits are the same.
+    - `where=<conditions>` over `keys` and `values`, the sizes of heads,
+      `parts`, those of each operand of products, and `channels`, 1 with a decay per
+      channel and else 0: the variant is made only if they hold.
     - `when=<conditions>` over `sequences`, `heads` (value heads), `tokens` and
       `workers`: a launch takes the variant only if they hold
       (`conditions` of `gdn_tile.stage`). They may also use `keys`, `values`, `parts`, `chunk`

@@ -40,7 +40,7 @@ static llvm::Error readConditions(StringRef key, StringRef text,
 }
 
 /// What conditions about heads may speak of.
-static constexpr StringRef ofHeads[] = {"keys", "values", "parts"};
+static constexpr StringRef ofHeads[] = {"keys", "values", "parts", "channels"};
 
 static llvm::Error readField(StringRef field, VariantSpec &spec) {
   static constexpr StringRef ofLaunches[] = {"sequences", "heads", "tokens",
@@ -89,6 +89,13 @@ static llvm::Error readField(StringRef field, VariantSpec &spec) {
                : llvm::createStringError("expected 'maps' to be alone, got '" +
                                          value + "'");
   }
+  if (key == "copies") {
+    spec.copiesAhead = true;
+    return value == "ahead"
+               ? llvm::Error::success()
+               : llvm::createStringError(
+                     "expected 'copies' to be ahead, got '" + value + "'");
+  }
   if (key == "conv") {
     spec.convWithRule = true;
     return value == "with-rule"
@@ -98,7 +105,7 @@ static llvm::Error readField(StringRef field, VariantSpec &spec) {
   }
   return llvm::createStringError(
       "expected fused, v-split, segments, scan, pieces, by-lengths, norm, "
-      "conv, maps, where, when or any-batch, got '" +
+      "conv, maps, copies, where, when or any-batch, got '" +
       key + "'");
 }
 
@@ -129,6 +136,10 @@ Expected<VariantSpec> VariantSpec::parse(StringRef given) {
   if (spec.pieces != 0 && (spec.fused != 0 || spec.segments != 0))
     return llvm::createStringError(
         "expected 'pieces' without 'fused' and 'segments'");
+  if (spec.copiesAhead && (spec.fused != 0 || spec.segments != 0 ||
+                           spec.pieces != 0 || spec.mapsAlone))
+    return llvm::createStringError(
+        "expected 'copies' without 'fused', 'segments', 'pieces' and 'maps'");
   if ((spec.normWithRule || spec.normBehind) && spec.fused == 0)
     return llvm::createStringError("expected 'norm' with 'fused'");
   if (spec.normBehind && spec.segments != 0)

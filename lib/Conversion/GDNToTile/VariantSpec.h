@@ -23,6 +23,8 @@ struct VariantSpec {
   /// Tokens of a piece in the passes over memory of a variant that has all else
   /// of the staged one with the same V-split; 0: it has its own.
   int64_t pieces = 0;
+  /// Whether warps of their own copy what the recurrence multiplies.
+  bool copiesAhead = false;
   /// For a choice between whole heads and V-splits of two by the lengths of
   /// sequences: the hundredths of the time of a chunk of V-splits of two that
   /// one of whole heads takes, and the multiprocessors of the device; 0: no
@@ -39,8 +41,8 @@ struct VariantSpec {
   /// Whether a kernel that asks for it convolves the values of the rule where
   /// the rule takes them.
   bool convWithRule = false;
-  /// Over `keys` and `values`, the sizes of heads: whether there is the
-  /// variant.
+  /// Over `keys` and `values`, the sizes of heads, and `channels` (1 if they
+  /// have a decay each): whether there is the variant.
   Conditions where;
   /// Over `sequences`, `heads` (of values), `tokens`, `workers`, and as numbers
   /// `keys`, `values`, `chunk`, `parts` and `norms` (1 if recurrences can have
@@ -52,7 +54,8 @@ struct VariantSpec {
 
   /// Reads "NAME: fused=2; v-split=2; segments=5; where=..; when=..", in which
   /// all but the name may be left out; blanks are free. "NAME: pieces=8; .." is
-  /// for few tokens, "NAME: fused=2; segments=3; scan=1344; .." cuts sequences
+  /// for few tokens, "NAME: v-split=2; copies=ahead; .." copies ahead, "NAME:
+  /// fused=2; segments=3; scan=1344; .." cuts sequences
   /// where that is worth so many tokens, "NAME: by-lengths=165/132; fused=2;
   /// .." a choice, "NAME: fused=2; maps=alone" only makes maps of sequences,
   /// with "v-split=2" in place of "fused" those of decays per channel, "NAME:

@@ -169,6 +169,16 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
                                  : first)
         .push_back(&op);
   }
+  // The first products go on beside what needs none of them.
+  if (plan.isPrepared) {
+    SmallVector<Value> begun;
+    for (Operation *op : first)
+      if (isa<tile::MatmulOp>(op))
+        begun.push_back(op->getResult(0));
+    const DenseSet<Operation *> behindFirst = getFollowers(begun, &body);
+    for (Operation *op : std::exchange(first, {}))
+      (behindFirst.contains(op) ? rest : first).push_back(op);
+  }
   // A leader is received whether it is read or not.
   auto read = [&](ArrayRef<Value> group) {
     SmallVector<Value> some;

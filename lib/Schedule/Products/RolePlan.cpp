@@ -78,10 +78,11 @@ static void findRowsOfOutputs(const DenseSet<Operation *> &recurrence,
 }
 
 /// True if all that uses `tile` also uses what follows from a product.
-static bool isLate(Value tile, const DenseSet<Operation *> &behindProducts) {
+static bool isForLater(Value tile,
+                       const DenseSet<Operation *> &behindProducts) {
   return llvm::all_of(tile.getUsers(), [&](Operation *user) {
     if (auto transpose = dyn_cast<tile::TransposeOp>(user))
-      return isLate(transpose.getResult(), behindProducts);
+      return isForLater(transpose.getResult(), behindProducts);
     return behindProducts.contains(user);
   });
 }
@@ -105,9 +106,9 @@ bool RolePlan::findPrepared(const DenseSet<Operation *> &recurrence) {
         !isa<BlockArgument>(load.getView()))
       return false;
     Value tile = load.getTile();
-    (!isMatrix(tile)                  ? vectors
-     : isLate(tile, behindProducts) ? products
-                                      : copied)
+    (!isMatrix(tile)                    ? vectors
+     : isForLater(tile, behindProducts) ? products
+                                        : copied)
         .push_back(tile);
   }
   // A group of warps for the state, and one that copies.

@@ -34,9 +34,9 @@ void TileChannels::openCopied(Value vector, int64_t depth) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(entry);
   VectorType type = vectorType(vector);
-  auto channel = gpu::ChannelType::get(
-      b.getContext(), {1, type.getDimSize(0)}, type.getElementType(), depth,
-      /*parts=*/1, /*swizzled=*/false);
+  auto channel = gpu::ChannelType::get(b.getContext(), {1, type.getDimSize(0)},
+                                       type.getElementType(), depth,
+                                       /*parts=*/1, /*swizzled=*/false);
   channels[vector] = gpu::ChannelOp::create(b, vector.getLoc(), channel,
                                             /*leader=*/Value());
 }
@@ -105,8 +105,8 @@ void TileChannels::receive(SharedTiles &tiles, ArrayRef<Value> group,
     gpu::SharedType type = getTileType(channel);
     if (isVector(tile) && type.getRank() == 2) // the row of a copy
       type = gpu::SharedType::get(vectorType(tile), /*swizzled=*/false);
-    tiles.pinBuffer(tile, gpu::ReceiveOp::create(b, tile.getLoc(), type,
-                                                 channel, ahead));
+    tiles.pinBuffer(
+        tile, gpu::ReceiveOp::create(b, tile.getLoc(), type, channel, ahead));
     received.push_back(channel);
   }
 }

@@ -200,9 +200,8 @@ constexpr StringLiteral preparedSpills =
 /// The recurrence of chunks that other stages prepared: two buffers for each
 /// matrix, one of which is on its way, and a warp for each group of copies.
 /// With eight warps a thread has all the registers that it can have.
-static FailureOr<func::FuncOp> emitPrepared(func::FuncOp source,
-                                            const RolePlan &plan,
-                                            int64_t numWarps) {
+static FailureOr<func::FuncOp>
+emitPrepared(func::FuncOp source, const RolePlan &plan, int64_t numWarps) {
   constexpr int64_t depth = 2;
   OpBuilder b(source.getContext());
   Location loc = source.getLoc();
@@ -222,7 +221,7 @@ static FailureOr<func::FuncOp> emitPrepared(func::FuncOp source,
     isVector(group.front()) ? channels.openCopied(group.front(), 2 * depth)
                             : channels.open(group, depth, /*paired=*/false);
   b.setInsertionPointToEnd(entry);
-  SharedByRoles shared = {b, entry, plan, channels, /*isPaired=*/false,
+  SharedByRoles shared = {b,      entry, plan, channels, /*isPaired=*/false,
                           scalars};
   if (failed(emitAheadOfRoles(shared, source, numWarps)))
     return failure();

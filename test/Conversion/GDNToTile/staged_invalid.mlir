@@ -19,7 +19,7 @@
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=:fused=2 2>&1 | FileCheck %s --check-prefix=NAME
 //    NAME: but of ':fused=2': expected a name, got ':fused=2'
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:wide=2 2>&1 | FileCheck %s --check-prefix=FIELD
-//   FIELD: expected fused, v-split, segments, scan, pieces, by-lengths, norm, conv, maps, where, when or any-batch, got 'wide'
+//   FIELD: expected fused, v-split, segments, scan, pieces, by-lengths, norm, conv, maps, copies, where, when or any-batch, got 'wide'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:where=sequences<=2' 2>&1 | FileCheck %s --check-prefix=WHERE
 //   WHERE: expected 'where' to be about keys, values, parts, got 'sequences'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:when=sequences' 2>&1 | FileCheck %s --check-prefix=WHEN

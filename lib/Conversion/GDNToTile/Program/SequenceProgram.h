@@ -40,6 +40,8 @@ struct Algorithm {
                           ///< chunk of V-splits that one of whole heads takes
   int64_t workers = 0;    ///< and the multiprocessors of the device
   int64_t scanTokens = 0; ///< what maps and a scan cost, in tokens of a V-split
+  bool copiesAhead = false;  ///< whether warps of their own copy what stages
+                             ///< ahead of a recurrence prepared
   bool normWithRule = false; ///< whether such a recurrence has the gated norm
   bool normBehind = false; ///< or has the bits of one, with the norm behind it
   bool convWithRule = false;    ///< whether it convolves the rule's values

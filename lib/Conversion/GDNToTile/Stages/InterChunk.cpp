@@ -60,9 +60,7 @@ protected:
       grid.push_back(std::to_string(algorithm.vSplit));
       haveSameChunks(algorithm.vSplit);
     }
-    // A chunk is 72 KB for few products, one after the other.
-    RuleOpInterface rule = parts.rule;
-    if (rule.isPerChannel() && algorithm.fusedChunks == 0)
+    if (algorithm.copiesAhead)
       copyAhead();
     return grid;
   }

@@ -177,7 +177,7 @@ struct StagedVariant {
           workers = 0; // one of two recurrences, as lengths of sequences say
   int64_t scanTokens = 0;
   bool normWithRule = false, normBehind = false;
-  bool convWithRule = false, mapsAlone = false;
+  bool convWithRule = false, mapsAlone = false, copiesAhead = false;
 };
 } // namespace
 
@@ -196,6 +196,8 @@ static std::optional<Conditions> specialise(const Conditions &conditions,
       return std::to_string(algorithm.chunk);
     if (symbol == "parts")
       return std::to_string(partsOf(parts, algorithm));
+    if (symbol == "channels")
+      return std::to_string(rule.isPerChannel());
     if (symbol == "norms")
       return std::to_string(canHaveNorm(parts, algorithm, /*vSplit=*/1));
     return symbol.str();
@@ -269,8 +271,10 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
     return;
   }
   if (isShared)
-    add((spec.vSplit > 1 ? "_v_split_" + Twine(spec.vSplit) : Twine()).str(),
-        spec.vSplit);
+    add((spec.vSplit > 1 ? "_v_split_" + Twine(spec.vSplit) : Twine()).str() +
+            (spec.copiesAhead ? "_ahead" : ""),
+        spec.vSplit)
+        .copiesAhead = spec.copiesAhead;
 }
 
 /// The variants that are wanted for the heads and that can be had, in the order
@@ -293,7 +297,7 @@ chooseVariants(const KernelOperands &parts, const Algorithm &algorithm,
   for (const auto &[spec, when] : brief) {
     auto same = llvm::find_if(chosen, [&](const StagedVariant &variant) {
       return variant.segments == 0 && variant.fusedChunks == 0 &&
-             variant.vSplit == spec->vSplit;
+             variant.vSplit == spec->vSplit && !variant.copiesAhead;
     });
     if (same == chosen.end() || !hasPrologue(parts, algorithm))
       continue;
@@ -438,6 +442,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     own.wholeCost = variant.wholeCost;
     own.workers = variant.workers;
     own.scanTokens = variant.scanTokens;
+    own.copiesAhead = variant.copiesAhead;
     own.shortPieces = variant.pieces;
     own.normWithRule = variant.normWithRule;
     own.normBehind = variant.normBehind;

@@ -72,8 +72,7 @@ void StageFields::leaveTokenPieces() {
 }
 
 void StageFields::leaveCode() {
-  for (StringRef field :
-       {"groups", "overlaps", "same_chunks", "token_pieces", "row_values",
-        "copies_ahead"})
+  for (StringRef field : {"groups", "overlaps", "same_chunks", "token_pieces",
+                          "row_values", "copies_ahead"})
     set(field, Attribute());
 }
