@@ -117,12 +117,12 @@ static constexpr Row fused[] = {
 };
 
 /// With a decay per channel, where recurrences have warps that copy ahead. A
-/// chunk takes them 1.1 us, so that segments, whose maps take as long again,
-/// pay from T = 4 N^2 Hv^3 on.
+/// chunk takes them 1.2 us, so that segments, whose maps take as long again,
+/// pay from T = 2 N^2 Hv^3 on.
 static constexpr Row channels[] = {
     {"staged-segments-8: v-split=2; segments=8;"
      "where=1 <= channels & keys <= 128 & keys*values <= 32768;"
-     "when=69696*sequences*sequences*heads*heads*heads"
+     "when=34848*sequences*sequences*heads*heads*heads"
      "       <= workers*workers*tokens &"
      "  sequences <= 2 & 32*chunk <= tokens",
      kdaH200},

@@ -6,6 +6,7 @@
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed chunk-from=1" -canonicalize -cse | FileCheck %s --check-prefix=ONE
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants='ahead:copies=ahead;where=1<=channels,other:segments=2;where=channels<=0,staged:'" | FileCheck %s --check-prefix=AHEAD
 
 // Inputs are read as they lie in memory: bf16, and no prologue.
 //   CHECK-NOT: prefill__prologue
@@ -33,6 +34,17 @@
 //       CHECK:     gdn_tile.map_rows %[[M]] : vector<64x32xf32> -> vector<64x32xf32> {
 //  CHECK-NEXT:     ^bb0(%{{.+}}: index, %[[ROW:.+]]: vector<32xf32>):
 //  CHECK-NEXT:       arith.mulf %[[ROW]], %[[E]]
+
+// A recurrence of its own, and the same intra-chunk stage.
+// AHEAD-LABEL: func.func @prefill__intra_chunk(
+//  AHEAD-SAME:   variant = ["ahead", "staged"]
+//   AHEAD-NOT: segments
+// AHEAD-LABEL: func.func @prefill__inter_chunk_ahead(
+//  AHEAD-SAME:   bits = "staged", copies_ahead = 1 : i64,
+//  AHEAD-SAME:   variant = "ahead"
+// AHEAD-LABEL: func.func @prefill__inter_chunk(
+//   AHEAD-NOT:   copies_ahead
+//  AHEAD-SAME:   variant = "staged"
 
 // In one pass, with the same roundings.
 // ONE-LABEL: func.func @prefill

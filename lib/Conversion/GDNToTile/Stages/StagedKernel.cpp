@@ -27,8 +27,8 @@
 // The first and the last pass over memory. Where there are few tokens, more
 // blocks with fewer of them have them sooner: a variant of its own.
 //
-// Here: which kernels have stages, and in which variants. They have the first
-// stage in common, and the last.
+// Here: which kernels have stages, and in which variants, with the first stage
+// and the last in common.
 #include "Stages/StagedKernel.h"
 #include "Program/NormOperands.h"
 #include "Recurrence/Checkpoints.h"
@@ -98,8 +98,7 @@ static int64_t getHeadSize(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape().back();
 }
 
-/// Whether so many blocks may share the recurrence of a value head, each with
-/// as many of its values.
+/// Whether so many blocks may share a value head, each with some values.
 static bool canShare(const KernelOperands &parts, int64_t vSplit) {
   RuleOpInterface rule = parts.rule;
   return vSplit == 1 || (goesByValue(parts) && !parts.checkpoints &&
@@ -171,8 +170,7 @@ struct StagedVariant {
   SmallVector<StageVariant, 0> variants;
   std::string suffix;
   int64_t vSplit, segments, fusedChunks;
-  int64_t pieces = 0; // of the passes over memory of the first; 0: none of its
-                      // own
+  int64_t pieces = 0; // of the first's own passes over memory; 0: none
   int64_t wholeCost = 0,
           workers = 0; // one of two recurrences, as lengths of sequences say
   int64_t scanTokens = 0;
@@ -223,6 +221,7 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
                       spec.fused});
     StagedVariant &made = chosen.back();
     made.scanTokens = spec.scanTokens;
+    made.copiesAhead = spec.copiesAhead;
     made.normWithRule =
         spec.normWithRule && canHaveNorm(parts, algorithm, vSplit);
     made.normBehind = spec.normBehind && canHaveNorm(parts, algorithm, vSplit);
@@ -270,16 +269,14 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
       add(segments, vSplit);
     return;
   }
+  StringRef end = spec.copiesAhead ? "_ahead" : "";
   if (isShared)
-    add((spec.vSplit > 1 ? "_v_split_" + Twine(spec.vSplit) : Twine()).str() +
-            (spec.copiesAhead ? "_ahead" : ""),
-        spec.vSplit)
-        .copiesAhead = spec.copiesAhead;
+    add((spec.vSplit > 1 ? "_v_split_" + Twine(spec.vSplit) : Twine()) + end,
+        spec.vSplit);
 }
 
 /// The variants that are wanted for the heads and that can be had, in the order
-/// in which they are preferred, but the one for few tokens, which comes first
-/// of all.
+/// of preference; the one for few tokens comes first.
 static SmallVector<StagedVariant, 0>
 chooseVariants(const KernelOperands &parts, const Algorithm &algorithm,
                ArrayRef<VariantSpec> wanted) {
