@@ -94,6 +94,37 @@ def test_measured_batches_keep_their_kernels(tool, tmp_path, case):
     assert not wrong
 
 
+# With a decay per channel (docs/design/20261129-copies-ahead.md): heads, rows, tokens.
+CHANNELS = {
+    (32, 1, 8192): "staged-v-split-2-ahead",
+    (32, 1, 32768): "staged-v-split-2-ahead",
+    (64, 1, 32768): "staged-v-split-2-ahead",
+    (12, 1, 2048): "staged-v-split-2-ahead",
+    (67, 1, 8192): "staged-v-split-2",  # more blocks than multiprocessors
+    (32, 8, 8192): "staged-v-split-2",
+    (32, 4, 32768): "staged-v-split-2",
+    (4, 1, 2048): "staged-segments-8",
+    (8, 1, 2048): "staged-segments-8",
+    (16, 1, 8192): "staged-segments-8",
+}
+
+
+def test_channels_take_what_was_fastest(tool):
+    options = ["--preset=kimi-linear-48b-a3b", "--io=bf16", "--state=f32", *LAYOUTS["ready"]]
+    done = tool("gdn-compile", *options, "--only=prefill", "--target=sm_90a", "--emit=gpu")
+    assert done.returncode == 0, done.stderr
+    variants = variants_of(done.stdout)
+    taken = {
+        batch: next(
+            name
+            for name, conditions in variants.items()
+            if all(holds(one, symbols_of(*batch)) for one in conditions)
+        )
+        for batch in CHANNELS
+    }
+    assert taken == CHANNELS
+
+
 # Value heads, rows, tokens: what launches take that ask for the same bits in any batch.
 ANY_BATCH = {
     "128x128 ready": {
