@@ -193,10 +193,6 @@ static void emitAwaitLaunch(OpBuilder &b, Location loc) {
   gpu::AwaitLaunchOp::create(b, loc);
 }
 
-/// Of segments, which look for their sequence.
-constexpr StringLiteral preparedSpills =
-    "spills up to 96 bytes: scalars of segments ahead of the loop over chunks";
-
 /// The recurrence of chunks that other stages prepared: two buffers for each
 /// matrix, one of which is on its way, and a warp for each group of copies.
 /// With eight warps a thread has all the registers that it can have.
@@ -215,7 +211,6 @@ emitPrepared(func::FuncOp source, const RolePlan &plan, int64_t numWarps) {
   gpu::KernelFields fields(kernel);
   fields.setThreads((numWarps + copying) * gpu::warpThreads);
   fields.setMinBlocks(1);
-  kernel->setAttr("gdn_gpu.allow", b.getStringAttr(preparedSpills));
   TileChannels channels(b, entry);
   for (auto &group : groups)
     isVector(group.front()) ? channels.openCopied(group.front(), 2 * depth)
