@@ -146,6 +146,22 @@ static EntryCode &codeOf(StringRef entry, SmallVectorImpl<EntryCode> &codes) {
   return codes.back();
 }
 
+/// Those of the one-pass program, if the target has it, unless that goes token
+/// by token and stages take chunks.
+static void takeFacts(DictionaryAttr facts, bool isOnePass, EntryCode &code) {
+  auto goesTokenByToken = [](const std::pair<std::string, std::string> &fact) {
+    return fact.first == "chunk_from" && fact.second == "never";
+  };
+  SmallVector<std::pair<std::string, std::string>, 0> added;
+  for (NamedAttribute fact : facts)
+    added.push_back(
+        {fact.getName().str(), cast<StringAttr>(fact.getValue()).str()});
+  bool hadChunks = llvm::none_of(code.facts, goesTokenByToken);
+  bool hasChunks = llvm::none_of(added, goesTokenByToken);
+  if (code.facts.empty() || (hadChunks == hasChunks ? isOnePass : hasChunks))
+    code.facts = std::move(added);
+}
+
 FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
   SmallVector<EntryCode, 0> codes;
   for (auto func : lowered.getOps<LLVM::LLVMFuncOp>()) {
@@ -174,13 +190,8 @@ FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
         failed(readStrings(func, "multiples", multiples, code.multiples)))
       return failure();
     DictionaryAttr facts = fields.getFacts();
-    // Those of the one-pass program, if the target has it.
-    if (facts && !owner)
-      code.facts.clear();
-    if (facts && code.facts.empty())
-      for (NamedAttribute fact : facts)
-        code.facts.push_back(
-            {fact.getName().str(), cast<StringAttr>(fact.getValue()).str()});
+    if (facts)
+      takeFacts(facts, /*isOnePass=*/!owner, code);
     for (StringRef name : getVariantNames(func)) {
       VariantCode &variant = variantOf(name, code);
       if (failed(readVariant(func, variant)))

@@ -73,3 +73,17 @@ def test_deferral_is_that_of_the_compiler(tool):
             assert done.returncode != 0, options
         else:
             assert done.returncode == 0, (options, done.stderr)
+
+
+def test_facts_of_prefill_are_of_the_stages_that_take_chunks(tool, tmp_path):
+    """OLMo's image also has a program that goes token by token, the last choice of all."""
+    image = tmp_path / "olmo.gdnk"
+    options = ["--preset=olmo-hybrid-7b", "--io=bf16", "--state=f32", "--only=prefill"]
+    done = tool("gdn-compile", *options, "--target=sm_90a", "--ptxas=none", "-o", image)
+    assert done.returncode == 0, done.stderr
+    shown = tool("gdn-run", image).stdout
+    assert re.findall(r"fact (chunk\w*|precision): (\w+)", shown) == [
+        ("chunk", "32"),
+        ("chunk_from", "1"),
+        ("precision", "parts"),
+    ]

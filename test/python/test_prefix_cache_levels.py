@@ -147,7 +147,7 @@ def test_a_short_trace(name, percent):
     assert ours.fetched <= ours.requests
 
 
-def test_the_command_line(tmp_path, capsys):
+def test_the_command_line(tmp_path, capsys, unsanitized):
     path = tmp_path / "record.json"
     arguments = ["prefix-cache", "--levels", "--results", str(RESULTS), "--seeds", "1"]
     arguments += ["--seconds", "300", "--traces", "system-prompts", "--output", str(path)]

@@ -386,7 +386,7 @@ def test_a_request_that_never_fits():
         simulate.run(trace, rules.Policy(trace, memory(10, 1000)), Machine(RESULTS))
 
 
-def test_the_command_line(tmp_path, capsys):
+def test_the_command_line(tmp_path, capsys, unsanitized):
     path = tmp_path / "record.json"
     path.write_text('{"host": 1}')
     arguments = ["prefix-cache", "--results", str(RESULTS), "--seeds", "1", "--seconds", "30"]

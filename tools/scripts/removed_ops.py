@@ -68,6 +68,11 @@ EXPLAINED = {
         " inter_chunk_fused_v_split maps_fused_segments scan_fused_segments",
     ): "a stage without it is no dependent launch: it begins when those ahead have ended",
     ("await_copies", "scan_segments"): "each turn of the loop awaits the copies at its beginning",
+    (
+        "barrier",
+        "decode_i8_crowded",
+    ): "lanes that read a scale are of the warp of the one that writes it, and products of the"
+    " whole warp stand in between",
     ("after", "prefill verify"): "a barrier stands between the loads and the question",
 }
 
