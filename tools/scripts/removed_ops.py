@@ -65,14 +65,19 @@ EXPLAINED = {
     (
         "await_launch",
         "first_fused_segments inter_chunk_by_lengths inter_chunk_fused inter_chunk_fused_segments"
-        " inter_chunk_fused_v_split maps_fused_segments scan_fused_segments",
+        " inter_chunk_fused_v_split inter_chunk_v_split_ahead maps_fused_segments"
+        " scan_fused_segments",
     ): "a stage without it is no dependent launch: it begins when those ahead have ended",
     ("await_copies", "scan_segments"): "each turn of the loop awaits the copies at its beginning",
     (
+        "await_copies",
+        "inter_chunk_v_split_ahead",
+    ): "what a copy asks for is there when its bytes are, whatever the warp waits for",
+    (
         "barrier",
-        "decode_i8_crowded",
-    ): "lanes that read a scale are of the warp of the one that writes it, and products of the"
-    " whole warp stand in between",
+        "decode_crowded decode_i8 decode_i8_crowded",
+    ): "a thread stores the elements that it has loaded; lanes that read a scale are of the warp of"
+    " the one that writes it, and products of the whole warp stand in between",
     ("after", "prefill verify"): "a barrier stands between the loads and the question",
 }
 
