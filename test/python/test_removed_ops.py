@@ -120,6 +120,9 @@ def test_what_is_accepted_has_a_reason():
     explained = Removal(scan, "await_copies", 0, ())
     assert removed_ops.reason(explained)
     assert not removed_ops.reason(Removal(scan, "barrier", 0, ()))
+    upper, other = (Program(f"{name}/sm_80/x", "decode", (), "") for name in ("d128-upper", "set"))
+    assert removed_ops.reason(Removal(upper, "barrier", 0, ()))
+    assert not removed_ops.reason(Removal(other, "barrier", 0, ()))
 
 
 @pytest.fixture(scope="module")

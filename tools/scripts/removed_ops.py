@@ -58,8 +58,8 @@ KINDS = [
     "begun",  # a gdn_gpu.load without its gdn_gpu.begin_load
     "per_warpgroup",  # the wait of a group of warps in a gdn_gpu.begin_copy
 ]
-# What may be accepted, by kind of op and, unless it is all of them, by kinds of programs; and
-# which other edge covers it.
+# What may be accepted, by kind of op and, unless it is all of them, by kinds of programs, or by
+# sets with kinds; and which other edge covers it.
 EXPLAINED = {
     ("release_launch", ""): "the next launch begins when this one has ended",
     (
@@ -75,7 +75,7 @@ EXPLAINED = {
     ): "what a copy asks for is there when its bytes are, whatever the warp waits for",
     (
         "barrier",
-        "decode_crowded decode_i8 decode_i8_crowded",
+        "decode_crowded decode_i8 decode_i8_crowded d128-upper/decode",
     ): "a thread stores the elements that it has loaded; lanes that read a scale are of the warp of"
     " the one that writes it, and products of the whole warp stand in between",
     ("after", "prefill verify"): "a barrier stands between the loads and the question",
@@ -252,8 +252,10 @@ def removals(program: Program, kinds: Iterable[str] = KINDS) -> Iterator[Removal
 
 def reason(removal: Removal) -> str:
     """Why a program may be accepted without an op; empty if nothing says so."""
+    program = removal.program
+    names = {program.kind, f"{program.name.partition('/')[0]}/{program.kind}"}
     for (kind, programs), why in EXPLAINED.items():
-        if kind == removal.kind and (not programs or removal.program.kind in programs.split()):
+        if kind == removal.kind and (not programs or names & set(programs.split())):
             return why
     return ""
 
