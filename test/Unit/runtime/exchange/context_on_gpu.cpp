@@ -62,7 +62,8 @@ bool ContextBits::operator==(const ContextBits &other) const {
   // By bytes: what no sequence owns may be NaN.
   auto same = [](const auto &a, const auto &b) {
     return a.size() == b.size() &&
-           std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0;
+           (a.empty() ||
+            std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0);
   };
   return std::equal(out.begin(), out.end(), other.out.begin(), same) &&
          std::equal(pools.begin(), pools.end(), other.pools.begin(), same);
