@@ -16,7 +16,8 @@ TARGETS = ["sm_90a", "sm_100a", "x86-64-v3"]
 DEFAULT = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--state=f32,bf16"]
 
 
-@pytest.mark.long  # times of compilations mean something where nothing runs beside them
+@pytest.mark.long
+@pytest.mark.alone  # times of compilations mean something where nothing runs beside them
 @pytest.mark.parametrize("target", TARGETS)
 def test_compile(build_dir, tmp_path, target):
     arguments = [*DEFAULT, f"--target={target}", "-o", str(tmp_path / "image.gdnk")]

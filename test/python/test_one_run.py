@@ -174,6 +174,26 @@ def test_runs_are_kept_and_compared(records, capsys):
     assert durations == {"test/python/test_a.py::test_x[1.5]": 5.0}
 
 
+def long_facts(name: str, seconds: float) -> dict:
+    cases = [suites.Case(f"test.python.test_a.{name}", "passed", seconds)]
+    results = [suites.Result("full", 1, seconds=seconds, cases=cases)]
+    return check_times.facts_of(results, seconds, "abc")
+
+
+def test_durations_of_long_tests_are_kept(records):
+    """A run without them tells nothing about them; one with them replaces everything."""
+    check_times.write(long_facts("test_long", 9.0))
+    check_times.enter("full")
+    check_times.write(facts(5.0))
+    check_times.enter("cold")
+    name = "test/python/test_a.py::test_{}".format
+    durations = json.loads(check_times.DURATIONS.read_text())
+    assert durations == {name("long"): 9.0, name("x[1.5]"): 5.0}
+    check_times.write(long_facts("test_longer", 8.0))
+    check_times.enter("full")
+    assert json.loads(check_times.DURATIONS.read_text()) == {name("longer"): 8.0}
+
+
 def test_the_record_of_this_tree():
     """The limits, of what has been measured: a quarter of an hour from nothing, six minutes
     after a change to a pass."""

@@ -112,13 +112,16 @@ def enter(kind: str) -> None:
     order = [*KINDS, "commit"]
     record = {key: record[key] for key in sorted(record, key=order.index)}
     RECORD.write_text(json.dumps(record, indent=1) + "\n")
-    if kind == "cold":
+    if kind in ("cold", "full"):
         seconds = {
             f"{match[1].replace('.', '/')}.py::{match[2]}": took
-            for name, took in sorted(facts["tests"].items())
-            if took >= 0.1 and (match := re.match(r"pytest: ([\w.]+)\.(test_\w+.*)$", name))
+            for name, took in facts["tests"].items()
+            if took >= 0.1
+            and (match := re.match(r"(?:pytest|full): ([\w.]+)\.(test_\w+.*)$", name))
         }
-        DURATIONS.write_text(json.dumps(seconds, indent=0) + "\n")
+        if kind == "cold":  # long tests did not run
+            seconds = read(DURATIONS) | seconds
+        DURATIONS.write_text(json.dumps(dict(sorted(seconds.items())), indent=0) + "\n")
 
 
 def main() -> int:
