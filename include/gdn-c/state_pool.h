@@ -277,13 +277,15 @@ GDNRT_API gdnrt_status gdnrt_state_pool_has_pending(gdnrt_state_pool *pool,
  *  and zero_slots of an image, up to 256 slots in a launch. A launch takes all
  *  layers if those of each buffer are equally far apart in memory, as in pools
  *  that gdnrt_state_pool_create makes; else each layer has its own. Both are
- *  kernels of the pool's device. The kernels are used on the first stream
- *  that asks for such work. On other streams and on a stream that is being
- *  captured, the pool uses the fill and copy functions of the device. So it
- *  does for what the entries do not know: windows with more than K - 1
- *  positions, pending tokens, and the NaN of debug checks. INVALID_ARGUMENT for
- *  entries with other state_planes. Called before other threads use the pool.
- * Allocates the memory that the launches need. */
+ *  kernels of the pool's device. One slot takes nothing but its launch, also
+ *  on a stream that is being captured. Ids of several go to the device ahead of
+ *  the launch, on the first stream that asks for such work; on others, and in a
+ *  capture, slots that follow one another have a launch. The pool uses the fill
+ *  and copy functions of the device for what the entries do not know: windows
+ *  with more than K - 1 positions, pending tokens, and the NaN of debug checks.
+ *  INVALID_ARGUMENT for entries with other state_planes. Called before other
+ *  threads use the pool. Allocates the memory that the launches need: 4 bytes
+ *  for each slot and layer, and for 512 of these. */
 GDNRT_API gdnrt_status gdnrt_state_pool_use_kernels(
     gdnrt_state_pool *pool, const gdnrt_kernel *copy_slots,
     const gdnrt_kernel *zero_slots, gdnrt_error *error);

@@ -64,5 +64,10 @@ DecodePolicy DecodePolicy::get(const TargetModel &target) {
   // of a commit with states of f32.
   if (target.hasPackedF32())
     policy.moves.threads = 512;
+  // Measured on an H200 alone, 48 MiB of states in layers far apart: 29.1 us
+  // with pieces of 4 KiB and 128 threads, 29.4 with 256, 29.9 with 16 KiB and
+  // 256; a copy of one piece of memory takes 27.5.
+  if (target.hasWgmma())
+    policy.slotPiece = 4 * 1024;
   return policy;
 }

@@ -20,6 +20,8 @@ struct DecodePolicy {
   ScheduleResidentRecurrenceOptions resident;
   /// Of commits and moves of slots.
   ScheduleSlotMovesOptions moves;
+  /// Bytes of a state that a block copies or zeroes.
+  int64_t slotPiece = 16 * 1024;
 
   static DecodePolicy get(const TargetModel &target);
 };

@@ -50,12 +50,13 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   ConvPolicy conv = getConvPolicy();
   algorithm.segments = conv.segments;
   algorithm.segmentsFrom = conv.segmentsFrom;
+  DecodePolicy decode = DecodePolicy::get(target);
+  algorithm.slotPiece = decode.slotPiece;
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createFuseTileRows());
   passes.addPass(createCSEPass());
-  DecodePolicy decode = DecodePolicy::get(target);
   if (decode.persistent)
     passes.addPass(createSchedulePersistentRecurrence(*decode.persistent));
   passes.addPass(createScheduleResidentRecurrence(decode.resident));

@@ -371,6 +371,11 @@ def _index(name: str, known: tuple[str, ...], value: str) -> int:
 
 def _ids(slots: object) -> c.Array:
     """Ids as the C ABI takes them: of an int, a sequence, or a host array."""
+    # Most calls are of a few ints, and arrays would take longer than the call.
+    given = (slots,) if type(slots) is int else slots
+    is_plain = type(given) in (list, tuple) and {type(each) for each in given} == {int}
+    if is_plain and min(given) >= -(2**31) and max(given) < 2**31:
+        return (c.c_int32 * len(given))(*given)
     if not isinstance(slots, (int, np.integer, list, tuple, np.ndarray)):
         found = view("slots", slots, ("int32", "int64"))
         if found.device != "cpu":

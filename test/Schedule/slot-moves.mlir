@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A copy of rows in the order of memory by all warps, 16 bytes per lane; one
-// across memory by the last warp. A program that computes is left alone.
+// across memory by the last warp. Of small pieces a block has as many warps as
+// have two accesses a lane. A program that computes is left alone.
 //
 // RUN: gdn-opt %s -gdn-schedule-slot-moves | FileCheck %s
 
 // CHECK-DAG: #[[$ROWS:.+]] = #gdn_gpu.rows<warps = 8, lanes = 16, vector = 8>
+// CHECK-DAG: #[[$FEW:.+]] = #gdn_gpu.rows<warps = 4, lanes = 16, vector = 8>
+// CHECK-DAG: #[[$LESS:.+]] = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
 // CHECK-DAG: #[[$WARP:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
 
 // CHECK-LABEL: func.func @copy(
@@ -44,6 +47,44 @@ func.func @copy(%count: index, %heads: index,
     gdn_tile.store %t, %conv[%to, %c, %c0] dims [2, 1]
         : vector<3x128xbf16>, memref<?x?x3xbf16, strided<[?, ?, ?]>>
   }
+  return
+}
+
+// 4 KiB are four warps, 3 KiB two; a window beside them is the last one's.
+// CHECK-LABEL: func.func @small(
+//  CHECK-SAME:     threads = 128
+//       CHECK:   gdn_gpu.load {{.*}}<16x128xbf16, #[[$FEW]]>
+//       CHECK:   gdn_gpu.warps 3 for 1
+func.func @small(
+    %state: memref<?x?x128x128xbf16, strided<[?, ?, ?, 1]>>,
+    %conv: memref<?x?x3xbf16, strided<[?, ?, ?]>>)
+    attributes {gdn_tile.stage = {grid = ["N", "Hv"], symbols = ["N", "Hv"]}} {
+  %c0 = arith.constant 0 : index
+  %n = gdn_tile.block_id 0
+  %h = gdn_tile.block_id 1
+  %t = gdn_tile.load %state[%n, %h, %c0, %c0] dims [2, 3]
+      : memref<?x?x128x128xbf16, strided<[?, ?, ?, 1]>>, vector<16x128xbf16>
+  gdn_tile.store %t, %state[%h, %n, %c0, %c0] dims [2, 3]
+      : vector<16x128xbf16>, memref<?x?x128x128xbf16, strided<[?, ?, ?, 1]>>
+  %w = gdn_tile.load %conv[%n, %c0, %c0] dims [2, 1]
+      : memref<?x?x3xbf16, strided<[?, ?, ?]>>, vector<3x128xbf16>
+  gdn_tile.store %w, %conv[%h, %c0, %c0] dims [2, 1]
+      : vector<3x128xbf16>, memref<?x?x3xbf16, strided<[?, ?, ?]>>
+  return
+}
+
+// CHECK-LABEL: func.func @odd(
+//  CHECK-SAME:     threads = 64
+//       CHECK:   gdn_gpu.load {{.*}}<8x96xf32, #[[$LESS]]>
+func.func @odd(%state: memref<?x?x192x96xf32, strided<[?, ?, ?, 1]>>)
+    attributes {gdn_tile.stage = {grid = ["N", "Hv"], symbols = ["N", "Hv"]}} {
+  %c0 = arith.constant 0 : index
+  %n = gdn_tile.block_id 0
+  %h = gdn_tile.block_id 1
+  %t = gdn_tile.load %state[%n, %h, %c0, %c0] dims [2, 3]
+      : memref<?x?x192x96xf32, strided<[?, ?, ?, 1]>>, vector<8x96xf32>
+  gdn_tile.store %t, %state[%h, %n, %c0, %c0] dims [2, 3]
+      : vector<8x96xf32>, memref<?x?x192x96xf32, strided<[?, ?, ?, 1]>>
   return
 }
 

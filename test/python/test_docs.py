@@ -100,6 +100,7 @@ def test_every_report_with_a_table_is_on_a_page():
         "prefill-kda-peers-h100",
         "prefix-cache",
         "single-ops-h200",
+        "state-moves-device-h200",
         "state-moves-h100",
         "state-moves-h200",
         "state-moves-joined-h200",

@@ -40,8 +40,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       decays and deltas (a result of `gdn_tile.delta_scan`), not the new state.
 
     A kernel of commits has a unit for each sequence and value head. A kernel of
-    `gdn.pool_copy` and `gdn.pool_zero` moves slots in pieces of up to 16 KiB:
-    it has a unit for each piece of the first pool of states and each sequence.
+    `gdn.pool_copy` and `gdn.pool_zero` moves slots in pieces of up to `slot-piece`
+    bytes: it has a unit for each piece of the first pool of states and each
+    sequence.
 
     With `segments`, an entry with `cu_seqlens` also gets the functions of its
     variant `segments`, for devices with more workers than a batch has
@@ -254,7 +255,10 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
            "Whether prefill also has the variant 'segment-maps', which makes "
            "maps of sequences and nothing else">,
     Option<"segmentsFrom", "segments-from", "int64_t", /*default=*/"512",
-           "Mean tokens of a sequence from which a device takes that variant">
+           "Mean tokens of a sequence from which a device takes that variant">,
+    Option<"slotPiece", "slot-piece", "int64_t", /*default=*/"16384",
+           "The most bytes of a state that a unit moves of slots that are "
+           "copied or zeroed, at least a row">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels converted">,

@@ -307,7 +307,8 @@ def ScheduleSlotMoves : Pass<"gdn-schedule-slot-moves", "::mlir::ModuleOp"> {
   let description = [{
     Turns tile programs that only load or fill tiles and store them into
     programs of a block of GPU threads. A lane moves 16 bytes per access, and
-    rows are distributed over all warps. The last warp moves a tile whose rows
+    rows are distributed over all warps; a block that only copies or fills has as
+    many warps as have two accesses a lane. The last warp moves a tile whose rows
     are not contiguous in memory, such as the inputs of a convolution by
     channel.
 

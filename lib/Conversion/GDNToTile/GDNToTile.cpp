@@ -137,7 +137,7 @@ struct ConvertGDNToTile final
       LogicalResult emitted =
           isCommitKernel(kernel) ? emitCommitKernel(views, kernel)
           : plansBatch(kernel)   ? emitBatchPlan(views, kernel)
-                                 : emitSlotMoves(views, kernel);
+                                 : emitSlotMoves(views, kernel, slotPiece);
       (succeeded(emitted) ? entry : views.function).erase();
       return emitted;
     }

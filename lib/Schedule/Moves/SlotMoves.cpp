@@ -26,6 +26,10 @@ namespace {
 /// Bytes that a lane moves at once.
 constexpr int64_t laneBytes = 16;
 
+/// Bytes that a lane of a copy moves, at least: two accesses, since it computes
+/// as much for the addresses of one.
+constexpr int64_t copiedBytes = 2 * laneBytes;
+
 /// Lanes to a row of a fold whose rows lie side by side in memory.
 constexpr int64_t foldLanes = 8;
 
@@ -60,6 +64,31 @@ private:
   OpBuilder b;
   IRMapping scalars;
 };
+
+/// Whether a row of the tile is one of memory, as dimensions say or strides.
+bool isInOrder(tile::StoreOp store) {
+  ArrayRef<int64_t> dims = store.getDims();
+  auto [strides, offset] =
+      cast<MemRefType>(store.getView().getType()).getStridesAndOffset();
+  return llvm::is_sorted(dims) || strides[dims.back()] == 1;
+}
+
+/// Warps of a block that moves tiles of rows in the order of memory, with no
+/// work on the way: a power of two, so that they share the rows evenly.
+int64_t countCopyWarps(func::FuncOp func, int64_t most) {
+  int64_t bytes = 0;
+  func.walk([&](tile::StoreOp store) {
+    VectorType tile = store.getTile().getType();
+    if (isInOrder(store))
+      bytes = std::max(bytes, tile.getNumElements() *
+                                  tile.getElementTypeBitWidth() / 8);
+  });
+  if (bytes == 0)
+    return most;
+  const int64_t warps = bytes / (gpu::warpThreads * copiedBytes);
+  return std::min<int64_t>(
+      most, llvm::bit_floor<uint64_t>(std::max<int64_t>(warps, 1)));
+}
 
 /// The moves of `func` with work on the way; none if a fold or a map of rows is
 /// part of no move.
@@ -130,14 +159,6 @@ struct ScheduleSlotMoves final
 };
 
 } // namespace
-
-/// Whether a row of the tile is one of memory, as dimensions say or strides.
-static bool isInOrder(tile::StoreOp store) {
-  ArrayRef<int64_t> dims = store.getDims();
-  auto [strides, offset] =
-      cast<MemRefType>(store.getView().getType()).getStridesAndOffset();
-  return llvm::is_sorted(dims) || strides[dims.back()] == 1;
-}
 
 /// Rows to warps, 16 bytes to a lane, as many lanes to a row as it has such
 /// pieces for.
@@ -235,6 +256,8 @@ void SlotMovesKernel::emitBlock(Block &block) {
 
 void SlotMovesKernel::emit() {
   states = *findMoves(source);
+  if (states.empty())
+    numWarps = countCopyWarps(source, numWarps);
   kernel = createKernel(b, source, scalars);
   gpu::KernelFields(kernel).setThreads(numWarps * gpu::warpThreads);
   const bool isNarrow = llvm::any_of(states, [](const StateMove &move) {

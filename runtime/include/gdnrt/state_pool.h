@@ -219,9 +219,9 @@ public:
   const std::vector<PoolBuffer> &kinds() const { return kinds_; }
 
   /// Makes the pool copy and zero states and windows with the entries
-  /// copy_slots and zero_slots of an image, on the first stream that asks for
-  /// it. Other streams and other buffers use the device's fill and copy. No
-  /// other thread may use the pool during the call.
+  /// copy_slots and zero_slots of an image, on any stream, captured or not.
+  /// Other buffers use the device's fill and copy. No other thread may use the
+  /// pool during the call.
   Status useKernels(std::shared_ptr<LoadedKernel> copySlots,
                     std::shared_ptr<LoadedKernel> zeroSlots);
 

@@ -3,7 +3,9 @@
 // The entries copy_slots and zero_slots of an image on the layers of a pool: a
 // launch for many slots at once, in place of a fill or a copy for each slot.
 // Where the layers of all buffers lie alike one launch takes all of them, else
-// each layer has its own.
+// each layer has its own. The device has the ids of every slot in a table, so
+// that one slot is moved by nothing but a launch, also in a graph. Ids of many
+// slots go to the device ahead of theirs.
 
 #ifndef GDNRT_SRC_POOL_SLOT_MOVES_H
 #define GDNRT_SRC_POOL_SLOT_MOVES_H
@@ -56,12 +58,11 @@ public:
   /// Whether the kernels move windows too; otherwise states alone.
   bool moveWindows() const { return moveWindows_; }
 
-  /// Copies or zeroes slots in the order of `stream`. False, and nothing is
-  /// done: the stream is captured, or is not the one of the first call, whose
-  /// launches may still read the ids. Ids are valid or padding.
-  Result<bool> copy(const int32_t *from, const int32_t *to, size_t count,
-                    void *stream);
-  Result<bool> zero(const int32_t *slots, size_t count, void *stream);
+  /// Copies or zeroes slots in the order of `stream`, which may be captured.
+  /// Ids are valid or padding.
+  Status copy(const int32_t *from, const int32_t *to, size_t count,
+              void *stream);
+  Status zero(const int32_t *slots, size_t count, void *stream);
 
 private:
   /// An entry, bound to each layer, or to all that are joined.
@@ -70,35 +71,42 @@ private:
     std::vector<std::unique_ptr<Binding>> layers;
     /// Of slots, and of write_slots if it copies.
     std::vector<size_t> params;
-    int64_t bound = 0;
   };
+  /// Of slots, and of write_slots if the entry copies.
+  using Ids = std::array<const int32_t *, 2>;
   /// Slots of a launch, in each of the layers that it takes.
   static constexpr size_t kMostSlots = 256;
 
   explicit SlotMoves(std::shared_ptr<Device> device)
       : device_(std::move(device)) {}
   std::vector<LayerViews> viewsOf(const std::vector<LayerViews> &layers);
+  Status makeTable(int64_t numSlots);
   Status bind(Moves &moves, std::shared_ptr<LoadedKernel> kernel,
               const std::vector<LayerViews> &layers,
               std::initializer_list<const char *> ids);
-  Argument idsOf(size_t index) const;
-  void putIds(const Moves &moves, std::array<const int32_t *, 2> ids,
-              size_t count);
-  Result<bool> run(Moves &moves, std::array<const int32_t *, 2> ids,
-                   size_t count, void *stream);
+  int32_t placeOf(int32_t slot, size_t layer) const;
+  Result<bool> mayUpload(void *stream) const;
+  Status launch(Moves &moves, Ids ids, size_t count, void *stream);
+  Status launchUploaded(Moves &moves, Ids ids, size_t count, void *stream);
+  Status run(Moves &moves, Ids ids, size_t count, void *stream);
 
   std::shared_ptr<Device> device_;
   Moves copy_, zero_;
   bool moveWindows_ = true;
   std::mutex lock_;
+  /// Of the first upload, whose launches may still read the ids.
   std::optional<void *> stream_;
   JoinedLayers joined_;
   /// Sizes and strides of the views of layers that are joined.
   std::deque<std::vector<int64_t>> shapes_;
-  /// Ids of the host, and where the device reads them if it has memory of its
-  /// own: `size_` of slots, then as many of write_slots.
+  /// The ids of slot s are the `joined_.count` from s * joined_.count on.
+  std::vector<int32_t> table_;
+  /// Ids of a launch that are no range of the table.
   std::vector<int32_t> ids_;
-  void *onDevice_ = nullptr;
+  /// Both where the device reads them: `table_`, then `ids_`. Null if the
+  /// device reads the host's.
+  int32_t *onDevice_ = nullptr;
+  /// The size of the ids of a launch.
   int64_t size_ = 0;
 };
 

@@ -279,13 +279,10 @@ Status StatePool::fill(const int32_t *slots, size_t count, uint8_t value,
   if (Status s = orderAfterTransfers(slots, count, stream); !s.isOk())
     return s;
   device_->notePoolWrite();
-  bool moved = false;
-  if (moves_ && value == 0) {
-    auto done = moves_->zero(slots, count, stream);
-    if (!done.isOk())
-      return done.status();
-    moved = *done;
-  }
+  const bool moved = moves_ && value == 0;
+  if (moved)
+    if (Status status = moves_->zero(slots, count, stream); !status.isOk())
+      return status;
   for (size_t i = 0; i < buffers_.size(); ++i) {
     if (moved && isMoved(kinds_[i]))
       continue;
@@ -443,15 +440,11 @@ Status StatePool::copy(const int32_t *from, const int32_t *to, size_t count,
     if (Status s = orderAfterTransfers(each, count, stream); !s.isOk())
       return s;
   device_->notePoolWrite();
-  bool moved = false;
-  if (moves_) {
-    auto done = moves_->copy(from, to, count, stream);
-    if (!done.isOk())
-      return done.status();
-    moved = *done;
-  }
+  if (moves_)
+    if (Status status = moves_->copy(from, to, count, stream); !status.isOk())
+      return status;
   for (size_t i = 0; i < buffers_.size(); ++i) {
-    if (moved && isMoved(kinds_[i]))
+    if (moves_ && isMoved(kinds_[i]))
       continue;
     if (Status status = work_->copy(buffers_[i], from, to, count, stream);
         !status.isOk())

@@ -4,6 +4,18 @@
 // pieces of the channels, shared by the blocks of a sequence.
 //
 // RUN: gdn-opt %s -convert-gdn-to-tile -canonicalize -cse | FileCheck %s
+// RUN: gdn-opt %s -convert-gdn-to-tile=slot-piece=4096 -canonicalize -cse | FileCheck %s --check-prefix=SMALL
+// RUN: gdn-opt %s -convert-gdn-to-tile=slot-piece=1 -canonicalize -cse | FileCheck %s --check-prefix=ROWS
+
+// Smaller pieces of states, a row at least; those of channels are the same.
+// SMALL-LABEL: func.func @copy(
+//  SMALL-SAME:     grid = ["N", "Hv", "8"]
+//       SMALL:   vector<3x128xbf16>
+//       SMALL:   arith.muli %{{.+}}, %c16
+//  SMALL-NEXT:   gdn_tile.load {{.*}}vector<16x128xf16>
+// ROWS-LABEL: func.func @copy(
+//  ROWS-SAME:     grid = ["N", "Hv", "128"]
+//       ROWS:   gdn_tile.load {{.*}}vector<1x128xf16>
 
 // Two heads' worth of channels are one piece; 64 rows of 128 f16 are 16 KiB.
 // CHECK-LABEL: func.func @copy(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A slot is moved in pieces of up to 16 KiB: rows of one head's state, or some
+// A slot is moved in pieces of so many bytes: rows of one head's state, or some
 // channels of the convolution's inputs. A block serves one sequence of the
 // batch and one piece of the first pool of states; of other pools it takes
 // every so many pieces:
@@ -27,9 +27,6 @@
 using namespace mlir;
 using namespace gdn;
 
-/// Large enough for wide accesses, small enough for a first-level cache and for
-/// the registers of a block of which others fit beside it.
-static constexpr int64_t maxPieceBytes = 16 * 1024;
 static constexpr int64_t maxPieceChannels = 128;
 /// Blocks per sequence of a kernel without pools of states.
 static constexpr int64_t blocksPerSequence = 8;
@@ -46,9 +43,9 @@ struct Pieces {
 
 class SlotMoves {
 public:
-  SlotMoves(EntryViews &views, KernelOp kernel)
-      : views(views), kernel(kernel), loc(kernel.getLoc()),
-        b(kernel.getContext()) {}
+  SlotMoves(EntryViews &views, KernelOp kernel, int64_t pieceBytes)
+      : views(views), kernel(kernel), pieceBytes(pieceBytes),
+        loc(kernel.getLoc()), b(kernel.getContext()) {}
 
   LogicalResult emit();
 
@@ -86,6 +83,7 @@ private:
 
   EntryViews &views;
   KernelOp kernel;
+  int64_t pieceBytes;
   Location loc;
   OpBuilder b;
   std::string sequenceForm;
@@ -146,7 +144,7 @@ FailureOr<Pieces> SlotMoves::choosePieces(Operation *op, PoolType pool,
   int64_t rows = pool.getDimSize(rowDim), columns = pool.getDimSize(columnDim);
   int64_t rowBytes =
       columns * pool.getElementType().getIntOrFloatBitWidth() / 8;
-  cut.step = largestDivisor(rows, maxPieceBytes / rowBytes);
+  cut.step = largestDivisor(rows, pieceBytes / rowBytes);
   cut.perHead = rows / cut.step;
   cut.dims = {rowDim, columnDim};
   cut.tile = VectorType::get({cut.step, columns}, pool.getElementType());
@@ -290,8 +288,9 @@ bool gdn::hasSlotMoves(KernelOp kernel) {
   return llvm::any_of(kernel.getBody().front(), isMove);
 }
 
-LogicalResult gdn::emitSlotMoves(EntryViews &views, KernelOp kernel) {
+LogicalResult gdn::emitSlotMoves(EntryViews &views, KernelOp kernel,
+                                 int64_t pieceBytes) {
   if (failed(checkKernelOperands(kernel)))
     return failure();
-  return SlotMoves(views, kernel).emit();
+  return SlotMoves(views, kernel, pieceBytes).emit();
 }

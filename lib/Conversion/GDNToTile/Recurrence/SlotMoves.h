@@ -11,9 +11,11 @@ namespace gdn {
 /// True if the kernel copies or zeroes slots.
 bool hasSlotMoves(KernelOp kernel);
 
-/// Fills `views.function` with the program of such a kernel. Fails with an
+/// Fills `views.function` with the program of such a kernel, a unit of which
+/// moves up to `pieceBytes` bytes of a state, at least a row. Fails with an
 /// error on the op that has no tile program.
-mlir::LogicalResult emitSlotMoves(EntryViews &views, KernelOp kernel);
+mlir::LogicalResult emitSlotMoves(EntryViews &views, KernelOp kernel,
+                                  int64_t pieceBytes);
 
 } // namespace gdn
 
