@@ -55,7 +55,7 @@ func.func @copy(%count: index, %heads: index,
 //  CHECK-SAME:     threads = 128
 //       CHECK:   gdn_gpu.load {{.*}}<16x128xbf16, #[[$FEW]]>
 //       CHECK:   gdn_gpu.warps 3 for 1
-func.func @small(
+func.func @small(%count: index, %heads: index,
     %state: memref<?x?x128x128xbf16, strided<[?, ?, ?, 1]>>,
     %conv: memref<?x?x3xbf16, strided<[?, ?, ?]>>)
     attributes {gdn_tile.stage = {grid = ["N", "Hv"], symbols = ["N", "Hv"]}} {
@@ -76,7 +76,8 @@ func.func @small(
 // CHECK-LABEL: func.func @odd(
 //  CHECK-SAME:     threads = 64
 //       CHECK:   gdn_gpu.load {{.*}}<8x96xf32, #[[$LESS]]>
-func.func @odd(%state: memref<?x?x192x96xf32, strided<[?, ?, ?, 1]>>)
+func.func @odd(%count: index, %heads: index,
+    %state: memref<?x?x192x96xf32, strided<[?, ?, ?, 1]>>)
     attributes {gdn_tile.stage = {grid = ["N", "Hv"], symbols = ["N", "Hv"]}} {
   %c0 = arith.constant 0 : index
   %n = gdn_tile.block_id 0

@@ -104,6 +104,7 @@ def test_every_report_with_a_table_is_on_a_page():
         "state-moves-h100",
         "state-moves-h200",
         "state-moves-joined-h200",
+        "state-moves-shapes-h200",
         "state-order-h200",
         "vllm-layer-h200",
     }

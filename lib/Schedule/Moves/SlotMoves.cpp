@@ -73,15 +73,16 @@ bool isInOrder(tile::StoreOp store) {
   return llvm::is_sorted(dims) || strides[dims.back()] == 1;
 }
 
-/// Warps of a block that moves tiles of rows in the order of memory, with no
-/// work on the way: a power of two, so that they share the rows evenly.
+/// Warps of a block that moves rows of 16 bytes or more in the order of memory,
+/// with no work on the way: a power of two, so that they share the rows evenly.
 int64_t countCopyWarps(func::FuncOp func, int64_t most) {
   int64_t bytes = 0;
   func.walk([&](tile::StoreOp store) {
     VectorType tile = store.getTile().getType();
-    if (isInOrder(store))
-      bytes = std::max(bytes, tile.getNumElements() *
-                                  tile.getElementTypeBitWidth() / 8);
+    const int64_t rowBytes =
+        tile.getShape().back() * tile.getElementTypeBitWidth() / 8;
+    if (isInOrder(store) && rowBytes % laneBytes == 0)
+      bytes = std::max(bytes, tile.getDimSize(0) * rowBytes);
   });
   if (bytes == 0)
     return most;

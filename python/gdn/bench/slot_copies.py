@@ -53,14 +53,14 @@ def from_idle(work: Work) -> float:
 
 
 def queued(work: Work, calls: int = 1) -> float:
-    """Microseconds of each of `calls` calls that are there when the device gets to them."""
+    """Microseconds of each of `calls` calls, all there when the device gets to the first."""
     work(0)
     events = []
     for repeat in range(_REPEATS):
         torch.cuda.synchronize()
         torch.cuda._sleep(_BUSY * (1 + calls // 4))
         events.append(_between(lambda r=repeat: [work(r * calls + each) for each in range(calls)]))
-    return _median(events)
+    return _median(events) / calls
 
 
 def graphed(work: Work) -> float:

@@ -5,7 +5,7 @@
 //
 // RUN: gdn-opt %s -convert-gdn-to-tile -canonicalize -cse | FileCheck %s
 // RUN: gdn-opt %s -convert-gdn-to-tile=slot-piece=4096 -canonicalize -cse | FileCheck %s --check-prefix=SMALL
-// RUN: gdn-opt %s -convert-gdn-to-tile=slot-piece=1 -canonicalize -cse | FileCheck %s --check-prefix=ROWS
+// RUN: gdn-opt %s -convert-gdn-to-tile=slot-piece=1 -canonicalize -cse | FileCheck %s --check-prefix=SINGLE
 
 // Smaller pieces of states, a row at least; those of channels are the same.
 // SMALL-LABEL: func.func @copy(
@@ -13,9 +13,9 @@
 //       SMALL:   vector<3x128xbf16>
 //       SMALL:   arith.muli %{{.+}}, %c16
 //  SMALL-NEXT:   gdn_tile.load {{.*}}vector<16x128xf16>
-// ROWS-LABEL: func.func @copy(
-//  ROWS-SAME:     grid = ["N", "Hv", "128"]
-//       ROWS:   gdn_tile.load {{.*}}vector<1x128xf16>
+// SINGLE-LABEL: func.func @copy(
+//  SINGLE-SAME:     grid = ["N", "Hv", "128"]
+//       SINGLE:   gdn_tile.load {{.*}}vector<1x128xf16>
 
 // Two heads' worth of channels are one piece; 64 rows of 128 f16 are 16 KiB.
 // CHECK-LABEL: func.func @copy(

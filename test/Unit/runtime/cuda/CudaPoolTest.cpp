@@ -261,6 +261,7 @@ TEST_F(CudaPoolMoves, ACaptureHasLaunchesAlone) {
   reset({10, 2}, &stream);
   EXPECT_EQ(work(), Work(2, 0));
   fakeCuda().isCapturing = false;
+  destroyFakeGraphs();
   copy({4, 8}, {1, 3}, &stream);
   EXPECT_EQ(work(), Work(1, 1));
 }
