@@ -285,7 +285,7 @@ GDNRT_API gdnrt_status gdnrt_state_pool_has_pending(gdnrt_state_pool *pool,
  *  with more than K - 1 positions, pending tokens, and the NaN of debug checks.
  *  INVALID_ARGUMENT for entries with other state_planes. Called before other
  *  threads use the pool. Allocates the memory that the launches need: 4 bytes
- *  for each slot and layer, and for 512 of these. */
+ *  for each layer of each slot, and of 512 more. */
 GDNRT_API gdnrt_status gdnrt_state_pool_use_kernels(
     gdnrt_state_pool *pool, const gdnrt_kernel *copy_slots,
     const gdnrt_kernel *zero_slots, gdnrt_error *error);

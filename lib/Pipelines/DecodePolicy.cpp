@@ -64,9 +64,9 @@ DecodePolicy DecodePolicy::get(const TargetModel &target) {
   // of a commit with states of f32.
   if (target.hasPackedF32())
     policy.moves.threads = 512;
-  // Measured on an H200 alone, 48 MiB of states in layers far apart: 29.1 us
-  // with pieces of 4 KiB and 128 threads, 29.4 with 256, 29.9 with 16 KiB and
-  // 256; a copy of one piece of memory takes 27.5.
+  // Measured on an H200 alone, 49 MiB in 24 layers, and eight times that: 29.1
+  // and 203.3 us with pieces of 4 KiB and 128 threads, 29.4 and 208.5 with 256,
+  // 29.9 and 206.7 with 16 KiB and 256; of one piece of memory 27.5 and 196.8.
   if (target.hasWgmma())
     policy.slotPiece = 4 * 1024;
   return policy;

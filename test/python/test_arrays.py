@@ -190,9 +190,12 @@ def test_slots_of_pools_are_integers(runtime):
     shape = StatePoolShape(1, 2, HK, HV, D, D)
     pool = StatePool(runtime.device(), shape)
     slots = pool.allocate(2)
-    for wrong in ([1.5], np.array([1.0])):
+    for wrong in ([1.5], np.array([1.0]), [True], [slots[0], 1.0]):
         with pytest.raises(TypeError, match="slots: expected integers"):
             pool.free(wrong)
-    with pytest.raises(ValueError, match="slots: expected ids of 32 bits, got 4294967297"):
-        pool.free([2**32 + 1])
-    pool.free(slots)
+    for wide in (2**32 + 1, [2**32 + 1], (1, 2**32 + 1)):
+        with pytest.raises(ValueError, match="slots: expected ids of 32 bits, got 4294967297"):
+            pool.free(wide)
+    pool.free(slots[0])
+    pool.free((np.int64(slots[1]),))
+    pool.free([])

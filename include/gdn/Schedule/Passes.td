@@ -306,11 +306,10 @@ def ScheduleSlotMoves : Pass<"gdn-schedule-slot-moves", "::mlir::ModuleOp"> {
   let summary = "Copies and fills of slots to GPU blocks";
   let description = [{
     Turns tile programs that only load or fill tiles and store them into
-    programs of a block of GPU threads. A lane moves 16 bytes per access, and
-    rows are distributed over all warps; a block that only copies or fills has as
-    many warps as have two accesses a lane. The last warp moves a tile whose rows
-    are not contiguous in memory, such as the inputs of a convolution by
-    channel.
+    programs of a block of GPU threads. A lane moves 16 bytes per access, in a copy
+    twice at least, and rows are distributed over all warps. The last warp moves a
+    tile whose rows are not contiguous in memory, such as the inputs of a
+    convolution by channel.
 
     Between load and store, one `gdn_tile.delta_fold` may fold pending tokens
     into a state (a commit), or one `gdn_tile.map_rows` may make numbers of f32 of

@@ -6,7 +6,7 @@ from an idle device, behind work that is queued, and in graphs. Every bit of the
         [--before MOVES-BEFORE.gdnk --library-before libgdnrt.so.0]
 
 Images have copy_slots and zero_slots of qwen3.5-9b: 24 layers of 16/32 heads of 128, 49 MiB a slot,
-at 48 places of a pool of 64 slots. Calls take other slots in turn, so that no cache has them.
+at 48 places, of a pool of 64. Calls take other slots in turn, so that no cache has them.
 """
 
 import argparse
