@@ -15,6 +15,10 @@
  * the caller, who has to abort it. A graph that is replayed calls no function
  * of the exchange: there the caller's watchdog sees that the stream does not
  * end, and calls gdnrt_exchange_abort or aborts its communicator.
+ *
+ * NCCL keeps a communicator while a graph has gathers of it. Such graphs are
+ * destroyed before the exchange is. After a failure they may be there still:
+ * then what the communicator has is given back when they are destroyed.
  */
 
 #ifndef GDN_C_EXCHANGE_H
@@ -80,8 +84,9 @@ GDNRT_API gdnrt_status gdnrt_exchange_create_streams(gdnrt_device *device,
                                                      gdnrt_exchange **exchanges,
                                                      gdnrt_error *error);
 
-/** Destroys an exchange. One with a communicator of its own ends its work
- *  first, or aborts it after the time-out. */
+/** Destroys an exchange. One with a communicator of its own waits for its work
+ *  to end and for graphs with gathers of it to be destroyed; after the time-out
+ *  it aborts the communicator. */
 GDNRT_API void gdnrt_exchange_destroy(gdnrt_exchange *exchange);
 
 /** The rank, and the number of ranks. */

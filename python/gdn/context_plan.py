@@ -177,8 +177,8 @@ class ContextPlan:
         with states [dv, dk]. Returns out [T, Hv, dv]. Nothing waits for the device, and a graph can
         capture it. With checkpoints there is a second exchange behind the outputs.
 
-        All ranks find the same final states. Raises ImageNotFoundError where no image has the maps;
-        ExchangeError only where the exchange itself fails."""
+        All ranks find the same final states. Raises LookupError where no image has the maps, as for
+        inputs of f32 on a GPU; ExchangeError only where the exchange itself fails."""
         arrays = library_of(v, self._runtime)
         if int(v.shape[0]) != self._rows or int(states.shape[0]) != self._pool:
             raise ValueError(

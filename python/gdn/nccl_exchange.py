@@ -26,7 +26,7 @@ def nccl_id(runtime: Runtime | None = None, library: str | Path | None = None) -
 class NcclExchange(_Handle):
     """One rank. `communicator` is an id, for one that the exchange makes for the CUDA device that
     is current, or the address of an ncclComm_t, which stays the caller's. Calls wait `timeout`
-    seconds for other ranks."""
+    seconds for other ranks. Graphs that have gathers of it are destroyed before it is."""
 
     def __init__(
         self,

@@ -73,27 +73,28 @@ double median(std::vector<double> times) {
 }
 
 /// Of `launch` on a stream whose GPU is current; `meet` waits for other ranks.
+/// Rounds of both modes take turns, so that both see the GPU as warm.
 Times timesOf(DeviceGraph &stream, const std::function<void()> &launch,
               const std::function<void()> &meet) {
-  auto time = [&](const std::function<void()> &call) {
-    std::vector<double> times;
-    for (int round = 0; round < kRounds; ++round) {
-      meet();
-      times.push_back(stream.timeOf([&] {
-        for (int i = 0; i < kCalls; ++i)
-          call();
-      }) / kCalls);
-    }
-    return median(times);
-  };
-  Times made;
-  made.eager = time(launch);
+  launch();
+  stream.synchronize();
   meet();
   stream.beginCapture(DeviceGraph::Capture::ofThread);
   launch();
   stream.endCapture();
-  made.graph = time([&] { stream.launch(); });
-  return made;
+  auto round = [&](const std::function<void()> &call) {
+    meet();
+    return stream.timeOf([&] {
+      for (int i = 0; i < kCalls; ++i)
+        call();
+    }) / kCalls;
+  };
+  std::vector<double> eager, graph;
+  for (int i = 0; i < kRounds; ++i) {
+    eager.push_back(round(launch));
+    graph.push_back(round([&] { stream.launch(); }));
+  }
+  return {median(eager), median(graph)};
 }
 
 /// The largest |got - want| / |want| of a head, of rows of all heads with
@@ -155,6 +156,9 @@ public:
     gdnrt_rule_destroy(rule_);
     for (Gpu &gpu : gpus_)
       gdnrt_context_destroy(gpu.context);
+    // Graphs have gathers of the exchanges, which end after them.
+    for (Gpu &gpu : gpus_)
+      gpu.stream = nullptr;
     std::vector<std::thread> threads;
     for (Gpu &gpu : gpus_)
       threads.emplace_back([&] { gdnrt_exchange_destroy(gpu.exchange); });
@@ -165,7 +169,6 @@ public:
       for (auto *array : {&gpu.q, &gpu.k, &gpu.v, &gpu.logDecay, &gpu.beta,
                           &gpu.out, &gpu.pool})
         array->reset();
-      gpu.stream = nullptr;
       gdnrt_device_destroy(gpu.device);
     }
   }

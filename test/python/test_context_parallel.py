@@ -10,7 +10,7 @@ import pytest
 from rule_cases import error_of
 
 from gdn import Runtime
-from gdn.context_check import errors_of
+from gdn.context_check import Kind, errors_of, has_maps
 from gdn.conv1d import causal_conv1d
 from gdn.exchange import ExchangeError, ThreadExchange, exchange_of, gather_or_fail
 from gdn.rule_maps import RuleMap, map_of_bytes
@@ -353,4 +353,18 @@ def test_the_check_of_devices(runtime):
         found = case.per_rank(
             lambda rank, ranks, seed=seed: errors_of(ranks.exchange, seed, np.copy, runtime)
         )
-        assert np.max(found) < 1e-5
+        assert np.shape(found) == (3, 2, 2) and np.max(found) < 1e-5
+
+
+def test_the_check_of_devices_with_other_plans(runtime):
+    """As on GPUs: plans of other kinds than calls, or none where there are no maps."""
+    case = context_cases.Case({}, np.zeros((2, 0), int), np.zeros(0), np.zeros(0))
+    plans = (Kind(1, 1, False, 16, "bfloat16"), None)
+    for seed, most in ((0, 6e-3), (1, 1e-5)):
+        found = case.per_rank(
+            lambda rank, ranks, seed=seed: errors_of(ranks.exchange, seed, np.copy, runtime, plans)
+        )
+        assert np.shape(found) == (2, 2, 2) and np.max(found) < most
+        assert (np.max(found, 0)[1] > 0).all() == (seed == 0)
+    device = runtime.device().kind, 0
+    assert has_maps(plans[0], device, runtime)

@@ -5,6 +5,8 @@
 
 #include "gdnrt/exchange.h"
 
+#include <future>
+#include <system_error>
 #include <thread>
 
 using namespace gdnrt;
@@ -12,6 +14,27 @@ using namespace gdnrt;
 Exchange::~Exchange() = default;
 
 namespace {
+
+/// How long a host waits for a communicator that is aborted.
+constexpr std::chrono::seconds kAbortTime{1};
+
+/// NCCL tells its kernels to end at once, but returns only when no graph has
+/// any of them: the thread that it is called on may go on after this function.
+void abortCommunicator(std::shared_ptr<const nccl::Library> library,
+                       nccl::Comm comm) {
+  auto isOver = std::make_shared<std::promise<void>>();
+  const std::future<void> over = isOver->get_future();
+  auto call = [library = std::move(library), comm, isOver] {
+    (void)library->commAbort(comm);
+    isOver->set_value();
+  };
+  try {
+    std::thread(call).detach();
+  } catch (const std::system_error &) {
+    return call();
+  }
+  (void)over.wait_for(kAbortTime);
+}
 
 class NcclExchange final : public Exchange {
 public:
@@ -26,7 +49,8 @@ public:
   ~NcclExchange() override {
     if (!isOwn_ || !comm_)
       return;
-    // What a communicator still has to do ends first.
+    // What a communicator still has to do ends first, and graphs that have its
+    // kernels are destroyed.
     const auto deadline = std::chrono::steady_clock::now() + timeout_;
     nccl::Result state = library_->commFinalize(comm_);
     while ((state == nccl::kSuccess || state == nccl::kInProgress) &&
@@ -37,7 +61,7 @@ public:
     if (state == nccl::kSuccess)
       (void)library_->commDestroy(comm_);
     else
-      (void)library_->commAbort(comm_);
+      abortCommunicator(library_, comm_);
   }
 
   Status connect(const nccl::UniqueId &id) {
@@ -128,7 +152,7 @@ private:
     if (failed_.isOk())
       failed_ = std::move(status);
     if (isOwn_ && comm_) {
-      (void)library_->commAbort(comm_);
+      abortCommunicator(library_, comm_);
       comm_ = nullptr;
     }
     return failed_;

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -19,7 +20,7 @@ protected:
   void SetUp() override {
     fakeNccl.version = 22700;
     fakeNccl.asyncError = fakeNccl.gatherResult = 0;
-    fakeNccl.aborted = fakeNccl.destroyed = 0;
+    fakeNccl.aborted = fakeNccl.destroyed = fakeNccl.graphs = 0;
     gdnrt_cpu_options options = gdnrt_cpu_options_default();
     options.num_workers = 1;
     ASSERT_EQ(gdnrt_device_create_cpu(&options, &device, nullptr), GDNRT_OK);
@@ -44,6 +45,15 @@ protected:
     if (gdnrt_exchange_create_nccl(device, &options, &made, &error) == GDNRT_OK)
       gdnrt_exchange_destroy(made);
     return error.message;
+  }
+
+  /// Whether a communicator is aborted once its graphs are destroyed.
+  bool isAbortedWithoutGraphs() {
+    const bool isEarly = fakeNccl.aborted > 0;
+    fakeNccl.graphs = 0;
+    for (int turn = 0; fakeNccl.aborted == 0 && turn < 5000; ++turn)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return !isEarly && fakeNccl.aborted == 1;
   }
 
   gdnrt_device *device = nullptr;
@@ -111,6 +121,63 @@ TEST_F(NcclExchange, ARankThatDoesNotComeIsAnErrorAndAborts) {
     gdnrt_exchange_destroy(exchange);
   });
   EXPECT_EQ(fakeNccl.aborted, 2);
+}
+
+// NCCL aborts no communicator that a graph has kernels of.
+TEST_F(NcclExchange, AFailureIsAnErrorWhileThereAreGraphs) {
+  for (const bool isAborted : {false, true}) {
+    fakeNccl.aborted = 0;
+    ASSERT_EQ(gdnrt_nccl_id(GDNRT_FAKE_NCCL, id, nullptr), GDNRT_OK);
+    gdnrt_exchange *made[2] = {};
+    onThreads(2, [&](int rank) {
+      const gdnrt_nccl_options options = optionsOf(rank, 2, 50);
+      EXPECT_EQ(
+          gdnrt_exchange_create_nccl(device, &options, &made[rank], nullptr),
+          GDNRT_OK);
+    });
+    gdnrt_exchange_destroy(made[1]); // comes no more
+    fakeNccl.graphs = 1;
+    if (isAborted)
+      EXPECT_EQ(gdnrt_exchange_abort(made[0], nullptr), GDNRT_OK);
+    char send[4] = {}, receive[8];
+    gdnrt_error error;
+    EXPECT_EQ(
+        gdnrt_exchange_all_gather(made[0], send, receive, 4, nullptr, &error),
+        GDNRT_IO_ERROR);
+    EXPECT_NE(std::string(error.message)
+                  .find(isAborted ? "this rank was aborted"
+                                  : "expected ncclAllGather within 50 ms"),
+              std::string::npos)
+        << error.message;
+    EXPECT_TRUE(isAbortedWithoutGraphs());
+    gdnrt_exchange_destroy(made[0]);
+  }
+}
+
+TEST_F(NcclExchange, AGraphThatOutlivesAnExchangeDoesNotHoldTheHost) {
+  for (const int64_t timeout : {20, 60000}) {
+    fakeNccl.aborted = 0;
+    ASSERT_EQ(gdnrt_nccl_id(GDNRT_FAKE_NCCL, id, nullptr), GDNRT_OK);
+    const gdnrt_nccl_options options = optionsOf(0, 1, timeout);
+    gdnrt_exchange *exchange = nullptr;
+    ASSERT_EQ(gdnrt_exchange_create_nccl(device, &options, &exchange, nullptr),
+              GDNRT_OK);
+    fakeNccl.graphs = 1;
+    if (timeout == 20) {
+      gdnrt_exchange_destroy(exchange);
+      EXPECT_TRUE(isAbortedWithoutGraphs());
+      continue;
+    }
+    // Graphs that end in time.
+    std::thread other([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      fakeNccl.graphs = 0;
+    });
+    gdnrt_exchange_destroy(exchange);
+    other.join();
+    EXPECT_EQ(fakeNccl.aborted, 0);
+    EXPECT_EQ(fakeNccl.destroyed, 1);
+  }
 }
 
 TEST_F(NcclExchange, WhatNcclTellsOfIsAnError) {

@@ -88,10 +88,11 @@ void ContextOnGpu::useDevices(int number) {
 
 void ContextOnGpu::TearDown() {
   dropRanks();
+  // Graphs have gathers of the exchanges, which end after them.
+  streams.clear();
   dropContexts();
   for (auto &[path, image] : images)
     gdnrt_image_destroy(image);
-  streams.clear();
   for (gdnrt_device *device : devices)
     gdnrt_device_destroy(device);
 }

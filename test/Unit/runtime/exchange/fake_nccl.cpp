@@ -10,6 +10,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 using namespace gdnrt::nccl;
@@ -36,7 +37,7 @@ std::map<std::string, Group> groups;
 struct ncclComm {
   Group *group;
   int rank;
-  bool isConnected = false;
+  bool isEnding = false;
 };
 
 /// Whether all that the rank has begun is done.
@@ -107,18 +108,25 @@ Result ncclCommUserRank(Comm comm, int *rank) {
 }
 Result ncclCommGetAsyncError(Comm comm, Result *error) {
   const std::lock_guard lock(mutex);
-  *error = isDone(*comm) ? kSuccess : kInProgress;
+  const bool isOver = comm->isEnding ? fakeNccl.graphs == 0 : isDone(*comm);
+  *error = isOver ? kSuccess : kInProgress;
   if (fakeNccl.asyncError != 0)
     *error = fakeNccl.asyncError;
   return 0;
 }
 Result ncclCommAbort(Comm comm) {
+  while (fakeNccl.graphs > 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const std::lock_guard lock(mutex);
   ++fakeNccl.aborted;
   delete comm;
   return 0;
 }
-Result ncclCommFinalize(Comm) { return kSuccess; }
+Result ncclCommFinalize(Comm comm) {
+  const std::lock_guard lock(mutex);
+  comm->isEnding = true;
+  return fakeNccl.graphs > 0 ? kInProgress : kSuccess;
+}
 Result ncclCommDestroy(Comm comm) {
   const std::lock_guard lock(mutex);
   ++fakeNccl.destroyed;

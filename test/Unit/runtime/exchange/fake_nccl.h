@@ -18,6 +18,9 @@ struct FakeNccl {
   /// Of gathers, if it is not 0.
   std::atomic<int> gatherResult{0};
   std::atomic<int> aborted{0}, destroyed{0};
+  /// Graphs that have kernels of communicators. While there are any, none ends:
+  /// ncclCommFinalize is under way, and ncclCommAbort does not return.
+  std::atomic<int> graphs{0};
 };
 
 } // namespace gdnrt::test
