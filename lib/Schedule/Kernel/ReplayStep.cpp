@@ -87,22 +87,24 @@ static Value emitDot(OpBuilder &b, Location loc, Value x, Value y) {
                                      arith::FastMathFlags::reassoc);
 }
 
-Value gdn::emitReplayWeights(OpBuilder &b, Location loc, Value decays,
-                             int64_t most, Value scales) {
-  auto type = gpu::FragmentType::get(
-      VectorType::get({most}, b.getF32Type()),
-      gpu::PerRowAttr::get(b.getContext(),
-                           gpu::RowsAttr::get(b.getContext(), /*warps=*/1,
-                                              /*lanes=*/1, /*vector=*/1)));
-  SmallVector<Value> numbers, all;
-  for (int64_t j = 0; j < most; ++j) {
+gpu::FragmentType gdn::getReplayNumbers(MLIRContext *context, int64_t most) {
+  return gpu::FragmentType::get(
+      VectorType::get({most}, Float32Type::get(context)),
+      gpu::PerRowAttr::get(context, gpu::RowsAttr::get(context, /*warps=*/1,
+                                                       /*lanes=*/1,
+                                                       /*vector=*/1)));
+}
+
+Value gdn::emitReplayWeights(OpBuilder &b, Location loc, ArrayRef<Value> decays,
+                             Value scales) {
+  const int64_t most = decays.size();
+  auto type = getReplayNumbers(b.getContext(), most);
+  SmallVector<Value> numbers;
+  for (int64_t j = 0; j < most; ++j)
     numbers.push_back(emitIndex(b, loc, j));
-    all.push_back(emitElement(b, loc, decays, numbers.back()));
-  }
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
   SmallVector<Value> rows = {
-      scales ? Value(gpu::LoadSharedOp::create(b, loc, type, scales, Value()))
-             : Value(gpu::FillOp::create(b, loc, type, zero))};
+      scales ? scales : Value(gpu::FillOp::create(b, loc, type, zero))};
   auto map = gpu::MapRowsOp::create(b, loc, TypeRange{type}, rows);
   OpBuilder::InsertionGuard guard(b);
   // A sum of those behind it; the difference of two sums would be worse where
@@ -112,7 +114,7 @@ Value gdn::emitReplayWeights(OpBuilder &b, Location loc, Value decays,
   for (int64_t j = 1; j < most; ++j) {
     Value isBehind = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
                                            row, numbers[j]);
-    Value part = arith::SelectOp::create(b, loc, isBehind, all[j], zero);
+    Value part = arith::SelectOp::create(b, loc, isBehind, decays[j], zero);
     sum = arith::AddFOp::create(b, loc, sum, part);
   }
   Value weight = math::ExpOp::create(b, loc, sum);
@@ -120,6 +122,24 @@ Value gdn::emitReplayWeights(OpBuilder &b, Location loc, Value decays,
     weight = arith::MulFOp::create(b, loc, weight, body->getArgument(1));
   gpu::YieldOp::create(b, loc, weight);
   return map.getResult(0);
+}
+
+Value gdn::emitReplayWeights(OpBuilder &b, Location loc, Value decays,
+                             int64_t most, Value scales) {
+  SmallVector<Value> numbers;
+  for (int64_t j = 0; j < most; ++j)
+    numbers.push_back(emitElement(b, loc, decays, emitIndex(b, loc, j)));
+  if (scales)
+    scales = gpu::LoadSharedOp::create(
+        b, loc, getReplayNumbers(b.getContext(), most), scales, Value());
+  return emitReplayWeights(b, loc, numbers, scales);
+}
+
+Value gdn::emitReplayKept(OpBuilder &b, Location loc, ArrayRef<Value> decays) {
+  Value sum = decays.front();
+  for (Value decay : decays.drop_front())
+    sum = arith::AddFOp::create(b, loc, sum, decay);
+  return math::ExpOp::create(b, loc, sum);
 }
 
 Value gdn::emitReplayKept(OpBuilder &b, Location loc, Value decays,

@@ -36,9 +36,19 @@ struct ReplayPending {
   mlir::Value commits; ///< whether the state receives them
 };
 
-/// What remains of pending tokens, whose log decays lie in shared memory: R
-/// numbers to lanes of a warp, times `scales` of their deltas if there are
-/// some, too; and the same of the state.
+/// `most` numbers, f32, to lanes of a warp.
+gpu::FragmentType getReplayNumbers(mlir::MLIRContext *context, int64_t most);
+
+/// What remains of pending tokens with these log decays, R numbers: as many, to
+/// lanes of a warp, times `scales` of their deltas if there are some, which are
+/// laid out so, too; and the same of the state.
+mlir::Value emitReplayWeights(mlir::OpBuilder &b, mlir::Location loc,
+                              llvm::ArrayRef<mlir::Value> decays,
+                              mlir::Value scales = {});
+mlir::Value emitReplayKept(mlir::OpBuilder &b, mlir::Location loc,
+                           llvm::ArrayRef<mlir::Value> decays);
+
+/// The same, of `most` log decays, and scales, that lie in shared memory.
 mlir::Value emitReplayWeights(mlir::OpBuilder &b, mlir::Location loc,
                               mlir::Value decays, int64_t most,
                               mlir::Value scales = {});

@@ -12,7 +12,9 @@ using namespace mlir;
 using namespace gdn;
 
 /// The warp of each role but the state, which all warps hold.
-static int64_t getWarp(ScanRole role, int64_t numWarps) {
+int64_t ScheduledKernel::getWarp(ScanRole role) const {
+  if (role == ScanRole::gates && joinsGates())
+    role = ScanRole::value;
   return role == ScanRole::output ? numWarps - 1 : int64_t(role);
 }
 
@@ -82,8 +84,8 @@ bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
 }
 
 gpu::WarpsOp ScheduledKernel::enterWarps(ScanRole role, TypeRange results) {
-  auto warps = gpu::WarpsOp::create(b, scan.getLoc(), results,
-                                    getWarp(role, numWarps), 1, {});
+  auto warps =
+      gpu::WarpsOp::create(b, scan.getLoc(), results, getWarp(role), 1, {});
   b.createBlock(&warps.getBody());
   return warps;
 }

@@ -54,6 +54,8 @@ protected:
   /// Sets `numWarps` and the blocks that registers must allow, if not to what
   /// the schedule is made with, once roles are known.
   virtual void chooseWarps(int64_t &minBlocks) {}
+  /// Whether the warp of the value makes the gates, too.
+  virtual bool joinsGates() const { return false; }
   /// Whether the schedule can go over the rows of a state in passes.
   virtual bool takesPasses() const { return false; }
 
@@ -77,6 +79,7 @@ protected:
            scalars.contains(op.getResult(0));
   }
 
+  int64_t getWarp(ScanRole role) const;
   /// The body of the warp of a role; the state's are all.
   gpu::WarpsOp enterWarps(ScanRole role, mlir::TypeRange results = {});
   /// What a value of the tile program that is no tile is here.

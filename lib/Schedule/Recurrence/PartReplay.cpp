@@ -164,8 +164,10 @@ void PartReplay::emitFoldRows(const RowGroup &group, Value part,
                     cast<gpu::FragmentType>(state.getType()).getElementType()));
   for (Operation *op : roundings)
     rows.emit(op);
-  // Lanes of a row have all read its scale when one of them writes it.
-  gpu::BarrierOp::create(b, loc);
+  // Threads store what they have loaded, and the lanes of a row meet in its
+  // rounding before one of them stores its scale: the order needs no barrier.
+  if (foldsTogether())
+    gpu::BarrierOp::create(b, loc);
   for (tile::StoreOp store : stores) {
     Value view = rows.scalar(store.getView());
     gpu::StoreOp::create(

@@ -27,6 +27,10 @@ protected:
   /// In blocks of four warps, of which launches have many. In an early step of
   /// one wave of blocks of eight, tokens come later by it.
   bool copiesInFewWarps() override { return numWarps <= 4; }
+  /// There the warp that copies comes last to the barrier ahead of the
+  /// products.
+  bool joinsGates() const override { return numWarps <= 4; }
+  bool weighsEarly() override { return numWarps <= 4; }
   mlir::LogicalResult check() override;
   bool sumsAheadOfFold() const override { return true; }
   void emitState(FragmentEmitter &all) override;
@@ -34,6 +38,8 @@ protected:
   virtual void emitStateProducts(FragmentEmitter &all) = 0;
   /// Whether a fold loads the next rows ahead of its work.
   virtual bool loadsAhead() { return true; }
+  /// Whether all warps of a fold take their next rows together.
+  virtual bool foldsTogether() { return false; }
 
 private:
   void emitFold(mlir::Value commits);

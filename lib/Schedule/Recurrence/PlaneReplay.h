@@ -29,6 +29,10 @@ private:
   void emitStateProducts(FragmentEmitter &all) override;
   /// Beside two planes that tokens see there are no registers for it.
   bool loadsAhead() override { return countSeenPlanes(replay) == 1; }
+  bool foldsTogether() override { return countSeenPlanes(replay) == 1; }
+  bool weighsEarly() override {
+    return countSeenPlanes(replay) == 1 && PartReplay::weighsEarly();
+  }
 
   /// A key, or a query, in shared memory as the bytes of integers, in three
   /// rows, and what they count.

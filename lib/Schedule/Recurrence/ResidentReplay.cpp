@@ -78,9 +78,11 @@ void ResidentReplay::beginCopies() {
   };
   pending.keys = add(findPendingSource(replay.getPendingKey()).load);
   pending.deltas = add(deltaSource.load);
-  decays = add(findPendingSource(replay.getPendingDecay()).load);
-  if (deltaSource.scales)
-    scales = add(deltaSource.scales);
+  if (!weighsEarly()) {
+    decays = add(findPendingSource(replay.getPendingDecay()).load);
+    if (deltaSource.scales)
+      scales = add(deltaSource.scales);
+  }
   auto begin = [&] {
     FragmentEmitter outside(b, scalars);
     for (auto [load, buffer] : copies)
@@ -102,16 +104,23 @@ void ResidentReplay::beginCopies() {
       /*rows=*/arith::ConstantIndexOp::create(b, loc, 1), countBuffer,
       /*scattered=*/true, /*per_warpgroup=*/false, /*tensor_map=*/false);
   const int64_t first = int64_t(ScanRole::value) + 1;
+  SmallVector<Type> results(weighsEarly(), b.getI32Type());
   auto warps =
-      gpu::WarpsOp::create(b, loc, TypeRange(), first, numWarps - first, {});
+      gpu::WarpsOp::create(b, loc, results, first, numWarps - first, {});
   b.createBlock(&warps.getBody());
   IRMapping around = scalars;
   for (Operation *op : counted)
     copyScalar(b, op, scalars);
   begin();
-  gpu::YieldOp::create(b, loc);
+  SmallVector<Value> yielded;
+  if (weighsEarly())
+    yielded.push_back(arith::IndexCastOp::create(
+        b, loc, b.getI32Type(), lookup(deltaSource.load.getRows())));
+  gpu::YieldOp::create(b, loc, yielded);
   scalars = around;
   b.setInsertionPointAfter(warps);
+  if (weighsEarly())
+    copied = warps.getResult(0);
 }
 
 /// Behind the barrier that the tokens come at.
@@ -149,11 +158,54 @@ void ResidentReplay::emitTickets() {
     }
 }
 
-/// What remains of pending tokens, which one warp computes, and of the state.
+/// What remains of pending tokens and of the state, in the warp that copies the
+/// tokens, and so knows how many there are.
+void ResidentReplay::emitEarlyWeights() {
+  Location loc = scan.getLoc();
+  const int64_t most = getPendingRoom(replay.getPendingKey()).getDimSize(0);
+  gpu::WarpsOp warps = enterWarps(ScanRole::output);
+  FragmentEmitter outside(b, scalars);
+  Value rows = arith::IndexCastOp::create(b, loc, b.getIndexType(), copied);
+  auto loadNumbers = [&](tile::LoadOp load) -> Value {
+    Value view = outside.scalar(load.getView());
+    SmallVector<Value> indices = llvm::map_to_vector(
+        load.getIndices(), [&](Value index) { return outside.scalar(index); });
+    return gpu::LoadOp::create(b, loc, getReplayNumbers(b.getContext(), most),
+                               view, indices, load.getDims(), rows,
+                               getAlignment(view));
+  };
+  Value logDecays =
+      loadNumbers(findPendingSource(replay.getPendingDecay()).load);
+  tile::LoadOp scaled = findPendingSource(replay.getPendingDeltas()).scales;
+  Value factors = scaled ? loadNumbers(scaled) : Value();
+  SmallVector<Value> numbers;
+  for (int64_t j = 0; j < most; ++j)
+    numbers.push_back(gpu::ExtractOp::create(b, loc, b.getF32Type(), logDecays,
+                                             /*index=*/j));
+  auto share = [&](Value fragment) {
+    auto type = cast<gpu::FragmentType>(fragment.getType());
+    Value buffer = allocate(cast<VectorType>(type.getTile()));
+    gpu::StoreSharedOp::create(b, loc, fragment, buffer, Value());
+    return buffer;
+  };
+  pending.weights = share(emitReplayWeights(b, loc, numbers, factors));
+  kept = share(gpu::FillOp::create(b, loc, getReplayNumbers(b.getContext(), 1),
+                                   emitReplayKept(b, loc, numbers)));
+  gpu::YieldOp::create(b, loc);
+  b.setInsertionPointAfter(warps);
+}
+
+/// What remains of pending tokens, which one warp computes unless it has done
+/// so before, and of the state.
 void ResidentReplay::emitWeights() {
   if (scan.isPerChannel())
     return emitChannels();
   Location loc = scan.getLoc();
+  if (weighsEarly()) {
+    pending.kept = getNumber(kept);
+    decay = math::ExpOp::create(b, loc, getNumber(shared[scan.getLogDecay()]));
+    return;
+  }
   int64_t most = getPendingRoom(replay.getPendingKey()).getDimSize(0);
   pending.weights = allocate(VectorType::get({most}, b.getF32Type()));
   gpu::WarpsOp warps = enterWarps(ScanRole::output);
@@ -163,7 +215,7 @@ void ResidentReplay::emitWeights() {
   gpu::YieldOp::create(b, loc);
   b.setInsertionPointAfter(warps);
   pending.kept = emitReplayKept(b, loc, decays, most);
-  decay = math::ExpOp::create(b, loc, getNumber(scan.getLogDecay()));
+  decay = math::ExpOp::create(b, loc, getNumber(shared[scan.getLogDecay()]));
 }
 
 /// The same with a decay per channel: the keys of pending tokens with what is
@@ -278,7 +330,7 @@ void ResidentReplay::emitOutputOf(FragmentEmitter &warp) {
   terms.query = shared[scan.getQuery()];
   terms.value = shared[scan.getValue()];
   terms.decay = decay;
-  terms.beta = getNumber(scan.getBeta());
+  terms.beta = getNumber(shared[scan.getBeta()]);
   terms.keyPairs = keyPairs;
   terms.queryPairs = queryPairs;
   auto [delta, output] = emitReplayOutput(b, scan.getLoc(), pending, terms);
@@ -324,12 +376,15 @@ void ResidentReplay::emitRootBlock(Block &block) {
   emitOperands(ScanRole::key, scan.getKey());
   emitOperands(ScanRole::value, scan.getValue());
   emitOperands(ScanRole::gates, scan.getGates());
+  if (weighsEarly())
+    emitEarlyWeights();
   gpu::AwaitCopiesOp::create(b, scan.getLoc());
   gpu::BarrierOp::create(b, scan.getLoc());
   takeCount(all);
   emitTickets();
   emitWeights();
-  gpu::BarrierOp::create(b, scan.getLoc());
+  if (!weighsEarly())
+    gpu::BarrierOp::create(b, scan.getLoc());
   emitPairs();
   emitState(all);
   gpu::BarrierOp::create(b, scan.getLoc());

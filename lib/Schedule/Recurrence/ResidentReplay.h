@@ -33,10 +33,14 @@ protected:
   bool storesPending(mlir::Operation *op) const;
   /// Whether the warps that make no operand copy the pending tokens, alone.
   virtual bool copiesInFewWarps() { return false; }
+  /// Whether the last warp makes what remains of pending tokens before they
+  /// come, of log decays that it loads itself.
+  virtual bool weighsEarly() { return false; }
   void findCount(mlir::Block &block);
   void beginCopies();
   void takeCount(FragmentEmitter &all);
   void emitTickets();
+  void emitEarlyWeights();
   void emitWeights();
   void emitChannels();
   mlir::Value loadColumns(mlir::Value own, mlir::Value withDecay,
@@ -55,10 +59,10 @@ protected:
   gpu::RowsAttr getPairRows();
   void emitPairs();
   void emitProducts(mlir::Value state);
-  /// A gate of the token.
-  mlir::Value getNumber(mlir::Value gate) {
+  /// A number that has a place in shared memory for itself.
+  mlir::Value getNumber(mlir::Value buffer) {
     return gpu::LoadSharedElementOp::create(b, scan.getLoc(), b.getF32Type(),
-                                            shared[gate], zero);
+                                            buffer, zero);
   }
 
   mutable tile::DeltaReplayOp replay;
@@ -69,8 +73,10 @@ protected:
   mlir::memref::LoadOp countLoad;
   llvm::SetVector<mlir::Operation *> counted;
   mlir::Value countBuffer; // in shared memory
-  // In shared memory: factors of terms, products of the state.
-  mlir::Value decays, scales, keyPairs, queryPairs, products;
+  mlir::Value copied;      // tokens, an i32 of the warp that copies them alone
+  // In shared memory: what remains of the state, factors of terms, products of
+  // the state.
+  mlir::Value decays, scales, kept, keyPairs, queryPairs, products;
 };
 
 } // namespace gdn

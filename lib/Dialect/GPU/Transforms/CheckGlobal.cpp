@@ -23,6 +23,7 @@ struct Pending {
   GlobalAccess access;
   Operation *warps = nullptr; // gdn_gpu.warps or gdn_gpu.each_warp around it
   bool isCopy = false;        // not awaited yet
+  bool haveMet = false;       // the lanes of each row, which have read it
 };
 
 class GlobalWalk {
@@ -35,6 +36,7 @@ private:
   LogicalResult visitBranches(Operation &op);
   LogicalResult visitLoop(Operation &op);
   void meetLanes(Operation *op);
+  void meetRows(gdn::gpu::RowsAttr rows);
   void forgetTurn(Operation &loop);
 
   SmallVector<Pending> pending;
@@ -93,7 +95,8 @@ LogicalResult GlobalWalk::visitAccess(const GlobalAccess &access) {
       continue;
     Overlap overlap = getOverlap(access, other);
     if (overlap == Overlap::none ||
-        (haveSameWarps(warps, before.warps) && isBySameThreads(access, other)))
+        (haveSameWarps(warps, before.warps) &&
+         isBySameThreads(access, other, before.haveMet)))
       continue;
     if (before.isCopy && overlap == Overlap::some) { // begin_copy_c9
       InFlightDiagnostic diag = op->emitOpError(
@@ -124,17 +127,19 @@ LogicalResult GlobalWalk::visitAccess(const GlobalAccess &access) {
   return success();
 }
 
-/// Whether `op` adds the elements of rows that lie in all lanes of a warp.
-static bool addsOverLanes(Operation &op) {
+/// How the rows lie whose elements `op` adds or compares, each over its lanes;
+/// null for none.
+static gdn::gpu::RowsAttr getReducedRows(Operation &op) {
   auto map = dyn_cast<gdn::gpu::MapRowsOp>(op);
   if (!map || map.getInputs().empty())
-    return false;
+    return nullptr;
   auto type =
       dyn_cast<gdn::gpu::FragmentType>(map.getInputs().front().getType());
-  return type && type.getRows().getLanes() == gdn::gpu::warpThreads &&
-         map.getBody()
-             .walk([](vector::ReductionOp) { return WalkResult::interrupt(); })
-             .wasInterrupted();
+  const bool reduces =
+      map.getBody()
+          .walk([](vector::ReductionOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+  return type && reduces ? type.getRows() : gdn::gpu::RowsAttr();
 }
 
 /// The lanes of the warp that runs `op` have met; so what they read is there.
@@ -144,6 +149,16 @@ void GlobalWalk::meetLanes(Operation *op) {
   llvm::erase_if(pending, [&](const Pending &before) {
     return isOneWarp(warps, before.warps) && (orders || !before.access.writes);
   });
+}
+
+/// The lanes of each row have met; so what they have read of the numbers of
+/// their row is there.
+void GlobalWalk::meetRows(gdn::gpu::RowsAttr rows) {
+  for (Pending &before : pending) {
+    gdn::gpu::FragmentType fragment = before.access.fragment;
+    before.haveMet |= !before.access.writes && fragment &&
+                      fragment.isPerRow() && fragment.getRows() == rows;
+  }
 }
 
 /// Drops accesses with indices of a turn: they are others in the next.
@@ -201,13 +216,16 @@ LogicalResult GlobalWalk::visit(Operation &op) {
       one.isCopy = false;
     return success();
   }
-  // What these compare, send or add comes from all lanes.
+  // What these compare, send or add comes from all lanes, or those of a row.
+  gdn::gpu::RowsAttr reduced = getReducedRows(op);
   if (isa<gdn::gpu::WarpBarrierOp, gdn::gpu::LastReaderOp, gdn::gpu::IsLastOp>(
           op) ||
-      addsOverLanes(op)) {
+      (reduced && reduced.getLanes() == gdn::gpu::warpThreads)) {
     meetLanes(&op);
     return success();
   }
+  if (reduced)
+    meetRows(reduced);
   if (isa<gdn::gpu::RolesOp>(op)) {
     for (Operation &role : op.getRegion(0).front()) {
       pending.clear(); // all threads of the block have met

@@ -146,8 +146,8 @@ bool gdn::haveSameColumns(const GlobalAccess &access,
                                    other.indices[columns]);
 }
 
-bool gdn::isBySameThreads(const GlobalAccess &access,
-                          const GlobalAccess &other) {
+bool gdn::isBySameThreads(const GlobalAccess &access, const GlobalAccess &other,
+                          bool haveMet) {
   // Copies by groups of warps, which meet before each of them.
   auto isCopyOfGroups = [](Operation *op) {
     return isa<gdn::gpu::BeginCopyOp, gdn::gpu::CopyOutOp>(op) &&
@@ -160,7 +160,8 @@ bool gdn::isBySameThreads(const GlobalAccess &access,
   gdn::gpu::FragmentType mine = access.fragment, its = other.fragment;
   // Elsewhere in other dimensions, the two have no element in common.
   if (mine.getLayout() == its.getLayout() && haveSameIndices(access, other) &&
-      (!isReplicated(mine) || access.writes == other.writes)) // the same writes
+      (!isReplicated(mine) || haveMet ||
+       access.writes == other.writes)) // the same writes
     return true;
   // Of lanes that have the same columns, one writes.
   const bool areSameWrites = access.writes && other.writes &&

@@ -45,8 +45,11 @@ bool areInSamePlane(const GlobalAccess &access, const GlobalAccess &other);
 /// Whether the tiles of two accesses begin at the same column.
 bool haveSameColumns(const GlobalAccess &access, const GlobalAccess &other);
 
-/// Whether each thread writes what it has read itself, or the other way round.
-bool isBySameThreads(const GlobalAccess &access, const GlobalAccess &other);
+/// Whether each thread writes what it has read itself, or the other way round;
+/// or, if the lanes of each row `haveMet` between the two, what one of them
+/// has.
+bool isBySameThreads(const GlobalAccess &access, const GlobalAccess &other,
+                     bool haveMet = false);
 
 } // namespace gdn
 
