@@ -75,9 +75,9 @@ EXPLAINED = {
     ): "what a copy asks for is there when its bytes are, whatever the warp waits for",
     (
         "barrier",
-        "decode_crowded decode_i8 decode_i8_crowded d128-upper/decode",
+        "decode_crowded decode_i8 decode_i8_crowded d128-upper/decode commit_i8 commit_i8x2",
     ): "a thread stores the elements that it has loaded; lanes that read a scale are of the warp of"
-    " the one that writes it, and products of the whole warp stand in between",
+    " the one that writes it, and compare their row in between",
     ("after", "prefill verify"): "a barrier stands between the loads and the question",
 }
 

@@ -44,7 +44,9 @@ def ScheduleResidentRecurrence
     the same program, of fewer warps: these do at once what each warp does for
     itself, as addresses of the state, and more blocks fit beside each other. In blocks of
     four warps the one that makes no operand waits for the count of pending tokens, copies
-    them, and asks for its part of the state behind them; the others ask at once.
+    them, and asks for its part of the state behind them; the others ask at once. The warp
+    of the value makes the gates there. Unless two planes are in registers, the warp that
+    copies also makes what remains of the tokens, and of the state, ahead of the barrier.
 
     With `crowded-narrow-units` a program with pending tokens and a state of 16 bits gets such a
     second program, too. Tensor cores multiply the state as it is with key and query, each

@@ -135,3 +135,23 @@ func.func @stores_of_few_columns(%x: memref<?x16xf32>, %i: index, %j: index)
   }
   return
 }
+
+// The lanes of a row compare its elements, and so have read its scale, when one of them
+// writes it.
+// CHECK-LABEL: func.func @rounded_rows(
+#part = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 8>
+func.func @rounded_rows(%x: memref<?x32xf32>, %scales: memref<?xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
+  %c0 = arith.constant 0 : index
+  %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x32xf32>, !gdn_gpu.fragment<16x32xf32, #part>
+  %s = gdn_gpu.load %scales[%i] dims [0] : memref<?xf32>, !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#part>>
+  %most = gdn_gpu.map_rows %a, %s : !gdn_gpu.fragment<16x32xf32, #part>, !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#part>> -> !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#part>> {
+  ^bb0(%row: index, %elements: vector<32xf32>, %scale: f32):
+    %0 = vector.reduction <maximumf>, %elements : vector<32xf32> into f32
+    %1 = arith.mulf %0, %scale : f32
+    gdn_gpu.yield %1 : f32
+  }
+  // CHECK: gdn_gpu.store
+  gdn_gpu.store %most, %scales[%i] dims [0] : !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#part>>, memref<?xf32>
+  return
+}

@@ -244,3 +244,42 @@ func.func @elements_of_two_roles(%x: memref<?x128xf32>, %i: index, %v: f32)
   }
   return
 }
+
+// -----
+
+// No element of a row passes its lanes: others may not have read the scale yet.
+#part = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 8>
+func.func @rows_apart(%scales: memref<?xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
+  // expected-note@+1 {{access before it}}
+  %s = gdn_gpu.load %scales[%i] dims [0] : memref<?xf32>, !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#part>>
+  %twice = gdn_gpu.map_rows %s : !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#part>> -> !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#part>> {
+  ^bb0(%row: index, %scale: f32):
+    %0 = arith.addf %scale, %scale : f32
+    gdn_gpu.yield %0 : f32
+  }
+  // expected-error@+1 {{'gdn_gpu.store' op expects a gdn_gpu.barrier between it and the access to the same elements before it}}
+  gdn_gpu.store %twice, %scales[%i] dims [0] : !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#part>>, memref<?xf32>
+  return
+}
+
+// -----
+
+// Rows that lie in other lanes are compared.
+#part = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 8>
+#other = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+func.func @other_rows(%x: memref<?x32xf32>, %scales: memref<?xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
+  %c0 = arith.constant 0 : index
+  %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x32xf32>, !gdn_gpu.fragment<16x32xf32, #other>
+  // expected-note@+1 {{access before it}}
+  %s = gdn_gpu.load %scales[%i] dims [0] : memref<?xf32>, !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#part>>
+  %most = gdn_gpu.map_rows %a : !gdn_gpu.fragment<16x32xf32, #other> -> !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#other>> {
+  ^bb0(%row: index, %elements: vector<32xf32>):
+    %0 = vector.reduction <maximumf>, %elements : vector<32xf32> into f32
+    gdn_gpu.yield %0 : f32
+  }
+  // expected-error@+1 {{'gdn_gpu.store' op expects a gdn_gpu.barrier between it and the access to the same elements before it}}
+  gdn_gpu.store %s, %scales[%i] dims [0] : !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#part>>, memref<?xf32>
+  return
+}
