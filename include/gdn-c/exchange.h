@@ -48,7 +48,8 @@ typedef struct gdnrt_nccl_options {
   /** 0 to num_ranks - 1. */
   int32_t rank;
   int32_t num_ranks;
-  /** How long a call waits for other ranks, in milliseconds; 0: 60000. */
+  /** How long a call waits for other ranks, in milliseconds, 2^31 - 1 at most;
+   *  0: 60000. */
   int64_t timeout_ms;
 } gdnrt_nccl_options;
 GDNRT_STRUCT(gdnrt_nccl_options)

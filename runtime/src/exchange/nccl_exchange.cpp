@@ -6,6 +6,7 @@
 #include "gdnrt/exchange.h"
 
 #include <future>
+#include <limits>
 #include <system_error>
 #include <thread>
 
@@ -106,13 +107,8 @@ public:
   Status wait(void *stream) override {
     if (!failed_.isOk())
       return failed_;
-    auto capturing = device_->isCapturing(stream);
-    if (!capturing.isOk())
-      return capturing.status();
-    if (*capturing)
-      return failure(StatusCode::unsupported,
-                     "exchange: wait: expected a stream that is not being "
-                     "captured");
+    if (Status s = refuseCapture(*device_, stream, "exchange: wait"); !s.isOk())
+      return s;
     if (Status s = event_->record(stream); !s.isOk())
       return s;
     const auto deadline = std::chrono::steady_clock::now() + timeout_;
@@ -195,8 +191,10 @@ Status gdnrt::checkRanks(int rank, int size,
     return invalid("exchange: num_ranks: expected 1 or more, got ", size);
   if (rank < 0 || rank >= size)
     return invalid("exchange: rank: expected 0 to ", size - 1, ", got ", rank);
-  if (timeout.count() < 1)
-    return invalid("exchange: timeout_ms: expected 1 or more, got ",
+  // Clocks count in nanoseconds, of which a longer one would be too many.
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  if (timeout.count() < 1 || timeout.count() > most)
+    return invalid("exchange: timeout_ms: expected 1 to ", most, ", got ",
                    timeout.count());
   return {};
 }

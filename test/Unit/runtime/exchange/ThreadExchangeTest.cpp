@@ -148,6 +148,12 @@ TEST(ExchangeArguments, RefusesWhatItCannotTake) {
                               "1 or more, got 0");
   EXPECT_EQ(gdnrt_exchange_create_threads(1, -1, none, &error),
             GDNRT_INVALID_ARGUMENT);
+  // A clock of 64 bits has no nanosecond so late.
+  EXPECT_EQ(gdnrt_exchange_create_threads(1, INT64_MAX, none, &error),
+            GDNRT_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.message,
+               "INVALID_ARGUMENT: exchange: timeout_ms: expected 1 to "
+               "2147483647, got 9223372036854775807");
   EXPECT_EQ(gdnrt_exchange_create_threads(1, 0, nullptr, &error),
             GDNRT_INVALID_ARGUMENT);
   EXPECT_EQ(gdnrt_exchange_create_streams(nullptr, 1, 0, none, &error),
