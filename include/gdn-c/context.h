@@ -59,7 +59,8 @@ typedef struct gdnrt_context_options {
    *  not below P or null_slot is skipped, and its outputs are 0. */
   const int64_t *slots;
   /** [N]: where last states go; null: to `slots`. Slots that are none, as
-   *  above, get no state. */
+   *  above, get no state. A slot is written by one sequence, and read by no
+   *  other. */
   const int64_t *write_slots;
   /** [N]: 0 for sequences that begin with zeros; null: none does. */
   const uint8_t *has_initial;
@@ -87,10 +88,11 @@ GDNRT_STRUCT(gdnrt_context_options)
 
 /** Makes a plan. Ranks exchange sizes here and wait for each other: with NCCL
  *  through memory of the device on its null stream. Memory for runs is taken.
- *  If the arguments of a rank are wrong, ranks differ in what has to be the
- *  same, or a slot would be written twice, all ranks fail with
- * INVALID_ARGUMENT. A rank that does not come is an error as exchange.h says.
- */
+ *  If the arguments of a rank are wrong, if ranks differ in what has to be the
+ *  same, or if a slot would be written twice or read by another sequence, all
+ *  ranks fail with INVALID_ARGUMENT. A rank that does not come is an error as
+ *  exchange.h says. OUT_OF_MEMORY is of one rank; the others fail in their
+ *  first run, after the time-out. */
 GDNRT_API gdnrt_status gdnrt_context_plan_create(
     const gdnrt_context *context, const gdnrt_context_options *options,
     gdnrt_context_plan **plan, gdnrt_error *error);

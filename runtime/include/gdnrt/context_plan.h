@@ -17,8 +17,7 @@
 
 namespace gdnrt {
 
-/// What a rank was asked for. `failed` says that its arguments are wrong: it
-/// takes part in the exchange of sizes nevertheless, so that others know.
+/// What a rank was asked for.
 struct ContextBatch {
   int64_t heads = 0, slots = 0, tokens = 0, nullSlot = -1;
   int segments = 4;
@@ -53,7 +52,8 @@ struct ContextSegments {
   int64_t sequences() const { return static_cast<int64_t>(first.size()); }
   /// The most checkpoints of a rank.
   int64_t checkpoints() const;
-  /// Fails if two states go to one slot. The same on all ranks.
+  /// Fails if two states go to one slot, or one to a slot that another sequence
+  /// begins with. The same on all ranks.
   Status check() const;
 };
 
@@ -98,6 +98,7 @@ private:
     DType dtype;
     std::vector<int64_t> sizes;
     void *data = nullptr;
+    /// 2^48 if there are more.
     uint64_t bytes() const;
   };
   /// A kernel, bound at its first launch.

@@ -9,6 +9,8 @@
 #include "gdn-c/context.h"
 #include "gdnrt/context_plan.h"
 
+#include <new>
+
 using namespace gdnrt;
 
 struct gdnrt_context {
@@ -67,6 +69,22 @@ static Status toBatch(const gdnrt_context_options &given, ContextBatch &batch) {
   return {};
 }
 
+/// Other ranks have to hear of what fails here, so nothing is thrown.
+static Status readBatch(const gdnrt_context_options *options,
+                        ContextBatch &batch) {
+  gdnrt_context_options known;
+  if (Status s = readStruct("options", options, known); !s.isOk())
+    return s;
+  try {
+    return toBatch(known, batch);
+  } catch (const std::bad_alloc &) {
+    batch = ContextBatch();
+    return gdnrt::failure(StatusCode::outOfMemory,
+                          "context plan: no memory for the arrays of ",
+                          known.num_sequences, " sequences");
+  }
+}
+
 static Status loadEntries(const gdnrt_device &device, const Image &image,
                           ContextKernels &kernels) {
   for (auto [name, kernel] : {std::pair("prefill", &kernels.prefill),
@@ -119,12 +137,8 @@ gdnrt_status gdnrt_context_plan_create(const gdnrt_context *context,
       return nullPointer("context");
     if (!plan)
       return nullPointer("plan");
-    gdnrt_context_options known;
-    if (Status s = readStruct("options", options, known); !s.isOk())
-      return s;
-    // Other ranks have to hear of what fails here.
     ContextBatch batch;
-    Status own = toBatch(known, batch);
+    Status own = readBatch(options, batch);
     auto made = ContextPlan::make(context->kernels, batch, std::move(own));
     if (made.isOk())
       *plan = new gdnrt_context_plan{std::move(*made)};

@@ -6,7 +6,7 @@
 #include "gdnrt/context_plan.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 using namespace gdnrt;
 
@@ -207,7 +207,29 @@ int64_t ContextSegments::checkpoints() const {
   return static_cast<int64_t>(most);
 }
 
+/// The first slot that a sequence writes and another one begins with; -1 if
+/// there is none.
+static int64_t findReadByAnother(const std::vector<int64_t> &readSlots,
+                                 const std::vector<int64_t> &writeSlots) {
+  std::vector<std::pair<int64_t, size_t>> read;
+  for (size_t n = 0; n < readSlots.size(); ++n)
+    if (readSlots[n] >= 0)
+      read.emplace_back(readSlots[n], n);
+  std::sort(read.begin(), read.end());
+  for (size_t n = 0; n < writeSlots.size(); ++n)
+    for (auto of = std::lower_bound(read.begin(), read.end(),
+                                    std::pair(writeSlots[n], size_t{0}));
+         of != read.end() && of->first == writeSlots[n]; ++of)
+      if (of->second != n)
+        return writeSlots[n];
+  return -1;
+}
+
 Status ContextSegments::check() const {
+  if (const int64_t slot = findReadByAnother(readSlots, writeSlots); slot >= 0)
+    return invalid("write_slots: expected slots that no other sequence begins "
+                   "with, got ",
+                   slot);
   std::vector<int64_t> written;
   for (int64_t slot : writeSlots)
     if (slot >= 0)

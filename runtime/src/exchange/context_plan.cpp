@@ -18,6 +18,8 @@ namespace {
 constexpr const char *kMapsVariant = "segment-maps";
 /// What the runtime asks of a workspace, and more than code asks of arrays.
 constexpr uint64_t kAlignment = 256;
+/// More than a device has, so that sums of sizes are numbers of 64 bits.
+constexpr uint64_t kMostBytes = uint64_t{1} << 48;
 
 /// Sizes that an entry fixes, of a parameter; fails if there are none.
 Status takeFixed(const EntrySchema &entry, const char *name, int dim,
@@ -63,8 +65,9 @@ Status checkSizes(const char *name, const gdnrt_arg &arg, int64_t rows,
 uint64_t ContextPlan::Array::bytes() const {
   uint64_t bytes = static_cast<uint64_t>(sizeInBytes(dtype));
   for (int64_t size : sizes)
-    bytes *= static_cast<uint64_t>(size);
-  return bytes;
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes))
+      return kMostBytes;
+  return std::min(bytes, kMostBytes);
 }
 
 Argument ContextPlan::argument(const Array &array) const {
@@ -131,6 +134,9 @@ Status ContextPlan::takeMemory(const ContextSegments &segments) {
     places.push_back(bytes);
     bytes += array->bytes();
   }
+  if (bytes >= kMostBytes)
+    return failure(StatusCode::outOfMemory, "context plan: no memory for ", m,
+                   " segments of ", heads_, " heads of ", dk_, " x ", dv_);
   auto memory = device_->allocate(bytes);
   if (!memory.isOk())
     return memory.status();
