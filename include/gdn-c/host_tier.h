@@ -67,8 +67,9 @@ typedef struct gdnrt_host_tier_options {
    *  tp_size. */
   int64_t total_key_heads;
   int64_t total_value_heads;
-  /** The threads that round states to another format than the pool's, 1 to 1024
-   *  and not more than the machine has; 0: 1. The bytes are the same. */
+  /** The threads that round states to another format than the pool's, 1 to
+   *  1024, of which those work that the machine has; 0: 1. The bytes are the
+   *  same. */
   int32_t rounding_threads;
   /** Reserved: 0. */
   int32_t reserved;
@@ -216,10 +217,10 @@ GDNRT_API gdnrt_status gdnrt_host_tier_write(gdnrt_host_tier *tier,
  *  All have the same tags, those of `expected` unless it is null, and they go
  *  to `found` unless that is null.
  *
- *  After a failure the host slot is empty. CORRUPT: a part is cut off or
- *  damaged. INVALID_ARGUMENT: a part is of another model or format, or has
+ *  After a failure of a part the host slot is empty. CORRUPT: a part is cut off
+ *  or damaged. INVALID_ARGUMENT: a part is of another model or format, or has
  *  other tags. NOT_FOUND: a head is in no part. UNSUPPORTED: another version of
- *  the format. */
+ *  the format. After one of the arguments it is as it was. */
 GDNRT_API gdnrt_status gdnrt_host_tier_read(gdnrt_host_tier *tier, int32_t slot,
                                             const gdnrt_byte_reader *parts,
                                             size_t count,
@@ -227,15 +228,19 @@ GDNRT_API gdnrt_status gdnrt_host_tier_read(gdnrt_host_tier *tier, int32_t slot,
                                             gdnrt_state_tags *found,
                                             gdnrt_error *error);
 
-/** As gdnrt_host_tier_write, to a file, which has its name once it is complete.
- */
+/** As gdnrt_host_tier_write, to a file, which has its name, in place of one
+ * that had it before, once it is complete; until then it is `path` with
+ * .partial and a number. Several may write one `path` at once. Nothing waits
+ * for the disk: a file that an end of the machine has cut is CORRUPT when it is
+ * read. IO_ERROR: the file could not be made, written or renamed. */
 GDNRT_API gdnrt_status gdnrt_host_tier_write_file(gdnrt_host_tier *tier,
                                                   int32_t slot,
                                                   const gdnrt_state_tags *tags,
                                                   const char *path,
                                                   gdnrt_error *error);
 
-/** As gdnrt_host_tier_read, from files. */
+/** As gdnrt_host_tier_read, from files. IO_ERROR: one could not be opened, and
+ *  then the host slot is as it was, or not be read. */
 GDNRT_API gdnrt_status gdnrt_host_tier_read_files(
     gdnrt_host_tier *tier, int32_t slot, const char *const *paths, size_t count,
     const gdnrt_state_tags *expected, gdnrt_state_tags *found,

@@ -29,7 +29,7 @@ public:
   virtual Result<uint64_t> read(void *data, uint64_t bytes) = 0;
 };
 
-/// A new file, which has its name once it is complete.
+/// A new file, which has its name once it is complete, and another one before.
 class FileWriter final : public ByteWriter {
 public:
   explicit FileWriter(std::string path) : path_(std::move(path)) {}
@@ -40,7 +40,6 @@ public:
   Status finish();
 
 private:
-  Status failed(const char *call);
   std::string path_, partial_;
   std::FILE *file_ = nullptr;
 };

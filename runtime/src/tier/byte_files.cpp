@@ -25,8 +25,14 @@ FileWriter::~FileWriter() {
 }
 
 Status FileWriter::open() {
-  partial_ = path_ + ".partial";
-  file_ = std::fopen(partial_.c_str(), "wb");
+  // One that nobody else has: several may write a file of this name at once.
+  constexpr int most = 1000;
+  for (int number = 0; number < most && !file_; ++number) {
+    partial_ = path_ + ".partial" + std::to_string(number);
+    file_ = std::fopen(partial_.c_str(), "wbx");
+    if (!file_ && errno != EEXIST)
+      break;
+  }
   return file_ ? Status() : ioError(partial_, "open");
 }
 

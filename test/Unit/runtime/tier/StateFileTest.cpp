@@ -263,6 +263,27 @@ TEST(StateFile, OnDisk) {
     // Whoever fails midway leaves nothing.
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder));
+  {
+    // Two at once have their own bytes; the last one to finish has the name.
+    FileWriter first(path), second(path);
+    ASSERT_TRUE(first.open().isOk());
+    ASSERT_TRUE(second.open().isOk());
+    for (auto [writer, text] :
+         {std::pair(&first, "first"), {&second, "other"}, {&first, "first"}})
+      ASSERT_TRUE(writer->write(text, 5).isOk());
+    char found[11] = {};
+    for (auto [writer, want] :
+         {std::pair(&second, "other"), {&first, "firstfirst"}}) {
+      ASSERT_TRUE(writer->finish().isOk());
+      FileReader reader(path);
+      ASSERT_TRUE(reader.open().isOk());
+      auto got = reader.read(found, 10);
+      ASSERT_TRUE(got.isOk());
+      EXPECT_EQ(std::string(found, *got), want);
+    }
+  }
+  std::filesystem::remove(path);
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
   FileWriter writer(path);
   ASSERT_TRUE(writer.open().isOk());
   ASSERT_TRUE(saved.tier->write(saved.hosts[0], {}, writer).isOk());
