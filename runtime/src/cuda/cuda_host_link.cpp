@@ -163,7 +163,7 @@ public:
   Status call(void (*function)(void *), void *data, void *stream) override {
     return with([&](const cuda::Driver &cu) {
       return cu.check(cu.launchHost(toStream(stream), function, data),
-                      "cuLaunchHostFunc", "store");
+                      "cuLaunchHostFunc", "host function");
     });
   }
 
@@ -227,7 +227,7 @@ cuda::makeHostLink(std::shared_ptr<const DeviceContext> context) {
   for (auto [name, isThere] : wanted)
     if (!isThere)
       return failure(StatusCode::unsupported,
-                     "host_tier: expected a driver with ", name,
+                     "copies beside streams: expected a driver with ", name,
                      ", got one without");
   return std::unique_ptr<HostLink>(
       std::make_unique<CudaHostLink>(std::move(context)));
