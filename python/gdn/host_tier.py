@@ -167,7 +167,7 @@ class HostTier(_Handle):
 
         def write(user, data, size):
             try:
-                target.write(c.string_at(data, size))
+                _write_all(target, c.string_at(data, size))
             except BaseException as error:
                 failed.append(error)
                 return 1
@@ -234,6 +234,15 @@ class HostTier(_Handle):
         return info
 
 
+def _write_all(target: BinaryIO, data: bytes) -> None:
+    """Files without a buffer may take a part, and say so; others may say nothing."""
+    while data:
+        count = target.write(data)
+        if count == 0:
+            raise OSError(f"target: expected write to take some of {len(data)} bytes, got 0")
+        data = data[count:] if isinstance(count, int) else b""
+
+
 def _reader(part: BinaryIO, failed: list[BaseException]):
     """A function that the runtime reads a part with."""
 
@@ -244,6 +253,11 @@ def _reader(part: BinaryIO, failed: list[BaseException]):
                 piece = part.read(size - got)
                 if not piece:
                     break
+                if len(piece) > size - got:
+                    raise ValueError(
+                        f"parts: expected read({size - got}) to give at most as many bytes, got"
+                        f" {len(piece)}"
+                    )
                 c.memmove(data + got, bytes(piece), len(piece))
                 got += len(piece)
             return got

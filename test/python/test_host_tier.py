@@ -4,6 +4,7 @@ stand-in of the driver."""
 
 import io
 import weakref
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -167,6 +168,32 @@ def test_what_objects_raise_comes_through(pool):
         tier.write(kept[0], Full())
     with pytest.raises(KeyError, match="no such part"):
         tier.read(kept[0], Full())
+
+
+def test_objects_that_take_and_give_parts(pool, tmp_path):
+    """Files without a buffer say how many bytes they took; a list says nothing."""
+
+    class Slow(io.RawIOBase):
+        def __init__(self, most):
+            self.most, self.taken = most, bytearray()
+
+        def write(self, data):
+            self.taken += data[: self.most]
+            return min(self.most, len(data))
+
+        def read(self, size):
+            return bytes(size + 1)
+
+    tier = HostTier(pool, 1)
+    (kept,) = tier.swap_out(pool.allocate(1))
+    whole, silent, slow = io.BytesIO(), bytearray(), Slow(100)
+    for target in (whole, slow, SimpleNamespace(write=silent.extend)):
+        tier.write(kept, target)
+    assert whole.getvalue() == bytes(slow.taken) == bytes(silent)
+    with pytest.raises(OSError, match="target: expected write to take some of 176 bytes, got 0"):
+        tier.write(kept, Slow(0))
+    with pytest.raises(ValueError, match=r"parts: expected read\(176\) to give at most as many"):
+        tier.read(kept, Slow(1))
 
 
 @pytest.mark.parametrize("ranks, others", [(1, 4), (4, 1), (2, 8), (8, 2)])
