@@ -8,6 +8,8 @@ docs/design/20261129-context-entries.md has the algebra, costs and the layout of
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from .array_library import library_of
@@ -81,14 +83,17 @@ class ContextPlan:
             for rank in range(self._exchange.size)
         ]
         written = [parts.targets[n] for n in live if parts.is_written(n)]
-        kept = [slot for own in slots for slot in own]
-        written += kept
-        twice = [slot for slot in sorted(set(written)) if written.count(slot) > 1]
-        if twice:
+        _check_once(written, "write_slots: expected each slot once")
+        begins = {(parts.slots[n], n) for n in live if parts.has_initial[n]}
+        ends = {(parts.targets[n], n) for n in live if parts.is_written(n)}
+        of_others = {slot for slot, n in begins - ends} & {slot for slot, _ in ends}
+        if of_others:
             raise ValueError(
-                "checkpoint_slots: expected slots that nothing else writes, got"
-                f" {twice[0]} {written.count(twice[0])} times"
+                "write_slots: expected slots that no other sequence begins with, got"
+                f" {min(of_others)}"
             )
+        kept = [slot for own in slots for slot in own]
+        _check_once(written + kept, "checkpoint_slots: expected slots that nothing else writes")
         self._most_kept = most = max(map(len, slots))
         self._kept = number(self._stops + [0] * (most - len(self._stops)), "int64")
         places = [rank * most + i for rank, own in enumerate(slots) for i in range(len(own))]
@@ -177,8 +182,9 @@ class ContextPlan:
         with states [dv, dk]. Returns out [T, Hv, dv]. Nothing waits for the device, and a graph can
         capture it. With checkpoints there is a second exchange behind the outputs.
 
-        All ranks find the same final states. Raises LookupError where no image has the maps, as for
-        inputs of f32 on a GPU; ExchangeError only where the exchange itself fails."""
+        All ranks find the same final states. Raises ValueError for arrays of another batch,
+        LookupError where no image has the maps, as for inputs of f32 on a GPU; ExchangeError only
+        where the exchange itself fails."""
         arrays = library_of(v, self._runtime)
         if int(v.shape[0]) != self._rows or int(states.shape[0]) != self._pool:
             raise ValueError(
@@ -335,6 +341,13 @@ class ContextPlan:
         call(**{name: given[name] for name in call.names if name in given})
         if is_scaled and kind.l2norm:
             arrays.fill(out, arrays.cast(out * factor, kind.io))
+
+
+def _check_once(slots: list[int], expected: str) -> None:
+    """ValueError if a slot occurs twice."""
+    for slot, count in sorted(Counter(slots).items()):
+        if count > 1:
+            raise ValueError(f"{expected}, got {slot} {count} times")
 
 
 def _kept_of(parts: SequenceParts, n: int, rank: int) -> list[tuple[int, int]]:

@@ -195,6 +195,25 @@ def test_checkpoints_that_differ_or_meet(runtime):
         assert "slots that nothing else writes, got 1 2 times" in str(result)
 
 
+def test_slots_that_do_not_go_together(runtime):
+    """A plan of two sequences in slots 1 and 2 makes no states, and may be made by one rank."""
+    (exchange,) = ThreadExchange.group(1)
+    v, states = np.zeros((8, 1, 16), np.float32), np.zeros((5, 1, 16, 16), np.float32)
+
+    def plan(slots, write_slots, has_initial):
+        places = [np.array(x) for x in (slots, [0, 4, 8])]
+        named = {"write_slots": np.array(write_slots), "has_initial": np.array(has_initial, bool)}
+        return ContextParallel(exchange).plan(v, states, *places, **named, runtime=runtime)
+
+    with pytest.raises(ValueError, match="write_slots: expected each slot once, got 3 2 times"):
+        plan([1, 2], [3, 3], [1, 1])
+    with pytest.raises(ValueError, match="that no other sequence begins with, got 2"):
+        plan([1, 2], [2, 3], [1, 1])
+    # One that begins with zeros reads no slot, and two may read the same one.
+    for fine in (([1, 2], [2, 3], [1, 0]), ([1, 1], [2, 3], [1, 1])):
+        plan(*fine)
+
+
 def test_kinds_without_maps(runtime):
     kind = kind_of(16, 16, io="float32")
     for other in (kind._replace(io="int8"), kind._replace(key_dim=0)):
