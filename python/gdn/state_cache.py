@@ -248,6 +248,8 @@ class StateCache(_Handle):
         ids = np.ascontiguousarray([] if pages is None else pages, np.int64)
         if evict_at_most is None:
             evict_at_most = self.describe().num_tokens // self.page_tokens
+        elif evict_at_most < 0:
+            raise ValueError(f"evict_at_most: expected 0 or more pages, got {evict_at_most}")
         free = np.empty(ids.size + evict_at_most * self.has_pages, np.int64)
         entry = abi.CacheEntry(
             pages=ids.ctypes.data if ids.size else None,
