@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn_gpu.share_byte_products: mma.m16n8k32 of integers with the bytes on the
-// left as they are. What a lane loads at once, 16 neighbouring bytes of a row,
-// are the four words of its left side, in which two are of an upper row of the
-// product and two of a lower one: so of one product the upper rows are of use,
-// and of another with other columns on the right the lower rows. No word has to
-// move. Columns 0 to 3 of the right side are the parts of `first`, the upper
+// left as they are. Two words of a piece are of an upper row of the product and
+// two of a lower one: so of one product the upper rows are of use, and of
+// another with other columns on the right the lower rows. No word has to move.
+// Columns 0 to 3 of the right side are the parts of `first`, the upper
 // one first and the lowest twice, columns 4 to 7 those of `second`. Sums are
 // integers and exact.
 #include "Products/ByteMma.h"
 
 #include "Kernel/Assembly.h"
+#include "Products/PieceWords.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -34,8 +33,6 @@ public:
 
 private:
   static constexpr int64_t f32Bytes = 4;
-  /// Neighbouring columns of a lane: as many bytes as a load takes.
-  static constexpr int64_t pieceColumns = 16;
   /// Columns of the right side that one of the rows has, and its parts.
   static constexpr int64_t rowColumns = 4, numParts = 3;
   /// Of four bytes, each: what stands for zero; as numbers with a sign, less
@@ -50,7 +47,6 @@ private:
   }
   Value toI32(Value index) { return a.toI32(get(index)); }
   SmallVector<Value> loadRight();
-  SmallVector<Value> toWords(Value bytes);
   /// Eight rows of a fragment, of which a lane has its `row`.
   struct RowSet {
     size_t fragment;
@@ -78,8 +74,7 @@ private:
 } // namespace
 
 /// The words of a lane of the right side: one for each four columns of its, as
-/// numbers with a sign. As that is computed, two words of a product may be made
-/// in neighbouring registers, where those of a load would have to move.
+/// numbers with a sign.
 SmallVector<Value> ByteProducts::loadRight() {
   Value isFirst = a.isLess(group, a.i32(rowColumns));
   Value pointer = arith::SelectOp::create(b, loc, isFirst, get(op.getFirst()),
@@ -89,31 +84,9 @@ SmallVector<Value> ByteProducts::loadRight() {
       b, loc, arith::SubIOp::create(b, loc, a.i32(numParts - 1), column),
       a.i32(0));
   pointer = advance(pointer, a.add(a.mul(part, a.i32(type.getDimSize(1))),
-                                   a.mul(inGroup, a.i32(pieceColumns))));
-  auto four = VectorType::get({4}, b.getI32Type());
-  SmallVector<Value> words;
-  for (int64_t piece = 0; piece < pieces; ++piece) {
-    auto bytes = int32_t(piece * layout.getLanes() * pieceColumns);
-    Value from = LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                                     pointer, ArrayRef<LLVM::GEPArg>{bytes});
-    Value loaded = LLVM::LoadOp::create(b, loc, four, from, pieceColumns);
-    for (int64_t i = 0; i < 4; ++i)
-      words.push_back(arith::XOrIOp::create(
-          b, loc, vector::ExtractOp::create(b, loc, loaded, i),
-          a.i32(int32_t(zeroBytes))));
-  }
-  return words;
-}
-
-/// Words of four neighbouring bytes.
-SmallVector<Value> ByteProducts::toWords(Value bytes) {
-  int64_t count = cast<VectorType>(bytes.getType()).getNumElements() / 4;
-  Value all = vector::BitCastOp::create(
-      b, loc, VectorType::get({count}, b.getI32Type()), bytes);
-  SmallVector<Value> words;
-  for (int64_t i = 0; i < count; ++i)
-    words.push_back(vector::ExtractOp::create(b, loc, all, i));
-  return words;
+                                   a.mul(inGroup, a.i32(laneBytes))));
+  return loadPieces(a, pointer, pieces, layout.getLanes() * laneBytes,
+                    zeroBytes);
 }
 
 /// One mma of 16 rows, 8 columns and a depth of 32, `left` of u8 or s8: with
@@ -126,7 +99,7 @@ ByteProducts::Sums ByteProducts::emitMma(StringRef left, ArrayRef<Value> words,
   auto result =
       LLVM::LLVMStructType::getLiteral(b.getContext(), {i32, i32, i32, i32});
   SmallVector<Value> operands(words);
-  const int64_t first = 4 * piece + isLower;
+  const int64_t first = laneWords * piece + isLower;
   operands.append({right[first], right[first + 2]});
   llvm::append_range(operands, sums);
   Value all =
@@ -146,10 +119,11 @@ ByteProducts::Sums ByteProducts::emitMma(StringRef left, ArrayRef<Value> words,
 /// two neighbouring columns of the right side.
 ByteProducts::Sums ByteProducts::multiply(Value plane, int64_t row,
                                           ArrayRef<Value> begin) {
-  SmallVector<Value> words = toWords(get(plane));
+  SmallVector<Value> words = toWords(a, get(plane));
   Sums upper(begin), lower(4, a.i32(0));
   for (int64_t piece = 0; piece < pieces; ++piece) {
-    auto mine = ArrayRef(words).slice((row * pieces + piece) * 4, 4);
+    auto mine =
+        ArrayRef(words).slice((row * pieces + piece) * laneWords, laneWords);
     upper = emitMma("u8", mine, piece, false, upper);
     lower = emitMma("u8", mine, piece, true, lower);
   }
@@ -166,10 +140,7 @@ Value ByteProducts::toNumber(ArrayRef<Value> sums, ArrayRef<Value> factors) {
         arith::SIToFPOp::create(b, loc, b.getF32Type(), sum).getResult(),
         factor));
   Value mine = arith::AddFOp::create(b, loc, parts[0], parts[1]);
-  Value other =
-      NVVM::ShflOp::create(b, loc, mine.getType(), a.i32(-1), mine, a.i32(1),
-                           a.i32(31), NVVM::ShflKind::bfly, UnitAttr());
-  return arith::AddFOp::create(b, loc, mine, other);
+  return addNeighbour(a, mine);
 }
 
 /// Of four lanes with a row, two have the parts of its product with `first`,

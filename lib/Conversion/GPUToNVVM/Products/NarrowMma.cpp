@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn_gpu.share_part_products: mma.m16n8k16 with the numbers on the left as
-// they are. As with bytes (ByteMma.cpp), what a lane loads at once, eight
-// neighbouring columns of a row, are the four words of its left side, in which
-// two are of an upper row of the product and two of a lower one: so of one
-// product the upper rows are of use, and of another with other columns on the
-// right the lower rows. No word has to move. Columns 0 to 3 of the right side
-// are the parts of `first`, the last one twice, columns 4 to 7 those of
-// `second`.
+// they are, eight neighbouring columns in a piece. As with bytes (ByteMma.cpp),
+// two words of a piece are of an upper row of the product and two of a lower
+// one: so of one product the upper rows are of use, and of another with other
+// columns on the right the lower rows. No word has to move. Columns 0 to 3 of
+// the right side are the parts of `first`, the last one twice, columns 4 to 7
+// those of `second`.
 #include "Products/NarrowMma.h"
 
+#include "Products/PieceWords.h"
 #include "Products/ProductFamily.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -34,8 +33,6 @@ public:
 
 private:
   static constexpr int64_t f32Bytes = 4, bytes = 2;
-  /// Neighbouring columns of a lane, and the words that they are.
-  static constexpr int64_t pieceColumns = 8, pieceWords = 4;
   /// Columns of the right side that one of the rows has, and its parts.
   static constexpr int64_t rowColumns = 4, numParts = 3;
   /// Of two numbers.
@@ -47,7 +44,6 @@ private:
                                pointer, ArrayRef<LLVM::GEPArg>{bytes});
   }
   SmallVector<Value> loadRight();
-  SmallVector<Value> toWords(Value numbers);
   Value addParts(ArrayRef<Value> sums, Value isEven);
 
   OpBuilder &b;
@@ -63,9 +59,7 @@ private:
 };
 } // namespace
 
-/// The words of a lane of the right side, with the other signs. As these are
-/// computed, two words of a product may be made in neighbouring registers,
-/// where those of a load would have to move.
+/// The words of a lane of the right side, with the other signs.
 SmallVector<Value> NarrowProducts::loadRight() {
   Value isFirst = a.isLess(group, a.i32(rowColumns));
   Value pointer = arith::SelectOp::create(b, loc, isFirst, get(op.getFirst()),
@@ -75,32 +69,9 @@ SmallVector<Value> NarrowProducts::loadRight() {
       a.i32(numParts - 1));
   pointer =
       advance(pointer, a.add(a.mul(part, a.i32(type.getDimSize(1) * bytes)),
-                             a.mul(inGroup, a.i32(pieceColumns * bytes))));
-  auto four = VectorType::get({pieceWords}, b.getI32Type());
-  SmallVector<Value> words;
-  for (int64_t piece = 0; piece < pieces; ++piece) {
-    auto place = int32_t(piece * layout.getLanes() * pieceColumns * bytes);
-    Value from = LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                                     pointer, ArrayRef<LLVM::GEPArg>{place});
-    Value loaded =
-        LLVM::LoadOp::create(b, loc, four, from, pieceColumns * bytes);
-    for (int64_t i = 0; i < pieceWords; ++i)
-      words.push_back(arith::XOrIOp::create(
-          b, loc, vector::ExtractOp::create(b, loc, loaded, i),
-          a.i32(int32_t(signBits))));
-  }
-  return words;
-}
-
-/// Words of two neighbouring numbers.
-SmallVector<Value> NarrowProducts::toWords(Value numbers) {
-  int64_t count = cast<VectorType>(numbers.getType()).getNumElements() / 2;
-  Value all = vector::BitCastOp::create(
-      b, loc, VectorType::get({count}, b.getI32Type()), numbers);
-  SmallVector<Value> words;
-  for (int64_t i = 0; i < count; ++i)
-    words.push_back(vector::ExtractOp::create(b, loc, all, i));
-  return words;
+                             a.mul(inGroup, a.i32(laneBytes))));
+  return loadPieces(a, pointer, pieces, layout.getLanes() * laneBytes,
+                    signBits);
 }
 
 /// Of a row with all parts of a row on the right, of which an even lane has two
@@ -109,15 +80,12 @@ Value NarrowProducts::addParts(ArrayRef<Value> sums, Value isEven) {
   Value none = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
   Value second = arith::SelectOp::create(b, loc, isEven, sums[1], none);
   Value mine = arith::AddFOp::create(b, loc, sums[0], second);
-  Value other =
-      NVVM::ShflOp::create(b, loc, mine.getType(), a.i32(-1), mine, a.i32(1),
-                           a.i32(31), NVVM::ShflKind::bfly, UnitAttr());
-  return arith::AddFOp::create(b, loc, mine, other);
+  return addNeighbour(a, mine);
 }
 
 void NarrowProducts::emit() {
-  SmallVector<Value> right = loadRight(), left = toWords(get(op.getLhs()));
-  const int64_t rowWords = pieces * pieceWords;
+  SmallVector<Value> right = loadRight(), left = toWords(a, get(op.getLhs()));
+  const int64_t rowWords = pieces * laneWords;
   const int64_t localRows = layout.getLocalRows(type.getDimSize(0));
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
   Value isFirst = a.isLess(inGroup, a.i32(2));
@@ -126,7 +94,7 @@ void NarrowProducts::emit() {
   SmallVector<Value> numbers;
   for (int64_t row = 0; row < localRows; ++row) {
     SmallVector<Value, 4> upper(4, zero), lower = upper;
-    for (int64_t at = 0; at < rowWords; at += pieceWords) {
+    for (int64_t at = 0; at < rowWords; at += laneWords) {
       ArrayRef<Value> words = ArrayRef(left).slice(row * rowWords + at, 4);
       upper = emitMma(b, loc, type.getElementType(), words,
                       {right[at], right[at + 2]}, upper);
