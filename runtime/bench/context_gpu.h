@@ -7,6 +7,7 @@
 
 #include "context_inputs.h"
 #include "device_graph.h"
+#include "row_major.h"
 
 #include "gdn-c/context.h"
 
@@ -65,13 +66,7 @@ struct Array {
     shown_ = sizes;
     if (rows >= 0)
       shown_[0] = rows;
-    gdnrt_arg made = {};
-    made.data = data;
-    made.dtype = dtype;
-    made.rank = static_cast<int32_t>(shown_.size());
-    made.sizes = shown_.data();
-    made.null_slot = -1;
-    return made;
+    return gdnrt::toRowMajor(data, dtype, shown_);
   }
 
 private:

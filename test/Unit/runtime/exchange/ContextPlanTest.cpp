@@ -3,6 +3,7 @@
 // Plans of context parallelism through the C interface, on the CPU: ranks are
 // threads. Images are made by gdn-compile.
 #include "context_cases.h"
+#include "row_major.h"
 
 #include "gdn-c/context.h"
 
@@ -187,13 +188,7 @@ gdnrt_context_options ContextPlan::optionsOf(const ContextCase &drawn,
 gdnrt_context_args ContextPlan::argsOf(const ContextCase &drawn, int rank) {
   Rank &own = ranks[rank];
   auto arg = [](std::vector<float> &array, const std::vector<int64_t> &shape) {
-    gdnrt_arg made = {};
-    made.data = array.data();
-    made.dtype = GDNRT_F32;
-    made.rank = static_cast<int32_t>(shape.size());
-    made.sizes = shape.data();
-    made.null_slot = -1;
-    return made;
+    return gdnrt::toRowMajor(array.data(), GDNRT_F32, shape);
   };
   // One set for each rank: threads ask at the same time.
   static thread_local std::vector<int64_t> keys, values, gates, strengths,

@@ -7,6 +7,7 @@
 
 #include "context_cases.h"
 #include "device_graph.h"
+#include "row_major.h"
 
 #include "gdn-c/context.h"
 
@@ -51,15 +52,7 @@ struct DeviceArray {
       all *= static_cast<size_t>(size);
     return all;
   }
-  gdnrt_arg arg() const {
-    gdnrt_arg made = {};
-    made.data = data;
-    made.dtype = dtype;
-    made.rank = static_cast<int32_t>(sizes.size());
-    made.sizes = sizes.data();
-    made.null_slot = -1;
-    return made;
-  }
+  gdnrt_arg arg() const { return toRowMajor(data, dtype, sizes); }
 };
 
 /// What a rank has.
