@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From planes to states, and rounded back.
 #include "Planes.h"
 
 #include <cmath>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Options of a command line, and mlir-opt behind them.
 #include "gdn/Support/OptimizerMain.h"
 
 #include "gdn/Support/InputFile.h"

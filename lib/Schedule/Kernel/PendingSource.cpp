@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From a tile back to its load, past casts and scales.
 #include "Kernel/PendingSource.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A row is scaled by a power of two and rounded to integers, which are cut into
+// bytes; or cut into parts of f16 or bf16.
 #include "Kernel/RowParts.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"

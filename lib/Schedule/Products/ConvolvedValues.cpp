@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Finds the convolution in a loop, and emits its loads and its window.
 #include "Products/ConvolvedValues.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"

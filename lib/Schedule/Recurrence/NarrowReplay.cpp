@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which states suit, their factors, and their products.
 #include "Recurrence/NarrowReplay.h"
 
 #include "Kernel/RowParts.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The products of a state, then the fold of its pending tokens, some rows at a
+// time.
 #include "Recurrence/PartReplay.h"
 
 #include "Kernel/FoldStep.h"
@@ -8,7 +11,7 @@
 using namespace mlir;
 using namespace gdn;
 
-/// Not what a step does that leaves the state as it is.
+/// Steps that leave the state as it is do not come to what spills.
 static constexpr llvm::StringLiteral allowedFoldSpills =
     "spills up to 128 bytes: where rows of a state receive their pending "
     "tokens, one step of as many as may be pending";

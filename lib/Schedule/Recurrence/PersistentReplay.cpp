@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which role has which ops of a unit, and what goes from role to role.
 #include "Recurrence/PersistentReplay.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"

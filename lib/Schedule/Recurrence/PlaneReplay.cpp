@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which states suit, the planes that are read, and their products.
 #include "Recurrence/PlaneReplay.h"
 
 #include "Kernel/RowParts.h"

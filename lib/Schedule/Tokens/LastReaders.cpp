@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Stores and loads of numbers and flags in shared memory, and what is asked
+// once.
 #include "Tokens/LastReaders.h"
 
 using namespace mlir;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Copies of pending tokens, their fold into the state, and stores of new ones.
 #include "Tokens/PendingTokens.h"
 
 #include "Kernel/FoldStep.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Warps, turns and branches of the program, and its memory.
 #include "Tokens/TokenProgram.h"
 
 #include "Kernel/FoldStep.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The products of a chunk with itself, with rounded operands, with operands in
+// two parts, or with a decay per channel.
 #include "Stages/IntraChunkBody.h"
 
 #include "Program/TokenOps.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Regions of the workspace, grid and conditions of a stage, and loads and
+// stores of regions.
 #include "Stages/KernelStage.h"
 
 #include "Stages/IntraChunkBody.h"

@@ -9,11 +9,9 @@
 //             identity and from zero
 //             sequences of one segment, skipped sequences and padding end here
 //   scan      a block per sequence and value head: the state before each
-//   segment,
-//             M_(s+1) = M_s P_s + H_s
+//             segment, M_(s+1) = M_s P_s + H_s
 //   segments  a block per sequence, key head and segment s > 0: the ordinary
-//   pass
-//             from M_s; the last one writes the states of the sequence
+//             pass from M_s; the last one writes the states of the sequence
 //
 // In the variant "segment-maps" there is one stage, which makes the maps of
 // whole sequences and nothing else.

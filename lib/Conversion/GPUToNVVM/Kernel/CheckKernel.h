@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a function has to be before it becomes a kernel.
 #ifndef GDN_LIB_CONVERSION_GPUTONVVM_KERNEL_CHECKKERNEL_H
 #define GDN_LIB_CONVERSION_GPUTONVVM_KERNEL_CHECKKERNEL_H
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A value passes through assembly without instructions.
 #include "Kernel/OptimizationBarrier.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Registers of a role, and the numbers of its threads.
 #include "Kernel/RoleEntry.h"
 
 #include "Kernel/Assembly.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Checks of gdn_gpu programs on channels and units.
 #ifndef GDN_LIB_DIALECT_GPU_TRANSFORMS_CHECKCHANNELS_H
 #define GDN_LIB_DIALECT_GPU_TRANSFORMS_CHECKCHANNELS_H
 

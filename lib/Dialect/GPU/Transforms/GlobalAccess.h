@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which ops of gdn_gpu use global memory, and how.
 #ifndef GDN_LIB_DIALECT_GPU_TRANSFORMS_GLOBALACCESS_H
 #define GDN_LIB_DIALECT_GPU_TRANSFORMS_GLOBALACCESS_H
 
