@@ -53,6 +53,18 @@ def test_spdx_line():
     complain([name(p) for p, head in heads.items() if SPDX not in head])
 
 
+def test_files_of_cpp_say_what_they_do():
+    """Behind the SPDX line, but for tests of gtest and templates."""
+    found = [
+        name(p)
+        for p in sources()
+        if p.suffix in (".cpp", ".h")
+        and not name(p).startswith(("test/PTX/", "tools/scripts/templates/"))
+        and not re.match(r"/[/*] SPDX[^\n]*\n(//|/\*| \*)", TEXTS[p])
+    ]
+    complain(found)
+
+
 def test_no_tabs_and_no_trailing_space():
     found = [
         f"{name(p)}:{n}"
