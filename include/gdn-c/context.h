@@ -26,8 +26,9 @@ extern "C" {
 typedef struct gdnrt_context gdnrt_context;
 
 /** Loads the entries. NOT_FOUND if the image lacks one, or the variant
- *  segment-maps of prefill. Nothing is exchanged. The exchange outlives the
- *  context and its plans. */
+ *  segment-maps of prefill. INVALID_ARGUMENT if the exchange is for memory of
+ *  the host and the device has its own, or the other way. Nothing is exchanged.
+ *  The exchange outlives the context and its plans. */
 GDNRT_API gdnrt_status gdnrt_context_create(gdnrt_device *device,
                                             const gdnrt_image *image,
                                             gdnrt_exchange *exchange,

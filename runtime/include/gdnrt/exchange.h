@@ -26,6 +26,8 @@ public:
   virtual ~Exchange();
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// Whether buffers are memory of the host, and streams null.
+  virtual bool isOfHost() const = 0;
   /// `receive` has the `bytes` bytes of each rank's `send`, in the order of
   /// ranks, when what was launched on `stream` so far has ended. All ranks make
   /// the same calls in the same order. `send` may be the own part of `receive`.

@@ -114,6 +114,14 @@ gdnrt_status gdnrt_context_create(gdnrt_device *device,
       return nullPointer("exchange");
     if (!context)
       return nullPointer("context");
+    const bool isOfHost = device->device->properties().hostReadable;
+    if (exchange->exchange->isOfHost() != isOfHost) {
+      const char *memory[] = {"a device", "the host"};
+      return invalid(
+          "exchange: expected one for memory of ", memory[isOfHost],
+          ", where the device has its arrays, got one for memory of ",
+          memory[!isOfHost]);
+    }
     ContextKernels kernels;
     kernels.device = device->device;
     kernels.exchange = exchange->exchange.get();

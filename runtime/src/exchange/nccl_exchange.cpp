@@ -94,6 +94,7 @@ public:
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  bool isOfHost() const override { return device_->properties().hostReadable; }
 
   Status allGather(const void *send, void *receive, uint64_t bytes,
                    void *stream) override {

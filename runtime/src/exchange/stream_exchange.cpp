@@ -65,6 +65,9 @@ public:
       : rank_(rank), group_(std::move(group)) {}
   int rank() const override { return rank_; }
   int size() const override { return group_->meeting.size(); }
+  bool isOfHost() const override {
+    return group_->device->properties().hostReadable;
+  }
   Status allGather(const void *send, void *receive, uint64_t bytes,
                    void *stream) override {
     StreamCopies copies(*group_, rank_, stream);

@@ -24,6 +24,7 @@ public:
       : rank_(rank), meeting_(std::move(meeting)) {}
   int rank() const override { return rank_; }
   int size() const override { return meeting_->size(); }
+  bool isOfHost() const override { return true; }
   Status allGather(const void *send, void *receive, uint64_t bytes,
                    void *) override {
     HostCopies copies;
