@@ -9,7 +9,7 @@
  * same plans and runs in the same order, with pools of their own that hold the
  * same states in the slots of the batch; afterwards they hold the same bits
  * again. An image has what a plan needs if gdn-compile made it with
- * --layout=ready --segment-maps --combine-maps.
+ * --layout=ready --outputs=core --segment-maps --combine-maps.
  */
 
 #ifndef GDN_C_CONTEXT_H

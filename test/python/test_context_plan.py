@@ -3,11 +3,13 @@
 prefill that makes nothing else, one exchange, and outputs from the states that follow."""
 
 import json
+import re
 import threading
 
 import context_cases
 import numpy as np
 import pytest
+from conftest import ROOT
 from rule_cases import error_of
 
 from gdn import Runtime, context_plan
@@ -295,6 +297,14 @@ def test_threads_exchange_arrays():
     for thread in threads:
         thread.join()
     assert all((found[rank][other] == other).all() for rank in range(3) for other in range(3))
+
+
+def test_options_of_the_header_make_what_plans_need(tool):
+    header = (ROOT / "include/gdn-c/context.h").read_text()
+    (options,) = re.findall(r"if gdn-compile made it with\n \* (--.*)\.\n", header)
+    layer = ["--preset=qwen3-next-80b-a3b", "--target=x86-64-v3", "--emit=gdn", "-o", "-"]
+    made = re.findall(r"func\.func @(\w+)", tool("gdn-compile", *options.split(), *layer).stdout)
+    assert {"prefill", "combine_maps", "apply_maps"} <= set(made)
 
 
 def test_maps_on_a_gpu(on_ptx_driver, build_dir, tool, tmp_path):
