@@ -39,14 +39,12 @@ def ScheduleResidentRecurrence
     are also loaded by way of shared memory, and only the last warp waits at the
     second barrier.
 
-    With `crowded-units` a program that reads a state in planes gets a second
-    program: the variant "crowded", for launches of at least so many units. It is
-    the same program, of fewer warps: these do at once what each warp does for
-    itself, as addresses of the state, and more blocks fit beside each other. In blocks of
-    four warps the one that makes no operand waits for the count of pending tokens, copies
-    them, and asks for its part of the state behind them; the others ask at once. The warp
-    of the value makes the gates there. Unless two planes are in registers, the warp that
-    copies also makes what remains of the tokens, and of the state, ahead of the barrier.
+    With `crowded-units` a program that reads a state in planes gets a second program: the
+    variant "crowded", for launches of at least so many units. It is the same program, of
+    fewer warps: these do at once what each warp does for itself, and more blocks fit. In
+    blocks of four warps the one that makes no operand waits for the count of pending tokens
+    and copies them, ahead of its part of the state. Unless two planes are in registers it
+    also makes what remains of the tokens. The value's warp makes the gates there.
 
     With `crowded-narrow-units` a program with pending tokens and a state of 16 bits gets such a
     second program, too. Tensor cores multiply the state as it is with key and query, each

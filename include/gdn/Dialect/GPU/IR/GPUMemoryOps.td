@@ -177,7 +177,8 @@ def GPU_StoreOp : GPU_Op<"store", [AttrSizedOperandSegments]> {
       the function.
     - (C6) a `gdn_gpu.barrier` stands between it and another access of the block to the same
       elements by other threads; checked on the function where the indices are the same
-      values.
+      values. Not behind a load `per_row`, of its place and layout, if rows of that
+      layout were added up or compared in between: all lanes of a row have come there.
 
     **Example**
 
