@@ -77,22 +77,30 @@ def error(got, want) -> float:
     return float(((got - want).norm(dim=dims) / want.norm(dim=dims)).max())
 
 
-def time_of(call, group: bool, calls: int = 5) -> float:
-    """Microseconds of a call, the median of 7 times `calls` in a row."""
-    times = []
-    for _ in range(9):
+def round_of(call, group: bool, calls: int = 5) -> float:
+    """Microseconds of a call, of `calls` in a row."""
+    torch.cuda.synchronize()
+    if group:
+        torch.distributed.barrier()
         torch.cuda.synchronize()
-        if group:
-            torch.distributed.barrier()
-            torch.cuda.synchronize()
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        for _ in range(calls):
-            call()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(1e3 * start.elapsed_time(end) / calls)
-    return float(np.median(times[2:]))
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(calls):
+        call()
+    end.record()
+    torch.cuda.synchronize()
+    return 1e3 * start.elapsed_time(end) / calls
+
+
+def times_of(calls: dict, group: bool) -> dict[str, float]:
+    """Microseconds of each call, the medians of 7 rounds. Rounds of all calls take turns: a GPU
+    that has been idle is faster for some tens of milliseconds."""
+    rounds = [{name: round_of(call, group) for name, call in calls.items()} for _ in range(9)]
+    return {name: float(np.median([one[name] for one in rounds[2:]])) for name in calls}
+
+
+def time_of(call, group: bool) -> float:
+    return times_of({"": call}, group)[""]
 
 
 def captured(call):
@@ -188,8 +196,7 @@ def measure(exchange, tokens: int, segments: int, size: int) -> list[dict]:
     }
     rows, times = [], {}
     one["graph"] = captured(one["eager"])
-    for mode, call in one.items():
-        times["one", mode] = time_of(call, group)
+    times |= {("one", mode): us for mode, us in times_of(one, group).items()}
     found = {"out": 0.0, "state": 0.0, "same": True}
     for rank, plan in ranks:
         own = parts_of(x, rank, size)
@@ -208,8 +215,7 @@ def measure(exchange, tokens: int, segments: int, size: int) -> list[dict]:
         states = pool.clone()
         calls = {"eager": lambda p=plan, o=own, s=states: p.delta_prefill(**o, states=s)}
         calls["graph"] = captured(calls["eager"])
-        for mode, call in calls.items():
-            times[rank, mode] = time_of(call, group)
+        times |= {(rank, mode): us for mode, us in times_of(calls, group).items()}
         times[rank, "maps"] = time_of(own_maps(plan, own), group)
         times[rank, "maps graph"] = time_of(captured(own_maps(plan, own)), group)
         times[rank, "outputs"] = time_of(captured(outputs_call(plan, own)), group)
