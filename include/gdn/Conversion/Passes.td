@@ -118,14 +118,17 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       of scaled keys. `norm=behind`, with `fused` and without `segments`: of such
       kernels the recurrence takes keys in the same way, and the norm stays
       behind it; the bits are those of `norm=with-rule`. Then `__norm` has
-      `row_values`, for the order of its sums, also for other variants.
+      `row_values`, for the order of its sums, also for other variants. With
+      `by-lengths` the recurrence of whole heads has the norm, and
+      `@<entry>__norm_by_lengths` stands behind the other, with no more blocks
+      than run at the same time.
     - `conv=with-rule`, with `fused` and without `segments`: of kernels with
       `conv_with_rule` whose convolution has no bias, inputs of 16 bits and windows of
       the same type, the recurrence convolves the values. Its loop carries the
       window in front of a chunk, the first of which is the pool's. The bits are
       the same. `@<entry>__prologue_keys` computes the rest for such variants.
       With `by-lengths` the recurrence of whole heads does so, and
-      `@<entry>__prologue_by_lengths` computes values where the other is taken.
+      `@<entry>__values_by_lengths` computes values where the other is taken.
       Such variants stand before those without, `by-lengths` first.
     - `pieces=<t>`: for few tokens. This variant shares everything with the
       variant that has the same `v-split` and neither `fused` nor `segments`,

@@ -17,15 +17,19 @@
 
 // RUN: gdn-opt %s -gdn-fuse=conv-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=lengths:fused=2;conv=with-rule;by-lengths=165/132,fused:fused=2;conv=with-rule,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefix=LENGTHS
 
-// Of two recurrences, of whole heads and of halves, the first convolves values, and the prologue does
-// so for the other: both ask the lengths.
-// LENGTHS-LABEL: func.func @prefill__prologue_by_lengths(
-//  LENGTHS-SAME:   grid = ["T floordiv 64 + N", "Hv + Hk + Hk", "2"]
+// Of two recurrences, of whole heads and of halves, the first convolves values, and a stage of few
+// blocks, each of which goes through pieces, does so for the other: both ask the lengths.
+// LENGTHS-LABEL: func.func @prefill__values_by_lengths(
+//  LENGTHS-SAME:   grid = ["1848", "1", "2"]
 //  LENGTHS-SAME:   variant = "lengths"
 //       LENGTHS:   scf.for {{.+}} -> (index, index, index, index) {
 //       LENGTHS:   %[[ISHALF:.+]] = arith.cmpi ult,
 //  LENGTHS-NEXT:   scf.if %[[ISHALF]] {
-//       LENGTHS:     gdn_tile.conv1d
+//       LENGTHS:     scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c1848
+//       LENGTHS:       gdn_tile.conv1d
+// LENGTHS-LABEL: func.func @prefill__prologue_by_lengths(
+//  LENGTHS-SAME:   grid = ["T floordiv 64 + N", "Hk + Hk", "2"]
+//  LENGTHS-SAME:   variant = "lengths"
 // LENGTHS-LABEL: func.func @prefill__prologue_keys(
 //  LENGTHS-SAME:   variant = "fused"
 // LENGTHS-LABEL: func.func @prefill__prologue(

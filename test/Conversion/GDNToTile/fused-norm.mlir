@@ -65,6 +65,27 @@
 //  BEHIND-SAME:   row_values = 8 : i64
 //  BEHIND-SAME:   variant = ["fused-v-split-2", "staged"]
 //       BEHIND:   vector.reduction
+
+// Where lengths of sequences choose, halves leave the norm to a stage that looks at them, too. It has
+// few blocks, which end at once where whole heads are chosen, and else go through pieces.
+// RUN: gdn-opt %s -gdn-fuse=norm-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=lengths:fused=2;norm=with-rule;by-lengths=165/132,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefix=LENGTHS
+// LENGTHS-LABEL: func.func @prefill__inter_chunk_by_lengths_1(
+//  LENGTHS-SAME:   bits = "fused-norm"
+//       LENGTHS:   vector.reduction
+// LENGTHS-LABEL: func.func @prefill__inter_chunk_by_lengths_2(
+//  LENGTHS-SAME:   bits = "fused-norm"
+//   LENGTHS-NOT:   vector.reduction
+// LENGTHS-LABEL: func.func @prefill__norm_by_lengths(
+//  LENGTHS-SAME:   grid = ["1848", "1", "2"]
+//  LENGTHS-SAME:   row_values = 8 : i64
+//  LENGTHS-SAME:   variant = "lengths"
+//       LENGTHS:   %[[LIMIT:.+]] = arith.muli %{{.+}}, %c165
+//       LENGTHS:   %[[SHARES:.+]] = arith.cmpi ult, %{{.+}}, %[[LIMIT]]
+//       LENGTHS:   scf.if %[[SHARES]]
+//       LENGTHS:     scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c1848
+//       LENGTHS:       vector.reduction
+// LENGTHS-LABEL: func.func @prefill__norm(
+//  LENGTHS-SAME:   variant = "staged"
 func.func @prefill(
     %q: tensor<?x?x128xf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "128"]},
     %k: tensor<?x?x128xf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "128"]},

@@ -2,12 +2,12 @@
 //
 // The stage of the variant "staged" before the others: queries, keys and values
 // that are not in memory as products take them. They are computed token by
-// token; a block has a piece of a chunk for one head of one of the three. The
-// window of the convolution before it is the pool's at the beginning of a
-// sequence, and else the sequence's own input.
+// token; a block has a piece of a chunk for one head of one of the three. Where
+// lengths of sequences choose who convolves values, these have a stage of their
+// own. The window of the convolution before it is the pool's at the beginning
+// of a sequence, and else the sequence's own input.
 #include "Chunks/ChunkForm.h"
 #include "Program/TokenOps.h"
-#include "Stages/SequenceOrder.h"
 #include "Stages/TokenGroupStage.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -150,6 +150,11 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
 
 void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
   RuleOpInterface rule = parts.rule;
+  // Where a block has all values of a head, it convolves them itself, and
+  // another prologue has queries and keys.
+  if (isOfHalves())
+    return emitInput(rule.getValue(), values, chunkSlot, headIndex(head),
+                     isFirst);
   Value unit = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
   Value allValues = mul(heads, ratio), none = index(0);
   // Which heads the unit is one of, in the order of the form.
@@ -159,11 +164,6 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
       return;
     OpBuilder::InsertionGuard guard(b);
     enterIf(compare(P::ult, unit, count));
-    // Where a block has all values of a head, it convolves them itself.
-    if (isValue && algorithm.wholeCost != 0)
-      enterIf(
-          arith::XOrIOp::create(b, loc, chooseByLengths(*this, none).isWhole,
-                                arith::ConstantIntOp::create(b, loc, 1, 1)));
     h = isValue ? Value(arith::DivUIOp::create(b, loc, unit, ratio)) : unit;
     head = isValue ? Value(arith::RemUIOp::create(b, loc, unit, ratio)) : none;
     emitInput(input, regions, chunkSlot, unit, isFirst);

@@ -3,9 +3,11 @@
 // What a group needs of memory is loaded a group ahead, into registers: there
 // are few warps, and each has something under way at any time.
 #include "Stages/TokenGroupStage.h"
+#include "Stages/SequenceOrder.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -14,6 +16,11 @@ using namespace gdn;
 /// Groups of a piece where there are many tokens: more of them share what a
 /// warp does once.
 static constexpr int64_t pieceGroups = 8;
+
+/// Blocks of two pieces for which a multiprocessor has registers, a few less
+/// than most stages are given: one that ran behind the others would take as
+/// long again.
+static constexpr int64_t blocksAtOnce = 14;
 
 TokenGroupStage::TokenGroupStage(const StageInputs &inputs)
     : ChunkStage(inputs) {
@@ -28,7 +35,32 @@ TokenGroupStage::TokenGroupStage(const StageInputs &inputs)
 SmallVector<std::string> TokenGroupStage::gridOf(const std::string &slots) {
   const int64_t pieces = algorithm.chunk / pieceTokens;
   views.stage().setTokenPieces(pieces);
+  if (isOfHalves())
+    return {std::to_string(blocksAtOnce * algorithm.workers), "1",
+            std::to_string(pieces)};
   return {slots, unitsForm(), std::to_string(pieces)};
+}
+
+void TokenGroupStage::emitBlock(Value at) {
+  if (!isOfHalves())
+    return ChunkStage::emitBlock(at);
+  OpBuilder::InsertionGuard guard(b);
+  enterIf(arith::XOrIOp::create(b, loc,
+                                chooseByLengths(*this, index(0)).isWhole,
+                                arith::ConstantIntOp::create(b, loc, 1, 1)));
+  Value units = mul(heads, ratio);
+  Value tokens = memref::DimOp::create(
+      b, loc, operandViews.lookup(views.results.front()), 0);
+  Value slots =
+      add(divideTokens(*this, tokens, index(algorithm.chunk)), sequenceCount());
+  auto loop = scf::ForOp::create(b, loc, at, mul(slots, units),
+                                 index(blocksAtOnce * algorithm.workers));
+  b.setInsertionPointToStart(loop.getBody());
+  Value slot = divideTokens(*this, loop.getInductionVar(), units);
+  head = sub(loop.getInductionVar(), mul(slot, units));
+  h = divideTokens(*this, head, ratio);
+  head = sub(head, mul(h, ratio));
+  ChunkStage::emitBlock(slot);
 }
 
 void TokenGroupStage::emitChunkSlot(Value chunkSlot, Value isFirst,

@@ -19,9 +19,15 @@ protected:
 
   llvm::SmallVector<std::string> gridOf(const std::string &slots) override;
   bool readsIntraChunk() const override { return false; }
+  /// Whether it stands beside one of two recurrences, as lengths of sequences
+  /// say. Beside the other one it has nothing to do, so there are no more
+  /// blocks than run at the same time, and each goes through several pieces.
+  bool isOfHalves() const { return algorithm.wholeCost != 0; }
+  void emitBlock(mlir::Value chunkSlot) override;
   void emitChunkSlot(mlir::Value chunkSlot, mlir::Value isFirst,
                      mlir::Value valid) override;
-  /// How many blocks share a piece, one for each head of something.
+  /// How many blocks share a piece, one for each head of something; with few
+  /// blocks it is one for each value head.
   virtual std::string unitsForm() { return valueForm; }
   /// The program of a piece, whose first token is `begin`; `isFirst` says
   /// whether it is the first of its sequence.
