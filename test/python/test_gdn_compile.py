@@ -72,6 +72,14 @@ def test_a_generated_layer_compiles_from_its_text(tool, config, tmp_path):
     assert from_text.stdout == direct.stdout
 
 
+def test_separate_projections_have_packed_prefill(tool):
+    """Stages of a variant promise the same of an array, also where it is values alone."""
+    options = ["--preset=qwen3-next-80b-a3b", "--layout=split", "--only=prefill", "--target=sm_90a"]
+    done = tool("gdn-compile", *options, "--emit=ptx")
+    assert done.returncode == 0, done.stderr
+    assert "prefill__inter_chunk_by_lengths_1" in done.stdout
+
+
 def test_timing_shows_the_passes(tool, config, tmp_path):
     done = tool("gdn-compile", "--config", config, "-o", tmp_path / "a.gdnk", "--mlir-timing")
     assert done.returncode == 0
