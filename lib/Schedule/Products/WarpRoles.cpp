@@ -193,6 +193,23 @@ static void emitAwaitLaunch(OpBuilder &b, Location loc) {
   gpu::AwaitLaunchOp::create(b, loc);
 }
 
+/// The region of a role, whose warps are the next ones from `first` on.
+static LogicalResult emitWarps(OpBuilder &b, func::FuncOp source,
+                               int64_t &first, RoleProgram &&role,
+                               int64_t registers, bool alternate) {
+  OpBuilder::InsertionGuard guard(b);
+  Location loc = source.getLoc();
+  auto warps =
+      gpu::WarpsOp::create(b, loc, TypeRange(), first, role.getNumWarps(),
+                           b.getI64IntegerAttr(registers), alternate);
+  first += role.getNumWarps();
+  b.createBlock(&warps.getBody());
+  if (failed(role.emitBlock(source.getBody().front())))
+    return failure();
+  gpu::YieldOp::create(b, loc);
+  return success();
+}
+
 /// The recurrence of chunks that other stages prepared: two buffers for each
 /// matrix, one of which is on its way, and a warp for each group of copies.
 /// With eight warps a thread has all the registers that it can have.
@@ -225,17 +242,9 @@ emitPrepared(func::FuncOp source, const RolePlan &plan, int64_t numWarps) {
   int64_t first = 0;
   const int64_t registers =
       gpufacts::registersPerSm / (fields.getThreads() * 8) * 8;
-  auto emitRole = [&](RoleProgram &&role) -> LogicalResult {
-    OpBuilder::InsertionGuard guard(b);
-    auto warps =
-        gpu::WarpsOp::create(b, loc, TypeRange(), first, role.getNumWarps(),
-                             b.getI64IntegerAttr(registers));
-    first += role.getNumWarps();
-    b.createBlock(&warps.getBody());
-    if (failed(role.emitBlock(source.getBody().front())))
-      return failure();
-    gpu::YieldOp::create(b, loc);
-    return success();
+  auto emitRole = [&](RoleProgram &&role) {
+    return emitWarps(b, source, first, std::move(role), registers,
+                     /*alternate=*/false);
   };
   if (failed(emitRole(Consumers(shared, numWarps))))
     return failure();
@@ -308,18 +317,8 @@ FailureOr<func::FuncOp> gdn::emitInRoles(func::FuncOp source,
   auto roles = gpu::RolesOp::create(b, loc);
   b.createBlock(&roles.getBody());
   int64_t first = 0;
-  auto emitRole = [&](RoleProgram &&role, int64_t registers,
-                      bool alternate) -> LogicalResult {
-    OpBuilder::InsertionGuard guard(b);
-    auto warps =
-        gpu::WarpsOp::create(b, loc, TypeRange(), first, role.getNumWarps(),
-                             b.getI64IntegerAttr(registers), alternate);
-    first += role.getNumWarps();
-    b.createBlock(&warps.getBody());
-    if (failed(role.emitBlock(source.getBody().front())))
-      return failure();
-    gpu::YieldOp::create(b, loc);
-    return success();
+  auto emitRole = [&](RoleProgram &&role, int64_t registers, bool alternate) {
+    return emitWarps(b, source, first, std::move(role), registers, alternate);
   };
   if (failed(emitRole(Consumers(shared, numWarps), sizes.consumers,
                       /*alternate=*/false)) ||
