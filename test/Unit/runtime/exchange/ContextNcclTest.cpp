@@ -144,6 +144,51 @@ protected:
                                  error);
     });
   }
+  /// A run of all ranks, then one whose last rank fails.
+  void runThenFail(bool withGraphs) {
+    const ContextKind &kind = runs.kinds.front();
+    const ContextCase drawn = drawFull(kind);
+    makeRanks(kind, drawn);
+    if (HasFatalFailure())
+      return;
+    makePlans(drawn, 2);
+    run(drawn);
+    if (HasFatalFailure())
+      return;
+    if (withGraphs) {
+      capture(drawn);
+      if (HasFatalFailure())
+        return;
+      replay();
+    }
+    const int last = static_cast<int>(size) - 1;
+    ++ranks[last].v.sizes[0];
+    const auto begin = Clock::now();
+    onEachRank([&](int rank, gdnrt_error *error) {
+      const gdnrt_status status = launch(drawn, rank, error);
+      return status == GDNRT_OK
+                 ? gdnrt_exchange_wait(exchanges[rank], streams[rank]->stream(),
+                                       error)
+                 : status;
+    });
+    const double seconds =
+        std::chrono::duration<double>(Clock::now() - begin).count();
+    EXPECT_LT(seconds, 10);
+    EXPECT_EQ(ranks[last].status, GDNRT_INVALID_ARGUMENT);
+    for (int rank = 0; rank < last; ++rank) {
+      EXPECT_EQ(ranks[rank].status, GDNRT_IO_ERROR);
+      const std::string message = ranks[rank].error.message;
+      EXPECT_NE(message.find("within 2000 ms; another rank may have failed"),
+                std::string::npos)
+          << message;
+      gdnrt_error error;
+      EXPECT_EQ(
+          gdnrt_exchange_wait(exchanges[rank], streams[rank]->stream(), &error),
+          GDNRT_IO_ERROR);
+      EXPECT_EQ(message, error.message);
+    }
+    std::printf("after %.1f s: %s\n", seconds, ranks[0].error.message);
+  }
   /// Whether one device has all ranks: then there is a stand-in of NCCL.
   bool isShared() const { return devices.size() < size; }
 
@@ -201,42 +246,16 @@ TEST_F(ContextNccl, RandomCases) {
 // wait for it no longer than their time-out, and say so from then on.
 TEST_F(ContextNccl, ARankWhoseRunFailsIsAnErrorOnTheOthers) {
   timeout = 2000;
-  const ContextKind &kind = runs.kinds.front();
-  const ContextCase drawn = drawFull(kind);
-  makeRanks(kind, drawn);
-  if (HasFatalFailure())
-    return;
-  makePlans(drawn, 2);
-  run(drawn);
-  if (HasFatalFailure())
-    return;
-  const int last = static_cast<int>(size) - 1;
-  ++ranks[last].v.sizes[0];
-  const auto begin = Clock::now();
-  onEachRank([&](int rank, gdnrt_error *error) {
-    const gdnrt_status status = launch(drawn, rank, error);
-    return status == GDNRT_OK
-               ? gdnrt_exchange_wait(exchanges[rank], streams[rank]->stream(),
-                                     error)
-               : status;
-  });
-  const double seconds =
-      std::chrono::duration<double>(Clock::now() - begin).count();
-  EXPECT_LT(seconds, 10);
-  EXPECT_EQ(ranks[last].status, GDNRT_INVALID_ARGUMENT);
-  for (int rank = 0; rank < last; ++rank) {
-    EXPECT_EQ(ranks[rank].status, GDNRT_IO_ERROR);
-    const std::string message = ranks[rank].error.message;
-    EXPECT_NE(message.find("within 2000 ms; another rank may have failed"),
-              std::string::npos)
-        << message;
-    gdnrt_error error;
-    EXPECT_EQ(
-        gdnrt_exchange_wait(exchanges[rank], streams[rank]->stream(), &error),
-        GDNRT_IO_ERROR);
-    EXPECT_EQ(message, error.message);
-  }
-  std::printf("after %.1f s: %s\n", seconds, ranks[0].error.message);
+  runThenFail(/*withGraphs=*/false);
+}
+
+// The same beside graphs that have kernels of the communicator, for which NCCL
+// waits when it aborts one.
+TEST_F(ContextNccl, AFailureIsAnErrorWhileThereAreGraphs) {
+  if (isShared())
+    GTEST_SKIP() << "expected a GPU for each rank";
+  timeout = 2000;
+  runThenFail(/*withGraphs=*/true);
 }
 
 // The last rank makes no plan.
