@@ -96,11 +96,9 @@ def beside(record: str) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize(
-    "record", ["prefill-h200", "packed-h200", "prefill-grid-h200", "packed-grid-h200"]
-)
+@pytest.mark.parametrize("record", ["prefill-grid-h200", "packed-grid-h200"])
 def test_numbers_are_those_of_records(record):
-    sentence = WORDS.partition(f"](docs/generated/{record}.md), ")[2].partition(" - ")[0]
+    sentence = WORDS.partition(f"](docs/generated/{record}.md), ")[2].partition(" at worst")[0]
     ratios = beside(record)
     mean = np.exp(np.mean(np.log(ratios)))
     numbers = [f"{len(ratios)}", f"{mean:.2f}", f"{min(ratios):.2f}"]

@@ -65,7 +65,7 @@ class Panel:
 PANELS = (
     Panel(
         "Prefill: the delta rule alone",
-        "prefill-h200",
+        "prefill-grid-h200",
         "prefill",
         {
             "1 sequence\nof 2,048 tokens": {"set": "1x2048"},
