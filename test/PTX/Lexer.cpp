@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Cuts PTX text into tokens with their lines: comments are left out, words have
+// their dots, and numbers are bits, those of floats, too.
 
 #include "Lexer.h"
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A warp: what an address is in each space and who may use it, copies that its
+// lanes have asked for, which lanes go on, and the loop over instructions.
 
 #include "Machine.h"
 #include "Paths.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Allocations are mapped, each with a page behind it that nobody owns, and
+// found by address in an ordered map.
 
 #include "Memory.h"
 #include "GlobalRaces.h"

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Trails of clocks: by which edge a time became known, and from whose clock. Of
+// two accesses in order the trail is followed back to the first edges, which
+// are written out as JSON.
+
 #include "Paths.h"
 
 #include <algorithm>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A load ends with the first instruction that uses its value; a move only hands
+// the value on.
+
 #include "PendingReads.h"
 
 using namespace ptx;
