@@ -5,7 +5,7 @@
 Recordings are those of test/data: safetensors of projections, weights, outputs and states of a
 prefill and of steps of decode. Results are held against float64 from the same rounded inputs, and,
 of images whose inputs are f32, against what the model itself computed. Exits with 1 if an error is
-out of bounds, with 77 if there is no such device.
+out of bounds or a file is missing or does not fit, with 77 if there is no such device.
 """
 
 import argparse
@@ -66,7 +66,10 @@ class RecordingError(ValueError):
 def read(path: Path) -> dict[str, np.ndarray]:
     """The tensors of a file of safetensors, of f32 and integers."""
     dtypes = {"F32": np.float32, "I64": np.int64, "I32": np.int32}
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot read: {error.strerror}") from error
     try:
         size = int.from_bytes(content[:8], "little")
         header = json.loads(content[8 : 8 + size])
@@ -256,6 +259,11 @@ def table(rows: list[Row]) -> list[str]:
     return lines
 
 
+def _failed(error: object) -> int:
+    print(f"replay_check: {error}", file=sys.stderr)
+    return 1
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="replay_check", description=__doc__)
     parser.add_argument("image", type=Path, help="with prefill and decode")
@@ -271,10 +279,15 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"no device: {error}")
         return _SKIPPED
     try:
-        rows = replay(device, runtime.image(options.image), Recording.load(options.recording))
+        image = runtime.image(options.image)
+    except GdnError as error:  # names the file
+        return _failed(error)
+    try:
+        rows = replay(device, image, Recording.load(options.recording))
     except RecordingError as error:
-        print(f"replay_check: {error}", file=sys.stderr)
-        return 1
+        return _failed(error)
+    except GdnError as error:
+        return _failed(f"{options.image}: {error}")
     bad = [row for row in rows if not row.holds]
     print("\n".join(table(rows)))
     print(f"{device.name}: {options.recording.name}: {len(bad)} of {len(rows)} out of bounds")

@@ -154,6 +154,30 @@ def test_files_without_activations(tmp_path):
         Recording.load(path)
 
 
+def test_files_that_are_missing(image, library, tmp_path, capsys):
+    """And one that is no image."""
+    missing, recording = tmp_path / "missing", recording_of("kimi_k3")
+    reason = "No such file or directory"
+    for files, message in [
+        ((missing, recording), f"IO_ERROR: {missing}: cannot open: {reason}"),
+        ((recording, recording), f"CORRUPT: {recording}: image: the trailer is missing"),
+        ((image, missing), f"{missing}: cannot read: {reason}"),
+        ((image, tmp_path), f"{tmp_path}: cannot read: Is a directory"),
+    ]:
+        options = [*map(str, files), f"--library={library}", "--device=cpu"]
+        assert replay_check.main(options) == 1
+        assert capsys.readouterr().err.startswith(f"replay_check: {message}")
+
+
+def test_an_image_without_decode(tool, library, tmp_path, capsys):
+    path = tmp_path / "x.gdnk"
+    compiled(tool, path, "--preset=kimi-k3", "--io=f32", "--only=prefill")
+    options = [str(path), str(recording_of("kimi_k3")), f"--library={library}", "--device=cpu"]
+    assert replay_check.main(options) == 1
+    message = f"replay_check: {path}: NOT_FOUND: decode: the image has no such entry"
+    assert capsys.readouterr().err.startswith(message)
+
+
 def test_without_a_device(image, library, capsys, monkeypatch):
     def none(self, *_):
         raise replay_check.GdnError("UNSUPPORTED", "cuda: no device")
