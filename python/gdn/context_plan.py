@@ -103,11 +103,11 @@ class ContextPlan:
     def _products_of(self, parts: SequenceParts, live: list[int], number) -> None:
         """What entries of an image read of the sequences: their segments here, and slots of the
         pool, with -1 for none."""
-        first = [0] * len(live)
-        counts = [self._owners.count(i) for i in range(len(live))]
+        first, counts = [0] * len(live), [0] * len(live)
         for i, owner in reversed(list(enumerate(self._owners))):
             if owner >= 0:
                 first[owner] = i
+                counts[owner] += 1
         self._runs = number(first, "int32"), number(counts, "int32")
         self._own_rank = number([self._exchange.rank], "int32")
         begins = [parts.slots[n] if parts.has_initial[n] else -1 for n in live]
@@ -131,24 +131,25 @@ class ContextPlan:
         self._rounds: list[list[tuple[int, int]]] = []
         # The segments that end where a state is asked for.
         self._stops: list[int] = []
+        place_of = {n: i for i, n in enumerate(live)}
         for n, (begin, end) in enumerate(parts.local):
             if begin == end:
                 continue
-            if n not in live:
+            if n not in place_of:
                 starts.append(end)
                 slots.append(-1)
                 continue
             shift = begin - parts.ahead(n, parts.rank)
-            stops = [shift + tokens for tokens, _ in _kept_of(parts, n, parts.rank)]
-            at, depth = begin, 0
+            stops = iter([shift + tokens for tokens, _ in _kept_of(parts, n, parts.rank)])
+            at, depth, stop = begin, 0, next(stops, None)
             while at < end:
                 at = min(at + tokens, end)
-                if stops and stops[0] <= at:
-                    at = stops.pop(0)
+                if stop is not None and stop <= at:
+                    at, stop = stop, next(stops, None)
                     self._stops.append(len(slots))
                 if depth == len(self._rounds):
                     self._rounds.append([])
-                self._rounds[depth].append((live.index(n), len(slots)))
+                self._rounds[depth].append((place_of[n], len(slots)))
                 slots.append(len(slots))
                 starts.append(at)
                 depth += 1

@@ -115,12 +115,13 @@ class RuleStep(_Step):
             options = {name: x for name, x in self._rule.items() if name != "scale"}
             found = rule_maps(*self._rows(middle), runtime=self._runtime, **options)
             self._maps.update(zip(middle, found, strict=True))
+        pieces: dict[int, list[int]] = {}
+        for i, segment in enumerate(self.segments):
+            pieces.setdefault(segment.sequence, []).append(i)
         sent = []
         for n in range(self.parts.count):
             if self.parts.has_map(n, self.parts.rank):
-                whole, *later = [
-                    self._maps[i] for i, p in enumerate(self.segments) if p.sequence == n
-                ]
+                whole, *later = [self._maps[i] for i in pieces[n]]
                 for one in later:
                     whole = whole.then(one)
                 sent.append(whole.to_bytes())

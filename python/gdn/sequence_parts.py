@@ -135,11 +135,12 @@ class SequenceParts:
     def checkpoints(self, n: int) -> list[tuple[int, int]]:
         """Counts of tokens and slots of the checkpoints that are written."""
         starts, tokens, slots = self._checkpoints
-        found, most = [], 0
+        found, most, length = [], 0, self.ahead(n, self.size)
         if not self.is_live(n):
             return []
-        for count, slot in list(zip(tokens, slots, strict=True))[starts[n] : starts[n + 1]]:
-            if count > most and count % _UNIT == 0 and count <= self.ahead(n, self.size):
+        own = slice(starts[n], starts[n + 1])
+        for count, slot in zip(tokens[own], slots[own], strict=True):
+            if most < count <= length and count % _UNIT == 0:
                 most = count
                 if self.is_slot(slot):
                     found.append((count, slot))

@@ -5,6 +5,7 @@ prefill that makes nothing else, one exchange, and outputs from the states that 
 import json
 import re
 import threading
+import time
 
 import context_cases
 import numpy as np
@@ -214,6 +215,38 @@ def test_slots_that_do_not_go_together(runtime):
     # One that begins with zeros reads no slot, and two may read the same one.
     for fine in (([1, 2], [2, 3], [1, 0]), ([1, 1], [2, 3], [1, 1])):
         plan(*fine)
+
+
+@pytest.mark.parametrize("is_many", [True, False])
+def test_time_is_linear(runtime, is_many):
+    """In sequences with a checkpoint each, and in checkpoints of one sequence."""
+
+    def seconds(count: int) -> float:
+        """Of the processor, for as many checkpoints, each behind 64 tokens."""
+        sequences = count if is_many else 1
+        slots = np.arange(sequences)
+        starts = np.linspace(0, 64 * count, sequences + 1, dtype=np.int64)
+        each = np.arange(1, count + 1) * 64
+        if is_many:
+            each[:] = 64
+        kept = np.linspace(0, count, sequences + 1, dtype=np.int64)
+        v = np.zeros((64 * count, 1, 1), np.float32)
+        states = np.zeros((sequences + count, 1, 1, 1), np.float32)
+        [exchange] = ThreadExchange.group(1)
+        begin = time.process_time()
+        ContextParallel(exchange).plan(
+            v,
+            states,
+            slots,
+            starts,
+            checkpoints=(kept, each, sequences + np.arange(count)),
+            segments=count,
+            runtime=runtime,
+        )
+        return time.process_time() - begin
+
+    few, many = (min(seconds(count) for _ in range(3)) for count in (500, 8000))
+    assert many < 64 * few
 
 
 def test_kinds_without_maps(runtime):
