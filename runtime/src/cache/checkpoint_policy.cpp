@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <numeric>
 
 using namespace gdnrt;
 
@@ -18,10 +19,17 @@ namespace {
 /// The positions that have been chosen, and what each must keep to.
 class Positions {
 public:
-  Positions(const CachePiece &piece, int64_t pageTokens, int64_t minGap,
-            int64_t limit, int64_t above)
-      : piece_(piece), pageTokens_(pageTokens), minGap_(minGap), limit_(limit),
-        above_(above) {}
+  Positions(int64_t done, int64_t pageTokens, int64_t minGap, int64_t limit,
+            int64_t above)
+      : minGap_(minGap), limit_(limit), above_(above) {
+    // Chunks are counted from `done` on, pages from the first token. Where both
+    // end they do so again after `step_`, or they never do.
+    const int64_t chunks = pageTokens / std::gcd(pageTokens, kChunk);
+    step_ = chunks * kChunk;
+    for (int64_t chunk = 1; chunk <= chunks && first_ == 0; ++chunk)
+      if ((done % pageTokens + chunk * kChunk) % pageTokens == 0)
+        first_ = done + chunk * kChunk;
+  }
 
   bool isFull() const { return size_ == limit_; }
   int64_t limit() const { return limit_; }
@@ -30,13 +38,9 @@ public:
 
   /// The last position up to `token` that a call can write, or 0.
   int64_t align(int64_t token) const {
-    int64_t at = token - (token - piece_.done) % kChunk;
-    // A page divides at least every page_tokens-th of them, or none.
-    for (int64_t tries = 0; at > piece_.done && tries < pageTokens_;
-         ++tries, at -= kChunk)
-      if (at % pageTokens_ == 0)
-        return at;
-    return 0;
+    if (first_ == 0 || token < first_)
+      return 0;
+    return token - (token - first_) % step_;
   }
   /// Chooses the last position up to `token`, if it is far from others.
   void choose(int64_t token) {
@@ -57,8 +61,10 @@ public:
   void sort() { std::sort(chosen_.begin(), chosen_.begin() + size_); }
 
 private:
-  CachePiece piece_;
-  int64_t pageTokens_, minGap_, limit_, above_;
+  int64_t minGap_, limit_, above_;
+  /// The first position that a call can write, or 0, and the tokens from one to
+  /// the next.
+  int64_t first_ = 0, step_ = 0;
   std::array<int64_t, kMaxCheckpoints> chosen_ = {};
   int64_t size_ = 0;
 };
@@ -132,7 +138,7 @@ Result<size_t> gdnrt::chooseCheckpoints(const PrefixTree &tree,
           branches.add(passed.end());
       });
   const int64_t last = tokens.size - 1;
-  Positions chosen(piece, tree.pageTokens(), policy.minGap, limit, above);
+  Positions chosen(piece.done, tree.pageTokens(), policy.minGap, limit, above);
   if (policy.atEnd)
     chosen.choose(last);
   if (policy.atBranches) {
@@ -147,8 +153,14 @@ Result<size_t> gdnrt::chooseCheckpoints(const PrefixTree &tree,
     const int64_t step = (blocks + left - 1) / left;
     for (int64_t i = first + blocks - 1; step > 0 && i >= first; i -= step)
       chosen.choose(i * block);
-    for (int64_t i = first + blocks - 1; i >= first && !chosen.isFull(); --i)
-      chosen.choose(i * block);
+    // Blocks that end between two positions say the same as the first of them.
+    for (int64_t i = first + blocks - 1; i >= first && !chosen.isFull();) {
+      const int64_t at = chosen.align(i * block);
+      if (at == 0)
+        break;
+      chosen.choose(at);
+      i = (at - 1) / block;
+    }
   }
   tree.descend(space, tokens, tokens.size, [&](int32_t node) {
     if (tree[node].hasCheckpoint())
