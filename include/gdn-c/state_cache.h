@@ -122,7 +122,9 @@ GDNRT_API gdnrt_status gdnrt_state_cache_create(
     gdnrt_state_pool *pool, const gdnrt_state_cache_options *options,
     gdnrt_state_cache **cache, gdnrt_error *error);
 
-/** Destroys the cache and frees its slots in the pool, locked or not. */
+/** Destroys the cache and frees its slots in the pool and on the host, locked
+ * or not. A host slot that a file is written from is free when that has ended.
+ */
 GDNRT_API void gdnrt_state_cache_destroy(gdnrt_state_cache *cache);
 
 /*===-- Looking up --------------------------------------------------------===*/

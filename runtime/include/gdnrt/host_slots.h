@@ -20,6 +20,8 @@ struct HostSlot {
   bool isTaken = false, isFull = false;
   /// The files that it is written to now; -1: it is read from one.
   int32_t files = 0;
+  /// Its owner has gone; it is free when its files have ended.
+  bool isLeft = false;
   /// Over when its last copy has ended.
   std::shared_ptr<StreamEvent> copied;
 };

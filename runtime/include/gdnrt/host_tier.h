@@ -65,6 +65,9 @@ public:
   /// Frees host slots. If one is free, named twice, or read or written by a
   /// file, none is freed. Copies may be under way.
   Status free(const int32_t *slots, size_t count);
+  /// Frees a host slot that its owner forgets: at once, or when files that read
+  /// or write it have ended. Ignores one that is free.
+  void leave(int32_t slot);
 
   /// Copies slot from[i] of the pool to host slot to[i], after what was
   /// launched on `stream`. Until `wait`, the slots of the pool may be read and

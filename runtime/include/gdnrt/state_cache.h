@@ -105,7 +105,8 @@ public:
   /// The pool must outlive the cache.
   static Result<std::unique_ptr<StateCache>> make(StatePool &pool,
                                                   const StateCacheOptions &);
-  /// Frees the slots of all checkpoints.
+  /// Frees the slots of all checkpoints, and those on the host; one that a file
+  /// is written from is free when that has ended.
   ~StateCache();
   StateCache(const StateCache &) = delete;
   StateCache &operator=(const StateCache &) = delete;

@@ -74,6 +74,8 @@ StateCache::~StateCache() {
   for (int32_t node = 0; node < tree_.maxNodes() && numCopies_ > 0; ++node)
     if (tree_[node].isUsed)
       dropCopy(node);
+  for (int32_t slot : unfreed_)
+    options_.tier->leave(slot);
 }
 
 Result<int32_t> StateCache::find(uint64_t id) const {

@@ -132,6 +132,16 @@ Status HostTier::free(const int32_t *slots, size_t count) {
   return {};
 }
 
+void HostTier::leave(int32_t slot) {
+  std::lock_guard<std::mutex> guard(lock_);
+  if (slot < 0 || slot >= slots_.size() || !slots_[slot].isTaken)
+    return;
+  if (slots_[slot].files == 0)
+    slots_.give(&slot, 1);
+  else
+    slots_[slot].isLeft = true;
+}
+
 //===----------------------------------------------------------------------===//
 // Copies
 //===----------------------------------------------------------------------===//
@@ -410,6 +420,10 @@ void HostTier::endFile(int32_t slot, bool isFull) {
   HostSlot &ended = slots_[slot];
   ended.files = std::max(ended.files - 1, 0);
   ended.isFull = isFull;
+  if (ended.isLeft && ended.files == 0) {
+    ended.isLeft = false;
+    slots_.give(&slot, 1);
+  }
 }
 
 namespace {

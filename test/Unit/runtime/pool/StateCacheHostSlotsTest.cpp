@@ -184,6 +184,31 @@ TEST_F(StateCacheHostSlotsTest, AHostSlotThatIsWrittenToAFileIsFreedLater) {
   EXPECT_EQ(cache->describe().numHostCopies, 2);
 }
 
+// Evicted before, or by the cache's end.
+TEST_F(StateCacheHostSlotsTest, ACacheThatEndsWhileAFileIsWrittenLosesNoSlot) {
+  for (bool isEvicted : {true, false}) {
+    makeBoth(2, 2);
+    const uint64_t a = keep({1});
+    EXPECT_EQ(evictCheckpoints(1), 1);
+    const int32_t host = cache->node(a)->hostSlot;
+    Evicting writer;
+    writer.evict = [&] {
+      if (!cache)
+        return;
+      if (isEvicted)
+        (void)evictHost(1);
+      cache.reset();
+      // Nobody gets it before the file has ended.
+      EXPECT_EQ(tier->numFree(), 1);
+    };
+    ASSERT_TRUE(tier->write(host, {}, writer).isOk());
+    EXPECT_EQ(tier->numFree(), 2);
+    Ids both(2);
+    EXPECT_TRUE(*tier->allocate(2, both.data()));
+    EXPECT_TRUE(tier->free(both.data(), 2).isOk());
+  }
+}
+
 TEST_F(StateCacheHostSlotsTest, CheckpointsOnTheHostAreNotTakenAgain) {
   makeBoth(4, 4);
   const Tokens prompt = count(0, 200);

@@ -94,3 +94,44 @@ TEST(HostTierThreads, BusyWithAFile) {
   EXPECT_EQ(loaded, freed);
   EXPECT_TRUE(tier->free(hosts.data(), 2).isOk());
 }
+
+// Its owner goes; the last of the files that use it frees it.
+TEST(HostTierThreads, ASlotIsLeftToItsFiles) {
+  auto pool = sharedPool(smallShape());
+  auto tier = makeTier(pool, 2);
+  const Ids slots = take(*pool, 1), hosts = takeHost(*tier, 2);
+  ASSERT_TRUE(tier->store(slots.data(), hosts.data(), 1, nullptr).isOk());
+  const auto file = save(*tier, hosts[0]);
+  Meddler meddler, inner;
+  inner.meddle = [&] {
+    tier->leave(hosts[0]);
+    EXPECT_EQ(tier->numFree(), 0);
+  };
+  meddler.meddle = [&] {
+    if (!inner.meddle)
+      return;
+    EXPECT_TRUE(tier->write(hosts[0], {}, inner).isOk());
+    inner.meddle = nullptr;
+    EXPECT_EQ(tier->numFree(), 0);
+  };
+  ASSERT_TRUE(tier->write(hosts[0], {}, meddler).isOk());
+  EXPECT_EQ(tier->numFree(), 1);
+  // The other one is read, from a file with other tags.
+  meddler.contents = &file;
+  meddler.meddle = [&] {
+    tier->leave(hosts[1]);
+    EXPECT_EQ(tier->numFree(), 1);
+  };
+  ByteReader *part = &meddler;
+  StateTags others;
+  others.numTokens = 7;
+  EXPECT_FALSE(tier->read(hosts[1], &part, 1, &others, nullptr).isOk());
+  EXPECT_EQ(tier->numFree(), 2);
+  // Those that no file uses are free at once, and no other is.
+  const Ids again = takeHost(*tier, 1);
+  tier->leave(again[0]);
+  tier->leave(again[0]);
+  tier->leave(-1);
+  tier->leave(2);
+  EXPECT_EQ(tier->numFree(), 2);
+}
