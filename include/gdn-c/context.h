@@ -91,9 +91,8 @@ GDNRT_STRUCT(gdnrt_context_options)
  *  through memory of the device on its null stream. Memory for runs is taken.
  *  If the arguments of a rank are wrong, if ranks differ in what has to be the
  *  same, or if a slot would be written twice or read by another sequence, all
- *  ranks fail with INVALID_ARGUMENT. A rank that does not come is an error as
- *  exchange.h says. OUT_OF_MEMORY is of one rank; the others fail in their
- *  first run, after the time-out. */
+ *  ranks fail with INVALID_ARGUMENT; if a rank has no memory, all fail with
+ *  OUT_OF_MEMORY. A rank that does not come is an error as exchange.h says. */
 GDNRT_API gdnrt_status gdnrt_context_plan_create(
     const gdnrt_context *context, const gdnrt_context_options *options,
     gdnrt_context_plan **plan, gdnrt_error *error);

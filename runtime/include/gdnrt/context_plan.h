@@ -11,11 +11,22 @@
 #include "gdnrt/layer_workspaces.h"
 #include "gdnrt/loaded_kernel.h"
 
+#include <array>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <vector>
 
 namespace gdnrt {
+
+class RankBuffer;
+
+/// What a rank says of a plan: whether it has failed so far, with which code,
+/// and what has to be the same on all ranks.
+struct ContextHead {
+  int64_t failure = 0, count = 0, heads = 0, slots = 0, nullSlot = 0;
+  int64_t checkpoints = 0;
+};
 
 /// What a rank was asked for.
 struct ContextBatch {
@@ -31,6 +42,7 @@ struct ContextBatch {
   }
   /// Fails if the arrays do not go together.
   Status check() const;
+  ContextHead head() const;
 };
 
 /// Segments of a rank's tokens, each a sequence of a batch of its own, and the
@@ -62,17 +74,80 @@ struct ContextSegments {
 ContextSegments cutSegments(const ContextBatch &batch, size_t rank,
                             const std::vector<std::vector<int64_t>> &lengths);
 
-/// Exchanges what ranks know of the batch; gives the lengths of all of them.
-/// `status` is that of this rank so far; a failure is reported to all.
-Result<std::vector<std::vector<int64_t>>>
-agreeOnBatch(Device &device, Exchange &exchange, const ContextBatch &batch,
-             const Status &status);
+/// Heads of all ranks, in memory that is there before any plan is made: a rank
+/// that has none for a plan can say so. Used for one plan at a time.
+class ContextHeads {
+public:
+  /// The exchange outlives it.
+  static Result<std::shared_ptr<ContextHeads>>
+  make(std::shared_ptr<Device> device, Exchange &exchange);
+  ~ContextHeads();
+  ContextHeads(const ContextHeads &) = delete;
+  ContextHeads &operator=(const ContextHeads &) = delete;
+
+  /// All ranks call it. Fails if a rank has failed, on that one with `status`,
+  /// or if the heads differ, with the same message on all. Takes no memory but
+  /// for messages, and none before the exchange.
+  Status agree(ContextHead own, Status status);
+
+private:
+  ContextHeads(std::unique_ptr<RankBuffer> buffer, size_t ranks);
+
+  std::unique_ptr<RankBuffer> buffer_;
+  std::vector<ContextHead> all_;
+};
+
+/// Arrays of ranks whose heads are the same: the lengths of sequences, and what
+/// has to be the same. The batch outlives it.
+class ContextAgreement {
+public:
+  explicit ContextAgreement(const ContextBatch &batch);
+  ~ContextAgreement();
+  ContextAgreement(const ContextAgreement &) = delete;
+  ContextAgreement &operator=(const ContextAgreement &) = delete;
+
+  /// Takes the memory for `gather`.
+  Status prepare(std::shared_ptr<Device> device, Exchange &exchange);
+  /// All ranks call it. Takes no memory but for errors.
+  Status gather();
+  /// Those of each rank; fails if ranks differ in what has to be the same.
+  Result<std::vector<std::vector<int64_t>>> lengths() const;
+
+private:
+  struct Same {
+    const char *name, *of;
+    const std::vector<int64_t> *values;
+  };
+  std::array<Same, 6> same() const;
+
+  const ContextBatch &batch_;
+  std::unique_ptr<RankBuffer> buffer_;
+  std::vector<int64_t> none_; // starts without checkpoints
+  std::vector<int64_t> mine_, all_;
+};
+
+/// What `body` returns, or OUT_OF_MEMORY if it throws, as the standard library
+/// does for want of memory: other ranks have to hear of it.
+template <typename Body> Status withoutThrow(Body &&body) noexcept {
+  Status status(StatusCode::outOfMemory, std::string());
+  try {
+    return body();
+  } catch (const std::exception &) {
+    try {
+      status = failure(StatusCode::outOfMemory, "context plan: no memory");
+    } catch (const std::exception &) {
+      // Not even for the message.
+    }
+  }
+  return status;
+}
 
 /// The entries of an image that plans launch, and what follows of them.
 struct ContextKernels {
   std::shared_ptr<Device> device;
   Exchange *exchange = nullptr;
   std::shared_ptr<LoadedKernel> prefill, combine, apply;
+  std::shared_ptr<ContextHeads> heads;
   int64_t dk = 0, dv = 0;
   size_t mapsVariant = 0; // of prefill
 
@@ -82,8 +157,9 @@ struct ContextKernels {
 
 class ContextPlan {
 public:
-  /// Takes part in the exchange of sizes even if `status`, what happened
-  /// before, is a failure; it fails with that then.
+  /// Takes part in the exchange even if `status`, what happened before, is a
+  /// failure; it fails with that then. A rank that runs out of memory tells the
+  /// others, which fail with OUT_OF_MEMORY, too.
   static Result<std::unique_ptr<ContextPlan>>
   make(const ContextKernels &kernels, const ContextBatch &batch, Status status);
 
@@ -109,6 +185,8 @@ private:
   };
   using Named = std::vector<std::pair<const char *, Argument>>;
 
+  static std::unique_ptr<ContextPlan> begin(const ContextKernels &kernels,
+                                            const ContextBatch &batch);
   Status takeMemory(const ContextSegments &segments);
   Argument argument(const Array &array) const;
   static Status bind(Launch &launch, const Named &given);

@@ -9,7 +9,7 @@
 #include "gdn-c/context.h"
 #include "gdnrt/context_plan.h"
 
-#include <new>
+#include <memory>
 
 using namespace gdnrt;
 
@@ -69,20 +69,12 @@ static Status toBatch(const gdnrt_context_options &given, ContextBatch &batch) {
   return {};
 }
 
-/// Other ranks have to hear of what fails here, so nothing is thrown.
 static Status readBatch(const gdnrt_context_options *options,
                         ContextBatch &batch) {
   gdnrt_context_options known;
   if (Status s = readStruct("options", options, known); !s.isOk())
     return s;
-  try {
-    return toBatch(known, batch);
-  } catch (const std::bad_alloc &) {
-    batch = ContextBatch();
-    return gdnrt::failure(StatusCode::outOfMemory,
-                          "context plan: no memory for the arrays of ",
-                          known.num_sequences, " sequences");
-  }
+  return toBatch(known, batch);
 }
 
 static Status loadEntries(const gdnrt_device &device, const Image &image,
@@ -129,6 +121,10 @@ gdnrt_status gdnrt_context_create(gdnrt_device *device,
       return s;
     if (Status s = kernels.takeSizes(); !s.isOk())
       return s;
+    auto heads = ContextHeads::make(kernels.device, *kernels.exchange);
+    if (!heads.isOk())
+      return heads.status();
+    kernels.heads = std::move(*heads);
     *context = new gdnrt_context{std::move(kernels)};
     return {};
   });
@@ -143,14 +139,21 @@ gdnrt_status gdnrt_context_plan_create(const gdnrt_context *context,
   return guarded(error, [&]() -> Status {
     if (!context)
       return nullPointer("context");
-    if (!plan)
-      return nullPointer("plan");
+    // Other ranks have to hear of what fails here.
     ContextBatch batch;
-    Status own = readBatch(options, batch);
+    std::unique_ptr<gdnrt_context_plan> handle;
+    Status own = withoutThrow([&]() -> Status {
+      if (!plan)
+        return nullPointer("plan");
+      handle = std::make_unique<gdnrt_context_plan>();
+      return readBatch(options, batch);
+    });
     auto made = ContextPlan::make(context->kernels, batch, std::move(own));
-    if (made.isOk())
-      *plan = new gdnrt_context_plan{std::move(*made)};
-    return made.status();
+    if (!made.isOk())
+      return made.status();
+    handle->plan = std::move(*made);
+    *plan = handle.release();
+    return {};
   });
 }
 

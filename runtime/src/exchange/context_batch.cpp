@@ -4,76 +4,25 @@
 
 #include "gdnrt/context_plan.h"
 
+#include "rank_buffer.h"
+
 #include <algorithm>
+#include <utility>
 
 using namespace gdnrt;
 
 namespace {
 
-/// What all ranks send first. Its size is known.
-struct Head {
-  int64_t failed = 0, count = 0, heads = 0, slots = 0, nullSlot = 0;
-  int64_t checkpoints = 0;
-};
-
 /// A value that all ranks have to have.
 struct Agreed {
   const char *name;
-  int64_t Head::*value;
+  int64_t ContextHead::*value;
 };
-constexpr Agreed kAgreed[] = {{"num_sequences", &Head::count},
-                              {"num_heads", &Head::heads},
-                              {"num_slots", &Head::slots},
-                              {"null_slot", &Head::nullSlot},
-                              {"checkpoint_tokens", &Head::checkpoints}};
-
-/// Memory of the device, or of the host where that is the same.
-class Buffer {
-public:
-  static Result<std::unique_ptr<Buffer>> make(Device &device, size_t bytes) {
-    auto data = device.allocate(std::max<size_t>(bytes, 1));
-    if (!data.isOk())
-      return data.status();
-    return std::unique_ptr<Buffer>(new Buffer(device, *data));
-  }
-  ~Buffer() {
-    if (data_)
-      (void)device_.free(data_);
-  }
-  Buffer(const Buffer &) = delete;
-  Buffer &operator=(const Buffer &) = delete;
-  char *data() { return static_cast<char *>(data_); }
-  /// Leaves the memory to what still uses it.
-  void abandon() { data_ = nullptr; }
-
-private:
-  Buffer(Device &device, void *data) : device_(device), data_(data) {}
-  Device &device_;
-  void *data_;
-};
-
-/// What each rank gave, one behind the other.
-Status gather(Device &device, Exchange &exchange, const void *own, size_t bytes,
-              void *all) {
-  const auto ranks = static_cast<size_t>(exchange.size());
-  auto buffer = Buffer::make(device, bytes * (ranks + 1));
-  if (!buffer.isOk())
-    return buffer.status();
-  char *send = (*buffer)->data(), *receive = send + bytes;
-  if (Status s = device.write(send, own, bytes); !s.isOk())
-    return s;
-  Status status = exchange.allGather(send, receive, bytes, nullptr);
-  if (status.isOk())
-    status = exchange.wait(nullptr);
-  if (!status.isOk()) {
-    // A kernel of a communicator of the caller may wait for a rank that never
-    // comes, and to free memory is to wait for the kernel.
-    if (!exchange.isOfHost())
-      (*buffer)->abandon();
-    return status;
-  }
-  return device.read(all, receive, bytes * ranks);
-}
+constexpr Agreed kAgreed[] = {{"num_sequences", &ContextHead::count},
+                              {"num_heads", &ContextHead::heads},
+                              {"num_slots", &ContextHead::slots},
+                              {"null_slot", &ContextHead::nullSlot},
+                              {"checkpoint_tokens", &ContextHead::checkpoints}};
 
 } // namespace
 
@@ -112,67 +61,115 @@ Status ContextBatch::check() const {
   return {};
 }
 
-Result<std::vector<std::vector<int64_t>>>
-gdnrt::agreeOnBatch(Device &device, Exchange &exchange,
-                    const ContextBatch &batch, const Status &status) {
-  const auto ranks = static_cast<size_t>(exchange.size());
-  Head head;
-  head.failed = status.isOk() ? 0 : 1;
-  head.count = batch.count();
-  head.heads = batch.heads;
-  head.slots = batch.slots;
-  head.nullSlot = batch.nullSlot;
-  head.checkpoints = static_cast<int64_t>(batch.checkpointTokens.size());
-  std::vector<Head> heads(ranks);
-  if (Status s = gather(device, exchange, &head, sizeof(head), heads.data());
-      !s.isOk())
-    return status.isOk() ? s : status;
-  if (!status.isOk())
-    return status;
-  for (size_t r = 0; r < ranks; ++r)
-    if (heads[r].failed)
+ContextHead ContextBatch::head() const {
+  ContextHead head;
+  head.count = count();
+  head.heads = heads;
+  head.slots = slots;
+  head.nullSlot = nullSlot;
+  head.checkpoints = static_cast<int64_t>(checkpointTokens.size());
+  return head;
+}
+
+//===----------------------------------------------------------------------===//
+// Heads
+//===----------------------------------------------------------------------===//
+
+ContextHeads::ContextHeads(std::unique_ptr<RankBuffer> buffer, size_t ranks)
+    : buffer_(std::move(buffer)), all_(ranks) {}
+
+ContextHeads::~ContextHeads() = default;
+
+Result<std::shared_ptr<ContextHeads>>
+ContextHeads::make(std::shared_ptr<Device> device, Exchange &exchange) {
+  auto buffer =
+      RankBuffer::make(std::move(device), exchange, sizeof(ContextHead));
+  if (!buffer.isOk())
+    return buffer.status();
+  return std::shared_ptr<ContextHeads>(new ContextHeads(
+      std::move(*buffer), static_cast<size_t>(exchange.size())));
+}
+
+Status ContextHeads::agree(ContextHead own, Status status) {
+  own.failure = static_cast<int64_t>(status.code());
+  Status told = buffer_->write(&own);
+  if (told.isOk())
+    told = buffer_->gather(all_.data());
+  if (!status.isOk() || !told.isOk())
+    return status.isOk() ? told : status;
+  for (size_t r = 0; r < all_.size(); ++r) {
+    const auto code = static_cast<StatusCode>(all_[r].failure);
+    if (code == StatusCode::invalidArgument)
       return invalid("context plan: expected arguments that go together on all "
                      "ranks, got others on rank ",
                      r);
+    if (code != StatusCode::ok)
+      return failure(code, "context plan: expected a plan on all ranks, got ",
+                     toString(code), " on rank ", r);
+  }
   for (const Agreed &agreed : kAgreed)
-    for (size_t r = 0; r < ranks; ++r)
-      if (heads[r].*agreed.value != heads[0].*agreed.value)
-        return invalid(agreed.name, ": expected ", heads[0].*agreed.value,
-                       ", which rank 0 has, got ", heads[r].*agreed.value,
+    for (size_t r = 0; r < all_.size(); ++r)
+      if (all_[r].*agreed.value != all_[0].*agreed.value)
+        return invalid(agreed.name, ": expected ", all_[0].*agreed.value,
+                       ", which rank 0 has, got ", all_[r].*agreed.value,
                        " on rank ", r);
-  // Lengths, then what has to be the same.
-  const auto count = static_cast<size_t>(batch.count());
-  const std::vector<int64_t> none(count + 1); // without checkpoints
-  const struct {
-    const char *name, *of;
-    const std::vector<int64_t> &values;
-  } same[] = {{"slots", "sequence", batch.readSlots},
-              {"write_slots", "sequence", batch.writeSlots},
-              {"has_initial", "sequence", batch.hasInitial},
-              {"cu_checkpoints", "sequence",
-               batch.checkpointStarts.empty() ? none : batch.checkpointStarts},
-              {"checkpoint_tokens", "checkpoint", batch.checkpointTokens},
-              {"checkpoint_slots", "checkpoint", batch.checkpointSlots}};
-  std::vector<int64_t> mine;
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// What has to be the same
+//===----------------------------------------------------------------------===//
+
+ContextAgreement::ContextAgreement(const ContextBatch &batch) : batch_(batch) {}
+
+ContextAgreement::~ContextAgreement() = default;
+
+Status ContextAgreement::prepare(std::shared_ptr<Device> device,
+                                 Exchange &exchange) {
+  const auto count = static_cast<size_t>(batch_.count());
+  none_.resize(count + 1);
   for (size_t n = 0; n < count; ++n)
-    mine.push_back(batch.starts[n + 1] - batch.starts[n]);
-  for (const auto &each : same)
-    mine.insert(mine.end(), each.values.begin(), each.values.end());
-  std::vector<int64_t> all(ranks * mine.size());
-  if (count != 0)
-    if (Status s = gather(device, exchange, mine.data(),
-                          mine.size() * sizeof(int64_t), all.data());
-        !s.isOk())
-      return s;
+    mine_.push_back(batch_.starts[n + 1] - batch_.starts[n]);
+  for (const Same &each : same())
+    mine_.insert(mine_.end(), each.values->begin(), each.values->end());
+  all_.resize(static_cast<size_t>(exchange.size()) * mine_.size());
+  if (count == 0)
+    return {};
+  auto buffer = RankBuffer::make(std::move(device), exchange,
+                                 mine_.size() * sizeof(int64_t));
+  if (!buffer.isOk())
+    return buffer.status();
+  buffer_ = std::move(*buffer);
+  return buffer_->write(mine_.data());
+}
+
+std::array<ContextAgreement::Same, 6> ContextAgreement::same() const {
+  return {
+      {{"slots", "sequence", &batch_.readSlots},
+       {"write_slots", "sequence", &batch_.writeSlots},
+       {"has_initial", "sequence", &batch_.hasInitial},
+       {"cu_checkpoints", "sequence",
+        batch_.checkpointStarts.empty() ? &none_ : &batch_.checkpointStarts},
+       {"checkpoint_tokens", "checkpoint", &batch_.checkpointTokens},
+       {"checkpoint_slots", "checkpoint", &batch_.checkpointSlots}}};
+}
+
+Status ContextAgreement::gather() {
+  return buffer_ ? buffer_->gather(all_.data()) : Status();
+}
+
+Result<std::vector<std::vector<int64_t>>> ContextAgreement::lengths() const {
+  const auto count = static_cast<size_t>(batch_.count());
+  const size_t ranks = mine_.empty() ? 0 : all_.size() / mine_.size();
   std::vector<std::vector<int64_t>> lengths;
   for (size_t r = 0; r < ranks; ++r) {
-    const int64_t *of = all.data() + r * mine.size();
+    const int64_t *of = all_.data() + r * mine_.size();
     lengths.emplace_back(of, of + count);
     size_t at = count;
-    for (const auto &each : same)
-      for (size_t i = 0; count != 0 && i < each.values.size(); ++i, ++at)
-        if (of[at] != all[at])
-          return invalid(each.name, ": expected ", all[at], " of ", each.of,
+    for (const Same &each : same())
+      for (size_t i = 0; count != 0 && i < each.values->size(); ++i, ++at)
+        if (of[at] != all_[at])
+          return invalid(each.name, ": expected ", all_[at], " of ", each.of,
                          " ", i, ", which rank 0 has, got ", of[at],
                          " on rank ", r);
   }

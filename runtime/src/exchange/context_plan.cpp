@@ -189,9 +189,8 @@ Status ContextPlan::takeMemory(const ContextSegments &segments) {
   return device_->write(flags_.data, ones.data(), ones.size());
 }
 
-Result<std::unique_ptr<ContextPlan>>
-ContextPlan::make(const ContextKernels &kernels, const ContextBatch &batch,
-                  Status status) {
+std::unique_ptr<ContextPlan> ContextPlan::begin(const ContextKernels &kernels,
+                                                const ContextBatch &batch) {
   auto plan = std::make_unique<ContextPlan>();
   plan->device_ = kernels.device;
   plan->exchange_ = kernels.exchange;
@@ -205,16 +204,39 @@ ContextPlan::make(const ContextKernels &kernels, const ContextBatch &batch,
   plan->maps_.kernel = plan->outputs_.kernel = kernels.prefill;
   plan->combine_.kernel = plan->keep_.kernel = kernels.combine;
   plan->apply_.kernel = plan->restore_.kernel = kernels.apply;
+  return plan;
+}
+
+Result<std::unique_ptr<ContextPlan>>
+ContextPlan::make(const ContextKernels &kernels, const ContextBatch &batch,
+                  Status status) {
+  Exchange &exchange = *kernels.exchange;
+  std::unique_ptr<ContextPlan> plan;
+  ContextAgreement agreement(batch);
+  // A round that a rank takes part in has its memory ahead of it, so that no
+  // rank waits for one that has none.
   if (status.isOk())
-    status = batch.check();
-  auto lengths = agreeOnBatch(*plan->device_, *plan->exchange_, batch, status);
-  if (!lengths.isOk())
-    return lengths.status();
-  const ContextSegments segments = cutSegments(
-      batch, static_cast<size_t>(kernels.exchange->rank()), *lengths);
-  if (Status s = segments.check(); !s.isOk())
+    status = withoutThrow([&] {
+      plan = begin(kernels, batch);
+      Status fits = batch.check();
+      return fits.isOk() ? agreement.prepare(kernels.device, exchange) : fits;
+    });
+  if (Status s = kernels.heads->agree(batch.head(), std::move(status));
+      !s.isOk())
     return s;
-  if (Status s = plan->takeMemory(segments); !s.isOk())
+  if (Status s = agreement.gather(); !s.isOk())
+    return s;
+  status = withoutThrow([&]() -> Status {
+    auto lengths = agreement.lengths();
+    if (!lengths.isOk())
+      return lengths.status();
+    const ContextSegments segments =
+        cutSegments(batch, static_cast<size_t>(exchange.rank()), *lengths);
+    Status fits = segments.check();
+    return fits.isOk() ? plan->takeMemory(segments) : fits;
+  });
+  if (Status s = kernels.heads->agree(batch.head(), std::move(status));
+      !s.isOk())
     return s;
   return plan;
 }
