@@ -84,7 +84,8 @@ GDNRT_API gdnrt_status gdnrt_host_tier_create(
     gdnrt_state_pool *pool, const gdnrt_host_tier_options *options,
     gdnrt_host_tier **tier, gdnrt_error *error);
 
-/** Waits for all copies, destroys the tier and frees its memory. */
+/** Waits for all copies, destroys the tier and frees its memory. Memory that a
+ *  device which fails may still use is not freed. */
 GDNRT_API void gdnrt_host_tier_destroy(gdnrt_host_tier *tier);
 
 typedef struct gdnrt_host_tier_info {

@@ -46,7 +46,8 @@ class HostTier {
 public:
   static Result<std::unique_ptr<HostTier>> make(std::shared_ptr<StatePool> pool,
                                                 const HostTierOptions &options);
-  /// Waits for all copies.
+  /// Waits for all copies. If the device cannot say that they are over, the
+  /// memory of host slots is not freed.
   ~HostTier();
   HostTier(const HostTier &) = delete;
   HostTier &operator=(const HostTier &) = delete;
@@ -122,6 +123,7 @@ private:
   void endFile(int32_t slot, bool isFull);
   Status copyToHost(int32_t from, int32_t to);
   Status copyToPool(int32_t from, int32_t to);
+  Status noteCopies(const HostSlot &slot, int32_t poolSlot, Status status);
   Status storeLocked(const int32_t *from, const int32_t *to, size_t count,
                      void *stream);
   Status loadLocked(const int32_t *from, const int32_t *to, size_t count,
@@ -142,6 +144,8 @@ private:
   std::vector<Rounding> roundings_;
   std::unique_ptr<StateRounder> rounder_;
   std::shared_ptr<StreamEvent> launched_;
+  /// Copies may be under way that no event knows.
+  bool isAdrift_ = false;
 
   mutable std::mutex lock_;
   HostSlots slots_;

@@ -6,6 +6,7 @@
 #include "gdnrt/host_tier.h"
 
 #include <algorithm>
+#include <exception>
 
 using namespace gdnrt;
 
@@ -98,11 +99,19 @@ Status HostTier::takeMemory(const HostTierOptions &options) {
 }
 
 HostTier::~HostTier() {
-  for (const HostSlot &slot : slots_)
-    if (slot.copied)
-      (void)slot.copied->synchronize();
-  if (memory_)
-    (void)link_->free(memory_);
+  try {
+    bool isOver = !isAdrift_;
+    for (const HostSlot &slot : slots_)
+      if (slot.copied && !slot.copied->synchronize().isOk())
+        isOver = false;
+    if (!isOver)
+      isOver = pool_.device().synchronize(copyStream_).isOk();
+    // Memory that copies may still use is left to them.
+    if (memory_ && isOver)
+      (void)link_->free(memory_);
+  } catch (const std::exception &) {
+    // There was no memory for a message.
+  }
 }
 
 int64_t HostTier::numFree() const {
@@ -266,6 +275,22 @@ Status HostTier::begin(const int32_t *poolSlots, size_t count, void *stream) {
   return launched_->orderAfter(copyStream_);
 }
 
+/// Says of a host slot and a slot of the pool that copies of them were
+/// launched, all of them if `status` is OK; returns what failed.
+Status HostTier::noteCopies(const HostSlot &slot, int32_t poolSlot,
+                            Status status) {
+  // Copies that were launched before one failed are under way all the same.
+  if (Status s = slot.copied->record(copyStream_); !s.isOk()) {
+    // No event says when they are over, so they are waited for here.
+    if (!pool_.device().synchronize(copyStream_).isOk())
+      isAdrift_ = true;
+    if (status.isOk())
+      status = std::move(s);
+  }
+  pool_.noteTransfer(&poolSlot, 1, slot.copied);
+  return status;
+}
+
 Status HostTier::storeLocked(const int32_t *from, const int32_t *to,
                              size_t count, void *stream) {
   if (Status s = pool_.checkTransfer(from, count, /*distinct=*/false);
@@ -280,13 +305,9 @@ Status HostTier::storeLocked(const int32_t *from, const int32_t *to,
   for (size_t i = 0; i < count; ++i) {
     HostSlot &slot = slots_[to[i]];
     slot.isFull = false;
-    Status status = copyToHost(from[i], to[i]);
-    // Copies that were launched before one failed are under way all the same.
-    if (Status s = slot.copied->record(copyStream_); status.isOk())
-      status = s;
-    pool_.noteTransfer(from + i, 1, slot.copied);
-    if (!status.isOk())
-      return status;
+    if (Status s = noteCopies(slot, from[i], copyToHost(from[i], to[i]));
+        !s.isOk())
+      return s;
     slot.isFull = true;
   }
   return {};
@@ -306,13 +327,10 @@ Status HostTier::loadLocked(const int32_t *from, const int32_t *to,
     return s;
   pool_.device().notePoolWrite();
   for (size_t i = 0; i < count; ++i) {
-    const HostSlot &slot = slots_[from[i]];
     Status status = copyToPool(from[i], to[i]);
-    if (Status s = slot.copied->record(copyStream_); status.isOk())
-      status = s;
-    pool_.noteTransfer(to + i, 1, slot.copied);
-    if (!status.isOk())
-      return status;
+    if (Status s = noteCopies(slots_[from[i]], to[i], std::move(status));
+        !s.isOk())
+      return s;
   }
   return {};
 }

@@ -5,6 +5,8 @@
 
 #include "cuda_tier_test.h"
 
+#include <cstdlib>
+
 using namespace gdnrt;
 using namespace gdnrt::test;
 
@@ -226,4 +228,78 @@ TEST_F(CudaTier, FailuresAreTheDriver) {
   EXPECT_EQ(HostTier::make(pool, options).status().code(),
             StatusCode::deviceError);
   fakeCuda().failures.clear();
+}
+
+// Copies without an event that says when they are over.
+TEST_F(CudaTier, CopiesThatNoEventKnowsAreWaitedFor) {
+  for (bool isLoad : {false, true}) {
+    make();
+    int32_t slot = 0, host = 0;
+    ASSERT_TRUE(*pool->allocate(SlotKind::request, 1, &slot, true, stream()));
+    ASSERT_TRUE(*tier->allocate(1, &host));
+    launchFill(slot, 5);
+    if (isLoad) {
+      ASSERT_TRUE(tier->store(&slot, &host, 1, stream()).isOk());
+      ASSERT_TRUE(tier->wait(&slot, 1, stream()).isOk());
+    }
+    // The first is of what was launched before.
+    fakeCuda().failures = {{"cuEventRecord", 1}};
+    fakeCuda().successes = {{"cuEventRecord", 1}};
+    const Status status = isLoad ? tier->load(&host, &slot, 1, stream())
+                                 : tier->store(&slot, &host, 1, stream());
+    EXPECT_EQ(status.code(), StatusCode::deviceError);
+    EXPECT_EQ(fakeWorkLeft(), 0u);
+    fakeCuda().failures.clear();
+    // The next owner may use the slot at once.
+    ASSERT_TRUE(pool->free(&slot, 1, stream()).isOk());
+    ASSERT_TRUE(*pool->allocate(SlotKind::request, 1, &slot, true, stream()));
+    tier.reset();
+    EXPECT_EQ(fakeCuda().pinned, 0);
+    setFakeStreamsLazy(false);
+  }
+}
+
+TEST_F(CudaTier, TheEndWaitsForCopiesThatNoEventKnows) {
+  make();
+  int32_t slot = 0, host = 0;
+  ASSERT_TRUE(*pool->allocate(SlotKind::request, 1, &slot, true, stream()));
+  ASSERT_TRUE(*tier->allocate(1, &host));
+  fakeCuda().failures = {{"cuEventRecord", 1}, {"cuStreamSynchronize", 1}};
+  fakeCuda().successes = {{"cuEventRecord", 1}};
+  EXPECT_EQ(tier->store(&slot, &host, 1, stream()).code(),
+            StatusCode::deviceError);
+  EXPECT_GT(fakeWorkLeft(), 0u);
+  fakeCuda().failures.clear();
+  tier.reset();
+  EXPECT_EQ(fakeWorkLeft(), 0u);
+  EXPECT_EQ(fakeCuda().pinned, 0);
+}
+
+TEST_F(CudaTier, TheEndWaitsForTheStreamWhereEventsFail) {
+  make();
+  int32_t slot = 0, host = 0;
+  ASSERT_TRUE(*pool->allocate(SlotKind::request, 1, &slot, true, stream()));
+  ASSERT_TRUE(*tier->allocate(1, &host));
+  ASSERT_TRUE(tier->store(&slot, &host, 1, stream()).isOk());
+  fakeCuda().failures = {{"cuEventSynchronize", 1}};
+  tier.reset();
+  fakeCuda().failures.clear();
+  EXPECT_EQ(fakeWorkLeft(), 0u);
+  EXPECT_EQ(fakeCuda().pinned, 0);
+}
+
+// Where nothing says that copies are over they may come still.
+TEST_F(CudaTier, MemoryThatMayBeInUseIsNotFreed) {
+  make();
+  int32_t slot = 0, host = 0;
+  ASSERT_TRUE(*pool->allocate(SlotKind::request, 1, &slot, true, stream()));
+  ASSERT_TRUE(*tier->allocate(1, &host));
+  ASSERT_TRUE(tier->store(&slot, &host, 1, stream()).isOk());
+  fakeCuda().failures = {{"cuEventSynchronize", 1}, {"cuStreamSynchronize", 1}};
+  tier.reset();
+  fakeCuda().failures.clear();
+  EXPECT_GT(fakeWorkLeft(), 0u);
+  EXPECT_EQ(fakeCuda().pinned, 1);
+  std::free(fakeCuda().lastPinned);
+  fakeCuda().pinned = 0;
 }

@@ -73,6 +73,7 @@ void gdnrt::test::resetFakeCuda() {
   fake.run = nullptr;
   fake.finish = nullptr;
   fake.failures.clear();
+  fake.successes.clear();
   fake.calls.clear();
   fake.launches.clear();
   fake.maps.clear();
@@ -100,7 +101,9 @@ gdnrt::cuda::Result gdnrt::test::noteFakeCall(const char *name) {
   std::lock_guard<std::mutex> guard(fake.lock);
   fake.calls.emplace_back(name);
   auto found = fake.failures.find(name);
-  return found == fake.failures.end() ? kSuccess : found->second;
+  if (found == fake.failures.end() || fake.successes[name]-- > 0)
+    return kSuccess;
+  return found->second;
 }
 
 #define NOTE(NAME)                                                             \

@@ -62,6 +62,8 @@ struct FakeCuda {
 
   /// Results of calls by name, for as long as they stand here.
   std::map<std::string, cuda::Result> failures;
+  /// How many of their calls succeed before.
+  std::map<std::string, int> successes;
 
   // What happened.
   std::vector<std::string> calls;
@@ -73,6 +75,7 @@ struct FakeCuda {
   int64_t allocations = 0;
   /// Of memory of the host, and events, which exist now.
   int64_t pinned = 0, events = 0;
+  void *lastPinned = nullptr;
   std::mutex lock;
 
   size_t bytesOf(const std::string &kernel) const {

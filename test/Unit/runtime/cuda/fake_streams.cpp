@@ -67,6 +67,13 @@ void gdnrt::test::finishFakeStream(Stream stream) {
   runThrough(stream, streams().work.size());
 }
 
+size_t gdnrt::test::fakeWorkLeft() {
+  size_t left = 0;
+  for (const Work &work : streams().work)
+    left += !work.isDone;
+  return left;
+}
+
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 #define NOTE_CALL(NAME)                                                        \
@@ -165,6 +172,7 @@ EXPORT Result cuMemHostAlloc(void **data, size_t bytes, unsigned) {
   *data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   std::lock_guard<std::mutex> guard(fakeCuda().lock);
   ++fakeCuda().pinned;
+  fakeCuda().lastPinned = *data;
   return *data ? kSuccess : kOutOfMemory;
 }
 

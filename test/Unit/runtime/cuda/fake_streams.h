@@ -22,6 +22,9 @@ void runOnFakeStream(cuda::Stream stream, std::function<void()> work);
 /// All work of a stream that has not run.
 void finishFakeStream(cuda::Stream stream);
 
+/// How much work of all streams has not run.
+size_t fakeWorkLeft();
+
 } // namespace gdnrt::test
 
 #endif // GDN_TEST_UNIT_RUNTIME_CUDA_FAKE_STREAMS_H
