@@ -248,7 +248,7 @@ Result<bool> StateCache::fetch(CacheLock &lock) {
     if (Status s =
             options_.tier->load(&owner.hostSlot, &slot, 1, options_.stream);
         !s.isOk()) {
-      (void)pool_.free(&slot, 1, options_.stream);
+      pool_.freeAnyway(&slot, 1, options_.stream);
       return s;
     }
     owner.slot = slot;

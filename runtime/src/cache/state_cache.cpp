@@ -69,7 +69,7 @@ StateCache::~StateCache() {
   for (size_t slot = 0; slot < owners_.size(); ++slot)
     if (owners_[slot] != kNoNode) {
       const auto freed = static_cast<int32_t>(slot);
-      (void)pool_.free(&freed, 1, options_.stream);
+      pool_.freeAnyway(&freed, 1, options_.stream);
     }
   for (int32_t node = 0; node < tree_.maxNodes() && numCopies_ > 0; ++node)
     if (tree_[node].isUsed)
@@ -340,8 +340,7 @@ void StateCache::tellEvicted(int32_t node) {
 void StateCache::freeSlot(int32_t node) {
   PrefixNode &owner = tree_[node];
   owners_[static_cast<size_t>(owner.slot)] = kNoNode;
-  // Slots in use that the cache owns can always be freed.
-  (void)pool_.free(&owner.slot, 1, options_.stream);
+  pool_.freeAnyway(&owner.slot, 1, options_.stream);
   owner.slot = 0;
   owner.isAhead = false;
   --numCheckpoints_;

@@ -395,6 +395,13 @@ Status StatePool::free(const int32_t *slots, size_t count, void *stream) {
   return table_.free(slots, count);
 }
 
+void StatePool::freeAnyway(const int32_t *slots, size_t count, void *stream) {
+  if (free(slots, count, stream).isOk())
+    return;
+  std::lock_guard<std::mutex> guard(lock_);
+  (void)table_.free(slots, count);
+}
+
 Result<bool> StatePool::fork(int32_t source, int32_t *slot, void *stream) {
   int32_t taken = kNullSlot;
   {

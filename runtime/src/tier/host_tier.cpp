@@ -392,7 +392,7 @@ Result<bool> HostTier::swapIn(const int32_t *hostSlots, size_t count,
   if (status.isOk())
     status = pool_.orderAfterTransfers(taken, count, stream);
   if (!status.isOk()) {
-    (void)pool_.free(taken, count, stream);
+    pool_.freeAnyway(taken, count, stream);
     return status;
   }
   std::copy_n(taken, count, poolSlots);

@@ -22,7 +22,8 @@ protected:
     cache.reset();
     CudaTier::TearDown();
   }
-  void makeCache() {
+  void makeCache(bool debugChecks = false) {
+    poolOptions.debugChecks = debugChecks;
     make();
     StateCacheOptions options;
     options.maxNodes = 16;
@@ -141,4 +142,30 @@ TEST_F(CudaStateCache, AFailureLeavesAllAsItWas) {
   launchReadOf(a, found);
   finishFakeStream(stream());
   EXPECT_EQ(found, (std::vector<float>{10, 11}));
+}
+
+// Debug checks fill slots that are freed. Where the device refuses that nobody
+// would know of the slots any more.
+TEST_F(CudaStateCache, NoSlotIsLostWhereDebugChecksFail) {
+  makeCache(/*debugChecks=*/true);
+  auto fails = [](const char *call) { fakeCuda().failures[call] = 1; };
+  const uint64_t a = keep(1, 10), b = keep(2, 20);
+  EXPECT_EQ(pool->numFree(SlotKind::request), 0);
+  fails("cuMemsetD2D8Async");
+  fails("cuMemsetD8Async");
+  EXPECT_EQ(*cache->evictCheckpoints(1), 1);
+  EXPECT_EQ(pool->numFree(SlotKind::request), 1);
+  // One that was taken for a load that fails.
+  CacheLock held = *cache->lock(a);
+  fails("cuMemcpy2DAsync");
+  EXPECT_FALSE(cache->fetch(held).isOk());
+  EXPECT_EQ(pool->numFree(SlotKind::request), 1);
+  ASSERT_TRUE(cache->unlock(held).isOk());
+  int32_t host = cache->node(a)->hostSlot, slot = 0;
+  EXPECT_FALSE(tier->swapIn(&host, 1, stream(), &slot).isOk());
+  EXPECT_EQ(pool->numFree(SlotKind::request), 1);
+  EXPECT_NE(cache->node(b)->slot, 0);
+  cache.reset();
+  EXPECT_EQ(pool->numFree(SlotKind::request), 2);
+  fakeCuda().failures.clear();
 }

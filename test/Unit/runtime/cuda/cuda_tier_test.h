@@ -33,7 +33,7 @@ protected:
     CudaTest::TearDown();
   }
   void make() {
-    auto made = StatePool::make(makeDevice(), shape, {});
+    auto made = StatePool::make(makeDevice(), shape, poolOptions);
     ASSERT_TRUE(made.isOk()) << made.status().toString();
     pool = std::move(*made);
     auto tierMade = HostTier::make(pool, options);
@@ -63,6 +63,7 @@ protected:
 
   int steps = 0;
   StatePoolShape shape;
+  StatePoolOptions poolOptions;
   HostTierOptions options;
   std::shared_ptr<StatePool> pool;
   std::unique_ptr<HostTier> tier;
