@@ -5,6 +5,7 @@
 #include "gdnrt/cuda_driver.h"
 
 #include <dlfcn.h>
+#include <new>
 #include <string>
 
 using namespace gdnrt;
@@ -40,8 +41,13 @@ Status Driver::check(cuda::Result result, const char *call,
     name = "unknown error";
   if (errorString(result, &text) != kSuccess || !text)
     text = "no description";
-  return failure(codeOf(result), what, ": ", call, ": ", name, " (", result,
-                 "): ", text);
+  try {
+    return failure(codeOf(result), what, ": ", call, ": ", name, " (", result,
+                   "): ", text);
+  } catch (const std::bad_alloc &) {
+    // Destructors come here, too, and let nothing out.
+    return Status(codeOf(result), std::string());
+  }
 }
 
 static std::string loaderMessage() {

@@ -6,14 +6,17 @@
 
 #include <mutex>
 #include <utility>
-#include <vector>
 
 using namespace gdnrt;
 using namespace gdnrt::cuda;
 
 namespace {
 
-using Held = std::shared_ptr<const void>;
+/// What a graph holds, and behind it in a list what others held.
+struct Held {
+  std::shared_ptr<const void> object;
+  Held *next = nullptr;
+};
 
 /// What graphs held that are gone, of all devices of the process.
 struct Aside {
@@ -21,7 +24,7 @@ struct Aside {
   /// Graphs are not for two threads at once, and streams of several may be
   /// captured into one.
   std::mutex retain;
-  std::vector<Held> held;
+  Held *first = nullptr;
 };
 
 } // namespace
@@ -32,15 +35,18 @@ static Aside &aside() {
   return *made;
 }
 
-/// On a thread of the driver's, where its functions may not be called.
+/// On a thread of the driver's, where its functions may not be called, and
+/// where nothing is thrown: it allocates nothing.
 static void putAside(void *data) {
-  std::unique_ptr<Held> held(static_cast<Held *>(data));
+  auto *held = static_cast<Held *>(data);
   std::lock_guard<std::mutex> guard(aside().lock);
-  aside().held.push_back(std::move(*held));
+  held->next = aside().first;
+  aside().first = held;
 }
 
 Status cuda::keepForGraph(const Driver &driver, Stream stream,
-                          const Held &object, std::string_view what) {
+                          const std::shared_ptr<const void> &object,
+                          std::string_view what) {
   // The legacy default stream is never captured.
   if (!stream || !driver.streamCaptureInfo || !driver.userObjectCreate ||
       !driver.userObjectRelease || !driver.graphRetain)
@@ -55,7 +61,8 @@ Status cuda::keepForGraph(const Driver &driver, Stream stream,
     return s;
   if (status != kCaptureActive)
     return {};
-  auto held = std::make_unique<Held>(object);
+  auto held = std::make_unique<Held>();
+  held->object = object;
   UserObject made = nullptr;
   if (Status s =
           driver.check(driver.userObjectCreate(&made, held.get(), putAside, 1,
@@ -74,13 +81,15 @@ Status cuda::keepForGraph(const Driver &driver, Stream stream,
 }
 
 void cuda::releaseOfGraphs(const Driver &driver) {
-  std::vector<Held> held;
+  Held *first = nullptr;
   {
     std::lock_guard<std::mutex> guard(aside().lock);
-    held.swap(aside().held);
+    first = std::exchange(aside().first, nullptr);
   }
-  if (held.empty())
+  if (!first)
     return;
   RelaxedCapture relaxed(driver);
-  held.clear(); // destructors may come here again
+  // Destructors may come here again.
+  while (first)
+    delete std::exchange(first, first->next);
 }

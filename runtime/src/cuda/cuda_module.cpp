@@ -55,6 +55,8 @@ LoadedModule::load(std::shared_ptr<const DeviceContext> context,
 LoadedModule::~LoadedModule() {
   // At the end of the process this fails, and nothing is left to unload.
   CurrentContext current(*context_);
+  // Another thread may be capturing a graph.
+  RelaxedCapture relaxed(context_->driver());
   if (current.status().isOk())
     context_->driver().moduleUnload(module_);
 }

@@ -165,7 +165,7 @@ TEST_F(CudaCode, LogSaysWhatWasLoaded) {
 }
 
 TEST_F(CudaCode, PreparesTheKernel) {
-  load(scaleImage([](fb::CodeT &code) {
+  auto loaded = load(scaleImage([](fb::CodeT &code) {
     launchOf(code).shared_bytes = 200000;
     launchOf(code).cluster = 16;
   }));
@@ -175,7 +175,12 @@ TEST_F(CudaCode, PreparesTheKernel) {
   // Loaded now, not at the first launch.
   EXPECT_EQ(fakeCuda().count("cuFuncLoad"), 1);
   // Also while another thread captures; the mode is what it was afterwards.
-  EXPECT_EQ(fakeCuda().count("cuThreadExchangeStreamCaptureMode"), 2);
+  const std::string mode = "cuThreadExchangeStreamCaptureMode";
+  EXPECT_EQ(fakeCuda().count(mode), 2);
+  fakeCuda().calls.clear();
+  loaded.reset();
+  EXPECT_EQ(fakeCuda().count("cuModuleUnload"), 1);
+  EXPECT_EQ(fakeCuda().count(mode), 2);
 }
 
 TEST_F(CudaCode, EveryCallMayFail) {

@@ -3,6 +3,7 @@
 // What a graph was captured with lives as long as it: modules and workspaces
 // whose handles are gone, on the stand-in for the driver.
 
+#include "counting_allocator.h"
 #include "cuda_launch_test.h"
 #include "gdn-c/serving.h"
 #include "gdnrt/cuda_device.h"
@@ -48,6 +49,25 @@ TEST_F(CudaGraph, KeepsItsModules) {
   EXPECT_TRUE(fakeCuda().calls.empty());
   EXPECT_EQ(fakeCuda().loadedModules, 1);
   ASSERT_EQ(gdnrt_device_synchronize(device, nullptr, &error), GDNRT_OK);
+  EXPECT_EQ(fakeCuda().loadedModules, 0);
+}
+
+// On a thread of the driver's no exception may leave them.
+TEST_F(CudaGraph, DestructorsOfGraphsAllocateNothing) {
+  if (!countsAllocations())
+    GTEST_SKIP() << "the sanitizer has its own operator new";
+  fakeCuda().isCapturing = true;
+  for (int i = 0; i < 5; ++i)
+    ASSERT_EQ(launch(stream), "OK");
+  fakeCuda().isCapturing = false;
+  auto objects = std::move(fakeCuda().userObjects);
+  fakeCuda().userObjects.clear();
+  const uint64_t before = numAllocations();
+  for (auto [destroy, data] : objects)
+    destroy(data);
+  EXPECT_EQ(numAllocations(), before);
+  ASSERT_EQ(gdnrt_device_synchronize(device, nullptr, &error), GDNRT_OK);
+  destroyKernel();
   EXPECT_EQ(fakeCuda().loadedModules, 0);
 }
 
