@@ -5,9 +5,9 @@
 
 #include "gdnrt/exchange.h"
 
+#include <exception>
 #include <future>
 #include <limits>
-#include <system_error>
 #include <thread>
 
 using namespace gdnrt;
@@ -21,18 +21,20 @@ constexpr std::chrono::seconds kAbortTime{1};
 
 /// NCCL tells its kernels to end at once, but returns only when no graph has
 /// any of them: the thread that it is called on may go on after this function.
-void abortCommunicator(std::shared_ptr<const nccl::Library> library,
+void abortCommunicator(const std::shared_ptr<const nccl::Library> &library,
                        nccl::Comm comm) {
-  auto isOver = std::make_shared<std::promise<void>>();
-  const std::future<void> over = isOver->get_future();
-  auto call = [library = std::move(library), comm, isOver] {
-    (void)library->commAbort(comm);
-    isOver->set_value();
-  };
+  std::future<void> over;
   try {
-    std::thread(call).detach();
-  } catch (const std::system_error &) {
-    return call();
+    auto isOver = std::make_shared<std::promise<void>>();
+    over = isOver->get_future();
+    std::thread([library, comm, isOver] {
+      (void)library->commAbort(comm);
+      isOver->set_value();
+    }).detach();
+  } catch (const std::exception &) {
+    // There is no memory for a thread, or there are too many of them.
+    (void)library->commAbort(comm);
+    return;
   }
   (void)over.wait_for(kAbortTime);
 }
