@@ -22,7 +22,8 @@
 extern "C" {
 #endif
 
-/** The kernels of an image on a device, and the exchange of its rank. */
+/** The kernels of an image on a device, and the exchange of its rank. Used by
+ *  one thread at a time. */
 typedef struct gdnrt_context gdnrt_context;
 
 /** Loads the entries. NOT_FOUND if the image lacks one, or the variant
