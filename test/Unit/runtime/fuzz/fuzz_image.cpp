@@ -11,6 +11,8 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 using namespace gdnrt;
 
@@ -68,19 +70,23 @@ static void tryImage(const uint8_t *data, size_t size) {
   (void)(*image)->findEntry("decode").isOk();
 }
 
-/// Writes the right hash into each blob that the verifier lets through.
+/// Writes the right hash into each blob that the verifier lets through. All
+/// hashes are made first: what is written may be part of another blob.
 static void fixBlobs(uint8_t *root, size_t size) {
   flatbuffers::Verifier verifier(root, size);
   if (size < 8 || !fb::VerifyImageBuffer(verifier))
     return;
+  std::vector<std::pair<uint8_t *, uint64_t>> found;
   const auto *blobs = flatbuffers::GetRoot<fb::Image>(root)->blobs();
   for (size_t i = 0; blobs && i < blobs->size(); ++i) {
     auto *blob = const_cast<fb::Blob *>(blobs->Get(i));
-    uint64_t hash = imageHash(blob->data()->data(), blob->data()->size());
     auto *table = reinterpret_cast<flatbuffers::Table *>(blob);
     if (uint8_t *field = table->GetAddressOf(fb::Blob::VT_XXH3))
-      flatbuffers::WriteScalar(field, hash);
+      found.emplace_back(field,
+                         imageHash(blob->data()->data(), blob->data()->size()));
   }
+  for (const auto &[field, hash] : found)
+    flatbuffers::WriteScalar(field, hash);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
