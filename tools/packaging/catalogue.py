@@ -36,8 +36,8 @@ class Form:
     name: str
     engine: str
     options: tuple[str, ...] = ()
-    # A decay per channel comes in the layouts separate, gated and ready alone, and with deferred
-    # writes GPUs have no verify for it.
+    # A decay per channel comes in the layouts separate, gated and ready alone. With deferred
+    # writes there are no images of it: they would take the wheel to its limit.
     per_channel: bool = True
     # For pools with deferred writes.
     deferred: bool = False

@@ -81,15 +81,19 @@ Value PendingTokens::emitCatchUp(FragmentEmitter &all) {
   emitOthers(all, p.roles[ScanRole::state].before);
   Value state = all[catchUp.getState()];
   Value wide = castRows(b, loc, state, b.getF32Type());
-  auto emit = [&] {
+  auto emitWhole = [&] {
     PendingSource keys = findPendingSource(catchUp.getPendingKey()),
                   deltas = findPendingSource(catchUp.getPendingDeltas());
-    Value folded =
-        p.emitFold(wide, all.scalar(catchUp.getCount()), keys.load.getTile(),
-                   deltas.load.getTile(), catchUp.getPendingDecay(),
-                   deltas.scales ? Value(deltas.scales.getTile()) : Value());
+    return p.emitFold(wide, all.scalar(catchUp.getCount()), keys.load.getTile(),
+                      deltas.load.getTile(), catchUp.getPendingDecay(),
+                      deltas.scales ? Value(deltas.scales.getTile()) : Value());
+  };
+  // Scans begin with all tokens; a solve adds those that the state lacks.
+  if (!p.isSolvable())
+    wide = emitWhole();
+  auto emit = [&] {
     Value stored =
-        castRows(b, loc, folded,
+        castRows(b, loc, p.isSolvable() ? emitWhole() : wide,
                  cast<gpu::FragmentType>(state.getType()).getElementType());
     all.set(catchUp.getNewState(), stored);
     for (Operation *op : stateStores)

@@ -22,8 +22,9 @@ public:
   /// of the sequence's first, pending tokens are folded in and the state is
   /// stored.
   mlir::Value emitFold(mlir::Value state, mlir::Value first);
-  /// The state as its slot holds it, in f32, with the tokens of several steps
-  /// if it receives them. `all` has what was loaded of it.
+  /// The state that the tokens begin with, in f32: with those of several steps
+  /// where scans follow, else as its slot holds it, which may receive them.
+  /// `all` has what was loaded of it.
   mlir::Value emitCatchUp(FragmentEmitter &all);
   /// What the tokens leave, each by a warp, and the windows before the first.
   void emitKept(mlir::Value first, mlir::Value count);

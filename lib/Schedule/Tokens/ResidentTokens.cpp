@@ -182,10 +182,7 @@ LogicalResult TokensKernel::check() {
     return success();
   if (failed(checkPendingSources(plan.catchUp)))
     return failure();
-  if (scan.isPerChannel())
-    return scan.emitOpError("expects a decay per head where tokens of verify "
-                            "are pending over several steps");
-  if (plan.isOneBlock && plan.isSolvable())
+  if (plan.isOneBlock && (plan.isSolvable() || scan.isPerChannel()))
     return success();
   return scan.emitOpError("expects sequences of at most ")
          << plan.blockTokens
@@ -349,12 +346,13 @@ void TokenBlocks::emit(Value start, FragmentEmitter &loaded) {
 Value TokenBlocks::emitBlock(Value first, Value before,
                              FragmentEmitter &loaded) {
   Value count = p.clamp(p.sub(p.end, first), p.blockTokens);
-  if (p.catchUp)
+  const bool hasPairs = p.catchUp && solve; // of pending tokens, which wait
+  if (hasPairs)
     emitOperands(p, first, count, [&] { solve->emitPendingWeights(); });
   else
     emitOperands(p, first, count);
   if (pending &&
-      !p.catchUp) // once would be enough; later there is nothing to wait for
+      !hasPairs) // once would be enough; later there is nothing to wait for
     gpu::AwaitCopiesOp::create(b, loc);
   gpu::BarrierOp::create(b, loc);
   const bool asksEarly = solve || p.storesWindowsLast();
