@@ -181,9 +181,10 @@ def test_verify_accepts_some_of_each_step(tool, build_dir, ptx_driver, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_device_check(tool, build_dir, on_ptx_driver, tmp_path):
+@pytest.mark.parametrize("preset", ["qwen3-next-80b-a3b", "kimi-k3"])
+def test_device_check(tool, build_dir, on_ptx_driver, tmp_path, preset):
     image, report = tmp_path / "deferred.gdnk", tmp_path / "report.json"
-    options = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--state=f32,bf16", "--defer-writes=8"]
+    options = [f"--preset={preset}", "--io=bf16", "--state=f32,bf16", "--defer-writes=8"]
     options += ["--verify=lazy", "--only=decode,verify,commit", "--target=sm_90a", "--ptxas=none"]
     done = tool("gdn-compile", *options, "-o", image)
     assert done.returncode == 0, done.stderr
