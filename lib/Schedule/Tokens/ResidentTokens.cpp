@@ -74,6 +74,12 @@ constexpr llvm::StringLiteral allowedCatchUpSpills =
     "sm_80, sm_86 and sm_89 if arrays are not aligned, and where core and out "
     "are outputs; else none; not measured there";
 
+/// The rows of several steps' tokens go into the state ahead of the scans.
+constexpr llvm::StringLiteral allowedChannelCatchUpSpills =
+    "spills up to 128 bytes: of tokens of a decay per channel that are pending "
+    "over several steps, states of f32 on sm_80 three words, on sm_100a 14, "
+    "planes up to 21; states of 16 bits none; not measured";
+
 /// Of eight warps, a large state and inputs of f32.
 constexpr llvm::StringLiteral allowedWideSpills =
     "spills up to 8 bytes: of heads of 96 x 192 with inputs of f32, on sm_90a "
@@ -194,7 +200,8 @@ std::optional<StringRef> TokensKernel::findAllowance(TokenPlan &plan) const {
   if (isAcross && !(plan.preparesByHistory() && plan.blockTokens == 4))
     return allowedAcrossSpills;
   if (plan.catchUp)
-    return allowedCatchUpSpills;
+    return plan.scan.isPerChannel() ? allowedChannelCatchUpSpills
+                                    : allowedCatchUpSpills;
   if (plan.hasPlanes())
     return allowedPlaneSpills;
   if (plan.preparesByHistory())
