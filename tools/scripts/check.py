@@ -307,13 +307,16 @@ def long_suites(results: list[suites.Result]) -> None:
     record(results, whole=True)
 
 
-def check(full: bool, setup_seconds: float) -> int:
-    """Lint beside the build, then all tests in one run, clang-tidy beside them."""
+def check(full: bool, fresh: bool, setup_seconds: float) -> int:
+    """Lint beside the build, then all tests in one run, clang-tidy beside them. What has passed
+    before is repeated if `fresh`."""
     start = time.monotonic() - setup_seconds
     with ThreadPoolExecutor(1) as executor:
         linted = executor.submit(lint)
         built = build("release")
     results = [*linted.result(), built]
+    if fresh:  # the build knows the folder, so not ahead of it in a clean clone
+        run_once.forget(RELEASE)
     if not built.failed:
         with ThreadPoolExecutor(1) as executor:
             tidied = executor.submit(clang_tidy)
@@ -342,8 +345,6 @@ def main() -> int:
     options = parser.parse_args()
     if options.times:
         return check_times.show()
-    if options.fresh or options.full:
-        run_once.forget(RELEASE)
     if options.tidy:
         built = build("release")
         if built.failed:
@@ -360,7 +361,7 @@ def main() -> int:
         results = [build("release", *programs), *tests("-L", "^traces$")]
         record_parts(results[-1:])
         return summary(results)
-    return check(options.full, options.setup_seconds)
+    return check(options.full, options.fresh or options.full, options.setup_seconds)
 
 
 if __name__ == "__main__":
