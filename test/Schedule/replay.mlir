@@ -20,7 +20,7 @@
 //     ODD-NOT: func.func @decode_persistent
 //   ODD-LABEL: func.func @decode(
 // ODD-COUNT-2:   gdn_gpu.begin_copy %{{.+}} : memref<?x?x13x128xf32, {{.+}}>, <16x128xf32>
-//         ODD:   gdn_gpu.begin_copy scattered %{{.+}} : memref<?x?x13xf32, {{.+}}>, <16xf32>
+//         ODD:   gdn_gpu.load %{{.+}} rows(%{{.+}}) : memref<?x?x13xf32, {{.+}}>, <16xf32,
 
 // The last of a key head's blocks to have read writes its window, the keys and the
 // count in one branch.
@@ -84,19 +84,33 @@
 //       CHECK:         gdn_gpu.await_copies
 //       CHECK:         gdn_gpu.commit %[[KEYS]]
 
+// The last warp makes what remains of pending tokens ahead of the wait; their terms are
+// added up by four warps, in an order of tokens as one would.
+//
 // CHECK-LABEL: func.func @decode(
 //   CHECK-DAG:   gdn_gpu.load %{{.+}} dims [2, 3] aligned 16
-// CHECK-COUNT-3: gdn_gpu.begin_copy
+// CHECK-COUNT-2: gdn_gpu.begin_copy
+//   CHECK-NOT:   gdn_gpu.begin_copy
+//       CHECK:   gdn_gpu.warps 7 for 1 {
+//       CHECK:     gdn_gpu.load %{{.+}} rows(%{{.+}}) : memref<?x?x16xf32, {{.+}}>, <16xf32,
+//       CHECK:     math.exp
 //       CHECK:   gdn_gpu.await_launch
 //       CHECK:   gdn_gpu.await_copies
 //  CHECK-NEXT:   gdn_gpu.barrier
 //       CHECK:   gdn_gpu.take_ticket
-//       CHECK:   gdn_gpu.barrier
+//   CHECK-NOT:   gdn_gpu.barrier
 //       CHECK:   %[[STATE:.+]] = scf.if
 //       CHECK:     gdn_gpu.store %{{.+}} dims [2, 3] aligned 16
 //       CHECK:   gdn_gpu.map_rows %[[STATE]],
 //       CHECK:   gdn_gpu.barrier
+//       CHECK:   gdn_gpu.warps 0 for 4 {
+// CHECK-COUNT-2:   gdn_gpu.load_shared %{{.+}} : <8x32xf32> -> <4x32xf32,
+// CHECK-COUNT-16:  gdn_gpu.load_shared %{{.+}} : <64x32xf32> -> <4x32xf32,
+// CHECK-COUNT-2:   gdn_gpu.store_shared %{{.+}} : <4x32xf32, {{.+}}>, <4x32xf32>
+//       CHECK:   %[[MEETS:.+]] = gdn_gpu.warps 7 for 1 -> f32 {
+//       CHECK:   gdn_gpu.barrier
 //       CHECK:   gdn_gpu.warps 7 for 1
+//       CHECK:     vector.broadcast %[[MEETS]]
 //       CHECK:   gdn_gpu.is_last
 //       CHECK:     gdn_gpu.store_element %{{.+}} : i32, memref<?x?xi32
 

@@ -88,7 +88,9 @@ def ScheduleResidentRecurrence
     Option<"onePlaneBlocks", "one-plane-blocks", "int64_t", /*default=*/"4",
            "Blocks per multiprocessor that registers must allow where a state "
            "in planes is read and one plane of it is in registers">,
-    Option<"twoPlaneBlocks", "two-plane-blocks", "int64_t", /*default=*/"3",
+    Option<"upperBlocks", "upper-blocks", "int64_t", /*default=*/"3",
+           "The same with the upper one of two">,
+    Option<"twoPlaneBlocks", "two-plane-blocks", "int64_t", /*default=*/"2",
            "The same with two planes in registers">,
     Option<"crowdedUnits", "crowded-units", "int64_t", /*default=*/"0",
            "Units of a launch from which the variant 'crowded' is taken where a "
@@ -98,14 +100,12 @@ def ScheduleResidentRecurrence
     Option<"crowdedOnePlaneBlocks", "crowded-one-plane-blocks", "int64_t",
            /*default=*/"5", "Its blocks with one plane in registers">,
     Option<"crowdedUpperBlocks", "crowded-upper-blocks", "int64_t",
-           /*default=*/"6",
-           "Its blocks with one plane in registers, of a state in two">,
+           /*default=*/"6", "The same with the upper one of two">,
     Option<"crowdedTwoPlaneBlocks", "crowded-two-plane-blocks", "int64_t",
            /*default=*/"4", "Its blocks with two planes in registers">,
     Option<"crowdedNarrowUnits", "crowded-narrow-units", "int64_t",
-           /*default=*/"0",
-           "Units of a launch from which the variant 'crowded' is taken where "
-           "tokens are pending and the state has 16 bits; 0: no such variant">,
+           /*default=*/"0", "Units of a launch from which 'crowded' is taken "
+           "where tokens are pending and a state has 16 bits; 0: no variant">,
     Option<"crowdedNarrowBlocks", "crowded-narrow-blocks", "int64_t",
            /*default=*/"4", "Its blocks with such a state in registers">
   ];

@@ -315,24 +315,28 @@ std::pair<Value, Value> gdn::emitReplayOutput(OpBuilder &b, Location loc,
     return arith::AddFOp::create(b, loc, x, y);
   };
   const int64_t most = getSize(pending.deltas, /*isLast=*/false);
-  Value factor;
-  if (terms.decay) {
-    Value whole = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1.0f));
-    Value kept =
-        arith::SelectOp::create(b, loc, pending.commits, whole, pending.kept);
-    factor = multiply(kept, terms.decay);
-  }
-  auto one = gpu::FragmentType::get(
-      VectorType::get({1}, b.getF32Type()),
-      gpu::PerRowAttr::get(context, rowType(terms.key).getRows()));
-  Value meets =
-      gpu::ExtractOp::create(b, loc, b.getF32Type(),
-                             map(one, {load(terms.key), load(terms.query)},
-                                 [&](ValueRange args) -> SmallVector<Value> {
-                                   return {emitDot(b, loc, args[0], args[1])};
-                                 })[0],
-                             /*index=*/0);
+  Value factor = emitReplayFactor(b, loc, pending, terms);
+  Value meets = terms.meets ? terms.meets : emitReplayMeets(b, loc, terms);
   auto row = rowType(terms.value);
+  auto finish = [&](Value known, Value seen) -> std::pair<Value, Value> {
+    ValueRange made = map(
+        {row, row}, {known, seen, load(terms.value)},
+        [&](ValueRange args) -> SmallVector<Value> {
+          Value error = arith::SubFOp::create(b, loc, args[2], args[0]);
+          Value delta = multiply(splat(terms.beta, error), error);
+          return {delta, add(args[1], multiply(delta, splat(meets, delta)))};
+        });
+    return {made[0], made[1]};
+  };
+  if (terms.known) {
+    auto whole = gpu::SharedType::get(VectorType::get(
+        {1, getSize(terms.value, /*isLast=*/true)}, b.getF32Type()));
+    auto take = [&](Value sums) -> Value {
+      return gpu::LoadSharedOp::create(
+          b, loc, row, gpu::ReshapeOp::create(b, loc, whole, sums), Value());
+    };
+    return finish(take(terms.known), take(terms.seen));
+  }
   SmallVector<Value> sums = {load(terms.products, emitIndex(b, loc, 0)),
                              load(terms.products, emitIndex(b, loc, 1))};
   if (factor)
@@ -369,14 +373,7 @@ std::pair<Value, Value> gdn::emitReplayOutput(OpBuilder &b, Location loc,
         });
     scf::YieldOp::create(b, loc, next);
   }
-  ValueRange made =
-      map({row, row}, {loop.getResult(0), loop.getResult(1), load(terms.value)},
-          [&](ValueRange args) -> SmallVector<Value> {
-            Value error = arith::SubFOp::create(b, loc, args[2], args[0]);
-            Value delta = multiply(splat(terms.beta, error), error);
-            return {delta, add(args[1], multiply(delta, splat(meets, delta)))};
-          });
-  return {made[0], made[1]};
+  return finish(loop.getResult(0), loop.getResult(1));
 }
 
 Value gdn::emitReplayFold(OpBuilder &b, Location loc, Value state,

@@ -88,7 +88,25 @@ struct ReplayTerms {
   mlir::Value keyPairs, queryPairs; ///< R, from emitReplayPairs
   mlir::Value key, query, value;    ///< rows
   mlir::Value decay, beta;          ///< f32; no decay: products have it
+  /// Made ahead, or null: what emitReplaySums leaves, and emitReplayMeets, f32.
+  mlir::Value known, seen, meets;
 };
+
+/// What remains of the state behind the token, f32; null: products have it.
+mlir::Value emitReplayFactor(mlir::OpBuilder &b, mlir::Location loc,
+                             const ReplayPending &pending,
+                             const ReplayTerms &terms);
+
+/// The product of the token's key and query, f32, in one warp.
+mlir::Value emitReplayMeets(mlir::OpBuilder &b, mlir::Location loc,
+                            const ReplayTerms &terms);
+
+/// The products of the state with key and query and the terms of pending
+/// tokens added up, to `known` and `seen`, each `warps x 32` of f32: by as many
+/// warps, in the order of emitReplayOutput.
+void emitReplaySums(mlir::OpBuilder &b, mlir::Location loc,
+                    const ReplayPending &pending, const ReplayTerms &terms,
+                    mlir::Value known, mlir::Value seen);
 
 /// What the token adds, and its output, as 1 x dv fragments of one warp.
 std::pair<mlir::Value, mlir::Value>

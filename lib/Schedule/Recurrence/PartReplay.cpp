@@ -53,6 +53,81 @@ void PartReplay::emitState(FragmentEmitter &all) {
   emitFold(lookup(replay.getCommit()));
 }
 
+/// Each part by itself.
+void PartReplay::emitStateLoads(FragmentEmitter &all) {
+  if (!keepsParts())
+    return ResidentReplay::emitStateLoads(all);
+  const int64_t rows = numWarps * warpRows;
+  RowGroup group = getPart(rows);
+  int64_t parts =
+      cast<VectorType>(scan.getState().getType()).getDimSize(0) / rows;
+  for (int64_t i = 0; i < parts; ++i) {
+    Value part = arith::ConstantIndexOp::create(b, scan.getLoc(), i);
+    keptParts.push_back(
+        llvm::map_to_vector(getStateLoads(), [&](tile::LoadOp load) {
+          return loadPart(group, part, load.getTile());
+        }));
+  }
+  copyUnseen();
+}
+
+/// What no token sees of the state, if it is to receive its pending tokens.
+void PartReplay::copyUnseen() {
+  Location loc = scan.getLoc();
+  SmallVector<tile::LoadOp> seen = getStateLoads();
+  for (Value tile : getFoldTiles()) {
+    auto load = tile.getDefiningOp<tile::LoadOp>();
+    if (llvm::is_contained(seen, load))
+      continue;
+    auto type = cast<VectorType>(tile.getType());
+    Value rows = arith::SelectOp::create(
+        b, loc, lookup(replay.getCommit()),
+        arith::ConstantIndexOp::create(b, loc, type.getDimSize(0)), zero);
+    unseen[tile] = allocate(type);
+    gpu::BeginCopyOp::create(
+        b, loc, lookup(load.getView()),
+        llvm::map_to_vector(load.getIndices(),
+                            [&](Value index) { return lookup(index); }),
+        load.getDims(), rows, unseen[tile], /*scattered=*/false,
+        /*per_warpgroup=*/false, /*tensor_map=*/false);
+  }
+}
+
+/// Parts of what threads have go round, so that each is the first one once.
+void PartReplay::emitKeptFold(const RowGroup &group, Value keyColumns) {
+  Location loc = scan.getLoc();
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  gpu::ShareColumnPartsOp::create(b, loc, pending.keys, keyColumns);
+  gpu::BarrierOp::create(b, loc);
+  SmallVector<Value> all;
+  for (ArrayRef<Value> part : keptParts)
+    llvm::append_range(all, part);
+  auto loop = scf::ForOp::create(b, loc, index(0), index(keptParts.size()),
+                                 index(1), all);
+  b.setInsertionPointToStart(loop.getBody());
+  Value part = loop.getInductionVar();
+  SmallVector<Value> args(loop.getRegionIterArgs());
+  SmallVector<tile::LoadOp> seen = getStateLoads();
+  FragmentEmitter rows(b, scalars, getPartRows());
+  rows.setRowGroup(&group);
+  SmallVector<Value> now;
+  for (Value tile : getFoldTiles()) {
+    auto found = llvm::find(seen, tile.getDefiningOp<tile::LoadOp>());
+    now.push_back(
+        found != seen.end()
+            ? args[found - seen.begin()]
+            : gpu::LoadSharedOp::create(
+                  b, loc, rows.typeOf(tile), unseen[tile],
+                  arith::MulIOp::create(b, loc, part, index(group.count)))
+                  .getResult());
+  }
+  emitFoldRows(group, part, now, keyColumns);
+  std::rotate(args.begin(), args.begin() + seen.size(), args.end());
+  scf::YieldOp::create(b, loc, args);
+}
+
 /// Pending keys become parts once for all rows, of which each warp takes eight
 /// at a time, and loads the next ones ahead of its work.
 void PartReplay::emitFold(Value commits) {
@@ -70,6 +145,8 @@ void PartReplay::emitFold(Value commits) {
     return arith::ConstantIndexOp::create(b, loc, value);
   };
   RowGroup group = getPart(rows);
+  if (!keptParts.empty())
+    return emitKeptFold(group, keyColumns);
   const bool isAhead = loadsAhead();
   SmallVector<Value> first;
   if (isAhead)
@@ -125,19 +202,20 @@ SmallVector<Value> PartReplay::atPart(const RowGroup &group, Value part,
   return all;
 }
 
-SmallVector<Value> PartReplay::loadPart(const RowGroup &group, Value part) {
+Value PartReplay::loadPart(const RowGroup &group, Value part, Value tile) {
   FragmentEmitter rows(b, scalars, getPartRows());
   rows.setRowGroup(&group);
-  SmallVector<Value> loaded;
-  for (Value tile : getFoldTiles()) {
-    auto load = tile.getDefiningOp<tile::LoadOp>();
-    Value view = rows.scalar(load.getView());
-    loaded.push_back(gpu::LoadOp::create(
-        b, scan.getLoc(), rows.typeOf(tile), view,
-        atPart(group, part, load.getIndices(), load.getDims().front()),
-        load.getDims(), /*rows=*/Value(), getAlignment(view)));
-  }
-  return loaded;
+  auto load = tile.getDefiningOp<tile::LoadOp>();
+  Value view = rows.scalar(load.getView());
+  return gpu::LoadOp::create(
+      b, scan.getLoc(), rows.typeOf(tile), view,
+      atPart(group, part, load.getIndices(), load.getDims().front()),
+      load.getDims(), /*rows=*/Value(), getAlignment(view));
+}
+
+SmallVector<Value> PartReplay::loadPart(const RowGroup &group, Value part) {
+  return llvm::map_to_vector(
+      getFoldTiles(), [&](Value tile) { return loadPart(group, part, tile); });
 }
 
 void PartReplay::emitFoldRows(const RowGroup &group, Value part,

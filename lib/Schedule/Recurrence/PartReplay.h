@@ -30,7 +30,11 @@ protected:
   /// There the warp that copies comes last to the barrier ahead of the
   /// products.
   bool joinsGates() const override { return numWarps <= 4; }
-  bool weighsEarly() override { return numWarps <= 4; }
+  /// Whether threads keep what they have loaded of the state until a fold, and
+  /// what no token sees comes to shared memory: a fold waits for no memory. A
+  /// thread has to have the registers.
+  virtual bool keepsParts() { return false; }
+  void emitStateLoads(FragmentEmitter &all) override;
   mlir::LogicalResult check() override;
   bool sumsAheadOfFold() const override { return true; }
   void emitState(FragmentEmitter &all) override;
@@ -41,6 +45,10 @@ protected:
   /// Whether all warps of a fold take their next rows together.
   virtual bool foldsTogether() { return false; }
 
+  /// Of each part of the state, in which warps have so many rows, what is
+  /// loaded ahead; empty if it is loaded whole.
+  llvm::SmallVector<llvm::SmallVector<mlir::Value>> keptParts;
+
 private:
   void emitFold(mlir::Value commits);
   void emitFoldRows(const RowGroup &group, mlir::Value part,
@@ -49,8 +57,14 @@ private:
   gpu::RowsAttr getPartRows();
   /// What a fold loads of the state.
   llvm::SmallVector<mlir::Value> getFoldTiles();
+  mlir::Value loadPart(const RowGroup &group, mlir::Value part,
+                       mlir::Value tile);
   llvm::SmallVector<mlir::Value> loadPart(const RowGroup &group,
                                           mlir::Value part);
+  void copyUnseen();
+  void emitKeptFold(const RowGroup &group, mlir::Value keyColumns);
+  /// Tiles of a fold that no token sees, in shared memory.
+  llvm::DenseMap<mlir::Value, mlir::Value> unseen;
   llvm::SmallVector<mlir::Value> atPart(const RowGroup &group, mlir::Value part,
                                         mlir::ValueRange indices, int64_t dim);
 

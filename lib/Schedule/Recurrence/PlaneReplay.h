@@ -15,7 +15,8 @@ public:
               int64_t threads, int64_t blocks)
       : PartReplay(source, replay, threads, blocks) {}
 
-  /// How many planes of the state of `replay` its tokens see.
+  /// How many planes the state of `replay` has, and how many its tokens see.
+  static int64_t countPlanes(tile::DeltaReplayOp replay);
   static int64_t countSeenPlanes(tile::DeltaReplayOp replay);
 
   /// Whether the state of `replay` is made of planes of bytes that tensor cores
@@ -31,8 +32,9 @@ private:
   bool loadsAhead() override { return countSeenPlanes(replay) == 1; }
   bool foldsTogether() override { return countSeenPlanes(replay) == 1; }
   bool weighsEarly() override {
-    return countSeenPlanes(replay) == 1 && PartReplay::weighsEarly();
+    return !copiesInFewWarps() || countSeenPlanes(replay) == 1;
   }
+  bool keepsParts() override;
 
   /// A key, or a query, in shared memory as the bytes of integers, in three
   /// rows, and what they count.

@@ -124,9 +124,10 @@ ScheduleResidentRecurrence::scheduleReplay(func::FuncOp func,
     if (failed(count(kernel.emit(minBlocks))))
       return failure();
   }
-  return count(PlaneReplay(func, replay, threads,
-                           isOne ? onePlaneBlocks : twoPlaneBlocks)
-                   .emit(minBlocks));
+  const int64_t blocks = !isOne             ? twoPlaneBlocks
+                         : replay.getSeen() ? upperBlocks
+                                            : onePlaneBlocks;
+  return count(PlaneReplay(func, replay, threads, blocks).emit(minBlocks));
 }
 
 /// The variant "narrow" of a program with a narrow state, which is loaded as it

@@ -158,14 +158,19 @@ void ResidentReplay::emitTickets() {
     }
 }
 
-/// What remains of pending tokens and of the state, in the warp that copies the
-/// tokens, and so knows how many there are.
+/// What remains of pending tokens and of the state, in a warp that knows how
+/// many there are.
 void ResidentReplay::emitEarlyWeights() {
   Location loc = scan.getLoc();
   const int64_t most = getPendingRoom(replay.getPendingKey()).getDimSize(0);
   gpu::WarpsOp warps = enterWarps(ScanRole::output);
   FragmentEmitter outside(b, scalars);
-  Value rows = arith::IndexCastOp::create(b, loc, b.getIndexType(), copied);
+  Value rows;
+  if (copied)
+    rows = arith::IndexCastOp::create(b, loc, b.getIndexType(), copied);
+  else
+    rows = outside.scalar(
+        findPendingSource(replay.getPendingKey()).load.getRows());
   auto loadNumbers = [&](tile::LoadOp load) -> Value {
     Value view = outside.scalar(load.getView());
     SmallVector<Value> indices = llvm::map_to_vector(
@@ -323,7 +328,34 @@ void ResidentReplay::emitProducts(Value state) {
                              arith::ConstantIndexOp::create(b, loc, 1));
 }
 
-void ResidentReplay::emitOutputOf(FragmentEmitter &warp) {
+/// The sums over pending tokens, by as many warps as have an element for each
+/// lane, while the last warp makes the product of key and query: where a block
+/// has its multiprocessor to itself, one warp would have all others wait. Where
+/// others are beside it, that is cheaper.
+void ResidentReplay::emitSums() {
+  Location loc = scan.getLoc();
+  const int64_t size = scan.getState().getType().getDimSize(0);
+  const int64_t warps = size / gpu::warpThreads;
+  if (copiesInFewWarps() || scan.isPerChannel() ||
+      size % gpu::warpThreads != 0 || warps > numWarps)
+    return;
+  auto group = gpu::WarpsOp::create(b, loc, TypeRange(), 0, warps, {});
+  b.createBlock(&group.getBody());
+  auto type = VectorType::get({warps, gpu::warpThreads}, b.getF32Type());
+  ReplayTerms terms = getTerms();
+  known = allocate(type);
+  seen = allocate(type);
+  emitReplaySums(b, loc, pending, terms, known, seen);
+  gpu::YieldOp::create(b, loc);
+  b.setInsertionPointAfter(group);
+  auto last = enterWarps(ScanRole::output, b.getF32Type());
+  gpu::YieldOp::create(b, loc, emitReplayMeets(b, loc, getTerms()));
+  b.setInsertionPointAfter(last);
+  meets = last.getResult(0);
+  gpu::BarrierOp::create(b, loc);
+}
+
+ReplayTerms ResidentReplay::getTerms() {
   ReplayTerms terms;
   terms.products = products;
   terms.key = shared[scan.getKey()];
@@ -333,6 +365,14 @@ void ResidentReplay::emitOutputOf(FragmentEmitter &warp) {
   terms.beta = getNumber(shared[scan.getBeta()]);
   terms.keyPairs = keyPairs;
   terms.queryPairs = queryPairs;
+  terms.known = known;
+  terms.seen = seen;
+  terms.meets = meets;
+  return terms;
+}
+
+void ResidentReplay::emitOutputOf(FragmentEmitter &warp) {
+  ReplayTerms terms = getTerms();
   auto [delta, output] = emitReplayOutput(b, scan.getLoc(), pending, terms);
   warp.set(scan.getDeltas(), delta);
   warp.set(scan.getOutput(), output);
@@ -366,17 +406,19 @@ void ResidentReplay::emitRootBlock(Block &block) {
   // count would come behind it, and the tokens later.
   if (copiesInFewWarps())
     beginCopies();
-  for (tile::LoadOp load : getStateLoads())
-    all.emit(load);
-  if (!copiesInFewWarps())
+  emitStateLoads(all);
+  if (!copiesInFewWarps()) {
     beginCopies();
+    if (weighsEarly())
+      emitEarlyWeights();
+  }
   emitAwait();
   emitOutputLoads();
   emitOperands(ScanRole::query, scan.getQuery());
   emitOperands(ScanRole::key, scan.getKey());
   emitOperands(ScanRole::value, scan.getValue());
   emitOperands(ScanRole::gates, scan.getGates());
-  if (weighsEarly())
+  if (copiesInFewWarps() && weighsEarly())
     emitEarlyWeights();
   gpu::AwaitCopiesOp::create(b, scan.getLoc());
   gpu::BarrierOp::create(b, scan.getLoc());
@@ -388,6 +430,7 @@ void ResidentReplay::emitRootBlock(Block &block) {
   emitPairs();
   emitState(all);
   gpu::BarrierOp::create(b, scan.getLoc());
+  emitSums();
   emitOutput();
   emitLateStores();
 }

@@ -35,7 +35,7 @@ protected:
   virtual bool copiesInFewWarps() { return false; }
   /// Whether the last warp makes what remains of pending tokens before they
   /// come, of log decays that it loads itself.
-  virtual bool weighsEarly() { return false; }
+  virtual bool weighsEarly() { return !scan.isPerChannel(); }
   void findCount(mlir::Block &block);
   void beginCopies();
   void takeCount(FragmentEmitter &all);
@@ -53,12 +53,18 @@ protected:
   virtual llvm::SmallVector<tile::LoadOp> getStateLoads() {
     return getLoads((*roles)[ScanRole::state].tiles);
   }
+  virtual void emitStateLoads(FragmentEmitter &all) {
+    for (tile::LoadOp load : getStateLoads())
+      all.emit(load);
+  }
   /// Products of the state with key and query, and the state with the pending
   /// tokens if it is to receive them.
   virtual void emitState(FragmentEmitter &all);
   gpu::RowsAttr getPairRows();
   void emitPairs();
   void emitProducts(mlir::Value state);
+  void emitSums();
+  ReplayTerms getTerms();
   /// A number that has a place in shared memory for itself.
   mlir::Value getNumber(mlir::Value buffer) {
     return gpu::LoadSharedElementOp::create(b, scan.getLoc(), b.getF32Type(),
@@ -77,6 +83,8 @@ protected:
   // In shared memory: what remains of the state, factors of terms, products of
   // the state.
   mlir::Value decays, scales, kept, keyPairs, queryPairs, products;
+  // Those and the terms of pending tokens, and the product of key and query.
+  mlir::Value known, seen, meets;
 };
 
 } // namespace gdn
