@@ -417,7 +417,7 @@ def ConvertGPUToNVVM : Pass<"convert-gdn-gpu-to-nvvm", "::mlir::ModuleOp"> {
 }
 
 def ExpandGPUMath : Pass<"gdn-expand-gpu-math"> {
-  let summary = "Functions of math and conversions of bf16 as instructions";
+  let summary = "Functions of math and conversions as instructions";
   let description = [{
     Replaces functions so that the code calls no library:
 
@@ -425,7 +425,9 @@ def ExpandGPUMath : Pass<"gdn-expand-gpu-math"> {
       of the chip;
     - `math.rsqrt` and division by the approximate instructions of the chip;
     - other functions of `math` by polynomials;
-    - conversions from and to bf16 by shifts and packed conversions.
+    - conversions from and to bf16 by shifts and packed conversions;
+    - the lowest byte and the one above it of four numbers, planes of a state,
+      by permutations of bytes, where a thread has 96 registers.
 
     **Runs after** `convert-gdn-gpu-to-nvvm`; **before** the conversion to LLVM.
 
@@ -440,7 +442,8 @@ def ExpandGPUMath : Pass<"gdn-expand-gpu-math"> {
 
     **Fails** where a pattern does not converge.
 
-    Before and after: `test/Conversion/GPUToNVVM/expand-math.mlir`.
+    Before and after: `test/Conversion/GPUToNVVM/expand-math.mlir`,
+    `permute-bytes.mlir`.
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",

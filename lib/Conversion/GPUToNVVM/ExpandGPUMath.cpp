@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn-expand-gpu-math: no calls of a math library. See Passes.td.
+#include "PermuteBytes.h"
+
 #include "gdn/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -263,6 +265,7 @@ struct ExpandGPUMath final : gdn::impl::ExpandGPUMathBase<ExpandGPUMath> {
         patterns, MathPolynomialApproximationOptions());
     patterns.add<ExpandExp, ExpandExp2, ExpandRsqrt, ExpandDivision, WidenBF16,
                  RoundTo16Bits>(&getContext(), /*benefit=*/2);
+    populatePermuteBytesPatterns(patterns);
     GreedyRewriteConfig config; // no pattern touches a block
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
     if (failed(

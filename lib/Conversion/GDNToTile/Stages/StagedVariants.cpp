@@ -211,16 +211,18 @@ gdn::chooseVariants(const KernelOperands &parts, const Algorithm &algorithm,
     else
       addVariant(spec, *when, parts, algorithm, chosen);
   }
-  for (const auto &[spec, when] : brief) {
+  for (const auto &each : brief) {
+    const VariantSpec &spec = *each.first;
     auto same = llvm::find_if(chosen, [&](const StagedVariant &variant) {
       return variant.segments == 0 && variant.fusedChunks == 0 &&
-             variant.vSplit == spec->vSplit && !variant.copiesAhead;
+             variant.vSplit == spec.vSplit && !variant.copiesAhead;
     });
     if (same == chosen.end() || !hasPrologue(parts, algorithm))
       continue;
-    same->variants.insert(same->variants.begin(),
-                          StageVariant{spec->name, when, /*saysWhen=*/true});
-    same->pieces = spec->pieces;
+    same->variants.insert(
+        same->variants.begin(),
+        StageVariant{spec.name, each.second, /*saysWhen=*/true});
+    same->pieces = spec.pieces;
     break;
   }
   return chosen;
