@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Prebuilt images: finds the one for a model, an engine and a processor in the packages
-gdn-images (inputs and outputs of bf16), gdn-images-f16, and gdn-images-deferred (bf16, for pools
-with deferred writes).
+gdn-images (inputs and outputs of bf16), gdn-images-f16, gdn-images-kda (both, for a decay per
+channel), and gdn-images-deferred (bf16, for pools with deferred writes).
 
     path = gdn.images.find("config.json", "sm_90a", engine="vllm")
     image = gdn.Runtime().image(path)
@@ -24,16 +24,18 @@ from . import image_facts, targets
 from .model_config import ModelConfig
 
 #: Packages of images.
-PACKAGES = ("gdn_images", "gdn_images_f16", "gdn_images_deferred")
+PACKAGES = ("gdn_images", "gdn_images_f16", "gdn_images_kda", "gdn_images_deferred")
 INDEX = "index.json"
 INDEX_FORMAT = 2
 
 
-def package_of(io: object, deferred_writes: object) -> str:
+def package_of(io: object, deferred_writes: object, decay: object = "head") -> str:
     """The package for inputs of a type, by default the first; images with deferred writes have
-    one of their own."""
+    one of their own, and so have those with a decay per channel."""
     if deferred_writes:
         return "gdn_images_deferred"
+    if decay == "channel":
+        return "gdn_images_kda"
     return "gdn_images_f16" if io == "f16" else "gdn_images"
 
 
@@ -90,14 +92,16 @@ def find(
     ask = _Ask(config, target, wanted_targets, engine, asked, l2norm, deferred_writes)
     name = _preset_name(config)
     model = None if name else ModelConfig.from_config(config).facts()
-    package = package_of(io or (model or {}).get("io"), deferred_writes)
-    where = Path(folder) if folder is not None else _installed(package, ask)
-    index = _Index(where)
+    index = _Index(Path(folder)) if folder is not None else None
     if model is None:
-        if name not in index.presets:
-            known = ", ".join(sorted(index.presets)) or "none"
+        named = index or _index_with_presets(ask)
+        if name not in named.presets:
+            known = ", ".join(sorted(named.presets)) or "none"
             raise ask.error(f"expected a path or one of the presets {known}, got {name!r}")
-        model = index.presets[name]
+        model = named.presets[name]
+    if index is None:
+        package = package_of(io or model["io"], deferred_writes, model["decay"])
+        index = _Index(_installed(package, ask))
     request = image_facts.request(
         model, engine, l2norm=l2norm, deferred_writes=deferred_writes, **asked
     )
@@ -183,6 +187,15 @@ def _installed(package: str, ask: _Ask) -> Path:
     return Path(next(iter(found.submodule_search_locations)))
 
 
+def _index_with_presets(ask: _Ask) -> _Index:
+    """That of a package which is installed and may have images for what is asked for; each
+    package knows all presets."""
+    io, writes = ask.asked["io"], ask.deferred_writes
+    packages = [package_of(io, writes, decay) for decay in ("head", "channel")]
+    there = [package for package in packages if importlib.util.find_spec(package) is not None]
+    return _Index(_installed((there or packages)[0], ask))
+
+
 class _Index:
     """What a folder of images says it has."""
 
@@ -206,7 +219,7 @@ class _Index:
             self.presets: dict[str, dict] = content["presets"]
             self.images: list[dict] = content["images"]
             for facts in self.presets.values():
-                _ = facts["io"], facts["layout"]
+                _ = facts["io"], facts["layout"], facts["decay"]
             for image in self.images:
                 _ = [image["facts"][name] for name in image_facts.FACTS]
                 _ = image["verify"], sorted(image["parameters"]), image["refused"].items()

@@ -3,6 +3,7 @@
 what they say; damaged folders. And one image of a small layer, from gdn-compile to its first
 launch."""
 
+import importlib
 import json
 import re
 import shlex
@@ -276,6 +277,30 @@ def test_an_installed_package(folder, tmp_path, monkeypatch):
     assert images.find("qwen3.5-4b", "sm_90a") == found
     error = miss("qwen3.5-4b", "sm_90a", io="f32")
     assert error.missing == {"io": "f32"}
+
+
+def test_a_decay_per_channel_has_a_package(tmp_path, monkeypatch):
+    """Found by a configuration and by a name, whichever packages are there."""
+    name = "kimi-linear-48b-a3b"
+    error = miss(name, "sm_90a")
+    assert "expected the package gdn-images (pip install gdn-images), found none" in str(error)
+    error = miss(model_configs.PRESETS[name], "sm_90a")
+    assert "expected the package gdn-images-kda" in str(error)
+    monkeypatch.syspath_prepend(tmp_path)
+    rows = [i for i in ITEMS.values() if (i.io, i.state) == ("bf16", "f32") and not i.form.deferred]
+    for decay in ("channel", "head"):
+        package = tmp_path / images.package_of("bf16", 0, decay)
+        package.mkdir()
+        (package / "__init__.py").write_text("")
+        write_folder(package, [item for item in rows if item.facts["decay"] == decay])
+        importlib.invalidate_caches()
+        kda = tmp_path / "gdn_images_kda"
+        assert images.find(name, "sm_90a").parent == kda
+        assert images.find(model_configs.PRESETS[name], "sm_90a").parent == kda
+        if decay == "channel":
+            missing = "expected the package gdn-images (pip install gdn-images), found none"
+            assert missing in str(miss(model_configs.PRESETS["qwen3.5-4b"], "sm_90a"))
+    assert images.find("qwen3.5-4b", "sm_90a").parent == package
 
 
 def test_arguments_that_no_image_can_have(folder):

@@ -13,7 +13,14 @@ import docs
 ROOT = Path(__file__).resolve().parents[2]
 # What is no pass, pipeline or tool: packages, a program that pip installs, the example of "Add a
 # pass", a column of measurements.
-OTHERS = {"gdn-compiler", "gdn-images", "gdn-images-f16", "gdn-images-deferred", "gdn-bench"}
+OTHERS = {
+    "gdn-compiler",
+    "gdn-images",
+    "gdn-images-f16",
+    "gdn-images-kda",
+    "gdn-images-deferred",
+    "gdn-bench",
+}
 OTHERS |= {"gdn-merge-gates", "gdn-sm80"}
 
 

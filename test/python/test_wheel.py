@@ -124,7 +124,8 @@ def test_a_library_says_nothing_of_the_machine_that_built_it(wheel, library):
 
 
 def test_facts_are_of_this_version():
-    assert set(FACTS) - {"images", "images-f16"} == {*wheels.PROCESSORS, "compiler"}
+    names = {package.removeprefix("gdn_").replace("_", "-") for package in images.PACKAGES}
+    assert set(FACTS) - names == {*wheels.PROCESSORS, "compiler"}
     for processor in wheels.PROCESSORS:
         facts = FACTS[processor]
         assert facts["wheel"] == f"gdn-{VERSION}-py3-none-{wheels.tag(processor)}.whl"
@@ -180,14 +181,22 @@ def test_the_table_has_wheels_of_images():
         "bytes": 51_000_000,
         "python": ">=3.10",
         "count": 2,
-        "io": "bf16",
+        "io": ["bf16"],
         "states": ["bf16", "f32"],
+        "decays": ["head"],
         "targets": ["sm_90a"],
     }
-    for more, deferred in (({}, ""), ({"deferred": True}, ", writes deferred")):
+    for more, text in (
+        ({}, "bf16, states of bf16 and f32, decays per head"),
+        ({"deferred": True}, "bf16, states of bf16 and f32, writes deferred, decays per head"),
+        (
+            {"io": ["bf16", "f16"], "decays": ["channel"]},
+            "bf16 and f16, states of bf16 and f32, decays per channel",
+        ),
+    ):
         assert wheel_table.table({"images": facts | more})[-1] == (
             "| `gdn-images` | `any` | 51.0 MB | any | 3.10 or later |"
-            f" 2 images: bf16, states of bf16 and f32{deferred}, for `sm_90a` | never run |"
+            f" 2 images: {text}, for `sm_90a` | never run |"
         )
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compiles the catalogue of prebuilt images (catalogue.py) and builds the wheels gdn-images,
-gdn-images-f16 and gdn-images-deferred of them, into build/wheels.
+gdn-images-f16, gdn-images-kda and gdn-images-deferred of them, into build/wheels.
 
 An image that is there, made by this compiler, is not compiled again, so a run goes on where
 another was stopped, here or on another machine; what gdn-compile refuses is remembered with the
@@ -224,10 +224,11 @@ def write_index(folder: Path, index: Mapping[str, object]) -> None:
 
 def rows_of(index: Mapping[str, object], package: str) -> list[dict]:
     """The images of a package."""
+    names = ("io", "deferred_writes", "decay")
     return [
         row
         for row in index["images"]
-        if images.package_of(row["facts"]["io"], row["facts"]["deferred_writes"]) == package
+        if images.package_of(*(row["facts"][name] for name in names)) == package
     ]
 
 
@@ -275,7 +276,8 @@ def facts_of(wheel: Path, index: Mapping[str, object], package: str) -> dict[str
         "bytes": wheel.stat().st_size,
         "python": ">=3.10",
         "count": sum(len(row["targets"]) for row in rows),
-        "io": rows[0]["facts"]["io"],
+        "io": sorted({row["facts"]["io"] for row in rows}),
+        "decays": sorted({row["facts"]["decay"] for row in rows}),
         "states": sorted({row["facts"]["state"] for row in rows}),
         "deferred": package == images.package_of(None, True),
         "targets": [target for target in catalogue.TARGETS if target in targets],

@@ -25,9 +25,10 @@ def inside(facts: dict) -> str:
     """The images or tools in a wheel."""
     if "count" in facts:
         targets = ", ".join(f"`{target}`" for target in facts["targets"])
-        types = f"{facts['io']}, states of {' and '.join(facts['states'])}"
+        types = f"{' and '.join(facts['io'])}, states of {' and '.join(facts['states'])}"
         deferred = ", writes deferred" if facts.get("deferred") else ""
-        return f"{facts['count']} images: {types}{deferred}, for {targets}"
+        decays = f", decays per {' and per '.join(facts['decays'])}"
+        return f"{facts['count']} images: {types}{deferred}{decays}, for {targets}"
     names = list(facts.get("tools", facts.get("images", [])))
     return ", ".join(f"`{name}`" for name in names) or "no images"
 
