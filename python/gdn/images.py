@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Prebuilt images: finds the one for a model, an engine and a processor in the packages
-gdn-images (inputs and outputs of bf16), gdn-images-f16, gdn-images-kda (both, for a decay per
-channel), and gdn-images-deferred (bf16, for pools with deferred writes).
+gdn-images (inputs and outputs of bf16), gdn-images-f16, the same for a decay per channel,
+gdn-images-kda and gdn-images-kda-f16, and gdn-images-deferred (bf16, for pools with deferred
+writes).
 
     path = gdn.images.find("config.json", "sm_90a", engine="vllm")
     image = gdn.Runtime().image(path)
@@ -24,7 +25,13 @@ from . import image_facts, targets
 from .model_config import ModelConfig
 
 #: Packages of images.
-PACKAGES = ("gdn_images", "gdn_images_f16", "gdn_images_kda", "gdn_images_deferred")
+PACKAGES = (
+    "gdn_images",
+    "gdn_images_f16",
+    "gdn_images_kda",
+    "gdn_images_kda_f16",
+    "gdn_images_deferred",
+)
 INDEX = "index.json"
 INDEX_FORMAT = 2
 
@@ -34,9 +41,8 @@ def package_of(io: object, deferred_writes: object, decay: object = "head") -> s
     one of their own, and so have those with a decay per channel."""
     if deferred_writes:
         return "gdn_images_deferred"
-    if decay == "channel":
-        return "gdn_images_kda"
-    return "gdn_images_f16" if io == "f16" else "gdn_images"
+    package = "gdn_images_kda" if decay == "channel" else "gdn_images"
+    return f"{package}_f16" if io == "f16" else package
 
 
 class ImageNotFoundError(LookupError):

@@ -89,6 +89,20 @@ def test_every_preset_for_every_engine(preset, engine, folder):
     assert (item.io, item.state) == ("bf16", "f32")
 
 
+@pytest.mark.parametrize("state", catalogue.DEFERRED)
+def test_a_strength_up_to_2_has_pending_tokens_in_f32(state, folder):
+    """gdn-compile refuses others."""
+    found = images.find(
+        "olmo-hybrid-7b",
+        "x86-64-v3",
+        state=state,
+        deferred_writes=catalogue.DEFERRED[state],
+        folder=folder,
+    )
+    assert "--pending=f16" not in item_of(found)[0].options
+    assert all(len(set(item.presets)) == len(item.presets) for item in ITEMS.values())
+
+
 @pytest.mark.parametrize("verify", image_facts.VERIFY)
 @pytest.mark.parametrize("engine", ["vllm", "c"])
 def test_every_kind_of_verify(verify, engine, folder):
@@ -217,7 +231,7 @@ def test_a_fact_that_no_image_has(folder):
         "qwen3-next-80b-a3b", "sm_90", engine="vllm", folder=folder
     ), error
     assert str(error) == (
-        "images: expected one for sm_90a, engine vllm, found none of 204\n"
+        "images: expected one for sm_90a, engine vllm, found none of 202\n"
         "  no image has norm_eps 0.001 with the rest\n"
         f"  nearest: {error.nearest.name}, with norm_eps 1e-06 where 0.001 is wanted\n"
         "  to make one: gdn-compile --config config.json --for=vllm --io=bf16 --state=f32"

@@ -18,6 +18,7 @@ OTHERS = {
     "gdn-images",
     "gdn-images-f16",
     "gdn-images-kda",
+    "gdn-images-kda-f16",
     "gdn-images-deferred",
     "gdn-bench",
 }

@@ -185,12 +185,15 @@ def items(presets: Mapping[str, Mapping[str, object]]) -> list[Item]:
         for pending in PENDING[state]
         for form in deferred
     ]
-    for (io, state, pending, form), (preset, model) in itertools.product(forms, presets.items()):
+    for (io, state, fastest, form), (preset, model) in itertools.product(forms, presets.items()):
         if model["decay"] == "channel" and not form.per_channel:
             continue
+        # In f16 pending tokens expect a strength up to 1.
+        pending = "f32" if model["doubled_beta"] else fastest
         new = item_of(form, model, io, state, pending)
         item = found.setdefault(new.name, new)
         if item.facts != new.facts:
             raise ValueError(f"{new.name}: expected one program, got another of {preset}")
-        item.presets.append(preset)
+        if preset not in item.presets:
+            item.presets.append(preset)
     return list(found.values())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compiles the catalogue of prebuilt images (catalogue.py) and builds the wheels gdn-images,
-gdn-images-f16, gdn-images-kda and gdn-images-deferred of them, into build/wheels.
+gdn-images-f16, gdn-images-kda, gdn-images-kda-f16 and gdn-images-deferred of them, into
+build/wheels.
 
 An image that is there, made by this compiler, is not compiled again, so a run goes on where
 another was stopped, here or on another machine; what gdn-compile refuses is remembered with the
