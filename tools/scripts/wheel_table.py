@@ -21,13 +21,17 @@ NAMES = {
 }
 
 
+def listed(words: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
 def inside(facts: dict) -> str:
     """The images or tools in a wheel."""
     if "count" in facts:
         targets = ", ".join(f"`{target}`" for target in facts["targets"])
-        types = f"{' and '.join(facts['io'])}, states of {' and '.join(facts['states'])}"
+        types = f"{listed(facts['io'])}, states of {listed(facts['states'])}"
         deferred = ", writes deferred" if facts.get("deferred") else ""
-        decays = f", decays per {' and per '.join(facts['decays'])}"
+        decays = f", decays per {listed(facts['decays'])}"
         return f"{facts['count']} images: {types}{deferred}{decays}, for {targets}"
     names = list(facts.get("tools", facts.get("images", [])))
     return ", ".join(f"`{name}`" for name in names) or "no images"
