@@ -33,6 +33,8 @@ double run::limitOf(const Parameter &parameter) {
                    (parameter.precision == "parts" && parameter.io != "f32");
   if (isRounded && (isF32 || parameter.name == "core"))
     return parameter.isPool ? 2e-3 : 5e-3;
+  if (parameter.isFromRounded && parameter.name != "out")
+    return 4e-3;
   if (isF32)
     return 1e-5;
   if (parameter.isPool || parameter.name == "core")

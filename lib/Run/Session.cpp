@@ -282,6 +282,10 @@ llvm::Expected<Kernel> Program::kernel(llvm::StringRef entryName) const {
     kernel.parameters.back().precision = kernel.getAttribute("precision");
     kernel.parameters.back().io = kernel.getAttribute("io");
   }
+  const Parameter *states = kernel.find("state_pool");
+  if (kernel.find("parents") && states && states->dtype != data::DType::f32)
+    for (Parameter &parameter : kernel.parameters)
+      parameter.isFromRounded = true;
   for (size_t i = 0, e = gdnrt_entry_symbol_count(entry); i < e; ++i)
     kernel.symbols.push_back(gdnrt_entry_symbol(entry, i));
   return kernel;

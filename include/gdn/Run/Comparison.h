@@ -22,7 +22,8 @@ struct Comparison {
 /// inputs, so that every bit has to agree. The rest is computed in f32 and
 /// rounded once to the parameter's type; the norm may add to the core
 /// output's error. Where the entry's chunk form rounds operands, the bounds are
-/// those of its precision.
+/// those of its precision, and where it goes on from rounded states, those of
+/// two roundings.
 double limitOf(const Parameter &parameter);
 
 /// Compares the values of `parameter`, or of a part of it, with `want`, which

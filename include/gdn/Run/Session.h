@@ -39,6 +39,9 @@ struct Parameter {
   std::string precision;
   /// The type of its entry's inputs and outputs: "bf16" say.
   std::string io;
+  /// Its entry goes on from states that it has rounded: from a token's parent,
+  /// in a pool of 16 bits.
+  bool isFromRounded = false;
 
   /// `bf16[T, 256*Hk + 256*Hv]`.
   std::string typeString() const;

@@ -32,6 +32,20 @@ TEST(Limits, ByTypeAndKind) {
   EXPECT_EQ(limitOf(pool), 2e-3);
 }
 
+// Of a tree in a pool of 16 bits: each state is made of one that was rounded.
+TEST(Limits, OfStatesThatGoOnFromRoundedOnes) {
+  Parameter pool = tensor("state_pool", data::DType::bf16);
+  pool.isPool = pool.isFromRounded = true;
+  pool.dims.resize(4);
+  EXPECT_EQ(limitOf(pool), 4e-3);
+  Parameter core = tensor("core", data::DType::bf16);
+  core.isFromRounded = true;
+  EXPECT_EQ(limitOf(core), 4e-3);
+  core.dtype = data::DType::f32;
+  EXPECT_EQ(limitOf(core), 4e-3);
+  EXPECT_EQ(limitOf(tensor("out", data::DType::bf16)), 5e-3);
+}
+
 TEST(Limits, OfRoundedProducts) {
   auto limit = [](const char *precision, bool isPool, data::DType type) {
     Parameter parameter = tensor("core", type);
