@@ -156,7 +156,8 @@ KERNEL_SETS["d128-kda-deferred"] = [
     "--io=bf16",
     "--state=f32",
     "--defer-writes=16",
-    "--only=decode,commit",
+    "--verify=lazy",
+    "--only=decode,verify,commit",
 ]
 MEASURED = ["device", "driver", "date", "error_o", "error_state", "us"]
 
