@@ -174,13 +174,15 @@ static void comparePlanes(const Parameter &scales, const Arrays &got,
       othersKept &= isSame(made);
       continue;
     }
-    for (auto [from, to] : {std::pair{std::function(made), &gotStates},
-                            std::pair{std::function(wanted), &wantStates}})
+    auto append = [&](auto from, std::vector<double> &to) {
       appendStates(
           [&, slot](llvm::StringRef name, size_t i) {
             return from(name)[slot * sizeOf(name) + i];
           },
-          size, columns, hasLow, *to);
+          size, columns, hasLow, to);
+    };
+    append(made, gotStates);
+    append(wanted, wantStates);
   }
   const data::Difference difference = data::compare(gotStates, wantStates);
   Comparison states;

@@ -89,7 +89,7 @@ struct ReplayBuffers {
       value, logDecay, beta, newState, output, deltas;
   mlir::Value decay, pendingDecay, keyWeights, queryWeights;
   bool isInPlace = false, stateIsInPool = false;
-  mlir::Value seen;
+  mlir::Value seen = {};
 };
 void expandDeltaReplay(mlir::OpBuilder &builder, tile::DeltaReplayOp replay,
                        const ReplayBuffers &buffers, int64_t lanes);

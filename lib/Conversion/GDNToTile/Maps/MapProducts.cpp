@@ -43,8 +43,8 @@ class MapProducts {
 public:
   MapProducts(EntryViews &views, KernelOp kernel, Operation *op, Value result,
               bool inParts)
-      : views(views), loc(kernel.getLoc()), b(op->getContext()), op(op),
-        result(result), inParts(inParts) {}
+      : views(views), loc(kernel.getLoc()), b(op->getContext()), result(result),
+        inParts(inParts) {}
 
   void emit(CombineMapsOp combine);
   void emit(ApplyMapsOp apply);
@@ -100,7 +100,6 @@ private:
   EntryViews &views;
   Location loc;
   OpBuilder b;
-  Operation *op;
   Value result; // the view of the op's
   bool inParts;
   Value constant, linear; // of segments

@@ -52,7 +52,8 @@ struct Algorithm {
   bool tokenByToken = false; ///< whether sequences whose products would take
                              ///< f32 operands are computed token by token, and
                              ///< written on the way
-  std::optional<FormCosts> formCosts; ///< of the CPU, for the rule
+  std::optional<FormCosts> formCosts =
+      std::nullopt; ///< of the CPU, for the rule
 };
 
 class SequenceProgram : public TileProgram {

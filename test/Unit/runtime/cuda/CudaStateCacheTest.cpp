@@ -18,7 +18,6 @@ protected:
     shape.numRequests = 2;
   }
   void TearDown() override {
-    setFakeStreamsLazy(false);
     cache.reset();
     CudaTier::TearDown();
   }

@@ -19,6 +19,8 @@ struct OpaqueStream {};
 struct OpaqueEvent {
   /// One behind the work that it was recorded as; 0: never.
   size_t recorded = 0;
+  /// Of which list of work.
+  uint64_t list = 0;
 };
 } // namespace gdnrt::cuda
 
@@ -33,6 +35,8 @@ struct Work {
 struct Streams {
   bool isLazy = false;
   std::vector<Work> work;
+  /// How many lists there were before.
+  uint64_t list = 0;
 };
 
 Streams &streams() {
@@ -50,10 +54,16 @@ void runThrough(Stream stream, size_t end) {
     }
 }
 
+/// As `recorded`; work of a list that is gone has ended.
+size_t recordedOf(Event event) {
+  return event->list == streams().list ? event->recorded : 0;
+}
+
 } // namespace
 
 void gdnrt::test::setFakeStreamsLazy(bool isLazy) {
   streams().work.clear();
+  ++streams().list;
   streams().isLazy = isLazy;
 }
 
@@ -94,7 +104,7 @@ EXPORT Result cuStreamDestroy_v2(Stream stream) {
 
 EXPORT Result cuStreamWaitEvent(Stream stream, Event event, unsigned) {
   NOTE_CALL("cuStreamWaitEvent");
-  const size_t recorded = event->recorded;
+  const size_t recorded = recordedOf(event);
   if (recorded != 0)
     gdnrt::test::runOnFakeStream(stream, [recorded] {
       runThrough(streams().work[recorded - 1].stream, recorded);
@@ -122,20 +132,21 @@ EXPORT Result cuEventRecord(Event event, Stream stream) {
   NOTE_CALL("cuEventRecord");
   gdnrt::test::runOnFakeStream(stream, [] {});
   event->recorded = streams().work.size();
+  event->list = streams().list;
   return kSuccess;
 }
 
 EXPORT Result cuEventQuery(Event event) {
   NOTE_CALL("cuEventQuery");
-  return event->recorded == 0 || streams().work[event->recorded - 1].isDone
-             ? kSuccess
-             : kNotReady;
+  const size_t recorded = recordedOf(event);
+  return recorded == 0 || streams().work[recorded - 1].isDone ? kSuccess
+                                                              : kNotReady;
 }
 
 EXPORT Result cuEventSynchronize(Event event) {
   NOTE_CALL("cuEventSynchronize");
-  if (event->recorded != 0)
-    runThrough(streams().work[event->recorded - 1].stream, event->recorded);
+  if (const size_t recorded = recordedOf(event))
+    runThrough(streams().work[recorded - 1].stream, recorded);
   return kSuccess;
 }
 
