@@ -248,8 +248,9 @@ GDNRT_API gdnrt_status gdnrt_attention_forward_gdn(
 /** The metadata of linear attention from the last call of init_forward_metadata
  *  or of the functions for graphs: the slots [batch_size], and for extend
  *  `cu_seqlens` [batch_size + 1]. `cu_seqlens` is null for decode. The arrays
- *  belong to the backend, and their addresses do not change between the capture
- *  and the replays of a graph. */
+ *  belong to the backend and live as long as it; later calls overwrite them.
+ *  Their addresses do not change between the capture and the replays of a
+ *  graph. */
 typedef struct gdnrt_gdn_forward_metadata {
   size_t struct_size;
   const int64_t *cache_indices;

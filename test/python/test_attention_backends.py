@@ -284,8 +284,13 @@ def test_views_keep_the_backend(engine):
     backend = GDNAttnBackend(engine.backend.gdn_pool, device, kernels=kernels)
     backend.init_forward_metadata(engine.batch(ForwardMode.DECODE, [1, 2]))
     slots = backend.forward_metadata.cache_indices
+    # That of a larger batch is elsewhere.
+    many = ForwardBatch(ForwardMode.DECODE, 3000, req_pool_indices=np.arange(3000))
+    backend.init_forward_metadata(many)
+    assert backend.forward_metadata.cache_indices.tolist() == list(range(3000))
+    assert slots.tolist() == [1, 2]
     alive = weakref.ref(backend)
-    del backend
+    del backend, many
     gc.collect()
     assert alive() is not None and slots.tolist() == [1, 2]
     del slots
@@ -317,6 +322,11 @@ def test_refusals(engine, device, kernels):
     with pytest.raises(ValueError, match="req_pool_indices: expected at least 2 elements, got 1"):
         batch.batch_size = 2
         engine.backend.init_forward_metadata(batch)
+    # What finds no memory leaves nothing behind.
+    with pytest.raises(GdnError, match="max_bs: expected 1 to 8388607, got 1099511627776"):
+        engine.backend.init_cuda_graph_state(2**40, 1)
+    with pytest.raises(GdnError, match="init_cuda_graph_state: expected a call before graphs"):
+        engine.backend.init_forward_metadata_capture_cuda_graph(1, np.array([1]), None)
     # A device without prefill kernels says so when a prompt comes.
     lacking = Engine(device, {kind: k for kind, k in kernels.items() if kind != "prefill"})
     batch = lacking.batch(ForwardMode.EXTEND, [1], [5])

@@ -24,11 +24,12 @@ public:
   BatchArrays(const BatchArrays &) = delete;
   BatchArrays &operator=(const BatchArrays &) = delete;
 
-  /// Makes room for `rows` sequences. Keeps nothing that was there.
+  /// Makes room for `rows` sequences. Keeps nothing that was there, but memory
+  /// that metadata showed. Without memory all stays as it was.
   Status reserve(int64_t rows, void *stream);
   int64_t capacity() const { return capacity_; }
 
-  Status setSlots(const int64_t *ids, int64_t rows);
+  void setSlots(const int64_t *ids, int64_t rows);
   /// Rows behind the first `rows` have no tokens.
   void setStarts(const int32_t *lengths, int64_t rows);
   Status upload(bool withStarts, void *stream);
@@ -55,6 +56,8 @@ private:
   std::vector<int32_t> ints_;
   void *deviceArena_ = nullptr;
   int64_t capacity_ = 0;
+  /// What callers may still look at.
+  std::vector<std::vector<int64_t>> outgrown_;
 };
 
 class GDNAttnBackend final : public AttentionBackend {
@@ -98,26 +101,40 @@ private:
 Status BatchArrays::reserve(int64_t rows, void *stream) {
   if (rows <= capacity_)
     return {};
-  // Batches that were launched still read what is there.
-  if (deviceArena_)
-    if (Status s = device_.synchronize(stream); !s.isOk())
-      return s;
+  std::vector<int32_t> ints(static_cast<size_t>(3 * rows + 2 + (rows + 3) / 4));
+  std::vector<int64_t> indices(static_cast<size_t>(rows));
+  std::vector<int64_t> sums(static_cast<size_t>(rows) + 1);
+  outgrown_.reserve(outgrown_.size() + 2);
+  void *arena = nullptr;
+  if (!device_.properties().hostReadable) {
+    // Batches that were launched still read what is there.
+    if (deviceArena_)
+      if (Status s = device_.synchronize(stream); !s.isOk())
+        return s;
+    auto memory = device_.allocate(ints.size() * sizeof(int32_t));
+    if (!memory.isOk())
+      return memory.status();
+    arena = *memory;
+  }
   release();
+  deviceArena_ = arena;
   capacity_ = rows;
-  ints_.assign(static_cast<size_t>(3 * rows + 2 + (rows + 3) / 4), 0);
-  cacheIndices.assign(static_cast<size_t>(rows), 0);
-  cuSeqlens.assign(static_cast<size_t>(rows) + 1, 0);
+  ints_ = std::move(ints);
+  cacheIndices.swap(indices);
+  cuSeqlens.swap(sums);
+  outgrown_.push_back(std::move(indices));
+  outgrown_.push_back(std::move(sums));
   // Admission zeroes a slot, so there is a state to read always.
   std::fill_n(hasInitial(), rows, uint8_t{1});
-  if (device_.properties().hostReadable)
+  if (!deviceArena_)
     return {};
-  auto memory = device_.allocate(bytes());
-  if (!memory.isOk()) {
-    capacity_ = 0;
-    return memory.status();
-  }
-  deviceArena_ = *memory;
   return device_.upload(deviceArena_, ints_.data(), bytes(), stream);
+}
+
+static Status checkIds(const int64_t *ids, int64_t rows) {
+  if (!ids && rows > 0)
+    return invalid("req_pool_indices: expected an array, got null");
+  return {};
 }
 
 /// What a kernel sees of an id: those that no i32 holds are skipped as well.
@@ -130,14 +147,11 @@ static int32_t narrow(int64_t id) {
 
 /// Whatever stood behind the sequences before is padding then: a graph may have
 /// more rows than this batch (D8).
-Status BatchArrays::setSlots(const int64_t *ids, int64_t rows) {
-  if (!ids && rows > 0)
-    return invalid("req_pool_indices: expected an array, got null");
+void BatchArrays::setSlots(const int64_t *ids, int64_t rows) {
   for (int64_t row = 0; row < capacity_; ++row) {
     cacheIndices[row] = row < rows ? ids[row] : GDNRT_NULL_BLOCK_ID;
     slots()[row] = narrow(cacheIndices[row]);
   }
-  return {};
 }
 
 void BatchArrays::setStarts(const int32_t *lengths, int64_t rows) {
@@ -186,8 +200,9 @@ static Result<int64_t> addLengths(const int32_t *lengths, int64_t rows) {
 Status GDNAttnBackend::initForwardMetadata(const ForwardBatch &batch) {
   if (isIdle(batch.forward_mode))
     return {};
-  if (batch.batch_size < 0)
-    return invalid("batch_size: expected 0 or more, got ", batch.batch_size);
+  if (Status s = checkRange("batch_size", batch.batch_size, 0, kMost);
+      !s.isOk())
+    return s;
   bool extend = isExtend(batch.forward_mode);
   int64_t rows = batch.batch_size;
   int64_t tokens = rows;
@@ -200,11 +215,16 @@ Status GDNAttnBackend::initForwardMetadata(const ForwardBatch &batch) {
                      *total);
     tokens = *total;
   }
-  if (Status s = eager_.reserve(std::max<int64_t>(rows, 1), batch.stream);
+  if (Status s = checkIds(batch.req_pool_indices, rows); !s.isOk())
+    return s;
+  current_ = nullptr;
+  // Twice as much, so that little is outgrown.
+  const int64_t room = rows > eager_.capacity() ? 2 * eager_.capacity() : 0;
+  if (Status s =
+          eager_.reserve(std::max<int64_t>({rows, room, 1}), batch.stream);
       !s.isOk())
     return s;
-  if (Status s = eager_.setSlots(batch.req_pool_indices, rows); !s.isOk())
-    return s;
+  eager_.setSlots(batch.req_pool_indices, rows);
   if (extend)
     eager_.setStarts(batch.extend_seq_lens, rows);
   if (Status s = eager_.upload(extend, batch.stream); !s.isOk())
@@ -214,16 +234,18 @@ Status GDNAttnBackend::initForwardMetadata(const ForwardBatch &batch) {
 }
 
 Status GDNAttnBackend::initCudaGraphState(int64_t maxBs, int64_t maxNumTokens) {
-  if (maxBs < 1)
-    return invalid("max_bs: expected 1 or more, got ", maxBs);
+  if (Status s = checkRange("max_bs", maxBs, 1, kMost); !s.isOk())
+    return s;
   if (graph_.capacity() > 0 && maxBs > graph_.capacity())
     return invalid("max_bs: expected at most ", graph_.capacity(),
                    ", what graphs may have captured, got ", maxBs);
   if (Status s = checkRange("max_num_tokens", maxNumTokens, 0, kMost);
       !s.isOk())
     return s;
+  if (Status s = graph_.reserve(maxBs, nullptr); !s.isOk())
+    return s;
   maxGraphTokens_ = std::max(maxGraphTokens_, maxNumTokens);
-  return graph_.reserve(maxBs, nullptr);
+  return {};
 }
 
 Status GDNAttnBackend::checkGraph(const GraphBatch &batch) const {
@@ -256,9 +278,10 @@ Status GDNAttnBackend::setGraph(const GraphBatch &batch) {
   if (Status s = checkGraph(batch); !s.isOk())
     return s;
   const bool extend = isExtend(batch.forward_mode);
-  if (Status s = graph_.setSlots(batch.req_pool_indices, batch.num_reqs);
-      !s.isOk())
+  if (Status s = checkIds(batch.req_pool_indices, batch.num_reqs); !s.isOk())
     return s;
+  current_ = nullptr;
+  graph_.setSlots(batch.req_pool_indices, batch.num_reqs);
   if (extend)
     graph_.setStarts(batch.extend_seq_lens, batch.num_reqs);
   if (Status s = graph_.upload(extend, batch.stream); !s.isOk())

@@ -298,8 +298,8 @@ Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
       return s;
   if (sizes_.size() < count) {
     slices_.resize(count);
-    sizes_.resize(count);
     strides_.resize(count);
+    sizes_.resize(count); // says how many there are
   }
   if (metadata) {
     const GDNMetadataView step = {*metadata, deviceArena};
