@@ -16,10 +16,17 @@ class Error(c.Structure):
 
 class Sized:
     """Of a struct that may grow: it begins with the size that it has here. The other
-    fields are given behind it, or are 0."""
+    fields are given behind it, or are 0. ValueError for an integer that its field does not hold,
+    which ctypes would cut."""
 
     def __init__(self, *fields: object, **named: object):
         super().__init__(c.sizeof(self), *fields, **named)
+        names = (name for name, *_ in self._fields_[1:])
+        for name, value in (*zip(names, fields, strict=False), *named.items()):
+            found = getattr(self, name)
+            if type(found) is int and not isinstance(value, c.c_void_p) and found != value:
+                bits = 8 * getattr(type(self), name).size
+                raise ValueError(f"{name}: expected an integer of {bits} bits, got {value}")
 
 
 class ParamInfo(Sized, c.Structure):
@@ -202,6 +209,31 @@ _FUNCTIONS = {
 }
 
 
+def _exact(kind: type) -> type:
+    """An integer type of arguments that refuses what it does not hold. ctypes would cut it, and
+    what is cut names another slot."""
+
+    def from_param(cls: type, value: object) -> object:
+        number = kind(value)
+        if number.value != value:
+            bits = 8 * c.sizeof(kind)
+            raise ValueError(f"expected an integer of {bits} bits, got {value}")
+        return number
+
+    return type(kind.__name__, (kind,), {"from_param": classmethod(from_param)})
+
+
+_EXACT = {kind: _exact(kind) for kind in (c.c_int32, c.c_int64, c.c_uint64)}
+
+
+def declare(library: c.CDLL, functions: dict[str, tuple]) -> None:
+    """Sets the types of functions of the library: name, result and arguments."""
+    for name, (result, arguments) in functions.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = [_EXACT.get(kind, kind) for kind in arguments]
+
+
 def load(path: str | Path) -> c.CDLL:
     """The library at `path`, with the types of its functions set."""
     # They need Error from here.
@@ -215,10 +247,7 @@ def load(path: str | Path) -> c.CDLL:
     )
 
     library = c.CDLL(str(path))
-    for name, (result, arguments) in _FUNCTIONS.items():
-        function = getattr(library, name)
-        function.restype = result
-        function.argtypes = arguments
+    declare(library, _FUNCTIONS)
     _attention_abi.declare(library)
     _exchange_abi.declare(library)
     _host_tier_abi.declare(library)

@@ -3,6 +3,7 @@
 
 import ctypes as c
 
+from . import _abi
 from ._abi import Arg, Error, NamedArg, Sized
 
 
@@ -110,7 +111,4 @@ FUNCTIONS = {
 
 def declare(library: c.CDLL) -> None:
     """Sets the types of the functions."""
-    for name, (result, arguments) in FUNCTIONS.items():
-        function = getattr(library, name)
-        function.restype = result
-        function.argtypes = arguments
+    _abi.declare(library, FUNCTIONS)

@@ -3,6 +3,7 @@
 
 import ctypes as c
 
+from . import _abi
 from ._abi import Error, Sized
 
 #: The bytes of an id of a communicator.
@@ -41,7 +42,4 @@ _FUNCTIONS = {
 
 def declare(library: c.CDLL) -> None:
     """Sets the types of the functions of the library."""
-    for name, (result, arguments) in _FUNCTIONS.items():
-        function = getattr(library, name)
-        function.restype = result
-        function.argtypes = arguments
+    _abi.declare(library, _FUNCTIONS)

@@ -5,6 +5,7 @@ import ctypes as c
 
 import numpy as np
 
+from . import _abi
 from ._abi import Error, NamedArg, Sized, in_place
 
 
@@ -310,7 +311,4 @@ FUNCTIONS = {
 
 def declare(library: c.CDLL) -> None:
     """Sets the types of the functions."""
-    for name, (result, arguments) in FUNCTIONS.items():
-        function = getattr(library, name)
-        function.restype = result
-        function.argtypes = arguments
+    _abi.declare(library, FUNCTIONS)

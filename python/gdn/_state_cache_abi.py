@@ -3,6 +3,7 @@
 
 import ctypes as c
 
+from . import _abi
 from ._abi import Error, Sized
 
 EvictedFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_uint64, c.c_int64, c.c_int32)
@@ -207,7 +208,4 @@ _FUNCTIONS = {
 
 def declare(library: c.CDLL) -> None:
     """Sets the types of the functions of the library."""
-    for name, (result, arguments) in _FUNCTIONS.items():
-        function = getattr(library, name)
-        function.restype = result
-        function.argtypes = arguments
+    _abi.declare(library, _FUNCTIONS)

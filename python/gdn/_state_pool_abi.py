@@ -3,6 +3,7 @@
 
 import ctypes as c
 
+from . import _abi
 from ._abi import Arg, Error, Sized
 
 
@@ -85,7 +86,4 @@ _FUNCTIONS = {
 
 def declare(library: c.CDLL) -> None:
     """Sets the types of the functions of the library."""
-    for name, (result, arguments) in _FUNCTIONS.items():
-        function = getattr(library, name)
-        function.restype = result
-        function.argtypes = arguments
+    _abi.declare(library, _FUNCTIONS)

@@ -130,7 +130,13 @@ class StateCache(_Handle):
     ):
         if slot_kind not in _KINDS:
             raise ValueError(f"slot_kind: expected one of {', '.join(_KINDS)}, got {slot_kind}")
+        if host_bytes is not None and host_bytes < 1:
+            raise ValueError(f"host_bytes: expected 1 or more, or None, got {host_bytes}")
         self.pool, self.page_tokens, self.has_pages = pool, page_tokens, has_pages
+        on_host: dict[str, object] = {}
+        if host_tier is not None:
+            on_host = {"host_tier": host_tier._handle, "host_bytes": host_bytes or 0}
+            on_host["host_min_tokens"] = host_min_tokens
         options = abi.StateCacheOptions(
             page_tokens=page_tokens,
             max_nodes=max_nodes,
@@ -138,16 +144,13 @@ class StateCache(_Handle):
             has_pages=int(has_pages),
             slot_kind=_KINDS.index(slot_kind),
             stream=_stream(stream),
+            **on_host,
         )
         if evicted is not None:
             options.evicted = abi.EvictedFunction(lambda _, *about: evicted(*about))
         if moved is not None:
             options.moved = abi.MovedFunction(lambda _, *about: moved(*about))
         self.host_tier, self._stream = host_tier, stream
-        if host_tier is not None:
-            options.host_tier = host_tier._handle
-            options.host_bytes = host_bytes or 0
-            options.host_min_tokens = host_min_tokens
         self._keep = options
         runtime = pool._runtime
         handle = runtime.create("gdnrt_state_cache_create", pool._handle, c.byref(options))

@@ -118,7 +118,7 @@ class StatePoolShape:
 
     def options(self, debug_checks: bool = False, foreign_requests: bool = False):
         """The C form."""
-        options = StatePoolOptions(state_planes=self.state_planes)
+        fields = {"state_planes": self.state_planes}
         for name, value in vars(self).items():
             if name == "state_dtype" and self.state_planes:
                 value = DTYPES.index("float32")
@@ -128,10 +128,10 @@ class StatePoolShape:
                 value = _index(name, DTYPES, value)
             elif name == "conv_layout":
                 value = _index(name, _LAYOUTS, value)
-            setattr(options, name, value)
-        options.debug_checks = int(debug_checks)
-        options.foreign_requests = int(foreign_requests)
-        return options
+            fields[name] = value
+        return StatePoolOptions(
+            **fields, debug_checks=int(debug_checks), foreign_requests=int(foreign_requests)
+        )
 
     def bytes(self, runtime: Runtime) -> int:
         """What a pool of this shape takes."""

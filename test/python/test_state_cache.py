@@ -256,6 +256,9 @@ def test_checkpoints_on_the_host(device):
     assert evicted == [(node, 5, 0)] and tier.num_free == 2
     with pytest.raises(GdnError, match="count: expected 0 or more, got -1"):
         cache.evict_host(-1)
+    for size in (0, -1, 2**64):
+        with pytest.raises(ValueError, match=f"host_bytes: expected .*, got {size}"):
+            make(device, host_tier=tier, host_bytes=size)
     with pytest.raises(GdnError, match="copy_ahead: expected a cache with a host tier"):
         make(device).copy_ahead(1)
     with pytest.raises(GdnError, match="host_tier: expected one of the cache's pool"):

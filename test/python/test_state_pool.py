@@ -142,6 +142,28 @@ def test_how_many_fit(runtime):
         StatePoolShape(**{**vars(SHAPE), "state_dtype": "int32"}).bytes(runtime)
 
 
+def test_numbers_that_no_field_holds(runtime, device):
+    """What ctypes cuts names another slot, or another size."""
+    pool = StatePool(device, SHAPE)
+    (slot,) = pool.allocate(1)
+    with pytest.raises(
+        ValueError, match=f"fork: .*expected an integer of 32 bits, got {2**32 + 1}"
+    ):
+        pool.fork(2**32 + slot)
+    assert pool.num_free == 3
+    for name, value in (("num_requests", 2**64 + 4), ("deferred_writes", 2**32)):
+        with pytest.raises(
+            ValueError, match=f"{name}: expected an integer of .* bits, got {value}"
+        ):
+            StatePoolShape(**{**vars(SHAPE), name: value}).bytes(runtime)
+    with pytest.raises(ValueError, match=r"that_fit: .*expected an integer of 64 bits, got -1"):
+        SHAPE.requests_that_fit(runtime, -1)
+    with pytest.raises(TypeError, match="that_fit"):
+        SHAPE.requests_that_fit(runtime, 1e9)
+    with pytest.raises(ValueError, match="num_workers: expected an integer of 32 bits"):
+        runtime.device(num_workers=2**32 + 1)
+
+
 @pytest.mark.parametrize("slots", [[2**31], [-(2**31) - 1]])
 def test_ids_have_32_bits(device, slots):
     with pytest.raises(ValueError, match="slots: expected ids of 32 bits"):
