@@ -549,6 +549,12 @@ def test_more_queries_than_places(device):
     q = rng.standard_normal((3, 4)).astype(np.float32)
     out = backend.forward(q, None, None, SMALL, batch, save_kv_cache=False)
     assert relative_error(out, np.repeat(cache.values[0], 3, axis=0)) < 1e-6
+    # Rows of padding are zeros, whatever the memory held that NumPy takes again.
+    padded = np.concatenate([q, q])
+    np.full((6, 4), np.nan, np.float32)
+    out = backend.forward(padded, None, None, SMALL, batch, save_kv_cache=False)
+    assert relative_error(out[:3], np.repeat(cache.values[0], 3, axis=0)) < 1e-6
+    assert not out[3:].any()
 
 
 @pytest.mark.parametrize(
@@ -566,14 +572,22 @@ def test_more_queries_than_places(device):
             "extend_seq_lens: expected 0 to 1, the tokens of request 1, got 2",
         ),
         ({"k": (3, 1, 5)}, r"k: expected \[rows, 4\] or \[rows, 1, 4\]"),
+        ({"out_cache_loc": np.arange(2)}, "out_cache_loc: expected at least 3 elements, got 2"),
+        ({"req_pool_indices": np.array([0, 4, 1])}, "req_pool_indices: expected 0 to 3, .*, got 4"),
+        ({"columns": 1, "seq_lens": np.array([1, 2, 1])}, "seq_lens: expected 0 to 1, .*, got 2"),
+        ({"repeated": True}, "req_to_token: expected rows of neighbouring int32"),
     ],
 )
 def test_paged_attention_refuses_before_it_writes(device, fields, message):
     cache = Cache(np.random.default_rng(7), 1, 4, 4, np.float32)
     for request in range(3):
         cache.place(request, 0, 1)
+    fields = dict(fields)
+    cache.req_to_token = cache.req_to_token[:, : fields.pop("columns", 20)]
+    if fields.pop("repeated", False):
+        cache.req_to_token = np.broadcast_to(cache.req_to_token[0], (4, 20))
     q, k, v = (np.ones(s, np.float32) for s in ((3, 4), fields.pop("k", (3, 4)), (3, 4)))
-    batch = small_batch(cache, out_cache_loc=np.arange(3), **fields)
+    batch = small_batch(cache, **{"out_cache_loc": np.arange(3)} | fields)
     backend = PagedAttnBackend(device)
     with pytest.raises((GdnError, ValueError), match=message):
         backend.init_forward_metadata(batch)

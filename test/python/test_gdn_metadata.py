@@ -178,5 +178,14 @@ def test_errors(runtime):
     assert caught.value.status == "INVALID_ARGUMENT"
     with pytest.raises(ValueError, match="num_accepted_tokens: expected at least 2 elements"):
         builder.build(0, step([9, 9], [3, 3]), np.array([1]), np.array([2, 2]))
+    # Of a table only the first rows would be read.
+    with pytest.raises(ValueError, match="num_accepted_tokens: expected rank 1, got 2"):
+        builder.build(0, step([9, 9], [3, 3]), np.ones((2, 3), int), np.array([2, 2]))
+    with pytest.raises(ValueError, match="slots: expected rank 1, got 2"):
+        builder.build_commit([[1, 2], [3, 4]])
+    one = step([9], [1])
+    one.seq_lens = one.seq_lens[:, None]
+    with pytest.raises(ValueError, match="seq_lens: expected rank 1, got 2"):
+        builder.build(0, one, np.array([1]))
     with pytest.raises(GdnError, match="expected at most 48 rows and as many tokens"):
         builder.build_for_cudagraph_capture(step([49], [49]))

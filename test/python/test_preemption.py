@@ -224,5 +224,9 @@ def test_state_columns_are_checked(runtime, kernels):
     assert list(builder.state_columns([0, 65, 65], [-1, 1, -1], [1, 2, 1])) == [-1, 2, 1]
     with pytest.raises(ValueError, match="accepted: expected 2 elements, got \\[1\\]"):
         builder.state_columns([1, 2], [0, 0], [1])
+    with pytest.raises(ValueError, match="num_tokens: expected int32, got 4294967361"):
+        builder.state_columns([2**32 + 65], [1], [1])
+    with pytest.raises(TypeError, match="accepted: expected integers, got float64"):
+        builder.state_columns([65], [1], [1.5])
     with pytest.raises(GdnError, match="count: expected 0 or more, got -1"):
         runtime.call("gdnrt_state_columns", builder._handle, None, None, None, -1, None)

@@ -189,9 +189,9 @@ class GDNAttnBackend(_Handle):
 
     def _graph(self, step: str, sizes, req_pool_indices, seq_lens, extend_seq_lens, stream):
         bs, num_tokens, mode, num_reqs = sizes
-        slots = on_host("req_pool_indices", req_pool_indices, np.int64)
-        lengths = on_host("seq_lens", seq_lens)
-        extends = on_host("extend_seq_lens", extend_seq_lens)
+        slots = on_host("req_pool_indices", req_pool_indices, np.int64, rank=1)
+        lengths = on_host("seq_lens", seq_lens, rank=1)
+        extends = on_host("extend_seq_lens", extend_seq_lens, rank=1)
         for name, array, rows in (
             ("req_pool_indices", slots, bs),
             ("seq_lens", lengths, bs),
@@ -223,11 +223,18 @@ def raw_batch(forward_batch: ForwardBatch, tokens: bool = False):
     """The C form of a batch, with arrays of tokens if they are asked for, and what must live
     as long."""
     names = [*_I32, "req_pool_indices", *(_I64[1:] if tokens else ())]
+    # Positions may have more dimensions than one.
+    of_rows = (*_I32, "req_pool_indices")
     arrays = {
-        name: host_attribute(forward_batch, name, np.int32 if name in _I32 else np.int64)
+        name: host_attribute(
+            forward_batch,
+            name,
+            np.int32 if name in _I32 else np.int64,
+            rank=1 if name in of_rows else None,
+        )
         for name in names
     }
-    for name in ("req_pool_indices", "seq_lens", "extend_seq_lens"):
+    for name in of_rows:
         array, size = arrays[name], forward_batch.batch_size
         if array is not None and len(array) < size:
             raise ValueError(f"{name}: expected at least {size} elements, got {len(array)}")

@@ -205,8 +205,8 @@ class GDNAttentionMetadataBuilder(_Handle):
         return self._build(
             "gdnrt_metadata_builder_build",
             common_attn_metadata,
-            on_host("num_accepted_tokens", num_accepted_tokens),
-            on_host("num_decode_draft_tokens_cpu", num_decode_draft_tokens_cpu),
+            on_host("num_accepted_tokens", num_accepted_tokens, rank=1),
+            on_host("num_decode_draft_tokens_cpu", num_decode_draft_tokens_cpu, rank=1),
             num_padded_reqs,
             stream,
         )
@@ -224,8 +224,8 @@ class GDNAttentionMetadataBuilder(_Handle):
         for a copy in place, a prefix cache or another kernel. `num_accepted_tokens` are those of
         the slots' last steps, 0 where that was no verify, by default all 0. Run it in every layer:
         layer.forward(metadata). See gdnrt_metadata_builder_build_commit."""
-        ids = on_host("slots", slots, np.int32)
-        accepted = on_host("num_accepted_tokens", num_accepted_tokens)
+        ids = on_host("slots", slots, rank=1)
+        accepted = on_host("num_accepted_tokens", num_accepted_tokens, rank=1)
         if accepted is not None and len(accepted) < len(ids):
             raise ValueError(
                 f"num_accepted_tokens: expected at least {len(ids)} elements, got {len(accepted)}"
@@ -265,7 +265,7 @@ class GDNAttentionMetadataBuilder(_Handle):
     ) -> tuple[list[int], list[int]]:
         """The same behind a step with drafts, whose counts are in `accepted`: the states at
         the ends of blocks that are full now; see gdnrt_align_states_after."""
-        drafts = on_host("num_decode_draft_tokens_cpu", num_decode_draft_tokens_cpu)
+        drafts = on_host("num_decode_draft_tokens_cpu", num_decode_draft_tokens_cpu, rank=1)
         name = "gdnrt_align_states_after"
         return self._align(name, common_attn_metadata, columns, accepted, drafts, pool, stream)
 
@@ -279,10 +279,8 @@ class GDNAttentionMetadataBuilder(_Handle):
         a request without tokens: what to store when it is preempted. `num_tokens` are the tokens
         of each request so far; `columns`, of mode align, are those of align_states_before, and
         `accepted` the counts that the next build would get. See gdnrt_state_columns."""
-        given = [
-            None if array is None else np.ascontiguousarray(array, np.int32)
-            for array in (num_tokens, columns, accepted)
-        ]
+        arrays = {"num_tokens": num_tokens, "columns": columns, "accepted": accepted}
+        given = [on_host(label, array, rank=1) for label, array in arrays.items()]
         found = np.empty(len(given[0]), np.int32)
         for label, array in zip(("columns", "accepted"), given[1:], strict=True):
             if array is not None and array.shape != found.shape:
@@ -329,12 +327,13 @@ class GDNAttentionMetadataBuilder(_Handle):
 
     def _given(self, common, accepted, drafts, padded) -> tuple[abi.CommonMetadata, object]:
         """The C form of a step, and what must live as long."""
-        starts = host_attribute(common, "query_start_loc")
-        lengths = host_attribute(common, "seq_lens")
-        table = host_attribute(common, "block_table_tensor")
+        starts = host_attribute(common, "query_start_loc", rank=1)
+        lengths = host_attribute(common, "seq_lens", rank=1)
+        table = host_attribute(common, "block_table_tensor", rank=2)
         rows = common.num_reqs
         spec = {
-            each: on_host(each, getattr(common, each, None)) for each in ("token_slots", "parents")
+            each: on_host(each, getattr(common, each, None), rank=2)
+            for each in ("token_slots", "parents")
         }
         arrays = {
             "query_start_loc": (starts, rows + 1),
@@ -347,11 +346,9 @@ class GDNAttentionMetadataBuilder(_Handle):
         for label, (array, size) in arrays.items():
             if array is not None and len(array) < size:
                 raise ValueError(f"{label}: expected at least {size} elements, got {len(array)}")
-        if table.ndim != 2:
-            raise ValueError(f"block_table_tensor: expected rank 2, got {table.ndim}")
         columns = self.num_spec + 1
         for label, array in spec.items():
-            if array is not None and (array.ndim != 2 or array.shape[1] != columns):
+            if array is not None and array.shape[1] != columns:
                 raise ValueError(
                     f"{label}: expected [num_reqs, {columns}], got {list(array.shape)}"
                 )

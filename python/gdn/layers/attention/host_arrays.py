@@ -4,16 +4,20 @@
 import numpy as np
 
 
-def on_host(name: str, value: object, dtype: type = np.int32) -> np.ndarray | None:
-    """A row-major array of `dtype`; None stays None. Anything but integers that `dtype` holds
-    is an error that begins with `name`: what is cut to fit names another slot. A tensor of a
-    GPU is copied, which waits for the GPU: engines that have the numbers on the host pass
-    those."""
+def on_host(
+    name: str, value: object, dtype: type = np.int32, rank: int | None = None
+) -> np.ndarray | None:
+    """A row-major array of `dtype`; None stays None. Anything but integers that `dtype` holds,
+    or another rank where there is one, is an error that begins with `name`: what is cut to fit
+    names another slot. A tensor of a GPU is copied, which waits for the GPU: engines that have the
+    numbers on the host pass those."""
     if value is None:
         return None
     if hasattr(value, "cpu"):
         value = value.cpu().numpy()
     array = np.asarray(value)
+    if rank not in (None, array.ndim):
+        raise ValueError(f"{name}: expected rank {rank}, got {array.ndim}")
     if array.dtype == dtype:
         return np.ascontiguousarray(array)
     # An empty list is one of floats.
@@ -26,10 +30,12 @@ def on_host(name: str, value: object, dtype: type = np.int32) -> np.ndarray | No
     return np.ascontiguousarray(array, dtype)
 
 
-def host_attribute(owner: object, name: str, dtype: type = np.int32) -> np.ndarray | None:
+def host_attribute(
+    owner: object, name: str, dtype: type = np.int32, rank: int | None = None
+) -> np.ndarray | None:
     """`owner.name`, from `owner.name_cpu` where there is one."""
     for each in (f"{name}_cpu", name):
         value = getattr(owner, each, None)
         if value is not None:
-            return on_host(each, value, dtype)
+            return on_host(each, value, dtype, rank)
     return None

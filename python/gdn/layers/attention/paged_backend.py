@@ -47,13 +47,20 @@ class PagedAttnBackend(AttentionBackend):
         return self._run(name, q, k, v, layer, forward_batch, save_kv_cache)
 
     def _run(self, name, q, k, v, layer, forward_batch, save_kv_cache):
-        out = np.empty((q.shape[0], layer.tp_q_head_num * layer.v_head_dim), q.dtype)
+        # Rows behind the tokens are padding.
+        out = np.zeros((q.shape[0], layer.tp_q_head_num * layer.v_head_dim), q.dtype)
         batch, keep = raw_batch(forward_batch, tokens=True)
         table = forward_batch.req_to_token_pool.req_to_token
-        if table.dtype != np.int32 or table.strides[1] != 4:
-            raise ValueError("req_to_token: expected rows of neighbouring int32")
+        batch.req_to_token_stride = _row_stride(table)
         batch.req_to_token = table.ctypes.data
-        batch.req_to_token_stride = table.strides[0] // 4
+        count = forward_batch.batch_size
+        for label, most in (("req_pool_indices", len(table) - 1), ("seq_lens", table.shape[1])):
+            _check_most(label, keep[label], count, most)
+        if save_kv_cache and k is not None and v is not None:
+            lengths = keep["extend_seq_lens"]
+            is_extend = name.endswith("extend") and lengths is not None
+            tokens = int(lengths[:count].sum()) if is_extend else count
+            _check_locations(keep["out_cache_loc"], tokens)
         cache = forward_batch.token_to_kv_pool
         arrays = {
             "k_buffer": cache.get_key_buffer(layer.layer_id),
@@ -83,3 +90,26 @@ class PagedAttnBackend(AttentionBackend):
         call = abi.AttentionCall(layer=c.pointer(heads), save_kv_cache=int(save_kv_cache), **raw)
         self._raw._runtime.call(name, self._raw._handle, c.byref(call), c.byref(batch))
         return out
+
+
+def _row_stride(table: np.ndarray) -> int:
+    """Elements from one row of req_to_token to the next."""
+    dense = table.ndim == 2 and (table.shape[1] < 2 or table.strides[1] == 4)
+    stride = table.shape[-1] if len(table) < 2 else table.strides[0] // 4
+    if table.dtype != np.int32 or not dense or stride < table.shape[1]:
+        raise ValueError("req_to_token: expected rows of neighbouring int32")
+    return stride
+
+
+def _check_most(name: str, array: np.ndarray | None, count: int, most: int) -> None:
+    """The library knows neither the rows of req_to_token nor columns less than a stride."""
+    found = 0 if array is None or count == 0 else array[:count].max()
+    if found > most:
+        raise ValueError(f"{name}: expected 0 to {most}, those of req_to_token, got {found}")
+
+
+def _check_locations(locations: np.ndarray | None, tokens: int) -> None:
+    if locations is not None and locations.size < tokens:
+        raise ValueError(
+            f"out_cache_loc: expected at least {tokens} elements, got {locations.size}"
+        )
