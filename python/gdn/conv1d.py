@@ -69,9 +69,12 @@ def causal_conv1d(
     for name, array in (("slots", slots), ("write_slots", write_slots), ("cu_seqlens", cu_seqlens)):
         if array is not None and "int" not in (found := arrays.dtype_of(array)):
             raise ValueError(f"{name}: expected integers, got {found}")
-    if out is None:
-        out = (arrays.zeros if count == 0 else arrays.empty)((tokens, channels), io)
+    is_new = out is None
+    if is_new:
+        out = arrays.empty((tokens, channels), io)
     if tokens == 0 or count == 0:
+        if is_new or zero_skipped:
+            arrays.fill(out, 0)
         return out
     if not arrays.has_unit_stride(out):
         raise ValueError("out: expected a contiguous last dimension, got another stride")
@@ -97,7 +100,7 @@ def causal_conv1d(
     if bias is not None:
         given["bias"] = arrays.rows_apart(arrays.cast(bias, "float32"))
     if cu_seqlens is not None:
-        given["cu_seqlens"] = arrays.rows_apart(arrays.cast(cu_seqlens, "int32"))
+        given["cu_seqlens"] = arrays.rows_apart(arrays.ids(cu_seqlens))
         flags = arrays.flags(count, True) if has_initial is None else has_initial
         given["has_initial"] = arrays.rows_apart(flags)
     if zero_skipped:

@@ -261,7 +261,7 @@ class _RuleCall:
             ends = range(0, (self.batch + 1) * self.tokens, self.tokens)
             starts = arrays.numbers(ends, "int32")
         else:
-            starts = arrays.rows_apart(arrays.cast(self.cu_seqlens, "int32"))
+            starts = arrays.rows_apart(arrays.ids(self.cu_seqlens))
         slots = arrays.numbers(range(self.count), "int32")
         given = {
             "q": self._heads(self.q, key_dim),

@@ -111,7 +111,7 @@ def _by_variant(arrays, tokens: tuple, cu_seqlens, options: dict) -> list[RuleMa
         return None
     gates = (arrays.cast(x, "float32") for x in (log_decay, beta))
     places = arrays.numbers(range(int(cu_seqlens.shape[0]) - 1), "int32")
-    starts = arrays.cast(cu_seqlens, "int32")
+    starts = arrays.ids(cu_seqlens)
     rows = tuple(arrays.rows_apart(x) for x in (*tokens[:3], *gates))
     out = arrays.empty(tuple(map(int, v.shape)), arrays.dtype_of(v))
     constant, linear = map(on_host, maps(arrays, rows, starts, places, out))

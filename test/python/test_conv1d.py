@@ -117,6 +117,25 @@ def test_rows_of_skipped_sequences_may_stay(runtime):
     assert (out[~live] == 7).all()
 
 
+def test_starts_that_have_more_than_32_bits(runtime):
+    """They are behind the last token, and do not become one of the first."""
+    given, last = draw(6), np.array([0, 0, 0, 0, 0, 1, 1])
+    starts = np.array([0, 3, 3, 9, 9, 0, 0])
+    want, after = run(runtime, given | {"cu_seqlens": starts + 46 * last})
+    got, states = run(runtime, given | {"cu_seqlens": starts + (2**32 + 20) * last})
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(states, after)
+
+
+def test_tokens_of_no_sequence_are_zeros(runtime):
+    given = draw(7) | {"cu_seqlens": np.array([0])}
+    given |= {name: given[name][:0] for name in ("slots", "write_slots", "has_initial")}
+    out = np.full_like(given["x"], 7)
+    assert (run(runtime, given, out=out, zero_skipped=False)[0] == 7).all()
+    for each in (None, out):
+        assert not run(runtime, given, out=each)[0].any()
+
+
 def test_without_bias_or_activation(runtime):
     given = draw(1, bias=False)
     got, states = run(runtime, given, activation="identity")

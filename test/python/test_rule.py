@@ -114,6 +114,14 @@ def test_ragged_sequences(runtime):
         np.testing.assert_array_equal(last[1], states[1].astype(np.float32))
 
 
+def test_starts_that_have_more_than_32_bits(runtime):
+    """They are behind the last token, and do not become one of the first."""
+    given = draw(np.random.default_rng(2), 1, 5)
+    want, _ = gated_delta_rule(**given, cu_seqlens=np.array([0, 5]), runtime=runtime)
+    out, _ = gated_delta_rule(**given, cu_seqlens=np.array([0, 2**32 + 2]), runtime=runtime)
+    np.testing.assert_array_equal(out, want)
+
+
 @pytest.mark.parametrize("tokens", [1, 33])
 def test_heads_that_are_no_multiple_of_eight(runtime, tokens):
     rng = np.random.default_rng(3)
