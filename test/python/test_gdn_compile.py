@@ -113,7 +113,19 @@ def test_help_speaks_of_what_a_newcomer_needs(tool):
         ),
         (
             ["--preset=qwen3.5-4b", "--tokens=0", "-o", "x"],
-            "--tokens: expects a positive number, but got 0",
+            "--tokens: expects 1 to 65536, but got 0",
+        ),
+        (
+            ["--preset=qwen3.5-4b", f"--tokens={2**63 - 1}", "-o", "x"],
+            "--tokens: expects 1 to 65536, but got 9223372036854775807",
+        ),
+        (
+            ["--preset=qwen3.5-4b", f"--segments={2**63 - 1}", "-o", "x"],
+            "--segments: expects at most 65536, but got 9223372036854775807",
+        ),
+        (
+            ["--preset=qwen3.5-4b", "--target=sm_80,x86-64-v3,sm_80", "-o", "x"],
+            "--target: expects each name once, but got sm_80 twice",
         ),
         (
             ["--config=no.json", "-o", "x"],

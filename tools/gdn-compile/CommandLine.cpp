@@ -7,6 +7,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -442,9 +443,17 @@ static llvm::Error check(const CommandLine &line) {
     return llvm::createStringError(
         "options about generated entries go with --config or --preset; the "
         "entries of a layer are written in its file");
-  if (line.tokens < 1)
+  llvm::StringSet<> targets;
+  for (const std::string &target : line.targets)
+    if (!targets.insert(target).second)
+      return llvm::createStringError(
+          "--target: expects each name once, but got " + target + " twice");
+  // What a block of tokens takes on a CPU fits in 64 bits, and more segments
+  // than workers have no use.
+  constexpr int64_t mostTokens = 1 << 16, mostSegments = 1 << 16;
+  if (line.tokens < 1 || line.tokens > mostTokens)
     return llvm::createStringError(llvm::formatv(
-        "--tokens: expects a positive number, but got {0}", line.tokens));
+        "--tokens: expects 1 to {0}, but got {1}", mostTokens, line.tokens));
   if (line.chunk != 16 && line.chunk != 32 && line.chunk != 64 &&
       line.chunk != 128)
     return llvm::createStringError(llvm::formatv(
@@ -458,6 +467,10 @@ static llvm::Error check(const CommandLine &line) {
     return llvm::createStringError(
         "--segments: expects 0, a number of at least 2 or a negative one, but "
         "got 1");
+  if (line.segments > mostSegments)
+    return llvm::createStringError(
+        llvm::formatv("--segments: expects at most {0}, but got {1}",
+                      mostSegments, line.segments));
   if (line.output.empty())
     return llvm::createStringError("expects -o <file> for the image");
   if (line.lineInfo && line.output == "-")
