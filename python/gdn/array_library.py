@@ -253,6 +253,14 @@ def library_of(array, runtime: Runtime | None = None) -> NumpyArrays | TorchArra
     )
 
 
+def array_of(arrays, values, dtype: str):
+    """Values of the host in a new array of a library."""
+    values = np.array(values, _numpy_type(dtype))
+    made = arrays.empty(values.shape, dtype)
+    arrays.fill(made, arrays.xp.asarray(values))
+    return made
+
+
 def check_array(arrays, name: str, array, shape: list[int], types: tuple[str, ...] = ()) -> None:
     """Raises ValueError for another shape, or for a type that `types` lack, if there are some."""
     if list(array.shape) != shape:

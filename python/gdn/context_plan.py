@@ -2,7 +2,8 @@
 """Prefill over ranks for batches whose sizes are known: on the device alone, with one exchange.
 
     plan = ContextParallel(group).plan(v, states, slots, cu_seqlens)   # once for all layers
-    out = plan.delta_prefill(q, k, v, log_decay, beta, states)         # in each
+    x = plan.causal_conv1d(x, weight, windows)                         # in each
+    out = plan.delta_prefill(q, k, v, log_decay, beta, states)
 
 docs/design/20261129-context-entries.md has the algebra, costs and the layout of what travels."""
 
@@ -12,7 +13,8 @@ from collections import Counter
 
 import numpy as np
 
-from .array_library import library_of
+from .array_library import array_of, library_of
+from .context_windows import PlanConvolution
 from .exchange import Exchange, gather_or_fail
 from .kernel_calls import call_of
 from .map_products import MapProducts, has_products
@@ -64,17 +66,19 @@ class ContextPlan:
         self._cut(arrays, parts, live, segments)
         self._keep_for(parts, live, self._numbers(arrays))
         dk = int(states.shape[3])
-        self._identity = self._made(arrays, np.eye(dk, dtype=np.float32))
+        self._identity = array_of(arrays, np.eye(dk), "float32")
         number = self._numbers(arrays)
         self._products_of(parts, live, number)
         self._slots = number([parts.slots[n] for n in live], "int64")
         flags = [float(parts.has_initial[n]) for n in live]
         self._initial = None
         if not all(flags):
-            self._initial = self._made(arrays, np.array(flags, np.float32)).reshape(-1, 1, 1, 1)
+            self._initial = array_of(arrays, flags, "float32").reshape(-1, 1, 1, 1)
         written = [i for i, n in enumerate(live) if parts.is_written(n)]
         self._written = number(written, "int64")
         self._targets = number([parts.targets[live[i]] for i in written], "int64")
+        sizes_here = self._rows, self._pool
+        self._convolution = PlanConvolution(exchange, parts, live, *sizes_here, runtime)
 
     def _keep_for(self, parts: SequenceParts, live: list[int], number) -> None:
         """Checkpoints: each rank gives as many states as the one that has the most of them."""
@@ -115,12 +119,7 @@ class ContextPlan:
         self._pool_slots = number(begins, "int32"), number(ends, "int32")
 
     def _numbers(self, arrays):
-        return lambda values, dtype: self._made(arrays, np.array(values, dtype))
-
-    def _made(self, arrays, values: np.ndarray):
-        made = arrays.empty(values.shape, str(values.dtype))
-        arrays.fill(made, arrays.xp.asarray(values))
-        return made
+        return lambda values, dtype: array_of(arrays, values, dtype)
 
     def _cut(self, arrays, parts: SequenceParts, live: list[int], segments: int) -> None:
         """Segments of the sequences here, of equal lengths but the last of each. Rows of others are
@@ -165,6 +164,17 @@ class ContextPlan:
             (number([a for a, _ in depth], "int64"), number([b for _, b in depth], "int64"))
             for depth in self._rounds
         ]
+
+    def causal_conv1d(self, x, weight, states, *, bias=None, activation: str = "silu"):
+        """As ContextParallel.causal_conv1d of the sequences and checkpoints that the plan is of:
+        x [T, D], weight [D, K], and windows states [P, D, K - 1] with as many slots as the plan's.
+        Returns y [T, D], and y and windows have the bits of one call without ranks. Nothing waits
+        for the device, and a graph can capture it, but for the first call with arrays of some
+        shapes and types, which ranks compare on the host.
+
+        That call raises ValueError or CompileError as gdn.conv1d.causal_conv1d does, with an
+        ExchangeError on all other ranks. In later calls the others wait for a rank that raises."""
+        return self._convolution(x, weight, states, bias, activation)
 
     def delta_prefill(
         self,

@@ -50,7 +50,7 @@ def causal_conv1d(
     not go together, CompileError where no kernel is there and none can be compiled.
     """
     arrays = library_of(x, runtime)
-    kind = _kind(arrays, x, weight, states, bias, activation)
+    kind = conv_kind(arrays, x, weight, states, bias, activation)
     tokens, channels = map(int, x.shape)
     count = int(slots.shape[0]) if cu_seqlens is None else int(cu_seqlens.shape[0]) - 1
     if cu_seqlens is None and has_initial is not None:
@@ -61,7 +61,6 @@ def causal_conv1d(
         ("slots", slots, [count], ()),
         ("write_slots", write_slots, [count], ()),
         ("has_initial", has_initial, [count], ("bool",)),
-        ("bias", bias, [channels], ()),
         ("out", out, [tokens, channels], (io,)),
     ):
         if array is not None:
@@ -113,7 +112,8 @@ def causal_conv1d(
     return out
 
 
-def _kind(arrays, x, weight, states, bias, activation: str) -> ConvKind:
+def conv_kind(arrays, x, weight, states, bias, activation: str) -> ConvKind:
+    """The kernel of a call with these arrays. Raises ValueError where they do not go together."""
     for name, array, rank in (("x", x, 2), ("weight", weight, 2), ("states", states, 3)):
         if len(array.shape) != rank:
             raise ValueError(f"{name}: expected {rank} dimensions, got {list(array.shape)}")
@@ -128,6 +128,8 @@ def _kind(arrays, x, weight, states, bias, activation: str) -> ConvKind:
         ("states", states, [*states.shape[:1], channels, width - 1]),
     ):
         check_array(arrays, name, array, shape, _FLOATS)
+    if bias is not None:
+        check_array(arrays, "bias", bias, [channels])
     tile = tile_of(channels)
     if tile is None:
         raise ValueError(f"x: expected a multiple of 8 channels, got {channels}")

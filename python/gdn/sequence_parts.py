@@ -100,14 +100,7 @@ class SequenceParts:
             end = 8 + int.from_bytes(part[:8], "little")
             heads.append(json.loads(part[8:end]))
             rest.append(part[end:])
-        first = heads[0][1]
-        for rank, (_, agreed) in enumerate(heads):
-            for name in sorted(set(first) | set(agreed)):
-                if agreed.get(name) != first.get(name):
-                    raise ExchangeError(
-                        f"{name}: expected {first.get(name)}, which rank 0 has, got"
-                        f" {agreed.get(name)} on rank {rank}"
-                    )
+        check_agreed([agreed for _, agreed in heads])
         self.lengths = [lengths for lengths, _ in heads]
         return rest
 
@@ -177,6 +170,18 @@ class SequenceParts:
             if segment.is_last and self.is_written(segment.sequence):
                 found.append((i, self.targets[segment.sequence]))
         return found
+
+
+def check_agreed(given: list[dict]) -> None:
+    """Raises ExchangeError if ranks have other values of some name than rank 0."""
+    first = given[0]
+    for rank, agreed in enumerate(given):
+        for name in sorted(set(first) | set(agreed)):
+            if agreed.get(name) != first.get(name):
+                raise ExchangeError(
+                    f"{name}: expected {first.get(name)}, which rank 0 has, got"
+                    f" {agreed.get(name)} on rank {rank}"
+                )
 
 
 def _check_count(name: str, values: list, count: int) -> None:

@@ -19,6 +19,7 @@ from gdn.layers.attention import (
     GatedDeltaNetAttention,
     GDNAttentionMetadataBuilder,
     layer_kernels,
+    plan_over_ranks,
     prefill_over_ranks,
     rms_norm_gated,
 )
@@ -508,12 +509,13 @@ def test_torch_is_asked_for_by_name():
 
 
 @pytest.mark.usefixtures("compiler_on_path")
+@pytest.mark.parametrize("planned", [False, True])
 @pytest.mark.parametrize("size", [1, 3])
 @pytest.mark.parametrize(
     ("order", "layout", "states"),
     [("interleaved", "interleaved", "SD"), ("flat", "flat", "DS"), ("separate", "split", "SD")],
 )
-def test_prefill_over_ranks(runtime, kernels_of, order, layout, states, size):
+def test_prefill_over_ranks(runtime, kernels_of, order, layout, states, size, planned):
     """Three steps of two sequences, whose tokens are spread over ranks in threads."""
     layers = [
         make_layer(kernels_of(layout, "norm"), order, conv_state_layout=states, num_spec=2)
@@ -529,15 +531,13 @@ def test_prefill_over_ranks(runtime, kernels_of, order, layout, states, size):
             first, second = (range(e[rank], e[rank + 1]) for e in ends)
             rows = [*first, *(lengths[0] + t for t in second)]
             output = np.full((len(rows) + 1, HIDDEN), 7, np.float32)
-            prefill_over_ranks(
-                layers[rank],
-                ContextParallel(group[rank]),
-                hidden[rows],
-                output,
-                np.array([1, 3]),
-                np.array([0, len(first), len(rows)]),
-                has_initial=np.full(2, step > 0),
-            )
+            layer, ranks = layers[rank], ContextParallel(group[rank])
+            places = {"slots": np.array([1, 3]), "cu_seqlens": np.array([0, len(first), len(rows)])}
+            places["has_initial"] = np.full(2, step > 0)
+            if planned:
+                places = {"plan": plan_over_ranks(layer, ranks, hidden[rows], **places)}
+                ranks = None
+            prefill_over_ranks(layer, ranks, hidden[rows], output, **places)
             assert (output[-1] == 7).all()
             return rows, output[:-1]
 
@@ -557,3 +557,14 @@ def test_prefill_over_ranks_needs_states(kernels_of):
     layer.kv_cache = None
     with pytest.raises(ValueError, match="kv_cache: expected bind_kv_cache before a step"):
         prefill_over_ranks(layer, None, hidden_states()[0], None, None, None)
+    with pytest.raises(ValueError, match="kv_cache: expected bind_kv_cache before a step"):
+        plan_over_ranks(layer, None, hidden_states()[0], None, None)
+
+
+def test_prefill_over_ranks_has_one_batch(kernels_of):
+    """That of a plan, or that of the arguments."""
+    layer = make_layer(kernels_of("flat", "norm"), "flat")
+    with pytest.raises(ValueError, match="plan: expected no cu_seqlens beside it, as it has its"):
+        prefill_over_ranks(layer, None, None, None, cu_seqlens=np.array([0]), plan=object())
+    with pytest.raises(ValueError, match="plan: expected one, or ranks, slots and cu_seqlens, got"):
+        prefill_over_ranks(layer, None, None, None, np.array([1]), np.array([0, 1]))

@@ -27,7 +27,7 @@ from .layer_shape import (
     weight_slices,
 )
 from .paged_backend import PagedAttnBackend
-from .prefill_over_ranks import prefill_over_ranks
+from .prefill_over_ranks import plan_over_ranks, prefill_over_ranks
 from .radix_linear_attention import RadixLinearAttention
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "gated_delta_net_state_shape",
     "layer_kernels",
     "order_of",
+    "plan_over_ranks",
     "prefill_over_ranks",
     "rms_norm_gated",
     "shard_weights",
