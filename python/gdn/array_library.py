@@ -18,6 +18,8 @@ _constants = threading.local()
 
 _MOST_CONSTANTS = 256
 _LARGEST = 2**31 - 1
+# Below it softplus is exp to f32 accuracy, and their factor may be infinite where it is 0.
+SMALL_GATE = -17.0
 
 
 class NumpyArrays:
@@ -75,10 +77,14 @@ class NumpyArrays:
         return array if array.strides[-1] == array.itemsize else np.ascontiguousarray(array)
 
     def ready_gates(self, a, b, a_log, dt_bias):
-        """The logarithms of decays and the strengths of raw gates, in f32."""
+        """The logarithms of decays and the strengths of raw gates, in f32; docs/spec/gates.md has
+        the edge cases."""
         a, b, rate, bias = (x.astype(np.float32) for x in (a, b, a_log, dt_bias))
-        beta = np.exp(-np.logaddexp(np.float32(0), -b))
-        return -np.exp(rate) * np.logaddexp(np.float32(0), a + bias), beta
+        u = a + bias
+        with np.errstate(all="ignore"):  # rows of padding may be NaN
+            beta = np.exp(-np.logaddexp(np.float32(0), -b))
+            decay = np.exp(rate) * np.logaddexp(np.float32(0), u)
+            return -np.where(u < SMALL_GATE, np.exp(rate + u), decay), beta
 
     def fill(self, target, source) -> None:
         target[...] = source
@@ -209,8 +215,10 @@ class TorchArrays:
 
     def ready_gates(self, a, b, a_log, dt_bias):
         a, b, rate, bias = (x.float() for x in (a, b, a_log, dt_bias))
-        softplus = self.torch.nn.functional.softplus
-        return -rate.exp() * softplus(a + bias), b.sigmoid()
+        u, softplus = a + bias, self.torch.nn.functional.softplus
+        small = (rate + u.clamp(max=SMALL_GATE)).exp()
+        decay = self.torch.where(u < SMALL_GATE, small, rate.exp() * softplus(u))
+        return -decay, b.sigmoid()
 
     def fill(self, target, source) -> None:
         target.copy_(source)

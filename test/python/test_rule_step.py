@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Steps of a token on states in place, with arrays of NumPy, against float64."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -91,6 +92,27 @@ def test_ready_gates(runtime, doubled):
     inputs = {name: given[name] for name in ("q", "k", "v")}
     out = delta_step(**inputs, **gates, states=states, allow_neg_eigval=doubled, runtime=runtime)
     assert error_of(out, want) < 1e-5 and error_of(states, after) < 1e-5
+
+
+@pytest.mark.parametrize("gates", ["float32", "float64"])
+@pytest.mark.filterwarnings("error")
+def test_a_factor_that_overflows(runtime, gates):
+    """exp(A_log) is infinite where the decay is not (docs/spec/gates.md), in a kernel that has
+    the gates and ahead of one that has not; and rows of padding may be NaN."""
+    rng = np.random.default_rng(8)
+    io = ml_dtypes.bfloat16 if gates == "float64" else np.float32
+    states = rng.standard_normal((3, HV, DV, DK)).astype(np.float32)
+    given = draw(rng, 3, io=io)
+    given["A_log"], given["dt_bias"] = np.full(HV, 100.0), np.zeros(HV)
+    given["a"] = rng.uniform(-105, -99, (3, HV)).astype(gates)
+    given["b"] = given["b"].astype(gates)
+    given["a"][2] = given["b"][2] = np.nan
+    slots = np.array([1, 0, -1])
+    with np.errstate(invalid="ignore"):
+        want, after = expected(given, states, slots, slots)
+    out = gated_delta_step(**given, states=states, slots=slots, runtime=runtime)
+    most = 1e-5 if io == np.float32 else 4e-3
+    assert error_of(out, want) < most and error_of(states, after) < 1e-5
 
 
 def test_other_slots_are_written(runtime):

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import compiler
+from ..array_library import SMALL_GATE
 from .operator import run_rule
 
 # What the originals take for their own kernels, and what changes no number.
@@ -72,13 +73,15 @@ def decays(
     raw = g.float()
     if dt_bias is not None:
         raw = raw + dt_bias.float().reshape(raw.shape[2:])
-    rate = 1.0
-    if A_log is not None:
-        rate = A_log.float().exp().reshape(-1)
-        rate = rate[:, None] if raw.dim() == 4 else rate
+    power = raw.new_zeros(1) if A_log is None else A_log.float().reshape(-1)
+    power = power[:, None] if raw.dim() == 4 else power
+    rate = power.exp()
     if lower_bound is not None:
-        return lower_bound * (rate * raw).sigmoid()
-    return -rate * torch.nn.functional.softplus(raw)
+        # A factor that overflows is the largest number: half of the bound for 0.
+        return lower_bound * (rate.clamp(max=torch.finfo(torch.float32).max) * raw).sigmoid()
+    small = (power + raw.clamp(max=SMALL_GATE)).exp()
+    decay = rate * torch.nn.functional.softplus(raw)
+    return -torch.where(raw < SMALL_GATE, small, decay)
 
 
 def take_legacy_order(function: str, state_v_first: bool, others: dict[str, object]) -> bool:
