@@ -91,6 +91,10 @@ class DeviceArray:
     def __init__(self, device, shape: tuple[int, ...], dtype: np.dtype):
         self.shape = tuple(shape)
         self.dtype = np.dtype(dtype)
+        if self.dtype.hasobject:
+            raise TypeError(f"dtype: expected numbers, got {self.dtype}")
+        if any(size < 0 for size in self.shape):
+            raise ValueError(f"shape: expected sizes of at least 0, got {list(self.shape)}")
         self.nbytes = prod(self.shape) * self.dtype.itemsize
         self._device = device
         self.data = device._runtime.create(

@@ -83,6 +83,11 @@ class Call:
         to the default stream."""
         if named:
             tensors = self._in_order(tensors, named)
+        if len(tensors) != len(self._names):
+            raise TypeError(
+                f"{self._kernel.name}: expected {len(self._names)} arguments, got {len(tensors)};"
+                f" they are {', '.join(self._names)}"
+            )
         try:
             self._launch(self._handle, *tensors)
         except RuntimeError as error:

@@ -15,6 +15,7 @@ logger "gdn" of Python's logging.
 
 import ctypes as c
 import logging
+import os
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -171,11 +172,13 @@ class Image(_Handle):
     """Kernels of one or more entries. Errors are GdnError (CORRUPT, IO_ERROR)."""
 
     def __init__(self, runtime: Runtime, source: str | Path | bytes):
+        if isinstance(source, (bytearray, memoryview)):
+            source = bytes(source)
         if isinstance(source, bytes):
             self._bytes = source  # the image points into it
             handle = runtime.create("gdnrt_image_load_memory", source, len(source))
         else:
-            handle = runtime.create("gdnrt_image_load_file", str(source).encode())
+            handle = runtime.create("gdnrt_image_load_file", os.fsencode(source))
         super().__init__(runtime, handle, "gdnrt_image_destroy")
 
     @property
@@ -485,7 +488,10 @@ _CODES = {name: code for code, name in enumerate(DTYPES)}
 def _fill(arg: _abi.Arg, name: str, value: object, device: "Device", written: bool):
     """Sets the C form of an argument; returns what must live as long as it is used."""
     if isinstance(value, Pool):
-        value, arg.null_slot = value.array, value.null_slot
+        arg.null_slot = value.null_slot
+        if arg.null_slot != value.null_slot:
+            raise ValueError(f"{name}: expected a null slot of 64 bits, got {value.null_slot}")
+        value = value.array
     array = argument(name, value, device, written)
     rank = len(array.shape)
     dims = (c.c_int64 * (2 * rank))(*array.shape, *array.strides)

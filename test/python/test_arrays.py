@@ -56,6 +56,13 @@ def frozen(array: np.ndarray) -> np.ndarray:
     return copy
 
 
+def test_a_null_slot_that_is_too_large(decode):
+    """It would become slot 0."""
+    arrays = arguments(decode)
+    with pytest.raises(ValueError, match=f"state_pool: expected a null slot of .*, got {2**64}"):
+        decode.bind(**arrays | {"state_pool": Pool(arrays["state_pool"], 2**64)})
+
+
 def test_what_a_kernel_writes_may_not_be_read_only(decode):
     arrays = arguments(decode)
     bound(decode, arrays).launch()

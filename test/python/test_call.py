@@ -96,7 +96,10 @@ def test_what_is_no_tensor(count):
         call(*tensors([np.zeros(3, np.int64)] * 2))
     with pytest.raises(TypeError, match="amounts: not a parameter"):
         call(amounts=np.zeros(3, np.int64))
-    with pytest.raises(GdnError, match="counts"):
+    for given in ([], [np.zeros(3, np.int64)] * 2):
+        with pytest.raises(TypeError, match=f"count: expected 1 arguments, got {len(given)}; they"):
+            call(*given)
+    with pytest.raises(GdnError, match="counts: the argument is missing"):
         call(None)
 
 

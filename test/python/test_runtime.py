@@ -271,6 +271,21 @@ def test_damaged_image_is_refused(runtime, image_path):
     with pytest.raises(GdnError) as caught:
         runtime.image(bytes(data))
     assert caught.value.status == "CORRUPT"
+    for given in (data, memoryview(data)):  # are no paths
+        with pytest.raises(GdnError) as caught:
+            runtime.image(given)
+        assert caught.value.status == "CORRUPT"
+    with pytest.raises(TypeError):
+        runtime.image(None)
+
+
+def test_memory_is_of_numbers(runtime):
+    """Pointers of Python would come back as objects that nobody holds."""
+    device = runtime.device()
+    with pytest.raises(TypeError, match="dtype: expected numbers, got object"):
+        device.array(np.array([None]))
+    with pytest.raises(ValueError, match=r"shape: expected sizes of at least 0, got \[-1, -2\]"):
+        device.empty((-1, -2))
 
 
 def test_missing_file_is_named(runtime, tmp_path):

@@ -87,6 +87,9 @@ Status gdnrt::checkArgument(const ParamSchema &param, const Argument &arg,
   bound = BoundParam();
   if (param.optional && !arg.data && arg.rank == 0)
     return {};
+  // What no caller has filled in.
+  if (!arg.data && arg.rank == 0 && param.rank() > 0)
+    return invalid(param.name, ": the argument is missing");
   if (Status status = checkType(param, arg); !status.isOk())
     return status;
   bool empty;
