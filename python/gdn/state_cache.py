@@ -248,7 +248,7 @@ class StateCache(_Handle):
         tokens, if there is one. To make room, `evict_at_most` pages are evicted; without it as many
         as there are."""
         given = _tokens(tokens, namespace)
-        ids = np.ascontiguousarray([] if pages is None else pages, np.int64)
+        ids = np.ascontiguousarray(_integers("pages", [] if pages is None else pages))
         if evict_at_most is None:
             evict_at_most = self.describe().num_tokens // self.page_tokens
         elif evict_at_most < 0:
@@ -355,13 +355,20 @@ class StateCache(_Handle):
         self._runtime.call(name, self._handle, *arguments)
 
 
+def _integers(name: str, values: object) -> np.ndarray:
+    """An array of int64. What does not fit is an error: it would name another token or page."""
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"{name}: expected integers, got {array.dtype}")
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{name}: expected int64, got {array.max()}")
+    return array.astype(np.int64, copy=False)
+
+
 def _tokens(tokens: object, namespace: Namespace) -> abi.CacheTokens:
     """Tokens as the C ABI takes them; arrays of int32 and int64 are not copied."""
     if not isinstance(tokens, np.ndarray) or tokens.dtype not in (np.int32, np.int64):
-        array = np.asarray(tokens)
-        if array.size and array.dtype.kind not in "iu":
-            raise TypeError(f"tokens: expected integers, got {array.dtype}")
-        tokens = array.astype(np.int64)
+        tokens = _integers("tokens", tokens)
     if tokens.ndim != 1:
         raise ValueError(f"tokens: expected one dimension, got {tokens.ndim}")
     tokens = np.ascontiguousarray(tokens)

@@ -97,6 +97,11 @@ def test_tokens_that_are_refused(device):
         cache.insert([2**32], [1])
     assert cache.match([2**32]).known_tokens == 0
     assert cache.match([]).known_tokens == 0
+    with pytest.raises(ValueError, match=f"tokens: expected int64, got {2**64 - 1}"):
+        cache.match([2**64 - 1])  # would be -1
+    with pytest.raises(TypeError, match="pages: expected integers, got float64"):
+        cache.insert([1], [1.5])
+    assert cache.describe().num_tokens == 0
 
 
 def test_namespaces(device):
