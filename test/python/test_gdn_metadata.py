@@ -183,6 +183,11 @@ def test_errors(runtime):
         builder.build(0, step([9, 9], [3, 3]), np.ones((2, 3), int), np.array([2, 2]))
     with pytest.raises(ValueError, match="slots: expected rank 1, got 2"):
         builder.build_commit([[1, 2], [3, 4]])
+    for name in ("query_start_loc", "seq_lens", "block_table_tensor"):
+        one = step([9], [1])
+        setattr(one, name, None)
+        with pytest.raises(ValueError, match=f"{name}: expected an array, got None"):
+            builder.build(0, one, np.array([1]))
     one = step([9], [1])
     one.seq_lens = one.seq_lens[:, None]
     with pytest.raises(ValueError, match="seq_lens: expected rank 1, got 2"):

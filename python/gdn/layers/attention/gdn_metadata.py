@@ -331,6 +331,10 @@ class GDNAttentionMetadataBuilder(_Handle):
         lengths = host_attribute(common, "seq_lens", rank=1)
         table = host_attribute(common, "block_table_tensor", rank=2)
         rows = common.num_reqs
+        needed = {"query_start_loc": starts, "seq_lens": lengths, "block_table_tensor": table}
+        for label, array in needed.items():
+            if array is None:
+                raise ValueError(f"{label}: expected an array, got None")
         spec = {
             each: on_host(each, getattr(common, each, None), rank=2)
             for each in ("token_slots", "parents")
