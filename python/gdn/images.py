@@ -100,18 +100,18 @@ def find(
     model = None if name else ModelConfig.from_config(config).facts()
     index = _Index(Path(folder)) if folder is not None else None
     if model is None:
-        named = index or _index_with_presets(ask)
+        named = index or _index_with_presets(ask, name)
         if name not in named.presets:
             known = ", ".join(sorted(named.presets)) or "none"
             raise ask.error(f"expected a path or one of the presets {known}, got {name!r}")
         model = named.presets[name]
-    if index is None:
-        package = package_of(io or model["io"], deferred_writes, model["decay"])
-        index = _Index(_installed(package, ask))
     request = image_facts.request(
         model, engine, l2norm=l2norm, deferred_writes=deferred_writes, **asked
     )
     ask.types = {"io": request.facts["io"], "state": request.facts["state"]}
+    if index is None:
+        package = package_of(io or model["io"], deferred_writes, model["decay"])
+        index = _Index(_installed(package, ask))
     served = [image for image in index.images if not request.differences(image)]
     for wanted in wanted_targets:
         there = [image for image in served if wanted in image["targets"]]
@@ -193,13 +193,25 @@ def _installed(package: str, ask: _Ask) -> Path:
     return Path(next(iter(found.submodule_search_locations)))
 
 
-def _index_with_presets(ask: _Ask) -> _Index:
-    """That of a package which is installed and may have images for what is asked for; each
-    package knows all presets."""
+def _index_with_presets(ask: _Ask, name: str) -> _Index:
+    """That of a package which is installed, may have images for what is asked for, and knows the
+    preset. Each package knows all that there were when it was made, and one may be older than
+    the others."""
     io, writes = ask.asked["io"], ask.deferred_writes
-    packages = [package_of(io, writes, decay) for decay in ("head", "channel")]
+    packages = dict.fromkeys(package_of(io, writes, decay) for decay in ("head", "channel"))
     there = [package for package in packages if importlib.util.find_spec(package) is not None]
-    return _Index(_installed((there or packages)[0], ask))
+    known, damaged = [], None
+    for package in there:
+        try:
+            known.append(_Index(_installed(package, ask)))
+        except ImageIndexError as error:
+            damaged = damaged or error
+            continue
+        if name in known[-1].presets:
+            return known[-1]
+    if damaged is not None:
+        raise damaged
+    return known[0] if known else _Index(_installed(next(iter(packages)), ask))
 
 
 class _Index:

@@ -317,6 +317,40 @@ def test_a_decay_per_channel_has_a_package(tmp_path, monkeypatch):
     assert images.find("qwen3.5-4b", "sm_90a").parent == package
 
 
+def test_packages_of_two_versions(tmp_path, monkeypatch):
+    """A name is found in the one that knows it, and an older one beside it does not matter."""
+    name = "kimi-linear-48b-a3b"
+    rows = [i for i in ITEMS.values() if (i.io, i.state) == ("bf16", "f32") and not i.form.deferred]
+    for decay in ("head", "channel"):
+        package = tmp_path / images.package_of("bf16", 0, decay)
+        package.mkdir()
+        (package / "__init__.py").write_text("")
+        mine = [item for item in rows if item.facts["decay"] == decay]
+        known = {n: x for n, x in PRESETS.items() if decay == "channel" or n != name}
+        write_folder(package, mine, known)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    found = images.find(name, "sm_90a")
+    assert found.parent == package
+    assert "one of the presets glm-5.3-flash, " in str(miss("qwen9", "sm_90a"))
+    older = tmp_path / "gdn_images/index.json"
+    older.write_text(json.dumps(json.loads(older.read_text()) | {"format": 1}))
+    assert images.find(name, "sm_90a") == found
+    for asked in ("qwen3.5-4b", "qwen9"):
+        with pytest.raises(
+            ImageIndexError, match=r"gdn_images/index.json: expected format 2, found 1"
+        ):
+            images.find(asked, "sm_90a")
+
+
+def test_arguments_come_before_packages():
+    config = model_configs.PRESETS["qwen3.5-4b"]
+    with pytest.raises(ValueError, match=r"engine: expected one of .*, got 'tgi'"):
+        images.find(config, "sm_90a", engine="tgi")
+    with pytest.raises(ValueError, match="deferred_writes: expected 0 or 2 to 32 tokens, got 1"):
+        images.find(config, "sm_90a", deferred_writes=1)
+
+
 def test_arguments_that_no_image_can_have(folder):
     for options, message in (
         ({"engine": "tgi"}, "engine: expected one of vllm, sglang, pymllm, c, got 'tgi'"),
