@@ -6,6 +6,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <cmath>
+
 using namespace gdn;
 using namespace gdn::run;
 
@@ -89,11 +91,16 @@ static llvm::Error readOption(llvm::StringRef key, llvm::StringRef value,
     options.inputs.gates = *kind;
     return llvm::Error::success();
   }
-  if (key == "scale" || key == "correlation") {
-    double &place =
-        key == "scale" ? options.inputs.scale : options.inputs.keyCorrelation;
-    if (value.getAsDouble(place))
-      return expected(key, "a number", value);
+  if (key == "scale") {
+    if (value.getAsDouble(options.inputs.scale) ||
+        !std::isfinite(options.inputs.scale))
+      return expected(key, "a finite number", value);
+    return llvm::Error::success();
+  }
+  if (key == "correlation") {
+    double &place = options.inputs.keyCorrelation;
+    if (value.getAsDouble(place) || !(place >= 0 && place <= 1))
+      return expected(key, "a number from 0 to 1", value);
     return llvm::Error::success();
   }
   return llvm::createStringError(

@@ -6,6 +6,7 @@
 #include "gdn/Run/Arguments.h"
 
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace gdn;
 namespace cl = llvm::cl;
@@ -108,6 +109,9 @@ llvm::Expected<CommandLine> gdn::parseCommandLine(int argc, char **argv) {
   line.variant = options.variant;
   line.byPosition = options.byPosition;
 
+  if (line.repeat < 0)
+    return llvm::createStringError(
+        llvm::formatv("--repeat: expects 0 or more, but got {0}", line.repeat));
   bool hasInputs = !line.inputPath.empty() || line.generate;
   if (!line.replayPath.empty() && (!line.entry.empty() || hasInputs))
     return llvm::createStringError(

@@ -53,6 +53,12 @@ TEST(GenerateOptionsTest, ReadsEveryKey) {
 TEST(GenerateOptionsTest, SaysWhatIsWrong) {
   EXPECT_EQ(errorOf("lens=5:-1"), "--generate: lens: expects a number from 0 "
                                   "to 16777216, but got '-1'");
+  EXPECT_EQ(errorOf("correlation=2"), "--generate: correlation: expects a "
+                                      "number from 0 to 1, but got '2'");
+  EXPECT_EQ(errorOf("correlation=nan"), "--generate: correlation: expects a "
+                                        "number from 0 to 1, but got 'nan'");
+  EXPECT_EQ(errorOf("scale=inf"),
+            "--generate: scale: expects a finite number, but got 'inf'");
   EXPECT_EQ(errorOf("Hk=0"), "--generate: Hk: expects a number from 1 to "
                              "16777216, but got '0'");
   EXPECT_EQ(errorOf("gates=fast"),
