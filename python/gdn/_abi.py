@@ -257,6 +257,15 @@ def load(path: str | Path) -> c.CDLL:
     return library
 
 
+def wrong_argument(function: str, found: str) -> Exception:
+    """What ctypes says of an argument, with the kind of error that it was."""
+    for kind in (ValueError, TypeError):
+        what = f"{kind.__name__}: "
+        if what in found:
+            return kind(f"{function}: {found.replace(what, '', 1)}")
+    return TypeError(f"{function}: {found}")
+
+
 def in_place(address: int, element: type, size: int, owner: object) -> np.ndarray:
     """Memory of the library as an array, which keeps `owner`, whose memory it is."""
     memory = (element * size).from_address(address)

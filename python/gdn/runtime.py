@@ -131,7 +131,7 @@ class Runtime:
         try:
             status = getattr(self._lib, name)(*arguments, c.byref(error))
         except c.ArgumentError as wrong:
-            raise _wrong_argument(name, str(wrong)) from None
+            raise _abi.wrong_argument(name, str(wrong)) from None
         if status != 0:
             raise GdnError(
                 self._lib.gdnrt_status_name(status).decode(),
@@ -143,15 +143,6 @@ class Runtime:
         handle = c.c_void_p()
         self.call(name, *arguments, c.byref(handle))
         return handle
-
-
-def _wrong_argument(function: str, found: str) -> Exception:
-    """What ctypes says of an argument, with the kind of error that it was."""
-    for kind in (ValueError, TypeError):
-        what = f"{kind.__name__}: "
-        if what in found:
-            return kind(f"{function}: {found.replace(what, '', 1)}")
-    return TypeError(f"{function}: {found}")
 
 
 class _Handle:
