@@ -3,7 +3,6 @@
 what they say; damaged folders. And one image of a small layer, from gdn-compile to its first
 launch."""
 
-import importlib
 import json
 import re
 import shlex
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from image_folders import ITEMS, PRESETS, REFUSED, miss, write_folder
 
 import catalogue
 import images_wheel
@@ -29,33 +29,6 @@ from gdn import (
     targets,
 )
 from gdn.problems import Sizes, make
-
-PRESETS = {
-    name: images.ModelConfig.from_config(config).facts()
-    for name, config in model_configs.PRESETS.items()
-}
-ITEMS = {item.name: item for item in catalogue.items(PRESETS)}
-# As on these GPUs: kernels that spill registers.
-REFUSED = {(name, "sm_86"): "too many registers" for name in ITEMS if name.startswith("sglang-128")}
-
-
-def write_folder(folder, items, presets=PRESETS):
-    """A folder with stand-ins for images."""
-    rows = []
-    for item in items:
-        row = {"facts": item.facts, "verify": item.verify, "parameters": item.parameters}
-        row |= {"name": item.name, "targets": {}, "refused": {}}
-        for target in catalogue.TARGETS:
-            if why := REFUSED.get((item.name, target)):
-                row["refused"][target] = why
-                continue
-            file = item.file(target)
-            (folder / file).write_text(file)
-            row["targets"][target] = {"file": file, "bytes": len(file)}
-        rows.append(row)
-    index = {"format": images.INDEX_FORMAT, "presets": dict(presets), "images": rows}
-    images_wheel.write_index(folder, index)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -217,12 +190,6 @@ def test_no_name_decides(folder, tmp_path):
     assert images.find(str(tmp_path / "config.json"), "sm_90a", folder=folder) == known
 
 
-def miss(*arguments, **options) -> ImageNotFoundError:
-    with pytest.raises(ImageNotFoundError) as caught:
-        images.find(*arguments, **options)
-    return caught.value
-
-
 def test_a_fact_that_no_image_has(folder):
     config = model_configs.PRESETS["qwen3-next-80b-a3b"] | {"rms_norm_eps": 0.001}
     error = miss(config, "sm_90", engine="vllm", folder=folder)
@@ -267,88 +234,6 @@ def test_a_preset_that_the_index_does_not_know(folder):
         in str(error)
     )
     assert "gdn-compile --preset qwen9 --for=c --target=sm_90a" in str(error)
-
-
-@pytest.mark.parametrize(
-    "io, writes, package",
-    [(None, 0, "gdn-images"), ("f16", 0, "gdn-images-f16"), (None, 16, "gdn-images-deferred")],
-)
-def test_without_the_package(io, writes, package):
-    error = miss("qwen3.5-4b", "sm_90a", io=io, deferred_writes=writes)
-    assert f"expected the package {package} (pip install {package}), found none" in str(error)
-    assert "gdn-compile --preset qwen3.5-4b" in str(error)
-
-
-def test_an_installed_package(folder, tmp_path, monkeypatch):
-    package = tmp_path / images.package_of("bf16", 0)
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    plain = [item for item in ITEMS.values() if not item.form.deferred]
-    write_folder(package, [item for item in plain if (item.io, item.state) == ("bf16", "f32")])
-    monkeypatch.syspath_prepend(tmp_path)
-    found = images.find(model_configs.PRESETS["qwen3.5-4b"], "sm_90a")
-    assert found.parent == package
-    assert images.find("qwen3.5-4b", "sm_90a") == found
-    error = miss("qwen3.5-4b", "sm_90a", io="f32")
-    assert error.missing == {"io": "f32"}
-
-
-def test_a_decay_per_channel_has_a_package(tmp_path, monkeypatch):
-    """Found by a configuration and by a name, whichever packages are there."""
-    name = "kimi-linear-48b-a3b"
-    error = miss(name, "sm_90a")
-    assert "expected the package gdn-images (pip install gdn-images), found none" in str(error)
-    error = miss(model_configs.PRESETS[name], "sm_90a")
-    assert "expected the package gdn-images-kda" in str(error)
-    monkeypatch.syspath_prepend(tmp_path)
-    rows = [i for i in ITEMS.values() if (i.io, i.state) == ("bf16", "f32") and not i.form.deferred]
-    for decay in ("channel", "head"):
-        package = tmp_path / images.package_of("bf16", 0, decay)
-        package.mkdir()
-        (package / "__init__.py").write_text("")
-        write_folder(package, [item for item in rows if item.facts["decay"] == decay])
-        importlib.invalidate_caches()
-        kda = tmp_path / "gdn_images_kda"
-        assert images.find(name, "sm_90a").parent == kda
-        assert images.find(model_configs.PRESETS[name], "sm_90a").parent == kda
-        if decay == "channel":
-            missing = "expected the package gdn-images (pip install gdn-images), found none"
-            assert missing in str(miss(model_configs.PRESETS["qwen3.5-4b"], "sm_90a"))
-    assert images.find("qwen3.5-4b", "sm_90a").parent == package
-
-
-def test_packages_of_two_versions(tmp_path, monkeypatch):
-    """A name is found in the one that knows it, and an older one beside it does not matter."""
-    name = "kimi-linear-48b-a3b"
-    rows = [i for i in ITEMS.values() if (i.io, i.state) == ("bf16", "f32") and not i.form.deferred]
-    for decay in ("head", "channel"):
-        package = tmp_path / images.package_of("bf16", 0, decay)
-        package.mkdir()
-        (package / "__init__.py").write_text("")
-        mine = [item for item in rows if item.facts["decay"] == decay]
-        known = {n: x for n, x in PRESETS.items() if decay == "channel" or n != name}
-        write_folder(package, mine, known)
-    monkeypatch.syspath_prepend(tmp_path)
-    importlib.invalidate_caches()
-    found = images.find(name, "sm_90a")
-    assert found.parent == package
-    assert "one of the presets glm-5.3-flash, " in str(miss("qwen9", "sm_90a"))
-    older = tmp_path / "gdn_images/index.json"
-    older.write_text(json.dumps(json.loads(older.read_text()) | {"format": 1}))
-    assert images.find(name, "sm_90a") == found
-    for asked in ("qwen3.5-4b", "qwen9"):
-        with pytest.raises(
-            ImageIndexError, match=r"gdn_images/index.json: expected format 2, found 1"
-        ):
-            images.find(asked, "sm_90a")
-
-
-def test_arguments_come_before_packages():
-    config = model_configs.PRESETS["qwen3.5-4b"]
-    with pytest.raises(ValueError, match=r"engine: expected one of .*, got 'tgi'"):
-        images.find(config, "sm_90a", engine="tgi")
-    with pytest.raises(ValueError, match="deferred_writes: expected 0 or 2 to 32 tokens, got 1"):
-        images.find(config, "sm_90a", deferred_writes=1)
 
 
 def test_arguments_that_no_image_can_have(folder):

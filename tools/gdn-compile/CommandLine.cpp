@@ -7,7 +7,6 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -443,11 +442,6 @@ static llvm::Error check(const CommandLine &line) {
     return llvm::createStringError(
         "options about generated entries go with --config or --preset; the "
         "entries of a layer are written in its file");
-  llvm::StringSet<> targets;
-  for (const std::string &target : line.targets)
-    if (!targets.insert(target).second)
-      return llvm::createStringError(
-          "--target: expects each name once, but got " + target + " twice");
   // What a block of tokens takes on a CPU fits in 64 bits, and more segments
   // than workers have no use.
   constexpr int64_t mostTokens = 1 << 16, mostSegments = 1 << 16;

@@ -233,6 +233,9 @@ static llvm::Expected<SmallVector<TargetModel>>
 findTargets(const CommandLine &line) {
   SmallVector<TargetModel> targets;
   for (const std::string &name : line.targets) {
+    if (llvm::count(line.targets, name) > 1)
+      return llvm::createStringError(
+          "--target: expects each name once, but got " + name + " twice");
     llvm::Expected<TargetModel> target = TargetModel::get(name);
     if (!target)
       return target.takeError();
