@@ -5,6 +5,8 @@
 
 #include "llvm/Support/FormatVariadic.h"
 
+#include <limits>
+
 using namespace gdn;
 
 /// The parser recurses, so that text from outside must not nest without bound.
@@ -101,10 +103,13 @@ int64_t ConfigReader::positive(llvm::StringRef key) {
 }
 
 double ConfigReader::positiveNumber(llvm::StringRef key) {
+  // Kernels take it as f32, in which it is not to become 0 or infinite.
+  using Limits = std::numeric_limits<float>;
   std::optional<double> value = object.getNumber(key);
-  if (value && *value > 0)
+  if (value && *value >= Limits::min() && *value <= Limits::max())
     return *value;
-  expected(key, "a positive number");
+  expected(key, value && *value > 0 ? "a positive number of f32"
+                                    : "a positive number");
   return 1;
 }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from .array_library import library_of
 from .kernel_calls import call_of
+from .model_config import LEAST_F32, MOST_F32
 from .op_kernels import MOST_NORM, NormKind, has_norm
 from .runtime import Runtime
 
@@ -55,8 +56,8 @@ def gated_rms_norm(
         raise ValueError(f"x: expected heads of a multiple of 8 up to {MOST_NORM}, got {size}")
     if activation not in _ACTIVATIONS:
         raise ValueError(f"activation: expected silu or sigmoid, got {activation}")
-    if not 0 < eps < float("inf"):
-        raise ValueError(f"eps: expected a positive number, got {eps}")
+    if not LEAST_F32 <= eps <= MOST_F32:
+        raise ValueError(f"eps: expected a positive number of f32, got {eps}")
     if out is None:
         out = arrays.empty(shape, io)
     if 0 in shape:

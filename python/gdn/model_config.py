@@ -32,6 +32,9 @@ _MODEL_TYPES = {
     "bailing_moe_v3_vl": ("ling", "separate"),
 }
 _DTYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
+# The normal numbers of f32, and the largest of f64.
+LEAST_F32, MOST_F32 = 2.0**-126, (2 - 2.0**-23) * 2.0**127
+_MOST_F64 = (2 - 2.0**-52) * 2.0**1023
 _MOST_NESTED = 64
 _MOST_SHOWN = 60
 
@@ -82,7 +85,10 @@ class ModelConfig:
             return cls.from_text(json.dumps(dict(config), default=str), "config.json")
         path = Path(config)
         path = path / "config.json" if path.is_dir() else path
-        return cls.from_text(path.read_bytes().decode(errors="replace"), str(path))
+        try:
+            return cls.from_text(path.read_bytes().decode(), str(path))
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{path}: is not JSON: {error}") from None
 
     @classmethod
     def from_text(cls, text: str, name: str) -> ModelConfig:
@@ -131,15 +137,17 @@ class _Reader:
 
     def positive_number(self, key: str) -> float:
         value = self.values.get(key)
-        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if is_number and LEAST_F32 <= value <= MOST_F32:
             return float(value)
-        self.expected(key, "a positive number")
+        is_positive = is_number and value > 0
+        self.expected(key, "a positive number of f32" if is_positive else "a positive number")
         return 1.0
 
     def number(self, key: str) -> float:
         value = self.values.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
+            return float(max(min(value, _MOST_F64), -_MOST_F64))
         self.expected(key, "a number")
         return -1.0
 

@@ -84,7 +84,8 @@ def test_nothing_to_do(runtime):
         ({"gate": np.zeros((5, 2, 40), np.float32)}, r"gate: expected the shape \[5, 3, 40\]"),
         ({"gate": np.zeros((5, 3, 40), np.float16)}, "gate: expected float32, the type of x"),
         ({"weight": np.zeros(39, np.float32)}, r"weight: expected the shape \[40\], got \[39\]"),
-        ({"eps": 0.0}, "eps: expected a positive number, got 0.0"),
+        ({"eps": 0.0}, "eps: expected a positive number of f32, got 0.0"),
+        ({"eps": 1e-46}, "eps: expected a positive number of f32, got 1e-46"),
         ({"activation": "gelu"}, "activation: expected silu or sigmoid, got gelu"),
     ],
 )

@@ -81,6 +81,20 @@ def test_text_that_is_no_configuration(text, compiler):
     assert found.split(": ")[:2] == said.split(": ")[:2]
 
 
+@pytest.mark.parametrize("eps", ["1e400", "3.5e38", "1e-46", "-1e400", "9" * 400])
+def test_an_epsilon_that_f32_does_not_hold(eps, compiler):
+    """It would be infinite, or 0, which makes NaN of rows of zeros."""
+    text = json.dumps(model_configs.SMALL | {"rms_norm_eps": "EPS"}).replace('"EPS"', eps)
+    said = compiler(text)
+    assert isinstance(said, str) and "rms_norm_eps: expects a positive number" in said
+    assert in_python(compiler.path) == said
+
+
+def test_text_that_is_not_utf_8(compiler):
+    compiler.path.write_bytes(json.dumps(model_configs.SMALL)[:-1].encode() + b', "x": "\xe9"}')
+    assert "is not JSON" in in_python(compiler.path)
+
+
 @pytest.mark.parametrize("model", ["qwen3_next", "qwen3_5", "olmo_hybrid"])
 def test_recorded_models(model, compiler):
     """Configurations of transformers, in the metadata of their recorded tensors."""
