@@ -87,7 +87,8 @@ class WindowPlaces:
                 own = arrays.rows_apart(x)[self._rows]
             else:
                 own = arrays.zeros((self._most, channels), arrays.dtype_of(x))
-            gathered = exchange.gather_arrays(own, arrays)
+            # As bytes: not every back end has all types.
+            gathered = exchange.gather_arrays(arrays.as_bytes(own), arrays).view(own.dtype)
             sources.append(arrays.cast(gathered.reshape(-1, channels), dtype))
         if not self._has_windows:
             return None

@@ -211,8 +211,8 @@ def test_one_exchange_for_a_call(runtime, monkeypatch):
 
 
 def test_what_travels_is_what_windows_have(runtime, monkeypatch):
-    """In the type of inputs: of four ranks with 70 tokens none gives more than K - 1 for the ranks
-    behind and K - 1 for a checkpoint."""
+    """In the type of inputs, as bytes: of four ranks with 70 tokens none gives more than K - 1 for
+    the ranks behind and K - 1 for a checkpoint."""
     given, before = [], ThreadExchange.gather_arrays
 
     def call(exchange, own, arrays):
@@ -230,7 +230,7 @@ def test_what_travels_is_what_windows_have(runtime, monkeypatch):
     results, _ = batch.planned(runtime)
     assert all(isinstance(out, np.ndarray) for out in results)
     rows = 2 * (batch.width - 1)
-    assert set(given) == {(x.dtype, (rows, CHANNELS))}
+    assert set(given) == {(np.dtype(np.uint8), (rows, 2 * CHANNELS))}
 
 
 def test_two_widths_and_layouts(runtime):
@@ -351,7 +351,19 @@ def test_slots_that_do_not_go_together(runtime):
             raise result
 
 
+def test_no_kernel(runtime, monkeypatch):
+    """It is missed ahead of the exchange: no rank waits for one that has none."""
+
+    def missing(*_):
+        raise LookupError("no image")
+
+    monkeypatch.setattr(context_windows, "call_of", missing)
+    results, _ = one_batch().planned(runtime)
+    assert all(isinstance(result, LookupError) for result in results)
+
+
 def test_places_are_made_once(runtime, monkeypatch):
+    """For each width, whatever else differs."""
     made, before = [], context_windows.WindowPlaces
 
     def counted(arrays, parts, live, width):
@@ -360,5 +372,10 @@ def test_places_are_made_once(runtime, monkeypatch):
 
     monkeypatch.setattr(context_windows, "WindowPlaces", counted)
     batch = one_batch()
-    batch.planned(runtime, calls=3)
+    results, _ = batch.planned(
+        runtime,
+        calls=3,
+        change=lambda _, call, given: given.update(activation=("silu", "identity", "silu")[call]),
+    )
+    assert all(isinstance(result, np.ndarray) for result in results)
     assert sorted(made) == [(rank, batch.width - 1) for rank in range(len(batch.case.lengths))]
