@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Prefill over the ranks of torch.distributed, and by plans with checkpoints, against one call on
-each rank, and its times:
+"""Prefill over the ranks of torch.distributed, and by plans with checkpoints and convolutions,
+against one call on each rank, and its times:
 
     torchrun --nproc-per-node 2 -m gdn.context_check --cases 50 --time 32768,131072
 
@@ -21,6 +21,8 @@ import numpy as np
 
 from .array_library import library_of
 from .context_parallel import ContextParallel
+from .context_plan import ContextPlan
+from .conv1d import causal_conv1d
 from .exchange import Exchange
 from .rule import gated_delta_rule
 from .rule_kernels import kind_of, unit_of
@@ -94,7 +96,7 @@ class Case:
         self._ends = [bound[-1] for bound in bounds]
         rank = exchange.rank
         parts = [range(bound[rank], bound[rank + 1]) for bound in bounds]
-        rows = [*parts[0], *(self._ends[0] + t for t in parts[1])]
+        self._rows = rows = [*parts[0], *(self._ends[0] + t for t in parts[1])]
         self._tokens = self._of_rows(rows)
         self._slots = place(np.array([1, 2], np.int32))
         self._starts = place(np.array([0, len(parts[0]), len(rows)], np.int32))
@@ -155,7 +157,32 @@ class Case:
             raise AssertionError(f"other slots than those of the plan, seed {self._seed}")
         errors = [self._error(states[1:3], self._after)]
         errors += [self._error(states[3 + n], middle[n]) for n in kept]
-        return [self._error(out, self._want), float(np.max(errors))]
+        outputs = [self._error(out, self._want), self._convolve(plan)]
+        return [float(np.max(outputs)), float(np.max(errors))]
+
+    def _convolve(self, plan: ContextPlan) -> float:
+        """The error of the plan's convolution of values beside one call. Last windows are copies of
+        inputs, and those before are there: AssertionError for other ones."""
+        rng, value_heads, dim = np.random.default_rng(self._seed), *self._given["v"].shape[1:]
+        shape = (value_heads * dim, 4)
+        weight = self._place(rng.standard_normal(shape).astype(np.float32))
+        before = rng.standard_normal((5, shape[0], 3)).astype(np.float32)
+        pools = [self._place(before) for _ in range(2)]
+
+        def inputs(rows) -> object:
+            flat = self._place(self._given["v"][rows].reshape(-1, shape[0]))
+            return library_of(flat, self._runtime).cast(flat, self._io)
+
+        out = plan.causal_conv1d(inputs(self._rows), weight, pools[0])
+        starts = self._place(np.array([0, self._ends[0], sum(self._ends)], np.int32))
+        everything = inputs(slice(None))
+        want = causal_conv1d(
+            everything, weight, pools[1], self._slots, cu_seqlens=starts, runtime=self._runtime
+        )
+        found, windows = map(self._host, pools)
+        if not (found[:3] == windows[:3]).all():
+            raise AssertionError(f"other windows than those of one call, seed {self._seed}")
+        return self._error(out, self._host(want)[self._rows])
 
 
 def errors_of(

@@ -88,11 +88,11 @@ class ContextParallel:
         segments: int = 4,
         runtime: Runtime | None = None,
     ) -> ContextPlan:
-        """What calls of delta_prefill with these sequences and checkpoints have in common, those of
-        all layers of a step: v [T, Hv, dv] and states say how many rows and slots there are, and
-        where. Slots of checkpoints are written by nothing else. Each rank cuts its tokens into
-        about `segments`; as many as, times Hv, fill a device. Ranks exchange sizes here, on the
-        host, and calls of the plan do not wait for the device.
+        """What calls of causal_conv1d and delta_prefill with these sequences and checkpoints have
+        in common, those of all layers of a step: v [T, Hv, dv] and states say how many rows and
+        slots there are, and where. Slots of checkpoints are written by nothing else. Each rank cuts
+        its tokens into about `segments`; as many as, times Hv, fill a device. Ranks exchange sizes
+        here, on the host, and calls of the plan do not wait for the device.
 
         Raises as delta_prefill does."""
         places = Places(slots, write_slots, has_initial, checkpoints, null_slot)

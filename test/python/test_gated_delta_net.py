@@ -508,19 +508,9 @@ def test_torch_is_asked_for_by_name():
         importlib.import_module("gdn.layers.attention.torch_gated_delta_net")
 
 
-@pytest.mark.usefixtures("compiler_on_path")
-@pytest.mark.parametrize("planned", [False, True])
-@pytest.mark.parametrize("size", [1, 3])
-@pytest.mark.parametrize(
-    ("order", "layout", "states"),
-    [("interleaved", "interleaved", "SD"), ("flat", "flat", "DS"), ("separate", "split", "SD")],
-)
-def test_prefill_over_ranks(runtime, kernels_of, order, layout, states, size, planned):
+def layers_over_ranks(layers: list[GatedDeltaNetAttention], planned: bool) -> None:
     """Three steps of two sequences, whose tokens are spread over ranks in threads."""
-    layers = [
-        make_layer(kernels_of(layout, "norm"), order, conv_state_layout=states, num_spec=2)
-        for _ in range(size)
-    ]
+    size = len(layers)
     group = ThreadExchange.group(size, timeout=5)
     for step, (lengths, hidden, want) in enumerate(
         zip(LENGTHS, hidden_states(), expected_outputs(), strict=True)
@@ -550,6 +540,25 @@ def test_prefill_over_ranks(runtime, kernels_of, order, layout, states, size, pl
     for layer in layers[1:]:
         for own, first in zip(layer.kv_cache, layers[0].kv_cache, strict=True):
             assert np.array_equal(own, first, equal_nan=True)
+
+
+@pytest.mark.usefixtures("compiler_on_path")
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize(
+    ("order", "layout", "states"),
+    [("interleaved", "interleaved", "SD"), ("flat", "flat", "DS"), ("separate", "split", "SD")],
+)
+def test_prefill_over_ranks(kernels_of, order, layout, states, size):
+    """Without a plan and with one: windows have the same bits, states nearly."""
+    pools = []
+    for planned in (False, True):
+        kernels, options = kernels_of(layout, "norm"), {"conv_state_layout": states, "num_spec": 2}
+        layers = [make_layer(kernels, order, **options) for _ in range(size)]
+        layers_over_ranks(layers, planned)
+        pools.append(layers[0].kv_cache)
+    (conv, ssm), (planned_conv, planned_ssm) = pools
+    assert np.array_equal(conv, planned_conv, equal_nan=True)
+    assert relative_error(planned_ssm[[1, 3]], ssm[[1, 3]]) < 1e-5
 
 
 def test_prefill_over_ranks_needs_states(kernels_of):
