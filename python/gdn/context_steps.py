@@ -246,10 +246,12 @@ class ConvStep(_Step):
         for n, inputs in before.items():
             windows[n] = inputs[len(inputs) - self._width :].T
         slots = np.array([n if n in before else -1 for n in range(count)], np.int32)
+        io, pool = (self.arrays.dtype_of(x) for x in (self._x, self.pool))
         self.out = causal_conv1d(
             self._x,
             self._weight,
-            self._array(windows, self.arrays.dtype_of(self.pool)),
+            # Inputs of other ranks are not rounded to the type of pools.
+            self._array(windows, pool if pool == io else "float32"),
             self._array(slots, "int32"),
             cu_seqlens=self._starts,
             **self._options,

@@ -182,6 +182,32 @@ def test_random_cuts(runtime, block):
         check(Batch(seed), runtime, seed, calls=calls, spaced=seed % 5 == 0)
 
 
+def test_calls_without_a_plan(runtime):
+    """They have the same bits, with windows of all pairs of types."""
+    for seed in range(2000, 2040):
+        batch = Batch(seed)
+        case, pools = batch.case, [batch.case.states.copy() for _ in batch.case.lengths]
+
+        def work(rank, ranks, batch=batch, case=case, pools=pools):
+            return ranks.causal_conv1d(
+                case.given["v"][case.rows(rank)],
+                batch.weight,
+                pools[rank],
+                case.slots,
+                np.cumsum([0, *case.lengths[rank]]),
+                bias=batch.bias,
+                activation=batch.activation,
+                checkpoints=batch.checkpoints,
+                runtime=runtime,
+                **batch.options,
+            )
+
+        want, after = batch.expected(runtime)
+        for rank, out in enumerate(case.per_rank(work)):
+            assert bits(out) == bits(want[case.rows(rank)]), f"outputs of {rank}, seed {seed}"
+            assert bits(pools[rank]) == bits(after), f"windows of rank {rank}, seed {seed}"
+
+
 def one_batch() -> Batch:
     return next(
         batch
@@ -320,7 +346,7 @@ def test_a_rank_that_raises_in_a_later_call(runtime):
 
     batch.bias = np.ones(CHANNELS, np.float32)
     check(batch, runtime, -1)  # Then the kernel is there, and no rank is late.
-    results, pools = batch.planned(runtime, calls=2, change=change, timeout=1)
+    results, pools = batch.planned(runtime, calls=2, change=change, timeout=2)
     assert isinstance(results.pop(1), ValueError)
     for result in results:
         assert isinstance(result, ExchangeError) and "did not come in time" in str(result)
