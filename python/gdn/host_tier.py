@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from . import _host_tier_abi as abi
 from .runtime import _Handle, _stream
-from .state_pool import StatePool, _ids
+from .state_pool import StatePool, _ids, room_for
 
 #: What states may be rounded to; None leaves them as the pool has them.
 FORMATS = (None, "bf16", "f16", "i8x2", "i8")
@@ -96,7 +96,9 @@ class HostTier(_Handle):
 
     def allocate(self, count: int) -> list[int] | None:
         """Takes host slots; None where there are fewer, and then none is taken."""
-        slots, taken = (c.c_int32 * count)(), c.c_int32()
+        slots, taken = room_for(count), c.c_int32()
+        if slots is None:
+            return None
         self._call("gdnrt_host_tier_allocate", count, slots, c.byref(taken))
         return list(slots) if taken.value else None
 

@@ -21,7 +21,7 @@ import numpy as np
 from . import _state_cache_abi as abi
 from .host_tier import HostTier
 from .runtime import _Handle, _stream
-from .state_pool import StatePool, _ids
+from .state_pool import StatePool, _ids, room_for
 
 _KINDS = ("request", "track")
 _MAX_CHECKPOINTS = 64
@@ -322,7 +322,9 @@ class StateCache(_Handle):
     def take_slots(self, count: int, zero: bool = False) -> list[int] | None:
         """Takes slots of the pool for the caller, and evicts checkpoints if too few are free. None
         if that is not enough."""
-        slots, taken = (c.c_int32 * count)(), c.c_int32()
+        slots, taken = room_for(count), c.c_int32()
+        if slots is None:
+            return None
         self._call("gdnrt_state_cache_take_slots", count, int(zero), slots, c.byref(taken))
         return list(slots) if taken.value else None
 

@@ -353,7 +353,9 @@ class StatePool(_Handle):
         self._runtime.call(name, self._handle, *arguments)
 
     def _take(self, name: str, count: int, zero: bool, stream: object) -> list[int] | None:
-        slots, taken = (c.c_int32 * count)(), c.c_int32()
+        slots, taken = room_for(count), c.c_int32()
+        if slots is None:
+            return None
         self._call(name, count, int(zero), _stream(stream), slots, c.byref(taken))
         return list(slots) if taken.value else None
 
@@ -367,6 +369,13 @@ def _index(name: str, known: tuple[str, ...], value: str) -> int:
     if value not in known:
         raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value}")
     return known.index(value)
+
+
+def room_for(count: int) -> c.Array | None:
+    """An array for so many slots that are to be taken; None for more than any pool has."""
+    if count < 0:
+        raise ValueError(f"count: expected 0 or more slots, got {count}")
+    return None if count > 2**31 - 1 else (c.c_int32 * count)()
 
 
 def _ids(slots: object) -> c.Array:

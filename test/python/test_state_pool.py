@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gdn import GdnError, Runtime, StatePool, StatePoolShape
+from gdn import GdnError, HostTier, Runtime, StateCache, StatePool, StatePoolShape
 
 SHAPE = StatePoolShape(
     num_layers=3,
@@ -140,6 +140,17 @@ def test_how_many_fit(runtime):
         StatePoolShape(**{**vars(SHAPE), "state_dtype": "int8"}).bytes(runtime)
     with pytest.raises(GdnError, match="state_dtype: expected f32, bf16 or f16, got i32"):
         StatePoolShape(**{**vars(SHAPE), "state_dtype": "int32"}).bytes(runtime)
+
+
+def test_counts_that_no_pool_has(device):
+    pool = StatePool(device, SHAPE)
+    tier = HostTier(pool, 2)
+    cache = StateCache(pool, max_nodes=4, max_tokens=64)
+    for take in (pool.allocate, pool.allocate_track, tier.allocate, cache.take_slots):
+        assert take(0) == [] and take(5) is None and take(2**40) is None
+        with pytest.raises(ValueError, match="count: expected 0 or more slots, got -1"):
+            take(-1)
+    assert (pool.num_free, pool.num_free_track, tier.num_free) == (4, 2, 2)
 
 
 def test_numbers_that_no_field_holds(runtime, device):
