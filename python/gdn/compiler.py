@@ -86,7 +86,8 @@ def compile(
     by default `cache_folder()`. Progress is shown where standard error is a terminal, unless
     `progress` says otherwise.
 
-    Raises CompileError with what gdn-compile said, and keeps nothing then.
+    Raises CompileError with what gdn-compile said, and keeps nothing then; OSError for a file that
+    cannot be read.
     """
     tool = find_tool()
     arguments = _arguments(targets, engine, io, state, verify, options)
@@ -137,9 +138,10 @@ def _source(config) -> tuple[str | None, list[str]]:
         return config, []
     if isinstance(config, Mapping):
         return json.dumps(config, indent=1), []
-    if isinstance(config, str) and not Path(config).exists() and "/" not in config:
-        return None, [f"--preset={config}"]
     path = Path(config)
+    is_file = path.suffix in (".json", ".mlir") or path.exists()
+    if isinstance(config, str) and not is_file and "/" not in config:
+        return None, [f"--preset={config}"]
     text = (path / "config.json" if path.is_dir() else path).read_text()
     return Layer(text) if path.suffix == ".mlir" else text, []
 

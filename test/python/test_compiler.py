@@ -92,6 +92,13 @@ def test_configurations_of_every_kind(stand_in, tmp_path):
     assert len(runs) == 2
 
 
+def test_a_file_that_is_not_there_is_no_preset(stand_in, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("config.json", "layer.mlir"):
+        with pytest.raises(FileNotFoundError, match=name):
+            compiler.compile(name, cache=tmp_path)
+
+
 def test_what_fails_leaves_nothing(stand_in, tmp_path):
     with pytest.raises(compiler.CompileError, match="expected, got"):
         compiler.compile(CONFIG, options=["--fail"])
