@@ -283,7 +283,7 @@ llvm::Expected<Kernel> Program::kernel(llvm::StringRef entryName) const {
     kernel.parameters.back().io = kernel.getAttribute("io");
   }
   const Parameter *states = kernel.find("state_pool");
-  if (kernel.find("parents") && states && states->dtype != data::DType::f32)
+  if (kernel.find("parents") && states && states->dtype == data::DType::bf16)
     for (Parameter &parameter : kernel.parameters)
       parameter.isFromRounded = true;
   for (size_t i = 0, e = gdnrt_entry_symbol_count(entry); i < e; ++i)

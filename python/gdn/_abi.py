@@ -260,9 +260,10 @@ def load(path: str | Path) -> c.CDLL:
 def wrong_argument(function: str, found: str) -> Exception:
     """What ctypes says of an argument, with the kind of error that it was."""
     for kind in (ValueError, TypeError):
-        what = f"{kind.__name__}: "
-        if what in found:
-            return kind(f"{function}: {found.replace(what, '', 1)}")
+        # Python 3.10 has the class as text.
+        for what in (f"{kind.__name__}: ", f"{kind}: "):
+            if what in found:
+                return kind(f"{function}: {found.replace(what, '', 1)}")
     return TypeError(f"{function}: {found}")
 
 

@@ -179,9 +179,11 @@ class _Ask:
 
 
 def _preset_name(config: object) -> str | None:
-    """As gdn.compile tells names from paths."""
-    is_name = isinstance(config, str) and "/" not in config and not Path(config).exists()
-    return config if is_name else None
+    """`config` if it is no configuration and no path: as gdn.compile tells names from paths."""
+    if not isinstance(config, str) or "/" in config:
+        return None
+    path = Path(config)
+    return None if path.suffix in (".json", ".mlir") or path.exists() else config
 
 
 def _installed(package: str, ask: _Ask) -> Path:

@@ -130,7 +130,7 @@ class StateCache(_Handle):
     ):
         if slot_kind not in _KINDS:
             raise ValueError(f"slot_kind: expected one of {', '.join(_KINDS)}, got {slot_kind}")
-        if host_bytes is not None and host_bytes < 1:
+        if host_tier is not None and host_bytes is not None and host_bytes < 1:
             raise ValueError(f"host_bytes: expected 1 or more, or None, got {host_bytes}")
         self.pool, self.page_tokens, self.has_pages = pool, page_tokens, has_pages
         on_host: dict[str, object] = {}

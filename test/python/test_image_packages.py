@@ -3,6 +3,7 @@
 
 import importlib
 import json
+import re
 
 import model_configs
 import pytest
@@ -91,3 +92,10 @@ def test_arguments_come_before_packages():
         images.find(config, "sm_90a", engine="tgi")
     with pytest.raises(ValueError, match="deferred_writes: expected 0 or 2 to 32 tokens, got 1"):
         images.find(config, "sm_90a", deferred_writes=1)
+
+
+@pytest.mark.parametrize("name", ["missing.json", "missing.mlir"])
+def test_a_file_that_is_missing_is_no_preset(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=re.escape(name)):
+        images.find(name, "sm_90a")

@@ -268,3 +268,5 @@ def test_checkpoints_on_the_host(device):
         make(device).copy_ahead(1)
     with pytest.raises(GdnError, match="host_tier: expected one of the cache's pool"):
         make(device, host_tier=tier)
+    # Without a tier there is nothing to limit.
+    make(device, host_bytes=0)

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gdn import GdnError, HostTier, Runtime, StateCache, StatePool, StatePoolShape
+from gdn import GdnError, HostTier, Runtime, StateCache, StatePool, StatePoolShape, _abi
 
 SHAPE = StatePoolShape(
     num_layers=3,
@@ -151,6 +151,14 @@ def test_counts_that_no_pool_has(device):
         with pytest.raises(ValueError, match="count: expected 0 or more slots, got -1"):
             take(-1)
     assert (pool.num_free, pool.num_free_track, tier.num_free) == (4, 2, 2)
+
+
+@pytest.mark.parametrize("kind", [ValueError, TypeError])
+@pytest.mark.parametrize("text", ["{0.__name__}", "{0}"])
+def test_what_ctypes_says_of_an_argument(kind, text):
+    """Python 3.10 has the class as text, later ones its name."""
+    error = _abi.wrong_argument("f", f"argument 2: {text.format(kind)}: expected 1, got 2")
+    assert (type(error), str(error)) == (kind, "f: argument 2: expected 1, got 2")
 
 
 def test_numbers_that_no_field_holds(runtime, device):

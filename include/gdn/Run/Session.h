@@ -40,7 +40,7 @@ struct Parameter {
   /// The type of its entry's inputs and outputs: "bf16" say.
   std::string io;
   /// Its entry goes on from states that it has rounded: from a token's parent,
-  /// in a pool of 16 bits.
+  /// in a pool of bf16.
   bool isFromRounded = false;
 
   /// `bf16[T, 256*Hk + 256*Hv]`.
