@@ -112,6 +112,32 @@ def cut(rng, total: int, ranks: int) -> np.ndarray:
     return np.diff([0, *ends, total])
 
 
+def draw_places(rng, totals) -> tuple[np.ndarray, dict]:
+    """Slots of sequences of these lengths, some of them none, and the other options of a Case."""
+    count = len(totals)
+    null_slot = int(rng.choice([-1, 0]))
+    free = rng.permutation(np.arange(1, SLOTS)).tolist()
+    slots = np.array([free.pop() for _ in range(count)], np.int32)
+    targets = np.where(rng.random(count) < 0.5, slots, [free.pop() for _ in range(count)])
+    skipped = rng.random((2, count)) < 0.15
+    slots[skipped[0]] = rng.choice([-3, null_slot, SLOTS + 2])
+    targets[skipped[1]] = rng.choice([-3, null_slot, SLOTS + 2])
+    has_initial = rng.random(count) < 0.7
+    checkpoints: list[list[int]] = [[0], [], []]
+    for total in map(int, totals):
+        # The last is behind the end, and the first at no multiple of 64: neither is written.
+        for tokens in (40, *range(64, total + 65, 64)):
+            checkpoints[1].append(tokens)
+            checkpoints[2].append(free.pop() if rng.random() < 0.8 else -1)
+        checkpoints[0].append(len(checkpoints[1]))
+    return slots, {
+        "null_slot": null_slot,
+        "write_slots": targets.astype(np.int32),
+        "has_initial": has_initial,
+        "checkpoints": tuple(np.array(x, np.int64) for x in checkpoints),
+    }
+
+
 def draw(seed: int, io=np.float32, kinds=KINDS) -> Case:
     """A case of at most 4 sequences on 2 to 8 ranks."""
     rng = np.random.default_rng(seed)
@@ -132,28 +158,8 @@ def draw(seed: int, io=np.float32, kinds=KINDS) -> Case:
         "log_decay": (-rate * rng.uniform(0, 1, gates)).astype(np.float32),
         "beta": rng.uniform(0, 1, (rows, value_heads)).astype(np.float32),
     }
-    null_slot = int(rng.choice([-1, 0]))
-    free = rng.permutation(np.arange(1, SLOTS)).tolist()
-    slots = np.array([free.pop() for _ in range(count)], np.int32)
-    targets = np.where(rng.random(count) < 0.5, slots, [free.pop() for _ in range(count)])
-    skipped = rng.random((2, count)) < 0.15
-    slots[skipped[0]] = rng.choice([-3, null_slot, SLOTS + 2])
-    targets[skipped[1]] = rng.choice([-3, null_slot, SLOTS + 2])
+    slots, options = draw_places(rng, totals)
     states = rng.standard_normal((SLOTS, value_heads, dv, dk)).astype(np.float32)
-    has_initial = rng.random(count) < 0.7
-    checkpoints: list[list[int]] = [[0], [], []]
-    for total in totals:
-        # The last is behind the end, and the first at no multiple of 64: neither is written.
-        for tokens in (40, *range(64, total + 65, 64)):
-            checkpoints[1].append(tokens)
-            checkpoints[2].append(free.pop() if rng.random() < 0.8 else -1)
-        checkpoints[0].append(len(checkpoints[1]))
-    options = {
-        "null_slot": null_slot,
-        "write_slots": targets.astype(np.int32),
-        "has_initial": has_initial,
-        "checkpoints": tuple(np.array(x, np.int64) for x in checkpoints),
-    }
     case = Case(given, lengths, states, slots, options)
     for n, (first, behind) in enumerate(pairwise(case.starts)):
         if not case.is_live(n):

@@ -16,7 +16,7 @@ from gdn.exchange import ExchangeError, ThreadExchange
 ml_dtypes = pytest.importorskip("ml_dtypes")
 pytestmark = pytest.mark.usefixtures("compiler_on_path")
 
-CHANNELS, SLOTS = 16, 32
+CHANNELS, SLOTS = 16, context_cases.SLOTS
 # Types of inputs and of the pool.
 TYPES = (
     (np.float32, np.float32),
@@ -47,26 +47,9 @@ class Batch:
         self.bias = rng.standard_normal(CHANNELS).astype(np.float32) if seed % 2 else None
         self.activation = ("silu", "identity")[seed // 2 % 2]
         windows = rng.standard_normal((SLOTS, CHANNELS, self.width - 1)).astype(state)
-        null_slot = int(rng.choice([-1, 0]))
-        free = rng.permutation(np.arange(1, SLOTS)).tolist()
-        slots = np.array([free.pop() for _ in range(count)], np.int32)
-        targets = np.where(rng.random(count) < 0.5, slots, [free.pop() for _ in range(count)])
-        skipped = rng.random((2, count)) < 0.15
-        slots[skipped[0]] = rng.choice([-3, null_slot, SLOTS + 2])
-        targets[skipped[1]] = rng.choice([-3, null_slot, SLOTS + 2])
-        has_initial = rng.random(count) < 0.7
-        kept: list[list[int]] = [[0], [], []]
-        for total in totals.tolist():
-            for tokens in (40, *range(64, total + 65, 64)):
-                kept[1].append(tokens)
-                kept[2].append(free.pop() if rng.random() < 0.8 else -1)
-            kept[0].append(len(kept[1]))
-        self.checkpoints = tuple(np.array(each, np.int64) for each in kept)
-        self.options = {
-            "null_slot": null_slot,
-            "write_slots": targets.astype(np.int32),
-            "has_initial": has_initial,
-        }
+        slots, self.options = context_cases.draw_places(rng, totals)
+        self.checkpoints = self.options.pop("checkpoints")
+        has_initial = self.options["has_initial"]
         self.case = context_cases.Case({"v": x}, lengths, windows, slots, self.options)
         # What is not read: slots that no sequence begins with, and inputs of skipped sequences.
         read = {int(slots[n]) for n in range(count) if has_initial[n] and self.case.is_live(n)}
