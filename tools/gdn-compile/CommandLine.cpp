@@ -185,6 +185,10 @@ struct Options {
       "every-thread-arrives", cl::cat(outputs),
       cl::desc("For tools that look for races in kernels: at barriers between "
                "roles each thread arrives, not one for its warp")};
+  cl::opt<bool> verifyEach{
+      "verify-each", cl::cat(outputs),
+      cl::desc("For who changes passes: verify the program after each of them, "
+               "and not only what all have made. Turns --cache off")};
   cl::opt<bool> lineInfo{
       "line-info", cl::cat(outputs),
       cl::desc("For debuggers and profilers: write the GPU programs (gdn_gpu) "
@@ -376,6 +380,7 @@ CommandLine Options::collect() {
   line.segmentsFrom = segmentsFrom;
   line.segmentMaps = segmentMaps;
   line.everyThreadArrives = everyThreadArrives;
+  line.verifyEach = verifyEach;
   line.lineInfo = lineInfo;
   line.io = io;
   line.state = state;
@@ -424,8 +429,8 @@ CommandLine Options::collect() {
     if (!isIn(inputs) && !isIn(outputs) && !isIn(entries))
       line.cache.clear();
   }
-  // What is taken from a cache comes without the programs.
-  if (lineInfo)
+  // What is taken from a cache comes without the programs and their passes.
+  if (lineInfo || verifyEach)
     line.cache.clear();
   return line;
 }
