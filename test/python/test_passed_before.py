@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tests with the mark `once`: what is not repeated, and what is."""
+
+import subprocess
+import sys
+
+import passed_before
+import pytest
+
+import run_once
+
+CONFTEST = """
+from passed_before import pytest_pyfunc_call, pytest_runtest_makereport
+import pathlib
+
+def pytest_addoption(parser):
+    parser.addoption("--build-dir", type=pathlib.Path)
+    parser.addoption("--sanitized", action="store_true")
+    for name in ("--long", "--examples", "--case"):
+        parser.addoption(name)
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "once: see above")
+"""
+TESTS = """
+import os, pathlib, pytest
+
+def note(name):
+    with open("ran", "a") as ran:
+        ran.write(name + " ")
+
+@pytest.fixture
+def ptx_driver():
+    pass
+
+@pytest.mark.once
+def test_alone():
+    note("alone")
+
+@pytest.mark.once("README.md")
+def test_reads():
+    note("reads")
+
+@pytest.mark.once(compiler="cpu")
+def test_cpu():
+    note("cpu")
+
+@pytest.mark.once(compiler="cpu")
+def test_gpu(ptx_driver):
+    note("gpu")
+
+@pytest.mark.once
+def test_fails():
+    note("fails")
+    assert "PASS" in os.environ
+
+def test_each():
+    note("each")
+"""
+START = """
+import pathlib, sys
+import passed_before, pytest
+root = pathlib.Path({root!r})
+passed_before.ROOT = root
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:]]))
+"""
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs those tests on a tree made up here; the names of what has run, and what pytest said."""
+    tree, build = tmp_path / "tree", tmp_path / "build"
+    for name in ("README.md", "lib/Schedule/A.cpp", "lib/Model/B.cpp", "python/c.py"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(name)
+    for name in ("LLVM_VERSION", "CMakeLists.txt", "CMakePresets.json"):
+        (tree / name).write_text(name)
+    (build / "lib").mkdir(parents=True)
+    (build / "lib/libgdnrt.so").write_text("library")
+    (build / "CMakeCache.txt").write_text(f"GDN_IMAGE_CACHE:PATH={tmp_path}/cache\n")
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "conftest.py").write_text(CONFTEST)
+    (work / "test_it.py").write_text(TESTS)
+    (work / "start.py").write_text(START.format(root=str(tree)))
+    folders = [passed_before.ROOT / name for name in ("test/python", "tools/scripts")]
+    monkeypatch.setenv("PYTHONPATH", ":".join(map(str, folders)))
+
+    def run(*options: str) -> tuple[list[str], str]:
+        (work / "ran").write_text("")
+        command = [sys.executable, work / "start.py", f"--build-dir={build}", *options]
+        done = subprocess.run(command, cwd=work, text=True, capture_output=True)
+        return (work / "ran").read_text().split(), done.stdout
+
+    run.tree, run.build = tree, build
+    return run
+
+
+def test_what_has_passed_is_not_repeated(run):
+    ran, said = run()
+    assert ran == ["alone", "reads", "cpu", "gpu", "fails", "each"]
+    assert "1 failed, 5 passed" in said
+    ran, said = run()
+    # A kernel of a GPU may be another, and what has failed has not passed.
+    assert ran == ["gpu", "fails", "each"]
+    assert "1 failed, 5 passed" in said
+    assert run("--sanitized")[0] == ["alone", "reads", "cpu", "gpu", "fails", "each"]
+    run_once.forget(run.build)
+    assert run()[0] == ["alone", "reads", "cpu", "gpu", "fails", "each"]
+
+
+@pytest.mark.parametrize(
+    "name, again",
+    [
+        ("README.md", ["reads"]),
+        ("lib/Schedule/A.cpp", []),
+        ("lib/Model/B.cpp", ["cpu"]),
+        ("LLVM_VERSION", ["cpu"]),
+        ("python/c.py", ["alone", "reads", "cpu"]),
+        ("../build/lib/libgdnrt.so", ["alone", "reads", "cpu"]),
+    ],
+)
+def test_what_changes_repeats_what_it_may_change(run, name, again):
+    run()
+    (run.tree / name).write_text("changed")
+    assert run()[0] == [*again, "gpu", "fails", "each"]
+
+
+def test_options_that_change_a_test(run):
+    run()
+    assert run("--long=yes")[0] == ["alone", "reads", "cpu", "gpu", "fails", "each"]
+    assert run("--examples=9")[0] == ["alone", "reads", "cpu", "gpu", "fails", "each"]
