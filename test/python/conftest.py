@@ -89,7 +89,7 @@ def ptx_driver(build_dir: Path, sanitized: bool) -> Path:
 @pytest.fixture(scope="session")
 def python_sources() -> list[Path]:
     """What a program of Python that tests start may import of this tree: no test."""
-    return [path for path in sources_of_python() if not path.name.startswith("test_")]
+    return sources_of_python()
 
 
 @pytest.fixture

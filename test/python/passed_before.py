@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tests with the mark `once` are not repeated while what decides them is what it was when they
-passed: Python and the library of the runtime, with `compiler="cpu"` what the compiler has for
-entries of CPUs, and files that the mark names by patterns. `./check --fresh` and `--full` forget
-what has passed."""
+passed: Python less other tests, the library of the runtime, files that the mark names by patterns,
+and with `compiler="cpu"` what the compiler has for entries of CPUs. `./check --fresh` and
+`--full` forget what has passed."""
 
 import functools
+import re
 from collections.abc import Generator
 from pathlib import Path
 
@@ -26,8 +27,17 @@ HAS_PASSED = pytest.StashKey[Path]()
 
 @functools.cache
 def sources_of_python() -> list[Path]:
+    """What tests may import of this tree, but for each other."""
     folders = ("python", "test/python", "tools/scripts")
-    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    return sorted(path for path in paths if not path.name.startswith("test_"))
+
+
+@functools.cache
+def tests_in(path: Path) -> frozenset[Path]:
+    """A file of tests, and those that it imports."""
+    names = re.findall(r"^(?:from|import) (test_\w+)", path.read_text(), re.MULTILINE)
+    return frozenset({path}).union(*(tests_in(path.parent / f"{name}.py") for name in names))
 
 
 @functools.cache
@@ -40,8 +50,9 @@ def sources_for_cpus() -> list[Path]:
 
 
 @functools.cache
-def hash_of(patterns: tuple[str, ...], compiler: str) -> str:
+def hash_of(test: Path, patterns: tuple[str, ...], compiler: str) -> str:
     files = sorted(path for pattern in patterns for path in ROOT.glob(pattern))
+    files += sorted(tests_in(test))
     assert compiler in ("none", "cpu"), compiler
     files += sources_for_cpus() if compiler == "cpu" else []
     return run_once.key_of([*patterns, compiler], [*files, *sources_of_python()])
@@ -60,7 +71,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     names = ("--long", "--examples", "--case", "hypothesis_seed")
     words = [pyfuncitem.nodeid, *(f"{name}={option(name, None)}" for name in names)]
-    words += [hash_of(once.args, **{"compiler": "none", **once.kwargs})]
+    words += [hash_of(pyfuncitem.path, once.args, **{"compiler": "none", **once.kwargs})]
     key = run_once.key_of(words, [build / "lib/libgdnrt.so"])
     mark = pyfuncitem.stash[HAS_PASSED] = cache / f"{run_once.PREFIX}{key}"
     return True if run_once.kept(mark) else None

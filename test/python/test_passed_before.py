@@ -23,6 +23,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "once: see above")
 """
 TESTS = """
+import test_imported
 import os, pathlib, pytest
 
 def note(name):
@@ -70,10 +71,10 @@ sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:]]))
 def run(tmp_path, monkeypatch):
     """Runs those tests on a tree made up here; the names of what has run, and what pytest said."""
     tree, build = tmp_path / "tree", tmp_path / "build"
-    for name in ("README.md", "lib/Schedule/A.cpp", "lib/Model/B.cpp", "python/c.py"):
+    files = ["README.md", "lib/Schedule/A.cpp", "lib/Model/B.cpp", "python/c.py"]
+    files += ["LLVM_VERSION", "CMakeLists.txt", "CMakePresets.json", "test/python/test_other.py"]
+    for name in files:
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        (tree / name).write_text(name)
-    for name in ("LLVM_VERSION", "CMakeLists.txt", "CMakePresets.json"):
         (tree / name).write_text(name)
     (build / "lib").mkdir(parents=True)
     (build / "lib/libgdnrt.so").write_text("library")
@@ -82,6 +83,7 @@ def run(tmp_path, monkeypatch):
     work.mkdir()
     (work / "conftest.py").write_text(CONFTEST)
     (work / "test_it.py").write_text(TESTS)
+    (work / "test_imported.py").write_text("")
     (work / "start.py").write_text(START.format(root=str(tree)))
     folders = [passed_before.ROOT / name for name in ("test/python", "tools/scripts")]
     monkeypatch.setenv("PYTHONPATH", ":".join(map(str, folders)))
@@ -109,24 +111,18 @@ def test_what_has_passed_is_not_repeated(run):
     assert run()[0] == ["alone", "reads", "cpu", "gpu", "fails", "each"]
 
 
-@pytest.mark.parametrize(
-    "name, again",
-    [
-        ("README.md", ["reads"]),
-        ("lib/Schedule/A.cpp", []),
-        ("lib/Model/B.cpp", ["cpu"]),
-        ("LLVM_VERSION", ["cpu"]),
-        ("python/c.py", ["alone", "reads", "cpu"]),
-        ("../build/lib/libgdnrt.so", ["alone", "reads", "cpu"]),
-    ],
-)
-def test_what_changes_repeats_what_it_may_change(run, name, again):
+def test_what_changes_repeats_what_it_may_change(run):
     run()
-    (run.tree / name).write_text("changed")
-    assert run()[0] == [*again, "gpu", "fails", "each"]
-
-
-def test_options_that_change_a_test(run):
-    run()
+    changes = {
+        ("README.md", "lib/Schedule/A.cpp"): ["reads"],
+        ("lib/Model/B.cpp", "test/python/test_other.py"): ["cpu"],
+        ("python/c.py",): ["alone", "reads", "cpu"],
+        ("../work/test_imported.py",): ["alone", "reads", "cpu"],
+        ("../build/lib/libgdnrt.so",): ["alone", "reads", "cpu"],
+    }
+    for names, again in changes.items():
+        for name in names:
+            (run.tree / name).write_text("# changed")
+        assert run()[0] == [*again, "gpu", "fails", "each"], names
+    # What changes a test by options is another test.
     assert run("--long=yes")[0] == ["alone", "reads", "cpu", "gpu", "fails", "each"]
-    assert run("--examples=9")[0] == ["alone", "reads", "cpu", "gpu", "fails", "each"]
