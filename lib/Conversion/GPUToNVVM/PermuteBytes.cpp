@@ -97,7 +97,8 @@ struct PlanesOfNumbers final : OpRewritePattern<arith::TruncIOp> {
     }
     auto words =
         VectorType::get({type.getNumElements() / wordBytes}, b.getI32Type());
-    for (auto [bytes, made] : {std::pair(low, lows), std::pair(upper, uppers)})
+    for (const auto &[bytes, made] :
+         {std::pair(low, lows), std::pair(upper, uppers)})
       b.replaceOp(bytes,
                   vector::BitCastOp::create(
                       b, loc, type,
