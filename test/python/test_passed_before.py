@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tests with the mark `once`: what is not repeated, and what is."""
 
-import subprocess
-import sys
-
 import passed_before
 import pytest
 
@@ -58,18 +55,11 @@ def test_fails():
 def test_each():
     note("each")
 """
-START = """
-import pathlib, sys
-import passed_before, pytest
-root = pathlib.Path({root!r})
-passed_before.ROOT = root
-sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:]]))
-"""
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    """Runs those tests on a tree made up here; the names of what has run, and what pytest said."""
+def run(tmp_path, pytester, monkeypatch):
+    """Runs those tests on a tree made up here; the names of what has run, and how many passed."""
     tree, build = tmp_path / "tree", tmp_path / "build"
     files = ["README.md", "lib/Schedule/A.cpp", "lib/Model/B.cpp", "python/c.py"]
     files += ["LLVM_VERSION", "CMakeLists.txt", "CMakePresets.json", "test/python/test_other.py"]
@@ -79,33 +69,36 @@ def run(tmp_path, monkeypatch):
     (build / "lib").mkdir(parents=True)
     (build / "lib/libgdnrt.so").write_text("library")
     (build / "CMakeCache.txt").write_text(f"GDN_IMAGE_CACHE:PATH={tmp_path}/cache\n")
-    work = tmp_path / "work"
-    work.mkdir()
-    (work / "conftest.py").write_text(CONFTEST)
-    (work / "test_it.py").write_text(TESTS)
-    (work / "test_imported.py").write_text("")
-    (work / "start.py").write_text(START.format(root=str(tree)))
-    folders = [passed_before.ROOT / name for name in ("test/python", "tools/scripts")]
-    monkeypatch.setenv("PYTHONPATH", ":".join(map(str, folders)))
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(test_it=TESTS, test_imported="")
+    monkeypatch.setattr(passed_before, "ROOT", tree)
+    ran = pytester.path / "ran"
 
-    def run(*options: str) -> tuple[list[str], str]:
-        (work / "ran").write_text("")
-        command = [sys.executable, work / "start.py", f"--build-dir={build}", *options]
-        done = subprocess.run(command, cwd=work, text=True, capture_output=True)
-        return (work / "ran").read_text().split(), done.stdout
+    def forget_files() -> None:
+        for name in ("sources_of_python", "sources_for_cpus", "tests_in", "hash_of"):
+            getattr(passed_before, name).cache_clear()
 
-    run.tree, run.build = tree, build
-    return run
+    def run(*options: str) -> tuple[list[str], dict[str, int]]:
+        ran.write_text("")
+        forget_files()
+        done = pytester.runpytest_inprocess(
+            "-q", "-p", "no:cacheprovider", f"--build-dir={build}", *options
+        )
+        return ran.read_text().split(), done.parseoutcomes()
+
+    run.tree, run.build, run.work = tree, build, pytester.path
+    yield run
+    forget_files()
 
 
 def test_what_has_passed_is_not_repeated(run):
     ran, said = run()
     assert ran == ["alone", "reads", "cpu", "gpu", "fails", "each"]
-    assert "1 failed, 5 passed" in said
+    assert said == {"failed": 1, "passed": 5}
     ran, said = run()
     # A kernel of a GPU may be another, and what has failed has not passed.
     assert ran == ["gpu", "fails", "each"]
-    assert "1 failed, 5 passed" in said
+    assert said == {"failed": 1, "passed": 5}
     assert run("--sanitized")[0] == ["alone", "reads", "cpu", "gpu", "fails", "each"]
     run_once.forget(run.build)
     assert run()[0] == ["alone", "reads", "cpu", "gpu", "fails", "each"]
@@ -117,7 +110,7 @@ def test_what_changes_repeats_what_it_may_change(run):
         ("README.md", "lib/Schedule/A.cpp"): ["reads"],
         ("lib/Model/B.cpp", "test/python/test_other.py"): ["cpu"],
         ("python/c.py",): ["alone", "reads", "cpu"],
-        ("../work/test_imported.py",): ["alone", "reads", "cpu"],
+        (run.work / "test_imported.py",): ["alone", "reads", "cpu"],
         ("../build/lib/libgdnrt.so",): ["alone", "reads", "cpu"],
     }
     for names, again in changes.items():
