@@ -104,33 +104,22 @@ void gdn::emitLoad(SharedTiles &tiles, tile::LoadOp load, bool aligned) {
                   : getTileAlignment(load.getView(), load.getIndices(), type)));
 }
 
-void gdn::prefetchAhead(SharedTiles &tiles, tile::LoadOp load, Value ahead) {
+void gdn::prefetchRows(SharedTiles &tiles, tile::LoadOp load, Value ahead) {
   constexpr int64_t lineBytes = 128;
   OpBuilder &b = tiles.b;
-  Location loc = load.getLoc();
   VectorType type = vectorType(load.getTile());
-  Value view = tiles.scalars.lookupOrDefault(load.getView());
   SmallVector<Value> indices = lookupAll(tiles.scalars, load.getIndices());
-  const int64_t dim = load.getDims().front();
-  Value first = arith::AddIOp::create(b, loc, indices[dim], ahead);
-  indices[dim] = first;
-  Value end = arith::AddIOp::create(
-      b, loc, first,
-      arith::ConstantIndexOp::create(b, loc, type.getDimSize(0)));
-  Value isThere =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, end,
-                            memref::DimOp::create(b, loc, view, dim));
-  auto branch = scf::IfOp::create(b, loc, isThere, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
+  Value &first = indices[load.getDims().front()];
+  first = arith::AddIOp::create(b, load.getLoc(), first, ahead);
   // A lane asks for a line.
   const int64_t vector = lineBytes * 8 / type.getElementTypeBitWidth();
   const int64_t lines = std::max<int64_t>(type.getDimSize(1) / vector, 1);
   auto rows =
       gpu::RowsAttr::get(b.getContext(), tiles.numWarps,
                          std::min(lines & -lines, gpu::warpThreads), vector);
-  gpu::PrefetchOp::create(b, loc, view, indices, load.getDims(),
-                          gpu::FragmentType::get(type, rows));
+  gpu::PrefetchOp::create(
+      b, load.getLoc(), tiles.scalars.lookupOrDefault(load.getView()), indices,
+      load.getDims(), gpu::FragmentType::get(type, rows));
 }
 
 /// Of a view [T, Hk, R, d] that expands the heads of an argument [T, Hk R, d]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sums over the tokens of a block by shuffles, then exponentials of sums of
-// these.
+// A lane has some channels of its tokens: it adds these up, then lanes with the
+// same channels do, and decays are exponentials of sums of these sums.
 #include "Products/BlockDecays.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -11,6 +11,21 @@
 
 using namespace mlir;
 using namespace gdn;
+
+/// Of base 2; all decays below it are zero.
+static constexpr float lowestLog = -32768;
+
+/// What is below any decay stays finite, for zeros that it is multiplied with.
+static Value roundLogs(OpBuilder &b, Location loc, Value x, Value y) {
+  auto pair = VectorType::get({2}, b.getF16Type());
+  Value least = arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(pair, b.getF16FloatAttr(lowestLog)));
+  Value rounded = vector::FromElementsOp::create(
+      b, loc, VectorType::get({2}, b.getF32Type()), ValueRange{x, y});
+  rounded = arith::TruncFOp::create(b, loc, pair, rounded);
+  rounded = arith::MaximumFOp::create(b, loc, rounded, least);
+  return getWords(b, loc, rounded).front();
+}
 
 Value BlockDecays::add(Value x, Value y) {
   return arith::AddFOp::create(b, loc, x, y);
@@ -83,6 +98,29 @@ void BlockDecays::shareSums(ArrayRef<Value> logs, gpu::RowsAttr rows) {
             b, loc, type, ArrayRef(totals).slice(piece * vector, vector)),
         sumAt(threads.warp, piece * rows.getLanes() * vector, first, 4),
         /*alignment=*/vector * 4);
+}
+
+void BlockDecays::storeLogs(ArrayRef<Value> logs, gdn::gpu::RowsAttr rows,
+                            const SharedMatrix &to) {
+  const int64_t vector = rows.getVector(), pieces = rows.getPieces(channels);
+  SmallVector<Value> words;
+  for (size_t i = 0; i < logs.size(); i += 2)
+    words.push_back(roundLogs(b, loc, logs[i], logs[i + 1]));
+  const int64_t count = vector / 2; // of a piece
+  auto both = VectorType::get({count}, b.getI32Type());
+  for (int64_t i = 0; i < int64_t(words.size()) / count; ++i) {
+    Value column = a.add(threads.column(a, rows),
+                         a.i32(i % pieces * rows.getLanes() * vector));
+    Value address = to.getAddress(
+        threads.row(a, rows, warps * gdn::gpu::DecayOperandsOp::block,
+                    i / pieces),
+        a.mul(column, a.i32(2)));
+    LLVM::StoreOp::create(
+        b, loc,
+        vector::FromElementsOp::create(b, loc, both,
+                                       ArrayRef(words).slice(i * count, count)),
+        address, /*alignment=*/vector * 2);
+  }
 }
 
 void BlockDecays::shareDecays() {

@@ -4,7 +4,7 @@
 #ifndef GDN_LIB_CONVERSION_GPUTONVVM_PRODUCTS_BLOCKDECAYS_H
 #define GDN_LIB_CONVERSION_GPUTONVVM_PRODUCTS_BLOCKDECAYS_H
 
-#include "Kernel/BlockThreads.h"
+#include "Fragments/SharedMatrix.h"
 
 #include <array>
 
@@ -24,6 +24,9 @@ public:
 
   /// The sums of the block, of `logs` in powers of two in the layout `rows`.
   void shareSums(mlir::ArrayRef<mlir::Value> logs, gpu::RowsAttr rows);
+  /// These logs in f16 in a shared tile, for the warp itself.
+  void storeLogs(mlir::ArrayRef<mlir::Value> logs, gpu::RowsAttr rows,
+                 const SharedMatrix &to);
   /// What follows from the sums of all blocks, behind a barrier: a thread for
   /// each channel. `end` gets the decay of all.
   void shareDecays();

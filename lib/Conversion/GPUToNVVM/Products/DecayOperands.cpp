@@ -22,7 +22,6 @@
 // gives both scores.
 #include "Fragments/SharedMatrix.h"
 #include "Products/BlockDecays.h"
-#include "Products/LogDecays.h"
 #include "Products/ProductFamily.h"
 #include "Products/TokenDecays.h"
 
@@ -422,9 +421,15 @@ Value DecayOperands::assemble(ArrayRef<Sums> others, bool isQuery) {
 }
 
 SmallVector<Value> DecayOperands::emit(Value local) {
-  SmallVector<Value> logs = toPowersOfTwo(b, loc, local);
+  // In powers of two.
+  Value log2e = arith::ConstantOp::create(
+      b, loc, b.getF32FloatAttr(llvm::numbers::log2ef));
+  SmallVector<Value> logs;
+  for (int64_t i = 0; i < cast<VectorType>(local.getType()).getNumElements();
+       ++i)
+    logs.push_back(mul(vector::ExtractOp::create(b, loc, local, i), log2e));
   decays.shareSums(logs, type.getRows());
-  storeLogs(b, loc, threads, type, logs, toEnd);
+  decays.storeLogs(logs, type.getRows(), toEnd);
   syncWarp();
   emitBarrier(b, op, threads);
   decays.shareDecays(); // for steps behind further barriers
