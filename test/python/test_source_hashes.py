@@ -77,7 +77,7 @@ def test_policies_and_schedules_are_ahead(hashed):
     assert not [file for file in files if file.startswith("lib/Schedule") or "Policy" in file]
 
 
-def test_entries_of_cpus_use_nothing_of_gpus():
+def test_entries_of_cpus_use_nothing_of_gpus(build_dir):
     """Tests of them are not repeated when that changes: passed_before.py."""
     todo = [f"lib/Pipelines/{name}.cpp" for name in ("CpuPipeline", "TileToLlvm")]
     todo += [
@@ -94,6 +94,8 @@ def test_entries_of_cpus_use_nothing_of_gpus():
     assert len(seen) > 100
     hashed = {str(path.relative_to(ROOT)) for path in passed_before.sources_for_cpus()}
     assert sorted(seen - hashed) == []
+    integration = (build_dir / "test/Integration/cpu/SourcesForCpus.txt").read_text().split()
+    assert sorted(seen - set(integration)) == []
 
 
 def test_a_hash_changes_with_every_file(tmp_path):
