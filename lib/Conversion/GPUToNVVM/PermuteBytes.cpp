@@ -53,6 +53,12 @@ static bool isInWords(VectorType type) {
          type.getNumElements() % wordBytes == 0;
 }
 
+/// The words that bytes of this type lie in.
+static VectorType inWords(VectorType bytes) {
+  return VectorType::get({bytes.getNumElements() / wordBytes},
+                         IntegerType::get(bytes.getContext(), 32));
+}
+
 /// The bytes that are taken from `numbers`.
 static arith::TruncIOp findBytes(Value numbers, Type type) {
   for (Operation *user : numbers.getUsers())
@@ -102,8 +108,7 @@ public:
       lows.push_back(permute(b, loc, first, second, 0x5410));
       uppers.push_back(permute(b, loc, first, second, 0x7632));
     }
-    auto words =
-        VectorType::get({type.getNumElements() / wordBytes}, b.getI32Type());
+    VectorType words = inWords(type);
     for (const auto &[bytes, made] :
          {std::pair(low, lows), std::pair(upper, uppers)})
       b.replaceOp(bytes,
@@ -142,8 +147,7 @@ public:
       return failure();
     Location loc = numbers.getLoc();
     auto type = cast<VectorType>(numbers.getType());
-    auto words =
-        VectorType::get({type.getNumElements() / wordBytes}, b.getI32Type());
+    VectorType words = inWords(cast<VectorType>(low.getIn().getType()));
     auto asWords = [&](Value bytes) -> Value {
       return vector::BitCastOp::create(b, loc, words, bytes);
     };
