@@ -143,10 +143,11 @@ Value ConvolutionEmitter::load(tile::LoadOp load) {
 
 Value ConvolutionEmitter::begin() {
   weight = load(values.loadedWeight);
-  Value window = load(values.loadedWindow);
-  // Whoever is done with the sequence may write the window behind it.
-  gpu::BarrierOp::create(tiles.b, window.getLoc());
-  return window;
+  return load(values.loadedWindow);
+}
+
+void ConvolutionEmitter::meet() {
+  gpu::BarrierOp::create(tiles.b, weight.getLoc());
 }
 
 Value ConvolutionEmitter::emit(Value window) {

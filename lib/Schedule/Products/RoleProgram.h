@@ -32,6 +32,8 @@ public:
         ownOps(ownOps) {
     emitter.receiveSums(plan.sums);
   }
+  /// When all of the role is emitted.
+  virtual void finish() {}
 
 protected:
   /// Emits the loop over chunks.
@@ -90,6 +92,7 @@ struct FetchRole final : RoleProgram {
 struct GateRole final : RoleProgram {
   using RoleProgram::RoleProgram;
   mlir::LogicalResult emitChunks() override;
+  mlir::LogicalResult emitAhead();
 };
 
 /// Multiplies rows of what was loaded by elements of vectors, some at a time.
@@ -117,7 +120,9 @@ struct Consumers final : RoleProgram {
   mlir::Value getCarried(mlir::Value tile) override;
   mlir::LogicalResult emitLoopBody(mlir::scf::ForOp loop,
                                    mlir::scf::ForOp copy) override;
+  void finish() override;
 
+  mlir::scf::ForOp chunks; // the loop
   std::optional<ConvolutionEmitter> convolution;
   mlir::Value window; // in front of what it convolves next
 };
