@@ -317,7 +317,7 @@ FailureOr<func::FuncOp> gdn::emitInRoles(func::FuncOp source,
   // Who comes next waits for both: for all blocks of this stage, of which the
   // first waits for the other. Those that have nothing to do make room at once.
   if (stage.overlapsWith(tile::Neighbour::last))
-    gpu::awaitInFirstBlock(b, loc);
+    gpu::awaitInFirstBlock(b, loc, stage.getGrid().size());
   func::ReturnOp::create(b, loc);
   return kernel;
 }

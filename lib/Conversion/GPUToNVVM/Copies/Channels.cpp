@@ -140,7 +140,7 @@ void Channels::initialise(OpBuilder &b, Location loc,
       continue;
     int64_t barriers = ring.type.getDepth() * ring.type.getParts();
     Value isHere = a.isEqual(threads.warp, a.i32(warp++ % numWarps));
-    auto emitInits = [&](Value number, Value offset) {
+    auto emitInits = [&, &ring = ring](Value number, Value offset) {
       Value filling, emptying;
       countArrivals(b, loc, ring, number, filling, emptying);
       for (auto [start, count] :

@@ -10,9 +10,9 @@
 
 using namespace mlir;
 
-void gdn::gpu::awaitInFirstBlock(OpBuilder &b, Location loc) {
+void gdn::gpu::awaitInFirstBlock(OpBuilder &b, Location loc, int64_t axes) {
   Value isFirst;
-  for (int32_t axis = 0; axis < 3; ++axis) {
+  for (int32_t axis = 0; axis < axes; ++axis) {
     Value id = BlockIdOp::create(b, loc, b.getIndexType(), axis);
     Value none = arith::ConstantIndexOp::create(b, loc, 0);
     Value isNone =

@@ -141,7 +141,8 @@ bool RoleAwaits::place(func::FuncOp stage) {
     placeIn(role.getBody().front());
   // Where all blocks have nothing to do, none has waited.
   OpBuilder b(stage.getBody().front().getTerminator());
-  gpu::awaitInFirstBlock(b, stage.getLoc());
+  gpu::awaitInFirstBlock(b, stage.getLoc(),
+                         tile::StageFields(stage).getGrid().size());
   return true;
 }
 

@@ -49,14 +49,14 @@ func.func @e__prologue(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
 //  CHECK-NEXT:     gdn_gpu.await_launch
 //  CHECK-NEXT:     gdn_gpu.load
 //   CHECK-NOT:   release_launch
-//       CHECK:   gdn_gpu.block_id 2
+//       CHECK:   gdn_gpu.block_id 0
 //       CHECK:   scf.if %{{.+}} {
 //  CHECK-NEXT:     gdn_gpu.await_launch
 //  CHECK-NEXT:   }
 //  CHECK-NEXT:   return
 func.func @e__roles(%n: memref<?xi32>, %x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
-                gdn_tile.stage = {stage_of = "e", variant = "roles"}} {
+                gdn_tile.stage = {grid = ["N"], stage_of = "e", variant = "roles"}} {
   %c0 = arith.constant 0 : index
   %number = memref.load %n[%i] : memref<?xi32>
   %at = arith.index_cast %number : i32 to index
@@ -125,7 +125,7 @@ func.func @e__scan(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
 }
 func.func @e__others(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
-                gdn_tile.stage = {stage_of = "e", variant = "pair"}} {
+                gdn_tile.stage = {grid = ["N"], stage_of = "e", variant = "pair"}} {
   %c0 = arith.constant 0 : index
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 {
@@ -200,7 +200,7 @@ func.func @f__ahead(%x: memref<?x128xf32> {gdn.name = "x"}, %w: memref<?x128xf32
 func.func @f__roles(%x: memref<?x128xf32> {gdn.name = "x"}, %w: memref<?x128xf32> {gdn.name = "w"},
                     %pool: memref<?x128xf32> {gdn.name = "pool"}, %i: index, %c: i1)
     attributes {gdn_gpu.kernel = {threads = 96 : i64},
-                gdn_tile.stage = {stage_of = "f", variant = "roles"}} {
+                gdn_tile.stage = {grid = ["N"], stage_of = "f", variant = "roles"}} {
   %c0 = arith.constant 0 : index
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 {

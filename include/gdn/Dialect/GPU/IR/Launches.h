@@ -8,9 +8,9 @@
 
 namespace gdn::gpu {
 
-/// Lets the first block of the grid, and no other, wait for the launch ahead:
-/// who comes next waits for all blocks.
-void awaitInFirstBlock(mlir::OpBuilder &b, mlir::Location loc);
+/// Lets the first block of a grid of so many `axes`, and no other, wait for the
+/// launch ahead: who comes next waits for all blocks.
+void awaitInFirstBlock(mlir::OpBuilder &b, mlir::Location loc, int64_t axes);
 
 } // namespace gdn::gpu
 
