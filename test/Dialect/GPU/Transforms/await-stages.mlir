@@ -173,6 +173,8 @@ func.func @e__norm(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
 
 // What the call has given is read at once, pools, too, but for what a stage ahead has written. One
 // that writes waits on each way that does, and one that does not use memory never.
+// CHECK-LABEL: func.func @f__ahead(
+//       CHECK:   gdn_gpu.release_launch
 // CHECK-LABEL: func.func @f__roles(
 //       CHECK:   gdn_gpu.warps 0 for 1 {
 //       CHECK:     scf.if
@@ -190,7 +192,7 @@ func.func @e__norm(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
 //       CHECK:   gdn_gpu.block_id 0
 func.func @f__ahead(%x: memref<?x128xf32> {gdn.name = "x"}, %w: memref<?x128xf32> {gdn.name = "w"},
                     %pool: memref<?x128xf32> {gdn.name = "pool"}, %i: index)
-    attributes {gdn_gpu.kernel = {threads = 96 : i64},
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {stage_of = "f", variant = "roles"}} {
   %c0 = arith.constant 0 : index
   %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
