@@ -116,9 +116,6 @@
 //       CHECK:   gdn_gpu.channel paired : <64x64xf16, depth = 2, swizzled> with %[[MADE2]]
 //       CHECK:   %[[GATES2:.+]] = gdn_gpu.channel paired : <64xf32, depth = 6>
 //       CHECK:   %[[KEYS2:.+]] = gdn_gpu.channel : <64x128xbf16, depth = 4, swizzled>
-// Its place is found ahead of all roles.
-//       CHECK:   %[[BLOCK:.+]] = gdn_gpu.block_id 2
-//       CHECK:   %[[SKIP:.+]] = arith.muli %[[BLOCK]], %c64
 //       CHECK:   gdn_gpu.warps 0 for 4 registers 240 {
 // The consumers await outputs of the state when it has worked on values.
 //       CHECK:     scf.for {{.+}} step %c64
@@ -131,6 +128,8 @@
 //       CHECK:       gdn_gpu.release %[[KEYS2]]
 //       CHECK:       gdn_gpu.receive %[[MADE2]]
 //       CHECK:   gdn_gpu.warps 4 for 4 registers 128 alternate {
+//       CHECK:     %[[BLOCK:.+]] = gdn_gpu.block_id 2
+//       CHECK:     %[[SKIP:.+]] = arith.muli %[[BLOCK]], %c64
 //       CHECK:     %[[FROM:.+]] = arith.addi %{{.+}}, %[[SKIP]]
 //       CHECK:     scf.for %{{.+}} = %[[FROM]] to %{{.+}} step %c128
 //       CHECK:       gdn_gpu.receive %[[KEYS2]]

@@ -86,7 +86,8 @@ public:
 private:
   bool hasToWait(Operation *op) const;
   bool containsWait(Operation *op) const;
-  void placeIn(Block &block) const;
+  /// Whether who comes through `block` waits on every way.
+  bool placeIn(Block &block) const;
 
   const DenseSet<StringAttr> &written;
 };
@@ -112,20 +113,23 @@ bool RoleAwaits::containsWait(Operation *op) const {
       .wasInterrupted();
 }
 
-void RoleAwaits::placeIn(Block &block) const {
+bool RoleAwaits::placeIn(Block &block) const {
   for (Operation &op : block) {
     if (!containsWait(&op))
       continue;
-    if (auto branch = dyn_cast<scf::IfOp>(op)) {
-      for (Region &region : branch->getRegions())
-        if (!region.empty())
-          placeIn(region.front());
-      continue;
+    auto branch = dyn_cast<scf::IfOp>(op);
+    if (!branch) {
+      OpBuilder b(&op);
+      gpu::AwaitLaunchOp::create(b, op.getLoc());
+      return true;
     }
-    OpBuilder b(&op);
-    gpu::AwaitLaunchOp::create(b, op.getLoc());
-    return;
+    bool onEveryWay = true;
+    for (Region &region : branch->getRegions())
+      onEveryWay &= !region.empty() && placeIn(region.front());
+    if (onEveryWay)
+      return true;
   }
+  return false;
 }
 
 bool RoleAwaits::place(func::FuncOp stage) {
@@ -137,12 +141,14 @@ bool RoleAwaits::place(func::FuncOp stage) {
       return false;
   if (!roles || !containsWait(roles))
     return false;
+  bool someWaits = false; // in every block
   for (auto role : roles.getBody().getOps<gpu::WarpsOp>())
-    placeIn(role.getBody().front());
+    someWaits |= placeIn(role.getBody().front());
   // Where all blocks have nothing to do, none has waited.
   OpBuilder b(stage.getBody().front().getTerminator());
-  gpu::awaitInFirstBlock(b, stage.getLoc(),
-                         tile::StageFields(stage).getGrid().size());
+  if (!someWaits)
+    gpu::awaitInFirstBlock(b, stage.getLoc(),
+                           tile::StageFields(stage).getGrid().size());
   return true;
 }
 
@@ -165,8 +171,11 @@ void AwaitStages::order(func::FuncOp stage, bool isEarly, bool releases,
   releases &= !hasRelease;
   OpBuilder b(getFirstUse(stage));
   if (isEarly) {
-    // A release stands behind a wait.
-    if (releases || hasRelease || !RoleAwaits(written).place(stage))
+    // A release stands behind a wait. Recurrences of whole heads have no
+    // registers left in their loops: with waits in roles they spill more there.
+    const bool canBeInRoles =
+        !releases && !hasRelease && !gpu::KernelFields(stage).getKeepLoops();
+    if (!canBeInRoles || !RoleAwaits(written).place(stage))
       gpu::AwaitLaunchOp::create(b, stage.getLoc());
     ++numAwaits;
   }

@@ -41,19 +41,15 @@ func.func @e__prologue(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
   return
 }
 
-// A role waits for itself, behind the numbers of the call and ahead of regions of the workspace; and
-// the first block, whatever it has to do. The norm behind it is in pieces.
+// A role waits for itself, behind the numbers of the call and ahead of regions of the workspace. The
+// norm behind it is in pieces.
 //       CHECK:   memref.load
 //   CHECK-NOT:   _launch
 //       CHECK:   gdn_gpu.warps 0 for 1 {
 //  CHECK-NEXT:     gdn_gpu.await_launch
 //  CHECK-NEXT:     gdn_gpu.load
-//   CHECK-NOT:   release_launch
-//       CHECK:   gdn_gpu.block_id 0
-//       CHECK:   scf.if %{{.+}} {
-//  CHECK-NEXT:     gdn_gpu.await_launch
-//  CHECK-NEXT:   }
-//  CHECK-NEXT:   return
+//   CHECK-NOT:   _launch
+//       CHECK:   return
 func.func @e__roles(%n: memref<?xi32>, %x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {grid = ["N"], stage_of = "e", variant = "roles"}} {
@@ -173,6 +169,7 @@ func.func @e__norm(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
 
 // What the call has given is read at once, pools, too, but for what a stage ahead has written. One
 // that writes waits on each way that does, and one that does not use memory never.
+// Where no role waits on every way, the first block does.
 // CHECK-LABEL: func.func @f__ahead(
 //       CHECK:   gdn_gpu.release_launch
 // CHECK-LABEL: func.func @f__roles(
@@ -185,11 +182,16 @@ func.func @e__norm(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
 //       CHECK:     } else {
 //   CHECK-NOT:       _launch
 //       CHECK:   gdn_gpu.warps 1 for 1 {
-//  CHECK-NEXT:     gdn_gpu.await_launch
-//  CHECK-NEXT:     gdn_gpu.load
+//  CHECK-NEXT:     scf.if
+//  CHECK-NEXT:       gdn_gpu.await_launch
+//  CHECK-NEXT:       gdn_gpu.load
 //       CHECK:   gdn_gpu.warps 2 for 1 {
 //   CHECK-NOT:     _launch
 //       CHECK:   gdn_gpu.block_id 0
+//       CHECK:   scf.if %{{.+}} {
+//  CHECK-NEXT:     gdn_gpu.await_launch
+//  CHECK-NEXT:   }
+//  CHECK-NEXT:   return
 func.func @f__ahead(%x: memref<?x128xf32> {gdn.name = "x"}, %w: memref<?x128xf32> {gdn.name = "w"},
                     %pool: memref<?x128xf32> {gdn.name = "pool"}, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
@@ -215,10 +217,38 @@ func.func @f__roles(%x: memref<?x128xf32> {gdn.name = "x"}, %w: memref<?x128xf32
       }
     }
     gdn_gpu.warps 1 for 1 {
-      %a = gdn_gpu.load %w[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+      scf.if %c {
+        %a = gdn_gpu.load %w[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+      }
     }
     gdn_gpu.warps 2 for 1 {
       %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+    }
+  }
+  return
+}
+
+// Whole heads wait ahead of all roles.
+// CHECK-LABEL: func.func @g__roles(
+//       CHECK:   gdn_gpu.await_launch
+//  CHECK-NEXT:   gdn_gpu.roles
+//   CHECK-NOT:   _launch
+func.func @g__ahead(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "g", variant = "roles"}} {
+  %c0 = arith.constant 0 : index
+  %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+  gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+  return
+}
+func.func @g__roles(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {keep_loops, threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "g", variant = "roles"}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+      gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
     }
   }
   return
