@@ -22,13 +22,10 @@
 //       CHECK:   %[[BASE:.+]] = llvm.ptrtoint %{{.+}} : !llvm.ptr<3> to i32
 // The ring: a copy makes a part full, the warp that has it makes its buffer free.
 // The sums: two warps fill them, two roles of a warp empty them.
-// One thread initialises barriers that are few.
-//       CHECK:   %[[IS_FIRST:.+]] = arith.cmpi eq, %[[LANE]], %c0
-//       CHECK:   scf.if %{{.+}} {
-// CHECK-COUNT-16:     "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c1_i32
-//  CHECK-NEXT:   }
-// CHECK-COUNT-4:     "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c2_i32
-//  CHECK-NEXT:   }
+//       CHECK:   "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c1_i32
+//       CHECK:   "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c1_i32
+//       CHECK:   "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c2_i32
+//       CHECK:   "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c2_i32
 //       CHECK:   "fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;"
 //  CHECK-NEXT:   nvvm.barrier0
 // The role that sums: it empties the ring from parity 0 on, and fills the sums
@@ -52,6 +49,7 @@
 //       CHECK:       llvm.load %{{.+}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xf32>
 //       CHECK:       nvvm.shfl.sync
 //       CHECK:       nvvm.bar.warp.sync
+//       CHECK:       %[[IS_FIRST:.+]] = arith.cmpi eq, %[[LANE]], %c0
 //       CHECK:       scf.if %[[IS_FIRST]] {
 //  CHECK-NEXT:         "mbarrier.arrive.shared::cta.b64 _, [$0];"
 // At the end of the ring the buffer is 0 again, and the parity the other one.

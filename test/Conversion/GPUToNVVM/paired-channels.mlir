@@ -22,7 +22,7 @@
 //       CHECK:   %[[BLOCK:.+]] = llvm.inline_asm asm_dialect = att "mov.u32 $0, %cluster_ctarank;"
 // A place of its own is full when the block's warps arrive, one of the other
 // block when its bytes do; both blocks' readers make it free.
-//       CHECK:   %[[TURN:.+]] = arith.xori %[[BLOCK]], %c1_i32
+//       CHECK:   %[[TURN:.+]] = arith.xori %[[NUMBER:.+]], %[[BLOCK]]
 //       CHECK:   %[[ODD:.+]] = arith.andi %[[TURN]], %c1_i32
 //       CHECK:   %[[OWN:.+]] = arith.cmpi eq, %[[ODD]], %c0_i32
 //       CHECK:   %[[FILLING:.+]] = arith.select %[[OWN]], %c2_i32, %c1_i32
@@ -84,7 +84,7 @@ func.func @pair(%n: index, %out: memref<?x32xf32>)
 // others wait for one role less.
 // CHECK-LABEL: llvm.func @alternate_reader(
 //       CHECK:   %[[BLOCK:.+]] = llvm.inline_asm asm_dialect = att "mov.u32 $0, %cluster_ctarank;"
-//       CHECK:   %[[TURN:.+]] = arith.xori %[[BLOCK]], %c1_i32
+//       CHECK:   %[[TURN:.+]] = arith.xori %[[NUMBER:.+]], %[[BLOCK]]
 //       CHECK:   %[[EMPTYING:.+]] = arith.select %{{.+}}, %c3_i32, %c2_i32
 //       CHECK:   "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c1_i32
 //       CHECK:   "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %[[EMPTYING]]

@@ -25,8 +25,6 @@ using namespace mlir;
 using namespace gdn;
 
 static constexpr int64_t barrierBytes = 8;
-/// So many are initialised by one thread, one after the other.
-static constexpr int64_t fewBarriers = 8;
 
 Channels::Channels(func::FuncOp program, bool everyThreadArrives)
     : everyThreadArrives(everyThreadArrives) {
@@ -140,28 +138,6 @@ void Channels::initialise(OpBuilder &b, Location loc,
       continue;
     int64_t barriers = ring.type.getDepth() * ring.type.getParts();
     Value isHere = a.isEqual(threads.warp, a.i32(warp++ % numWarps));
-    auto emitInits = [&, &ring = ring](Value number, Value offset) {
-      Value filling, emptying;
-      countArrivals(b, loc, ring, number, filling, emptying);
-      for (auto [start, count] :
-           {std::pair{ring.full, filling}, {ring.empty, emptying}})
-        emitAssembly(b, loc, Type(),
-                     {a.add(address, a.add(offset, a.i32(start))), count},
-                     "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}",
-                     /*hasSideEffects=*/true);
-    };
-    // Addresses of barriers are uniform in machine code: where lanes have one
-    // each, it has a loop over lanes.
-    if (barriers <= fewBarriers) {
-      auto branch = scf::IfOp::create(
-          b, loc, a.both(isHere, a.isEqual(threads.lane, a.i32(0))),
-          /*withElseRegion=*/false);
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(branch.thenBlock());
-      for (int64_t number = 0; number < barriers; ++number)
-        emitInits(a.i32(number), a.i32(number * barrierBytes));
-      continue;
-    }
     for (int64_t first = 0; first < barriers; first += gpu::warpThreads) {
       Value number = arith::AddIOp::create(b, loc, threads.lane, a.i32(first));
       auto branch = scf::IfOp::create(
@@ -169,7 +145,14 @@ void Channels::initialise(OpBuilder &b, Location loc,
           /*withElseRegion=*/false);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(branch.thenBlock());
-      emitInits(number, a.mul(number, a.i32(barrierBytes)));
+      Value offset = a.mul(number, a.i32(barrierBytes)), filling, emptying;
+      countArrivals(b, loc, ring, number, filling, emptying);
+      for (auto [start, count] :
+           {std::pair{ring.full, filling}, {ring.empty, emptying}})
+        emitAssembly(b, loc, Type(),
+                     {a.add(address, a.add(offset, a.i32(start))), count},
+                     "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}",
+                     /*hasSideEffects=*/true);
     }
   }
   emitAssembly(b, loc, Type(), {},

@@ -159,9 +159,9 @@ static Before findBefore(Operation *op, Operation *end,
       return Before::fence;
     if (writesOperand(op, operands))
       return Before::write;
-    // A loop or branch may have no barrier at its end. What is committed in one
-    // has its fence there, and it writes nothing else.
-    if (hasCommit(op))
+    // A loop or branch may have no barrier at its end. What is committed in a
+    // branch has its fence there, and it writes nothing else.
+    if (isa<scf::IfOp>(op) && hasCommit(op))
       continue;
     if (op->getNumRegions() > 0 && !gdn::gpu::hasArithmetic(op) &&
         !isa<gdn::gpu::WarpsOp>(op))

@@ -173,8 +173,10 @@ void AwaitStages::order(func::FuncOp stage, bool isEarly, bool releases,
   if (isEarly) {
     // A release stands behind a wait. Recurrences of whole heads have no
     // registers left in their loops: with waits in roles they spill more there.
-    const bool canBeInRoles =
-        !releases && !hasRelease && !gpu::KernelFields(stage).getKeepLoops();
+    // With copies ahead it was not measured.
+    const bool canBeInRoles = !releases && !hasRelease &&
+                              !gpu::KernelFields(stage).getKeepLoops() &&
+                              !tile::StageFields(stage).getCopiesAhead();
     if (!canBeInRoles || !RoleAwaits(written).place(stage))
       gpu::AwaitLaunchOp::create(b, stage.getLoc());
     ++numAwaits;

@@ -187,8 +187,8 @@ def AwaitStages : Pass<"gdn-gpu-await-stages", "::mlir::ModuleOp"> {
     A stage in roles (`gdn_gpu.roles`), or ahead of one, that is behind another
     stage gets a `gdn_gpu.await_launch` ahead of its first use of global memory, numbers
     of the call but for that, so that its blocks take the multiprocessors as these
-    become free. Where the stage releases nobody and keeps no loops as they are
-    (`keep_loops` of `gdn_gpu.kernel`), each role waits for itself instead,
+    become free. Where the stage releases nobody, keeps no loops as they are
+    (`keep_loops` of `gdn_gpu.kernel`) and copies nothing ahead, each role waits for itself instead,
     ahead of what first has to: what writes, or reads what a stage ahead of this one writes,
     regions of the workspace or arguments. Inputs of the call and pools are read before.
     Where no role waits on every way, the first block waits at its end, since who comes next
