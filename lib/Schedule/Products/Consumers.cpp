@@ -183,12 +183,13 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   beginOwn(copy.getLowerBound());
   if (convolution)
     convolution->meet();
-  chunks = copy;
   copy->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+  if (!plan.isPrepared) // whose form was measured without
+    chunks = copy;
   for (Value init : copy.getInits())
     if (auto map = init.getDefiningOp<gpu::MapRowsOp>();
-        map && map->getBlock() == copy->getBlock() && init.hasOneUse() &&
-        map->getNumResults() == 1)
+        chunks && map && map->getBlock() == copy->getBlock() &&
+        init.hasOneUse() && map->getNumResults() == 1)
       map->moveBefore(copy);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
