@@ -4,6 +4,7 @@
 #include "gdn/Pipelines/CompileCpu.h"
 
 #include "CachedModule.h"
+#include "RunPasses.h"
 #include "SourcesBehindTile.h"
 
 using namespace mlir;
@@ -26,7 +27,7 @@ gdn::lowerForCpu(ModuleOp source, const TargetModel &target, Level level,
     buildCpuPipeline(passes, target, options);
     break;
   }
-  if (failed(passes.run(*module)))
+  if (failed(runPasses(passes, *module)))
     return failure();
   return module;
 }
@@ -67,7 +68,7 @@ static FailureOr<CachedModule> compileTiles(OwningOpRef<ModuleOp> tiles,
   if (failed(configure(passes)))
     return failure();
   buildTileToLlvmPipeline(passes, target);
-  if (failed(passes.run(*tiles)))
+  if (failed(runPasses(passes, *tiles)))
     return failure();
   CachedModule compiled;
   compiled.module = std::move(tiles);

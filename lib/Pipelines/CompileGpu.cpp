@@ -4,6 +4,7 @@
 #include "gdn/Pipelines/CompileGpu.h"
 
 #include "CachedModule.h"
+#include "RunPasses.h"
 #include "SourcesBehindGpu.h"
 
 #include "gdn/Dialect/Tile/IR/StageFields.h"
@@ -59,7 +60,7 @@ gdn::lowerForGpu(ModuleOp source, const TargetModel &target, GpuLevel level,
     buildGdnToGpuPipeline(passes, target, options);
   else
     buildGpuPipeline(passes, target, options);
-  if (failed(passes.run(*module)))
+  if (failed(runPasses(passes, *module)))
     return failure();
   for (func::FuncOp entry : getLeftOut(source, *module))
     entry.emitWarning() << "entry '" << entry.getName()
@@ -176,7 +177,7 @@ static FailureOr<CachedModule> compilePrograms(OwningOpRef<ModuleOp> programs,
   if (failed(configure(passes)))
     return failure();
   buildGpuProgramsToLlvmPipeline(passes, target, options.pipeline);
-  if (failed(passes.run(*programs)))
+  if (failed(runPasses(passes, *programs)))
     return failure();
   return assembleKernels(std::move(programs), target, options);
 }

@@ -25,7 +25,10 @@ void gdn::buildGpuProgramsToLlvmPipeline(OpPassManager &passes,
   kernels.dependentLaunch = target.hasDependentLaunch();
   kernels.bulkCopies = target.hasTma();
   kernels.everyThreadArrives = options.everyThreadArrives;
-  buildGPUToLlvmPipeline(passes, kernels);
+  ExpandGPUMathOptions math;
+  math.bytesRegisters = target.getBytesRegisters();
+  math.numbersRegisters = target.getNumbersRegisters();
+  buildGPUToLlvmPipeline(passes, kernels, math);
   if (!options.lineInfo.empty()) {
     // Of debug information the code generator writes .file and .loc alone.
     LLVM::DIScopeForLLVMFuncOpPassOptions scopes;

@@ -16,7 +16,8 @@ using namespace mlir;
 using namespace gdn;
 
 void gdn::buildGPUToLlvmPipeline(OpPassManager &passes,
-                                 const ConvertGPUToNVVMOptions &kernels) {
+                                 const ConvertGPUToNVVMOptions &kernels,
+                                 const ExpandGPUMathOptions &math) {
   passes.addPass(createConvertGPUToNVVM(kernels));
   // Kernels beside each other, but where a pass takes modules alone.
   auto eachKernel = [&]() -> OpPassManager & {
@@ -27,7 +28,7 @@ void gdn::buildGPUToLlvmPipeline(OpPassManager &passes,
   OpPassManager &loops = eachKernel();
   loops.addPass(createCanonicalizerPass(config));
   loops.addPass(createCSEPass());
-  loops.addPass(createExpandGPUMath());
+  loops.addPass(createExpandGPUMath(math));
   loops.addPass(memref::createExpandStridedMetadataPass());
   loops.addPass(createLowerAffinePass());
   loops.addPass(createSCFToControlFlowPass());
@@ -62,6 +63,6 @@ void gdn::registerGPUToLlvmPipeline() {
         ConvertGPUToNVVMOptions kernels;
         kernels.dependentLaunch = options.dependentLaunch;
         kernels.bulkCopies = options.bulkCopies;
-        buildGPUToLlvmPipeline(passes, kernels);
+        buildGPUToLlvmPipeline(passes, kernels, ExpandGPUMathOptions());
       });
 }

@@ -2,12 +2,12 @@
 //
 // Decode with states in two planes: bytes in registers, of which two blocks fit
 // beside each other; products without the pending tokens; and the state in f32 only
-// where it receives them, 64 rows at a time, from what threads have loaded.
+// where it receives them, all rows at once, from what threads have loaded.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-persistent-recurrence="replay-units=300 shared-bytes=115712" -gdn-schedule-resident-recurrence -canonicalize -cse -o %t
 // RUN: FileCheck %s < %t
 // RUN: gdn-gpu-opt %t | gdn-gpu-opt -gdn-gpu-place-barriers -gdn-gpu-check -o /dev/null
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-recurrence="crowded-units=4096 upper-blocks=2" -canonicalize -cse -o %t.crowded
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-recurrence="crowded-units=4096 sparse-units=264" -canonicalize -cse -o %t.crowded
 // RUN: FileCheck %s --check-prefix=CROWDED < %t.crowded
 // RUN: gdn-gpu-opt %t.crowded | gdn-gpu-opt -gdn-gpu-place-barriers -gdn-gpu-check -o /dev/null
 //
@@ -19,8 +19,8 @@
 //
 //   ODD-LABEL: func.func @decode(
 //         ODD:   gdn_gpu.begin_copy %{{.+}} : memref<?x?x10x128xf32, {{.+}}>, <12x128xf32>
-//         ODD:   gdn_gpu.share_column_parts %{{.+}} : <12x128xf32>, <128x32xbf16>
-//         ODD:   gdn_gpu.add_part_products %{{.+}} : <64x128xf32, {{.+}}>, <24x64xf32>
+//         ODD:   gdn_gpu.share_column_parts spread %{{.+}} : <12x128xf32>, <128x32xbf16>
+//         ODD:   gdn_gpu.add_part_products %{{.+}} : <128x128xf32, {{.+}}>, <12x128xf32>
 
 // For many sequences the same with four warps, and more blocks beside each other.
 //
@@ -73,23 +73,44 @@
 //       CROWDED:   gdn_gpu.add_part_products
 //       CROWDED:   gdn_gpu.barrier
 //       CROWDED:   gdn_gpu.store
-// CROWDED-LABEL: func.func @upper(
+//
+// Where all blocks have room two are enough, and the state stays in registers for a
+// fold; the lower plane comes to shared memory where it is to receive its tokens.
+//
+// CROWDED-LABEL: func.func @upper_sparse(
 //  CROWDED-SAME:   min_blocks = 2 : i64, threads = 256
+//  CROWDED-SAME:   conditions = {{\[\[\["N", "Hv"\], \["264"\]\]\]}}
+//  CROWDED-SAME:   variant = "sparse"
+//       CROWDED:   %[[UPPER:.+]] = gdn_gpu.load %{{.+}} <128x128xi8,
+//       CROWDED:   %[[SCALES:.+]] = gdn_gpu.load %{{.+}} <128xf32,
+//       CROWDED:   %[[ROWS:.+]] = arith.select %{{.+}}, %c128, %c0 : index
+//       CROWDED:   gdn_gpu.begin_copy %{{.+}} rows(%[[ROWS]]), %[[LOW:.+]] : {{.+}} <128x128xi8>
+//       CROWDED:   gdn_gpu.await_launch
+//       CROWDED:   gdn_gpu.share_byte_products %[[UPPER]] low() scales(%[[SCALES]]),
+//       CROWDED:   scf.if
+//  CROWDED-NEXT:     gdn_gpu.share_column_parts spread
+//       CROWDED:   gdn_gpu.arrive for 7
+//  CROWDED-NEXT:   scf.if
+//  CROWDED-NEXT:     gdn_gpu.load_shared %[[LOW]] row(%c0) : <128x128xi8> -> <128x128xi8,
+//       CROWDED:     gdn_gpu.add_part_products
+// CROWDED-COUNT-3:     gdn_gpu.store
+//
+// CROWDED-LABEL: func.func @upper(
+//  CROWDED-SAME:   min_blocks = 3 : i64, threads = 256
+//       CROWDED:   gdn_gpu.share_column_parts %
+//       CROWDED:   scf.for
 
-// A lane has pieces of sixteen columns, and a part of the state 64 rows: a row of
-// products is one of each part. There is no persistent kernel.
+// A lane has pieces of sixteen columns. The sums over pending tokens are made ahead of
+// the fold, for which the last warp alone does not wait. There is no persistent kernel.
 //
 //   CHECK-DAG: #[[$PART:.+]] = #gdn_gpu.rows<warps = 8, lanes = 4, vector = 16>{{$}}
 //   CHECK-NOT: func.func @decode_persistent
 // CHECK-LABEL: func.func @decode(
 //  CHECK-SAME:   gdn_gpu.allow = "spills up to 128 bytes:
 //  CHECK-SAME:   min_blocks = 2
-//       CHECK:   %[[UPPER:.+]] = gdn_gpu.load %{{.+}} dims [2, 3] aligned 16 : {{.+}} <64x128xi8, #[[$PART]]>
-//       CHECK:   %[[SCALES:.+]] = gdn_gpu.load %{{.+}} dims [2] : {{.+}} <64xf32, #gdn_gpu.per_row<#[[$PART]]>>
-//       CHECK:   %[[LOW:.+]] = gdn_gpu.load %{{.+}} dims [2, 3] aligned 16 : {{.+}} <64x128xi8, #[[$PART]]>
-//       CHECK:   %[[UPPER2:.+]] = gdn_gpu.load %{{.+}} <64x128xi8, #[[$PART]]>
-//       CHECK:   %[[SCALES2:.+]] = gdn_gpu.load %{{.+}} <64xf32,
-//       CHECK:   %[[LOW2:.+]] = gdn_gpu.load %{{.+}} <64x128xi8, #[[$PART]]>
+//       CHECK:   %[[UPPER:.+]] = gdn_gpu.load %{{.+}} dims [2, 3] aligned 16 : {{.+}} <128x128xi8, #[[$PART]]>
+//       CHECK:   %[[SCALES:.+]] = gdn_gpu.load %{{.+}} dims [2] : {{.+}} <128xf32, #gdn_gpu.per_row<#[[$PART]]>>
+//       CHECK:   %[[LOW:.+]] = gdn_gpu.load %{{.+}} dims [2, 3] aligned 16 : {{.+}} <128x128xi8, #[[$PART]]>
 // What remains of pending tokens is made while the launch ahead runs.
 //       CHECK:   gdn_gpu.warps 7 for 1 {
 //       CHECK:     math.exp
@@ -100,44 +121,42 @@
 //  CHECK-NEXT: arith.select %[[ENDLESS]], %{{.+}}, %{{.+}} : f32
 // CHECK-COUNT-3: arith.trunci %{{.+}} : vector<128xi32> to vector<128xi8>
 // CHECK-COUNT-3: arith.trunci %{{.+}} : vector<128xi32> to vector<128xi8>
-//       CHECK:   %[[TO:.+]] = gdn_gpu.reshape %{{.+}} : <2x128xf32> to <4x64xf32>
-//       CHECK:   gdn_gpu.share_byte_products %[[UPPER]], %[[UPPER2]] low(%[[LOW]], %[[LOW2]]) scales(%[[SCALES]], %[[SCALES2]]), {{.+}} to(%c0), {{.+}} to(%c2), %[[TO]]
-//       CHECK:   scf.if
-//       CHECK:     gdn_gpu.share_column_parts %{{.+}}, %[[KEYS:.+]] : <16x128xf32>, <128x32xbf16>
-//  CHECK-NEXT:     gdn_gpu.barrier
-//       CHECK:     scf.for %{{.+}} iter_args(%[[A:.+]] = %[[UPPER]], %[[B:.+]] = %[[SCALES]], %[[C:.+]] = %[[LOW]], %[[D:.+]] = %[[UPPER2]], %[[E:.+]] = %[[SCALES2]], %[[F:.+]] = %[[LOW2]])
-//   CHECK-NOT:       gdn_gpu.load %
-//       CHECK:       gdn_gpu.add_part_products %{{.+}}, %{{.+}}, %{{.+}}, %[[KEYS]] : <64x128xf32, #[[$PART]]>, <32x64xf32>,
-//   CHECK-NOT:       gdn_gpu.barrier
-// CHECK-COUNT-3:       gdn_gpu.store
-//       CHECK:       scf.yield %[[D]], %[[E]], %[[F]], %[[A]], %[[B]], %[[C]]
+//       CHECK:   gdn_gpu.share_byte_products %[[UPPER]] low(%[[LOW]]) scales(%[[SCALES]]), {{.+}} to(%c0), {{.+}} to(%c1), %{{.+}}
+//       CHECK:   scf.if %[[FULL:.+]] {
+//  CHECK-NEXT:     gdn_gpu.share_column_parts spread %{{.+}}, %[[KEYS:.+]] : <16x128xf32>, <128x32xbf16>
 //       CHECK:   gdn_gpu.barrier
 //       CHECK:   gdn_gpu.warps 0 for 4
-//       CHECK:   gdn_gpu.barrier
-//       CHECK:   gdn_gpu.warps 7 for 1
+//       CHECK:   gdn_gpu.arrive for 7
+//  CHECK-NEXT:   scf.if %[[FULL]] {
+//   CHECK-NOT:     gdn_gpu.load %
+//       CHECK:     gdn_gpu.add_part_products %{{.+}}, %{{.+}}, %{{.+}}, %[[KEYS]] : <128x128xf32, #[[$PART]]>, <16x128xf32>,
+//   CHECK-NOT:     gdn_gpu.barrier
+// CHECK-COUNT-3:     gdn_gpu.store
+//   CHECK-NOT:   gdn_gpu.barrier
+//       CHECK:   gdn_gpu.warps 7 for 1 {
+//  CHECK-NEXT:     gdn_gpu.await_arrivals
 func.func @decode(%Hk: index {gdn.name = "Hk"}, %Hv: index {gdn.name = "Hv"}, %q: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "q"}, %k: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "k"}, %v: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "v"}, %log_decay: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "log_decay"}, %beta: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "beta"}, %slots: tensor<?xi32> {gdn.dims = ["N"], gdn.name = "slots"}, %state_pool: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_pool"}, %state_scales: !gdn.pool<?x?x128xf32> {gdn.dims = ["P", "Hv", "128"], gdn.name = "state_scales"}, %state_low: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_low"}, %pending_keys: !gdn.pool<?x?x16x128xf32> {gdn.dims = ["P", "Hk", "16", "128"], gdn.name = "pending_keys"}, %pending_deltas: !gdn.pool<?x?x16x128xf32> {gdn.dims = ["P", "Hv", "16", "128"], gdn.name = "pending_deltas"}, %pending_decays: !gdn.pool<?x?x16xf32> {gdn.dims = ["P", "Hv", "16"], gdn.name = "pending_decays"}, %pending_counts: !gdn.pool<?x?xi32> {gdn.dims = ["P", "Hk"], gdn.name = "pending_counts"}) -> (tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "core"}) attributes {gdn.entry} {
   %core = gdn.delta_rule %q, %k, %v gates(%log_decay, %beta) pool(%state_pool) slots(%slots) scales(%state_scales) low(%state_low) pending(%pending_keys, %pending_deltas, %pending_decays) counts(%pending_counts) : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x128x128xi8>, tensor<?xi32> scales !gdn.pool<?x?x128xf32> low !gdn.pool<?x?x128x128xi8> pending !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> -> tensor<?x?x128xbf16>
   return %core : tensor<?x?x128xbf16>
 }
 
-// Of the upper plane alone three blocks fit; the lower one comes to shared memory where
-// the state is to receive its pending tokens.
+// Of the upper plane alone three blocks fit. Where the state is to receive its pending
+// tokens, 64 rows at a time are loaded again, with the lower plane.
 //
 // CHECK-LABEL: func.func @upper(
 //  CHECK-SAME:   min_blocks = 3
-//       CHECK:   %[[UPPER:.+]] = gdn_gpu.load %{{.+}} <64x128xi8,
-//       CHECK:   %[[SCALES:.+]] = gdn_gpu.load %{{.+}} <64xf32,
-//       CHECK:   %[[UPPER2:.+]] = gdn_gpu.load %{{.+}} <64x128xi8,
-//       CHECK:   %[[SCALES2:.+]] = gdn_gpu.load %{{.+}} <64xf32,
-//       CHECK:   %[[ROWS:.+]] = arith.select %{{.+}}, %c128, %c0 : index
-//       CHECK:   gdn_gpu.begin_copy %{{.+}} rows(%[[ROWS]]), %[[LOW:.+]] : {{.+}} <128x128xi8>
+//       CHECK:   %[[UPPER:.+]] = gdn_gpu.load %{{.+}} <128x128xi8,
+//       CHECK:   %[[SCALES:.+]] = gdn_gpu.load %{{.+}} <128xf32,
 //       CHECK:   gdn_gpu.await_launch
-//       CHECK:   gdn_gpu.share_byte_products %[[UPPER]], %[[UPPER2]] low() scales(%[[SCALES]], %[[SCALES2]]),
+//       CHECK:   gdn_gpu.share_byte_products %[[UPPER]] low() scales(%[[SCALES]]),
 //       CHECK:   scf.if
-//       CHECK:     gdn_gpu.share_column_parts
+// CHECK-COUNT-3:     gdn_gpu.load %{{.+}} <64x
+//       CHECK:     gdn_gpu.share_column_parts %
+//  CHECK-NEXT:     gdn_gpu.barrier
 //       CHECK:     scf.for %{{.+}} iter_args(
-//       CHECK:       gdn_gpu.load_shared %[[LOW]] row(%{{.+}}) : <128x128xi8> -> <64x128xi8,
-//       CHECK:       gdn_gpu.add_part_products
+// CHECK-COUNT-3:       gdn_gpu.load %{{.+}} <64x
+//       CHECK:       gdn_gpu.add_part_products %{{.+}} : <64x128xf32, {{.+}}>, <32x64xf32>,
+//       CHECK:       gdn_gpu.barrier
 // CHECK-COUNT-3:       gdn_gpu.store
 func.func @upper(%Hk: index {gdn.name = "Hk"}, %Hv: index {gdn.name = "Hv"}, %q: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "q"}, %k: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "k"}, %v: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "v"}, %log_decay: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "log_decay"}, %beta: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "beta"}, %slots: tensor<?xi32> {gdn.dims = ["N"], gdn.name = "slots"}, %state_pool: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_pool"}, %state_scales: !gdn.pool<?x?x128xf32> {gdn.dims = ["P", "Hv", "128"], gdn.name = "state_scales"}, %state_low: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_low"}, %pending_keys: !gdn.pool<?x?x16x128xf32> {gdn.dims = ["P", "Hk", "16", "128"], gdn.name = "pending_keys"}, %pending_deltas: !gdn.pool<?x?x16x128xf32> {gdn.dims = ["P", "Hv", "16", "128"], gdn.name = "pending_deltas"}, %pending_decays: !gdn.pool<?x?x16xf32> {gdn.dims = ["P", "Hv", "16"], gdn.name = "pending_decays"}, %pending_counts: !gdn.pool<?x?xi32> {gdn.dims = ["P", "Hk"], gdn.name = "pending_counts"}) -> (tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "core"}) attributes {gdn.entry} {
   %core = gdn.delta_rule %q, %k, %v gates(%log_decay, %beta) pool(%state_pool) slots(%slots) scales(%state_scales) low(%state_low) pending(%pending_keys, %pending_deltas, %pending_decays) counts(%pending_counts) {reads_upper} : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x128x128xi8>, tensor<?xi32> scales !gdn.pool<?x?x128xf32> low !gdn.pool<?x?x128x128xi8> pending !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> -> tensor<?x?x128xbf16>
@@ -154,8 +173,8 @@ func.func @upper(%Hk: index {gdn.name = "Hk"}, %Hv: index {gdn.name = "Hv"}, %q:
 //       CHECK:   gdn_gpu.map_rows %[[SCALE]]
 //       CHECK:     math.exp
 //  CHECK-NEXT:     arith.mulf
-//       CHECK:   gdn_gpu.share_column_parts %[[KEYS]], %{{.+}} : <16x128xf16>, <128x32xbf16>
-//       CHECK:   gdn_gpu.add_part_products %{{.+}} : <64x128xf32, {{.+}}>, <32x64xf16>,
+//       CHECK:   gdn_gpu.share_column_parts spread %[[KEYS]], %{{.+}} : <16x128xf16>, <128x32xbf16>
+//       CHECK:   gdn_gpu.add_part_products %{{.+}} : <128x128xf32, {{.+}}>, <16x128xf16>,
 //       CHECK:   gdn_gpu.map_rows %{{.+}} : !gdn_gpu.fragment<1x128xf32, {{.+}} -> !gdn_gpu.fragment<1x128xf16, {{.+}}>, !gdn_gpu.fragment<1xf32
 func.func @narrow(%Hk: index {gdn.name = "Hk"}, %Hv: index {gdn.name = "Hv"}, %q: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "q"}, %k: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "k"}, %v: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "v"}, %log_decay: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "log_decay"}, %beta: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "beta"}, %slots: tensor<?xi32> {gdn.dims = ["N"], gdn.name = "slots"}, %state_pool: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_pool"}, %state_scales: !gdn.pool<?x?x128xf32> {gdn.dims = ["P", "Hv", "128"], gdn.name = "state_scales"}, %state_low: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_low"}, %pending_keys: !gdn.pool<?x?x16x128xf16> {gdn.dims = ["P", "Hk", "16", "128"], gdn.name = "pending_keys"}, %pending_deltas: !gdn.pool<?x?x16x128xf16> {gdn.dims = ["P", "Hv", "16", "128"], gdn.name = "pending_deltas"}, %pending_decays: !gdn.pool<?x?x16xf32> {gdn.dims = ["P", "Hv", "16"], gdn.name = "pending_decays"}, %pending_counts: !gdn.pool<?x?xi32> {gdn.dims = ["P", "Hk"], gdn.name = "pending_counts"}, %pending_scales: !gdn.pool<?x?x16xf32> {gdn.dims = ["P", "Hv", "16"], gdn.name = "pending_scales"}) -> (tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "core"}) attributes {gdn.entry} {
   %core = gdn.delta_rule %q, %k, %v gates(%log_decay, %beta) pool(%state_pool) slots(%slots) scales(%state_scales) low(%state_low) pending(%pending_keys, %pending_deltas, %pending_decays) counts(%pending_counts) delta_scales(%pending_scales) : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x128x128xi8>, tensor<?xi32> scales !gdn.pool<?x?x128xf32> low !gdn.pool<?x?x128x128xi8> pending !gdn.pool<?x?x16x128xf16>, !gdn.pool<?x?x16x128xf16>, !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> delta_scales !gdn.pool<?x?x16xf32> -> tensor<?x?x128xbf16>

@@ -13,13 +13,18 @@
 !tiles = memref<?x64x64xf16>
 !ends = memref<?x64xf32>
 
-// CHECK-DAG: #[[$ROWS:.+]] = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+// CHECK-DAG: #[[$LOGS:.+]] = #gdn_gpu.rows<warps = 4, lanes = 16, vector = 4>
+// CHECK-DAG: #[[$LINE:.+]] = #gdn_gpu.rows<warps = 4, lanes = 1, vector = 64>
+// CHECK-DAG: #[[$LINES:.+]] = #gdn_gpu.rows<warps = 4, lanes = 2, vector = 32>
 
 // CHECK-LABEL: func.func @operands(
 //  CHECK-SAME:     threads = 128 : i64
 //   CHECK-DAG:   gdn_gpu.begin_copy %{{.+}}, %[[Q:.+]] : {{.+}}<64x64xbf16, swizzled>
 //   CHECK-DAG:   gdn_gpu.begin_copy %{{.+}}, %[[K:.+]] : {{.+}}<64x64xbf16, swizzled>
-//   CHECK-DAG:   %[[G:.+]] = gdn_gpu.load {{.+}}<64x64xf32, #[[$ROWS]]>
+//   CHECK-DAG:   %[[G:.+]] = gdn_gpu.load {{.+}}<64x64xf32, #[[$LOGS]]>
+//       CHECK:   gdn_gpu.prefetch {{.+}}<64x64xf32, #[[$LINES]]>
+//       CHECK:   gdn_gpu.prefetch {{.+}}<64x64xbf16, #[[$LINE]]>
+//       CHECK:   gdn_gpu.prefetch {{.+}}<64x64xbf16, #[[$LINE]]>
 //   CHECK-DAG:   %[[OF_Q:.+]] = gdn_gpu.reshape %[[Q]] :
 //   CHECK-DAG:   %[[OF_K:.+]] = gdn_gpu.reshape %[[K]] :
 //       CHECK:   gdn_gpu.await_copies

@@ -10,6 +10,8 @@ from test_preemption import BLOCK, HK, HV, D, Engine, Request, kernels, runtime
 
 from gdn import HostTier, StateCache
 
+pytestmark = pytest.mark.once(compiler="cpu")
+
 __all__ = ["kernels", "runtime"]  # fixtures
 
 

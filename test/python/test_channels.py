@@ -11,6 +11,8 @@ import pytest
 from gdn import Runtime, checks, problems, reference
 from gdn.problems import Sizes
 
+pytestmark = pytest.mark.once(compiler="cpu")
+
 LENGTHS = "lens=100:1:64:257:0:33:16:15:17:700"
 GATES = ("realistic", "near_one", "strong", "very_strong")
 

@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, Phase, find, given, settings
 
 from gdn import Pool, Runtime
 
+pytestmark = pytest.mark.once(compiler="cpu")
+
 VARIANTS = (
     Variant(64, 64),
     Variant(16, 24, has_initial=True, write_slots=True),

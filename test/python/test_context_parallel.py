@@ -16,7 +16,7 @@ from gdn.exchange import ExchangeError, ThreadExchange, exchange_of, gather_or_f
 from gdn.rule_maps import RuleMap, map_of_bytes
 from gdn.rule_pool import delta_prefill
 
-pytestmark = pytest.mark.usefixtures("compiler_on_path")
+pytestmark = [pytest.mark.usefixtures("compiler_on_path"), pytest.mark.once(compiler="cpu")]
 
 
 @pytest.fixture(scope="module")

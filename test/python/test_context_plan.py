@@ -21,7 +21,7 @@ from gdn.kernel_calls import kernel_of
 from gdn.rule_kernels import kind_of
 from gdn.segment_maps import VARIANT, maps_of
 
-pytestmark = pytest.mark.usefixtures("compiler_on_path")
+pytestmark = [pytest.mark.usefixtures("compiler_on_path"), pytest.mark.once(compiler="cpu")]
 
 
 @pytest.fixture(scope="module")

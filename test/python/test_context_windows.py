@@ -14,7 +14,7 @@ from gdn.conv1d import causal_conv1d
 from gdn.exchange import ExchangeError, ThreadExchange
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
-pytestmark = pytest.mark.usefixtures("compiler_on_path")
+pytestmark = [pytest.mark.usefixtures("compiler_on_path"), pytest.mark.once(compiler="cpu")]
 
 CHANNELS, SLOTS = 16, context_cases.SLOTS
 # Types of inputs and of the pool.

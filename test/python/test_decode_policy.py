@@ -52,7 +52,8 @@ def test_policy(tool, target, variants, commit_threads):
 @pytest.mark.parametrize("pending", ["f32", "f16"])
 @pytest.mark.parametrize("state", ["i8x2", "i8x2_upper", "i8"])
 def test_states_in_planes(tool, state, pending):
-    """A variant of four warps for launches of many units; streams are for states of one array."""
+    """A variant of four warps for launches of many units, and where tokens see one plane another
+    for those whose blocks all have room; streams are for states of one array."""
     arguments = [*ARGUMENTS[:2], f"--state={state}", "--defer-writes=16", f"--pending={pending}"]
     arguments += ["--only=decode", "--target=sm_90a", "--emit=gpu"]
     done = tool("gdn-compile", *arguments)
@@ -62,13 +63,24 @@ def test_states_in_planes(tool, state, pending):
         name = re.match(r"\w+", program)[0]
         threads = int(re.search(r"threads = (\d+) ", program)[1])
         least = re.search(r'\[\["(\d+)"\], \["N", "Hv"\]', program)
-        found[name] = (threads, least and least[1])
+        most = re.search(r'\["N", "Hv"\], \["(\d+)"\]', program)
+        found[name] = (threads, least and least[1], most and most[1])
+    expected = {"": (256, None, None), "_crowded": (128, "1024", None)}
+    if state != "i8x2":
+        expected["_sparse"] = (256, None, "264")
     assert found == {
-        "decode": (256, None),
-        "decode_aligned": (256, None),
-        "decode_crowded": (128, "1024"),
-        "decode_crowded_aligned": (128, "1024"),
+        f"decode{name}{aligned}": sizes
+        for name, sizes in expected.items()
+        for aligned in ("", "_aligned")
     }
+
+
+def test_planes_where_nothing_was_measured(tool):
+    """How many multiprocessors a chip has is not known there."""
+    arguments = [*ARGUMENTS[:2], "--state=i8x2_upper", "--defer-writes=16", "--only=decode"]
+    done = tool("gdn-compile", *arguments, "--target=sm_80", "--emit=gpu")
+    assert done.returncode == 0, done.stderr
+    assert "sparse" not in done.stdout
 
 
 @pytest.mark.parametrize("target, names", [("sm_90a", ["crowded"]), ("sm_120a", ["persistent"])])
@@ -79,8 +91,8 @@ def test_states_of_16_bits_with_pending_tokens(tool, state, target, names):
     done = tool("gdn-compile", *arguments, f"--target={target}", "--emit=gpu")
     assert done.returncode == 0, done.stderr
     programs = re.findall(r"func\.func @(\w+)", done.stdout)
-    found = {name for name in programs if name != "decode"}
-    assert found == {f"decode_{name}{more}" for name in names for more in ("", "_aligned")}
+    variants = ["decode", *(f"decode_{name}" for name in names)]
+    assert set(programs) == {f"{name}{more}" for name in variants for more in ("", "_aligned")}
     least = re.search(r'\[\["(\d+)"\], \["N", "Hv"\]', done.stdout)
     assert least[1] == {"crowded": "1024", "persistent": "1280"}[names[0]]
 

@@ -24,6 +24,8 @@ from gdn.layers.attention import (
     rms_norm_gated,
 )
 
+pytestmark = pytest.mark.once(compiler="cpu")
+
 HK, HV, D, HIDDEN, SLOTS = 2, 4, 64, 48, 4
 LENGTHS = ((5, 9), (1, 1), (1, 3))
 CONFIG = SimpleNamespace(

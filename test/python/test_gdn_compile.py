@@ -109,7 +109,7 @@ def test_help_speaks_of_what_a_newcomer_needs(tool):
         ),
         (
             ["--preset=qwen3.5-4b", "--emit=asm", "--target=x86-64-v3,x86-64-v4"],
-            "expects one target to show this stage for, but got 2",
+            "expects one target for this stage, but got 2",
         ),
         (
             ["--preset=qwen3.5-4b", "--tokens=0", "-o", "x"],
@@ -174,7 +174,7 @@ def kernel(tmp_path):
         ),
         (
             ["--target=sm_80,sm_90a", "--emit=ptx"],
-            "expects one target to show this stage for, but got 2",
+            "expects one target for this stage, but got 2",
         ),
         (
             ["--target=sm_80", "--emit=report", "--ptxas=/no/ptxas"],

@@ -5,6 +5,7 @@ from run to run."""
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_same_bits_in_any_batch(build_dir, on_ptx_driver, tool, tmp_path, layer)
     done = tool("gdn-compile", *options, "--target=sm_90a", "--ptxas=none", "-o", image)
     assert done.returncode == 0, done.stderr
     for seed in (1, 2):
-        printed = on_ptx_driver(__file__, image, build_dir / "lib/libgdnrt.so", seed)
+        printed = on_ptx_driver(Path(__file__), image, build_dir / "lib/libgdnrt.so", seed)
         found = json.loads(printed.splitlines()[-1])
         assert found == {"variants": sorted(variants), "failures": []}, seed
 

@@ -6,6 +6,7 @@ is in front of a sequence is its neighbour's and must not matter: there are NaNs
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_values_and_windows(build_dir, on_ptx_driver, tool, tmp_path):
     options = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--has-initial", "--only=prefill"]
     done = tool("gdn-compile", *options, "--target=sm_90a", "--ptxas=none", "-o", image)
     assert done.returncode == 0, done.stderr
-    printed = on_ptx_driver(__file__, image, build_dir / "lib/libgdnrt.so")
+    printed = on_ptx_driver(Path(__file__), image, build_dir / "lib/libgdnrt.so")
     report = json.loads(printed.splitlines()[-1])
     assert set(report) == set(CASES)
     for name, variants in report.items():

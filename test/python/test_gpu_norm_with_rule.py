@@ -5,6 +5,7 @@ finite where they do so in a norm that is a stage of its own."""
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -75,7 +76,7 @@ def test_large_numbers_and_bits(build_dir, on_ptx_driver, tool, tmp_path):
     options = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--state=f32", "--only=prefill"]
     done = tool("gdn-compile", *options, "--target=sm_90a", "--ptxas=none", "-o", image)
     assert done.returncode == 0, done.stderr
-    printed = on_ptx_driver(__file__, image, build_dir / "lib/libgdnrt.so")
+    printed = on_ptx_driver(Path(__file__), image, build_dir / "lib/libgdnrt.so")
     report = json.loads(printed.splitlines()[-1])
     assert set(report) == set(FACTORS)
     for name, variants in report.items():

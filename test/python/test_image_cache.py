@@ -97,6 +97,15 @@ def test_what_is_asked_behind_the_programs_is_in_their_key(compile_):
     assert len(compile_.files()) >= len(files) + 2
 
 
+def test_passes_that_are_verified_one_by_one_run(compile_):
+    """--verify-each is about the way there, which what is in the cache has behind it."""
+    plain = compile_(*SMALL)
+    files = compile_.files()
+    assert compile_(*SMALL, "--verify-each") == plain
+    assert compile_(*GPU, "--verify-each") == compile_(*GPU, cache=False)
+    assert compile_.files() == files
+
+
 def test_other_arguments_are_other_keys(compile_):
     variants = [
         GPU,

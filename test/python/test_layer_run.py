@@ -20,7 +20,7 @@ KINDS = {
         "separate", 16, 16, 4, 1e-5, "sigmoid", "float32", per_channel=True, decay_bound=-5.0
     ),
 }
-pytestmark = pytest.mark.usefixtures("compiler_on_path")
+pytestmark = [pytest.mark.usefixtures("compiler_on_path"), pytest.mark.once(compiler="cpu")]
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,8 @@ from gdn.layers.attention import (
     layer_kernels,
 )
 
+pytestmark = pytest.mark.once(compiler="cpu")
+
 HK, HV, D, BLOCK, ROWS = 1, 2, 64, 64, 4
 
 

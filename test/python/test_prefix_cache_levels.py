@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "runtime/bench/results"
 RECORD = RESULTS / "prefix-cache.json"
 
+pytestmark = pytest.mark.once("runtime/bench/results/*.json")
+
 
 def memory(gpu_slots: int, host_slots: int) -> levels.LevelMemory:
     return levels.LevelMemory(

@@ -18,6 +18,8 @@ from gdn.bench.prefix_cache.tree import Tree
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "runtime/bench/results"
 RECORD = RESULTS / "prefix-cache.json"
+
+pytestmark = pytest.mark.once("runtime/bench/results/*.json")
 POLICIES = (rules.Policy, rules.SglangPlain, rules.Sglang, study.Ours)
 
 

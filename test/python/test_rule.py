@@ -19,7 +19,7 @@ def runtime(build_dir):
     return Runtime(build_dir / "lib/libgdnrt.so")
 
 
-pytestmark = pytest.mark.usefixtures("compiler_on_path")
+pytestmark = [pytest.mark.usefixtures("compiler_on_path"), pytest.mark.once(compiler="cpu")]
 
 
 def recurrence(q, k, v, log_decay, beta, scale, state):

@@ -32,7 +32,7 @@ FORMS = {
         5e-2,
     ),
 }
-pytestmark = pytest.mark.usefixtures("compiler_on_path")
+pytestmark = [pytest.mark.usefixtures("compiler_on_path"), pytest.mark.once(compiler="cpu")]
 
 
 @pytest.fixture(scope="module")

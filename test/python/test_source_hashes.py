@@ -6,6 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import passed_before
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,6 +75,27 @@ def test_all_that_is_used_is_hashed(hashed):
 def test_policies_and_schedules_are_ahead(hashed):
     _, files = hashed
     assert not [file for file in files if file.startswith("lib/Schedule") or "Policy" in file]
+
+
+def test_entries_of_cpus_use_nothing_of_gpus(build_dir):
+    """Tests of them are not repeated when that changes: passed_before.py."""
+    todo = [f"lib/Pipelines/{name}.cpp" for name in ("CpuPipeline", "TileToLlvm")]
+    todo += [
+        str(path.relative_to(ROOT))
+        for folder in ("lib/Conversion/GDNToTile", "lib/Conversion/TileToCPU", "lib/Model")
+        for path in (ROOT / folder).rglob("*.cpp")
+    ]
+    seen: set[str] = set()
+    while todo:
+        path = todo.pop()
+        if path not in seen:
+            seen.add(path)
+            todo += included(path) | (set(code_of(path)) if path.endswith(".h") else set())
+    assert len(seen) > 100
+    hashed = {str(path.relative_to(ROOT)) for path in passed_before.sources_for_cpus()}
+    assert sorted(seen - hashed) == []
+    integration = (build_dir / "test/Integration/cpu/SourcesForCpus.txt").read_text().split()
+    assert sorted(seen - set(integration)) == []
 
 
 def test_a_hash_changes_with_every_file(tmp_path):

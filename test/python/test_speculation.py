@@ -10,6 +10,8 @@ import pytest
 
 from gdn import Pool, Runtime, checks, problems, reference, verify_checks
 
+pytestmark = pytest.mark.once("test/data/entries/*.mlir", compiler="cpu")
+
 CONFIG = (
     '{"model_type": "qwen3_5_text", "hidden_size": 128, "hidden_act": "silu",'
     ' "num_hidden_layers": 4, "linear_num_key_heads": 2, "linear_num_value_heads": 4,'

@@ -19,6 +19,8 @@ from gdn import (
 )
 from gdn.state_cache import Match
 
+pytestmark = pytest.mark.once(compiler="cpu")
+
 
 @pytest.fixture(scope="module")
 def device():

@@ -92,6 +92,9 @@ function(gdn_add_static_tool name)
   add_dependencies(${name} gdn-headers)
 endfunction()
 
+# Tools take jemalloc if the machine has it: an eighth of a compilation's time.
+find_library(GDN_JEMALLOC NAMES jemalloc libjemalloc.so.2)
+
 # gdn_add_tool(<name> <sources>... [LINK_LIBS <libraries>...] [KERNELS])
 #
 # Also <name>-static, which is built on demand: LLVM, MLIR and the C++ library are
@@ -100,6 +103,9 @@ function(gdn_add_tool name)
   cmake_parse_arguments(ARG "KERNELS" "" "LINK_LIBS" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE gdn_compiler_flags ${ARG_LINK_LIBS})
+  if(GDN_JEMALLOC AND NOT GDN_SANITIZE)
+    target_link_libraries(${name} PRIVATE ${GDN_JEMALLOC})
+  endif()
   gdn_use_precompiled_header(${name} ${ARG_KERNELS})
   add_dependencies(${name} gdn-headers)
   set_property(GLOBAL APPEND PROPERTY GDN_TOOLS ${name}) # what check-gdn-lit builds

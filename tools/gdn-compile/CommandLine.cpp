@@ -177,14 +177,16 @@ struct Options {
                "negative: by the target's rule (default)")};
   cl::opt<bool> segmentMaps{
       "segment-maps", cl::cat(outputs),
-      cl::desc(
-          "Prefill also has the variant segment-maps, which makes what the "
-          "tokens of each row do to the state and nothing else; launches "
-          "take it only if they are told to")};
+      cl::desc("Prefill also has the variant segment-maps: what tokens of a "
+               "row do to the state, and nothing else; launches take it only "
+               "if told to")};
   cl::opt<bool> everyThreadArrives{
       "every-thread-arrives", cl::cat(outputs),
       cl::desc("For tools that look for races in kernels: at barriers between "
                "roles each thread arrives, not one for its warp")};
+  cl::opt<bool> verifyEach{
+      "verify-each", cl::cat(outputs),
+      cl::desc("Verify the program after each pass; turns --cache off")};
   cl::opt<bool> lineInfo{
       "line-info", cl::cat(outputs),
       cl::desc("For debuggers and profilers: write the GPU programs (gdn_gpu) "
@@ -335,8 +337,8 @@ struct Options {
   cl::opt<long> deferWrites{
       "defer-writes", cl::cat(entries), cl::value_desc("number"),
       cl::desc("Decode keeps up to so many tokens pending and writes a state "
-               "when there is no room for more; an entry commit puts them into "
-               "states (default: 0, it writes at each step)")};
+               "when it has no room for more, as does entry commit (default: "
+               "0, it writes at each step)")};
   cl::opt<FloatKind> pending{
       "pending", cl::init(FloatKind::f32), cl::cat(entries),
       cl::desc(
@@ -376,6 +378,7 @@ CommandLine Options::collect() {
   line.segmentsFrom = segmentsFrom;
   line.segmentMaps = segmentMaps;
   line.everyThreadArrives = everyThreadArrives;
+  line.verifyEach = verifyEach;
   line.lineInfo = lineInfo;
   line.io = io;
   line.state = state;
@@ -424,8 +427,7 @@ CommandLine Options::collect() {
     if (!isIn(inputs) && !isIn(outputs) && !isIn(entries))
       line.cache.clear();
   }
-  // What is taken from a cache comes without the programs.
-  if (lineInfo)
+  if (lineInfo || verifyEach) // which a cached program has behind it
     line.cache.clear();
   return line;
 }
@@ -474,9 +476,8 @@ static llvm::Error check(const CommandLine &line) {
   bool anyTargets = line.emit == Emit::image || line.emit == Emit::gdn ||
                     line.emit == Emit::report || line.emit == Emit::digest;
   if (!anyTargets && line.targets.size() != 1)
-    return llvm::createStringError(
-        llvm::formatv("expects one target to show this stage for, but got {0}",
-                      line.targets.size()));
+    return llvm::createStringError(llvm::formatv(
+        "expects one target for this stage, but got {0}", line.targets.size()));
   return llvm::Error::success();
 }
 

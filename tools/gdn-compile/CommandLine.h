@@ -55,6 +55,7 @@ struct CommandLine {
   int64_t segmentsFrom = -1;
   bool segmentMaps = false;
   bool everyThreadArrives = false;
+  bool verifyEach = false;
   bool lineInfo = false;
 
   // The entries to generate: one variant for each io type and state type.

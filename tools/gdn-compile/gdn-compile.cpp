@@ -297,6 +297,7 @@ int main(int argc, char **argv) {
   auto configure = [&](PassManager &passes) {
     reproducer.attach(passes);
     passes.enableTiming(scope);
+    passes.enableVerifier(line->verifyEach);
     return applyPassManagerCLOptions(passes);
   };
   FailureOr<std::string> output = compile(**module, *line, *targets, *ptxas,

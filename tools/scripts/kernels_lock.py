@@ -51,6 +51,12 @@ FAMILIES_OF = {
     "d128-upper": ["sm_80", "sm_90a"],
     "d128-pending": ["sm_90a", "sm_120a"],
     "d128-f32": ["sm_90a", "sm_120a"],
+    # Kinds of verify differ in which slots are read and written, families in instructions.
+    "d128-verify-slots": ["sm_80", "sm_90a"],
+    "d128-verify-tree": ["sm_90a", "sm_100a"],
+    "d128-verify-lazy": ["sm_90a", "sm_120a"],
+    "d128-verify-buffer": ["sm_80", "sm_90a"],
+    "d128-verify-lazy-4": ["sm_90a"],
 }
 # The default kernels: the name of a set, and what gdn-compile makes it of. A
 # kernel is called <set>/<entry>.

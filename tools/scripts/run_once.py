@@ -35,21 +35,30 @@ def key_of(command: list[str], files: list[Path]) -> str:
     return hashed.hexdigest()
 
 
+def keep(mark: Path, what: object) -> None:
+    """Writes `mark` whole, whoever writes the same at that time."""
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=mark.parent, delete=False) as file:
+        json.dump(what, file)
+    Path(file.name).replace(mark)
+
+
+def kept(mark: Path) -> object:
+    """What `keep` wrote; None if there is no such mark."""
+    if not mark.exists():
+        return None
+    mark.touch()
+    return json.loads(mark.read_text())
+
+
 def remembered(mark: Path, run: Callable[[], str], outputs: list[Path]) -> str:
     """What `run` prints, or printed when `mark` was made; then `outputs` are written again."""
-    if mark.exists():
-        mark.touch()
-        kept = json.loads(mark.read_text())
-        for path, text in zip(outputs, kept["outputs"], strict=True):
+    if found := kept(mark):
+        for path, text in zip(outputs, found["outputs"], strict=True):
             path.write_text(text)
-        return kept["printed"]
+        return found["printed"]
     printed = run()
-    kept = {"printed": printed, "outputs": [path.read_text() for path in outputs]}
-    mark.parent.mkdir(parents=True, exist_ok=True)
-    # Others may write the same.
-    with tempfile.NamedTemporaryFile("w", dir=mark.parent, delete=False) as file:
-        json.dump(kept, file)
-    Path(file.name).replace(mark)
+    keep(mark, {"printed": printed, "outputs": [path.read_text() for path in outputs]})
     return printed
 
 

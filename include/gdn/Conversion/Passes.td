@@ -427,7 +427,8 @@ def ExpandGPUMath : Pass<"gdn-expand-gpu-math"> {
     - other functions of `math` by polynomials;
     - conversions from and to bf16 by shifts and packed conversions;
     - the lowest byte and the one above it of four numbers, planes of a state,
-      by permutations of bytes, where a thread has 96 registers.
+      by permutations of bytes, where a thread has registers for it, and
+      numbers of such bytes, where it has more.
 
     **Runs after** `convert-gdn-gpu-to-nvvm`; **before** the conversion to LLVM.
 
@@ -445,6 +446,13 @@ def ExpandGPUMath : Pass<"gdn-expand-gpu-math"> {
     Before and after: `test/Conversion/GPUToNVVM/expand-math.mlir`,
     `permute-bytes.mlir`.
   }];
+  let options = [
+    Option<"bytesRegisters", "bytes-registers", "int64_t", /*default=*/"96",
+           "Registers of a thread from which planes of numbers are "
+           "permutations of bytes">,
+    Option<"numbersRegisters", "numbers-registers", "int64_t",
+           /*default=*/"128", "The same of numbers of planes">
+  ];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",

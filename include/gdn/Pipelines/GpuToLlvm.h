@@ -9,11 +9,14 @@
 namespace gdn {
 
 struct ConvertGPUToNVVMOptions;
+struct ExpandGPUMathOptions;
 
 /// Adds the passes that turn a module of gdn_gpu programs into one of kernels,
-/// `llvm.func`s of llvm and nvvm ops alone. `kernels` says what the target has.
+/// `llvm.func`s of llvm and nvvm ops alone. `kernels` says what the target has,
+/// and `math` what was measured on it.
 void buildGPUToLlvmPipeline(mlir::OpPassManager &passes,
-                            const ConvertGPUToNVVMOptions &kernels);
+                            const ConvertGPUToNVVMOptions &kernels,
+                            const ExpandGPUMathOptions &math);
 
 /// Makes the passes known to the opt tools as `gdn-gpu-to-llvm`.
 void registerGPUToLlvmPipeline();

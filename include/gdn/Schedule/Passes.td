@@ -82,19 +82,19 @@ def ScheduleResidentRecurrence
            "Threads per block; a multiple of 32, at least 160">,
     Option<"minBlocks", "min-blocks", "int64_t", /*default=*/"2",
            "Blocks per multiprocessor that registers must allow">,
-    Option<"narrowUnits", "narrow-units", "int64_t", /*default=*/"0",
-           "Units of a launch (sequences times value heads) from which the "
-           "variant 'narrow' is taken; 0: no such variant">,
+    Option<"narrowUnits", "narrow-units", "int64_t", /*default=*/"0", "Units "
+           "(sequences times value heads) from which 'narrow' is taken; 0: none">,
     Option<"onePlaneBlocks", "one-plane-blocks", "int64_t", /*default=*/"4",
-           "Blocks per multiprocessor that registers must allow where a state "
-           "in planes is read and one plane of it is in registers">,
+           "The same where one plane of a state is in registers">,
     Option<"upperBlocks", "upper-blocks", "int64_t", /*default=*/"3",
            "The same with the upper one of two">,
     Option<"twoPlaneBlocks", "two-plane-blocks", "int64_t", /*default=*/"2",
            "The same with two planes in registers">,
-    Option<"crowdedUnits", "crowded-units", "int64_t", /*default=*/"0",
-           "Units of a launch from which the variant 'crowded' is taken where a "
-           "state in planes is read; 0: no such variant">,
+    Option<"sparseUnits", "sparse-units", "int64_t", /*default=*/"0", "Units of "
+           "a launch up to which 'sparse' is taken where tokens see one plane: "
+           "blocks as with two, which keep the state; 0: no such variant">,
+    Option<"crowdedUnits", "crowded-units", "int64_t", /*default=*/"0", "Units "
+           "from which 'crowded' is taken for states in planes; 0: no variant">,
     Option<"crowdedThreads", "crowded-threads", "int64_t", /*default=*/"128",
            "Threads per block of that variant">,
     Option<"crowdedOnePlaneBlocks", "crowded-one-plane-blocks", "int64_t",

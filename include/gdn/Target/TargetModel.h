@@ -108,6 +108,16 @@ public:
   /// measured on (H100 and H200 with SXM); 0 where none was.
   unsigned getMeasuredSms() const { return gpu && gpu->hasWgmma ? 132 : 0; }
 
+  /// Registers of a thread from which both bytes of numbers are made by
+  /// permutations, and numbers of both bytes; with fewer the words that are
+  /// spilled for it cost more than the instructions saved. Measured on an H200
+  /// (docs/design/20261127-states-in-planes.md); elsewhere the latter spill
+  /// with 128, and no thread has 256.
+  unsigned getBytesRegisters() const { return 96; }
+  unsigned getNumbersRegisters() const {
+    return gpu && gpu->hasWgmma ? 128 : 256;
+  }
+
   //===--------------------------------------------------------------------===//
   // Code
   //===--------------------------------------------------------------------===//

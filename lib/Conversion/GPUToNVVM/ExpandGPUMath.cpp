@@ -259,13 +259,15 @@ struct RoundTo16Bits final : OpRewritePattern<arith::TruncFOp> {
 };
 
 struct ExpandGPUMath final : gdn::impl::ExpandGPUMathBase<ExpandGPUMath> {
+  using ExpandGPUMathBase::ExpandGPUMathBase;
+
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     populateMathPolynomialApproximationPatterns(
         patterns, MathPolynomialApproximationOptions());
     patterns.add<ExpandExp, ExpandExp2, ExpandRsqrt, ExpandDivision, WidenBF16,
                  RoundTo16Bits>(&getContext(), /*benefit=*/2);
-    populatePermuteBytesPatterns(patterns);
+    populatePermuteBytesPatterns(patterns, bytesRegisters, numbersRegisters);
     GreedyRewriteConfig config; // no pattern touches a block
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
     if (failed(

@@ -6,6 +6,9 @@
 #include "mlir/IR/PatternMatch.h"
 
 namespace gdn {
-/// A pattern of gdn-expand-gpu-math; see Passes.td.
-void populatePermuteBytesPatterns(mlir::RewritePatternSet &patterns);
+/// Patterns of gdn-expand-gpu-math, for kernels whose threads have so many
+/// registers: bytes of numbers, and numbers of bytes; see Passes.td.
+void populatePermuteBytesPatterns(mlir::RewritePatternSet &patterns,
+                                  int64_t bytesRegisters,
+                                  int64_t numbersRegisters);
 } // namespace gdn

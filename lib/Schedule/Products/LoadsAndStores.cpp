@@ -96,11 +96,30 @@ void gdn::emitLoad(SharedTiles &tiles, tile::LoadOp load, bool aligned) {
   tiles.setFragment(
       load.getTile(),
       gpu::LoadOp::create(
-          tiles.b, load.getLoc(), tiles.typeOf(type), view,
+          tiles.b, load.getLoc(),
+          gpu::FragmentType::get(type, tiles.rowsOf(load.getTile())), view,
           lookupAll(scalars, load.getIndices()), load.getDims(),
           scalars.lookupOrDefault(load.getRows()),
           aligned ? 16
                   : getTileAlignment(load.getView(), load.getIndices(), type)));
+}
+
+void gdn::prefetchRows(SharedTiles &tiles, tile::LoadOp load, Value ahead) {
+  constexpr int64_t lineBytes = 128;
+  OpBuilder &b = tiles.b;
+  VectorType type = vectorType(load.getTile());
+  SmallVector<Value> indices = lookupAll(tiles.scalars, load.getIndices());
+  Value &first = indices[load.getDims().front()];
+  first = arith::AddIOp::create(b, load.getLoc(), first, ahead);
+  // A lane asks for a line.
+  const int64_t vector = lineBytes * 8 / type.getElementTypeBitWidth();
+  const int64_t lines = std::max<int64_t>(type.getDimSize(1) / vector, 1);
+  auto rows =
+      gpu::RowsAttr::get(b.getContext(), tiles.numWarps,
+                         std::min(lines & -lines, gpu::warpThreads), vector);
+  gpu::PrefetchOp::create(
+      b, load.getLoc(), tiles.scalars.lookupOrDefault(load.getView()), indices,
+      load.getDims(), gpu::FragmentType::get(type, rows));
 }
 
 /// Of a view [T, Hk, R, d] that expands the heads of an argument [T, Hk R, d]

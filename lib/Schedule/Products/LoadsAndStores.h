@@ -29,6 +29,9 @@ gpu::BeginCopyOp beginCopy(SharedTiles &tiles, tile::LoadOp load,
 /// bytes.
 void emitLoad(SharedTiles &tiles, tile::LoadOp load, bool aligned = false);
 
+/// Asks for what `load` reads, `ahead` rows further on.
+void prefetchRows(SharedTiles &tiles, tile::LoadOp load, mlir::Value ahead);
+
 /// Emits a store: 16 bits go to memory in whole pieces of rows, by way of
 /// shared memory; not so a state, which is large and stored once. With
 /// `perWarpgroup`, what is transposed goes by way of the columns per warpgroup

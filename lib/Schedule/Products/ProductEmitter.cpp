@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -161,13 +162,58 @@ void gdn::emitInverse(tile::TriInverseOp inverse,
   first.setBuffer(inverse.getMatrix(), scratch);
 }
 
+/// Blocks whose tokens are on their way to the second-level cache before one
+/// loads them: a quarter of those that a GPU has at once. With twice as many,
+/// what was asked for and what blocks store drive each other out.
+static constexpr int64_t blocksAhead = 128;
+
+/// A chunk is a block for each head, and blocks with the same tokens are
+/// neighbours. Those that begin next are of tokens further on.
+static void prefetchTokens(SharedTiles &tiles, tile::DecayOperandsOp operands) {
+  SmallVector<tile::LoadOp> loads;
+  for (auto load : operands->getBlock()->getOps<tile::LoadOp>())
+    if (!isVector(load.getTile()) && load.getDims().front() == 0)
+      loads.push_back(load);
+  if (loads.empty())
+    return;
+  ImplicitLocOpBuilder ib(operands.getLoc(), tiles.b);
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(ib, ib.getI64IntegerAttr(value));
+  };
+  const int64_t chunk = vectorType(loads.front().getTile()).getDimSize(0);
+  Value view = tiles.scalars.lookupOrDefault(loads.front().getView());
+  Value end = tiles.scalars.lookupOrDefault(loads.front().getIndices()[0]);
+  // Heads as a power of two, for a division costs as much as all the rest.
+  Value heads = arith::IndexCastOp::create(ib, ib.getI64Type(),
+                                           memref::DimOp::create(ib, view, 1));
+  heads = arith::SubIOp::create(ib, heads, number(1));
+  Value bits = math::CountLeadingZerosOp::create(ib, heads);
+  bits = arith::SubIOp::create(ib, number(64), bits);
+  bits = arith::MinUIOp::create(ib, bits, number(63));
+  Value ahead = arith::ShRUIOp::create(ib, number(blocksAhead * chunk), bits);
+  ahead = arith::MaxUIOp::create(ib, ahead, number(chunk));
+  ahead = arith::IndexCastOp::create(ib, ib.getIndexType(), ahead);
+  end = arith::AddIOp::create(ib, end, ahead);
+  end =
+      arith::AddIOp::create(ib, end, arith::ConstantIndexOp::create(ib, chunk));
+  Value isThere = arith::CmpIOp::create(ib, arith::CmpIPredicate::ule, end,
+                                        memref::DimOp::create(ib, view, 0));
+  auto branch = scf::IfOp::create(ib, isThere, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(tiles.b);
+  tiles.b.setInsertionPointToStart(branch.thenBlock());
+  for (tile::LoadOp load : loads)
+    prefetchRows(tiles, load, ahead);
+}
+
 /// What holds queries and keys holds them with their decay from there on.
 static void emitDecayOperands(SharedTiles &tiles,
                               tile::DecayOperandsOp operands) {
   OpBuilder &b = tiles.b;
   Location loc = operands.getLoc();
+  prefetchTokens(tiles, operands);
+  Value logs = operands.getLogDecay();
   auto decay = cast<TypedValue<gpu::FragmentType>>(
-      tiles.fragmentOf(operands.getLogDecay()));
+      tiles.fragmentOf(logs, tiles.rowsOf(logs)));
   gpu::FragmentType type = decay.getType();
   auto allocate = [&](gpu::SharedType shared) {
     return tiles.allocate(shared, operands->getBlock());

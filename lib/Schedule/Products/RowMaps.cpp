@@ -37,7 +37,7 @@ void gdn::emitMap(SharedTiles &tiles, tile::MapRowsOp map) {
   gpu::RowsAttr rows;
   for (Value tile : llvm::concat<Value>(map.getInputs(), map.getResults()))
     if (!isVector(tile))
-      rows = tiles.rowsOf(tiles.shown(tile));
+      rows = tiles.rowsOf(tile);
   auto perRow = gpu::PerRowAttr::get(b.getContext(), rows);
   auto perColumn = gpu::PerColumnAttr::get(b.getContext(), rows);
   Block &from = map.getBody().front();

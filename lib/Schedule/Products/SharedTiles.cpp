@@ -28,6 +28,23 @@ gpu::RowsAttr SharedTiles::rowsOf(VectorType tile) const {
              : wideRowsOf(tile);
 }
 
+/// Whether `decay_operands` take `tile`, or what elementwise work makes of it,
+/// and nothing else does.
+static bool isForLogDecays(Value tile) {
+  return !tile.use_empty() && llvm::all_of(tile.getUses(), [](OpOperand &use) {
+    if (auto operands = dyn_cast<tile::DecayOperandsOp>(use.getOwner()))
+      return use.get() == operands.getLogDecay();
+    auto map = dyn_cast<tile::MapRowsOp>(use.getOwner());
+    return map && llvm::all_of(map.getResults(), isForLogDecays);
+  });
+}
+
+gpu::RowsAttr SharedTiles::rowsOf(Value tile) const {
+  VectorType type = shown(tile);
+  return isForLogDecays(tile) ? gpu::DecayOperandsOp::getLogRows(type, numWarps)
+                              : rowsOf(type);
+}
+
 VectorType SharedTiles::shown(Value tile) const {
   VectorType type = vectorType(tile);
   if (slice.rows == 0)

@@ -44,6 +44,9 @@ public:
 
   /// Rows dealt as matrix instructions want them, if there are enough.
   gpu::RowsAttr rowsOf(mlir::VectorType tile) const;
+  /// The same, of `tile` or of the slice of it that is worked on; log decays by
+  /// channel, and what they are made of, as `decay_operands` takes them.
+  gpu::RowsAttr rowsOf(mlir::Value tile) const;
   /// Rows dealt so that a row lies side by side in few lanes, 16 bytes each if
   /// elements have 16 bits: for memory, and for tiles with too few rows for
   /// matrix instructions.

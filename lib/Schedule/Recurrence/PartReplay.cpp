@@ -50,35 +50,46 @@ void PartReplay::emitState(FragmentEmitter &all) {
   products = allocate(VectorType::get(
       {2, scan.getState().getType().getDimSize(0)}, b.getF32Type()));
   emitStateProducts(all);
-  emitFold(lookup(replay.getCommit()));
+  VectorType keys = replay.getPendingKey().getType();
+  keyColumns = allocate(VectorType::get(
+      {keys.getDimSize(1), int64_t(2 * llvm::alignTo<16>(keys.getDimSize(0)))},
+      b.getBF16Type()));
+  OpBuilder::InsertionGuard guard(b);
+  enterFold();
+  if (keepsState())
+    shareKeyColumns();
+  else
+    emitFold();
 }
 
-/// Each part by itself.
+/// Where the state receives its pending tokens.
+void PartReplay::enterFold() {
+  auto branch = scf::IfOp::create(b, scan.getLoc(), lookup(replay.getCommit()),
+                                  /*withElseRegion=*/false);
+  b.setInsertionPointToStart(branch.thenBlock());
+}
+
+void PartReplay::shareKeyColumns() {
+  gpu::ShareColumnPartsOp::create(b, scan.getLoc(), pending.keys, keyColumns,
+                                  /*spread=*/keepsState());
+}
+
 void PartReplay::emitStateLoads(FragmentEmitter &all) {
-  if (!keepsParts())
+  if (!keepsState())
     return ResidentReplay::emitStateLoads(all);
-  const int64_t rows = numWarps * warpRows;
-  RowGroup group = getPart(rows);
-  int64_t parts =
-      cast<VectorType>(scan.getState().getType()).getDimSize(0) / rows;
-  for (int64_t i = 0; i < parts; ++i) {
-    Value part = arith::ConstantIndexOp::create(b, scan.getLoc(), i);
-    keptParts.push_back(
-        llvm::map_to_vector(getStateLoads(), [&](tile::LoadOp load) {
-          return loadPart(group, part, load.getTile());
-        }));
-  }
+  RowGroup group = getPart(scan.getState().getType().getDimSize(0));
+  for (tile::LoadOp load : getStateLoads())
+    keptState[load.getTile()] = loadPart(group, zero, load.getTile());
   copyUnseen();
 }
 
 /// What no token sees of the state, if it is to receive its pending tokens.
 void PartReplay::copyUnseen() {
   Location loc = scan.getLoc();
-  SmallVector<tile::LoadOp> seen = getStateLoads();
   for (Value tile : getFoldTiles()) {
-    auto load = tile.getDefiningOp<tile::LoadOp>();
-    if (llvm::is_contained(seen, load))
+    if (keptState.contains(tile))
       continue;
+    auto load = tile.getDefiningOp<tile::LoadOp>();
     auto type = cast<VectorType>(tile.getType());
     Value rows = arith::SelectOp::create(
         b, loc, lookup(replay.getCommit()),
@@ -93,79 +104,52 @@ void PartReplay::copyUnseen() {
   }
 }
 
-/// Parts of what threads have go round, so that each is the first one once.
-void PartReplay::emitKeptFold(const RowGroup &group, Value keyColumns) {
+/// All rows at once, of what threads have.
+void PartReplay::emitBehindSums() {
   Location loc = scan.getLoc();
-  auto index = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  };
-  gpu::ShareColumnPartsOp::create(b, loc, pending.keys, keyColumns);
-  gpu::BarrierOp::create(b, loc);
-  SmallVector<Value> all;
-  for (ArrayRef<Value> part : keptParts)
-    llvm::append_range(all, part);
-  auto loop = scf::ForOp::create(b, loc, index(0), index(keptParts.size()),
-                                 index(1), all);
-  b.setInsertionPointToStart(loop.getBody());
-  Value part = loop.getInductionVar();
-  SmallVector<Value> args(loop.getRegionIterArgs());
-  SmallVector<tile::LoadOp> seen = getStateLoads();
+  OpBuilder::InsertionGuard guard(b);
+  enterFold();
+  RowGroup group = getPart(scan.getState().getType().getDimSize(0));
   FragmentEmitter rows(b, scalars, getPartRows());
-  rows.setRowGroup(&group);
   SmallVector<Value> now;
-  for (Value tile : getFoldTiles()) {
-    auto found = llvm::find(seen, tile.getDefiningOp<tile::LoadOp>());
-    now.push_back(
-        found != seen.end()
-            ? args[found - seen.begin()]
-            : gpu::LoadSharedOp::create(
-                  b, loc, rows.typeOf(tile), unseen[tile],
-                  arith::MulIOp::create(b, loc, part, index(group.count)))
-                  .getResult());
-  }
-  emitFoldRows(group, part, now, keyColumns);
-  std::rotate(args.begin(), args.begin() + seen.size(), args.end());
-  scf::YieldOp::create(b, loc, args);
+  for (Value tile : getFoldTiles())
+    now.push_back(unseen.contains(tile)
+                      ? gpu::LoadSharedOp::create(b, loc, rows.typeOf(tile),
+                                                  unseen[tile], zero)
+                            .getResult()
+                      : keptState[tile]);
+  emitFoldRows(group, zero, now);
 }
 
 /// Pending keys become parts once for all rows, of which each warp takes eight
 /// at a time, and loads the next ones ahead of its work.
-void PartReplay::emitFold(Value commits) {
+void PartReplay::emitFold() {
   Location loc = scan.getLoc();
-  VectorType keys = replay.getPendingKey().getType();
   auto state = cast<VectorType>(scan.getState().getType());
   int64_t rows = numWarps * warpRows, parts = state.getDimSize(0) / rows;
-  Value keyColumns = allocate(VectorType::get(
-      {keys.getDimSize(1), int64_t(2 * llvm::alignTo<16>(keys.getDimSize(0)))},
-      b.getBF16Type()));
-  auto branch = scf::IfOp::create(b, loc, commits, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
   auto index = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, loc, value);
   };
   RowGroup group = getPart(rows);
-  if (!keptParts.empty())
-    return emitKeptFold(group, keyColumns);
   const bool isAhead = loadsAhead();
   SmallVector<Value> first;
   if (isAhead)
     first = loadPart(group, index(0));
-  gpu::ShareColumnPartsOp::create(b, loc, pending.keys, keyColumns);
+  shareKeyColumns();
   gpu::BarrierOp::create(b, loc);
   auto loop =
       scf::ForOp::create(b, loc, index(0), index(parts), index(1), first);
   b.setInsertionPointToStart(loop.getBody());
   Value part = loop.getInductionVar();
   if (!isAhead) {
-    emitFoldRows(group, part, loadPart(group, part), keyColumns);
+    emitFoldRows(group, part, loadPart(group, part));
     return;
   }
   // The last one's again behind it.
   Value next = arith::MinUIOp::create(
       b, loc, arith::AddIOp::create(b, loc, part, index(1)), index(parts - 1));
   SmallVector<Value> ahead = loadPart(group, next);
-  emitFoldRows(group, part, loop.getRegionIterArgs(), keyColumns);
+  emitFoldRows(group, part, loop.getRegionIterArgs());
   scf::YieldOp::create(b, loc, ahead);
 }
 
@@ -219,7 +203,7 @@ SmallVector<Value> PartReplay::loadPart(const RowGroup &group, Value part) {
 }
 
 void PartReplay::emitFoldRows(const RowGroup &group, Value part,
-                              ValueRange loaded, Value keyColumns) {
+                              ValueRange loaded) {
   Location loc = scan.getLoc();
   const int64_t numRows = group.count;
   FragmentEmitter rows(b, scalars, getPartRows());
@@ -247,7 +231,7 @@ void PartReplay::emitFoldRows(const RowGroup &group, Value part,
     rows.emit(op);
   // Threads store what they have loaded, and the lanes of a row meet in its
   // rounding before one of them stores its scale: the order needs no barrier.
-  if (foldsTogether())
+  if (foldsTogether() && !keepsState())
     gpu::BarrierOp::create(b, loc);
   for (tile::StoreOp store : stores) {
     Value view = rows.scalar(store.getView());

@@ -30,14 +30,17 @@ protected:
   /// There the warp that copies comes last to the barrier ahead of the
   /// products.
   bool joinsGates() const override { return numWarps <= 4; }
-  /// Whether threads keep what they have loaded of the state until a fold, and
-  /// what no token sees comes to shared memory: a fold waits for no memory. A
-  /// thread has to have the registers.
-  virtual bool keepsParts() { return false; }
+  /// Whether threads keep what they have loaded of the state until a fold,
+  /// which takes all rows at once, and what no token sees comes to shared
+  /// memory: a fold waits for no memory. A thread has to have the registers.
+  virtual bool keepsState() { return false; }
   void emitStateLoads(FragmentEmitter &all) override;
   mlir::LogicalResult check() override;
   bool sumsAheadOfFold() const override { return true; }
   void emitState(FragmentEmitter &all) override;
+  /// Then the last warp goes on while others fold, once all have the sums.
+  bool worksBehindSums() override { return keepsState(); }
+  void emitBehindSums() override;
   /// The products of the state with key and query, to `products`.
   virtual void emitStateProducts(FragmentEmitter &all) = 0;
   /// Whether a fold loads the next rows ahead of its work.
@@ -45,14 +48,17 @@ protected:
   /// Whether all warps of a fold take their next rows together.
   virtual bool foldsTogether() { return false; }
 
-  /// Of each part of the state, in which warps have so many rows, what is
-  /// loaded ahead; empty if it is loaded whole.
-  llvm::SmallVector<llvm::SmallVector<mlir::Value>> keptParts;
+  /// What a thread has of a tile of the state.
+  mlir::Value getState(FragmentEmitter &all, mlir::Value tile) {
+    auto found = keptState.find(tile);
+    return found != keptState.end() ? found->second : all[tile];
+  }
 
 private:
-  void emitFold(mlir::Value commits);
+  void shareKeyColumns();
+  void emitFold();
   void emitFoldRows(const RowGroup &group, mlir::Value part,
-                    mlir::ValueRange loaded, mlir::Value keyColumns);
+                    mlir::ValueRange loaded);
   RowGroup getPart(int64_t numRows);
   gpu::RowsAttr getPartRows();
   /// What a fold loads of the state.
@@ -62,9 +68,11 @@ private:
   llvm::SmallVector<mlir::Value> loadPart(const RowGroup &group,
                                           mlir::Value part);
   void copyUnseen();
-  void emitKeptFold(const RowGroup &group, mlir::Value keyColumns);
-  /// Tiles of a fold that no token sees, in shared memory.
-  llvm::DenseMap<mlir::Value, mlir::Value> unseen;
+  void enterFold();
+  /// Tiles of a state that is kept: in registers, and in shared memory what no
+  /// token sees.
+  llvm::DenseMap<mlir::Value, mlir::Value> keptState, unseen;
+  mlir::Value keyColumns; // in shared memory, as parts
   llvm::SmallVector<mlir::Value> atPart(const RowGroup &group, mlir::Value part,
                                         mlir::ValueRange indices, int64_t dim);
 

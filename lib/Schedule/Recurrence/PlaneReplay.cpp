@@ -57,48 +57,27 @@ void PlaneReplay::emitFactors(ScanRole role, FragmentEmitter &warp) {
   gpu::StoreSharedOp::create(b, loc, parts[numParts], made.unit, Value());
 }
 
-/// Products take two parts. In blocks of four warps each thread would have four
-/// of them, and beside one plane four blocks on a multiprocessor are better.
-bool PlaneReplay::keepsParts() {
+bool PlaneReplay::keepsState() {
   auto state = cast<VectorType>(scan.getState().getType());
-  constexpr int64_t mostParts = 2;
-  return !copiesInFewWarps() && countPlanes(replay) == 2 &&
-         state.getDimSize(0) == mostParts * numWarps * warpRows;
+  constexpr int64_t mostRows = 2;
+  return isKept && state.getDimSize(0) == mostRows * numWarps * warpRows;
 }
 
 void PlaneReplay::emitStateProducts(FragmentEmitter &all) {
   Location loc = scan.getLoc();
   SmallVector<Value> upper, low, scales;
-  SmallVector<SmallVector<Value>> parts = keptParts;
-  if (parts.empty())
-    parts.push_back(llvm::map_to_vector(getSeen().getInputs(),
-                                        [&](Value tile) { return all[tile]; }));
-  for (ArrayRef<Value> part : parts) {
-    bool isFirst = true;
-    for (Value fragment : part) {
-      bool isNumbers =
-          cast<gpu::FragmentType>(fragment.getType()).getShape().size() == 1;
-      (isNumbers ? scales : isFirst ? upper : low).push_back(fragment);
-      isFirst &= isNumbers;
-    }
+  for (Value tile : getSeen().getInputs()) {
+    Value fragment = getState(all, tile);
+    bool isNumbers =
+        cast<gpu::FragmentType>(fragment.getType()).getShape().size() == 1;
+    (isNumbers ? scales : upper.empty() ? upper : low).push_back(fragment);
   }
   auto unitOf = [&](const RowParts &parts) -> Value {
     return gpu::LoadSharedElementOp::create(b, loc, b.getF32Type(), parts.unit,
                                             zero);
   };
-  // A row of products is one of each part.
-  const int64_t numParts = parts.size();
-  Value to = products;
-  if (numParts > 1) {
-    int64_t rows =
-        cast<gpu::SharedType>(products.getType()).getShape().back() / numParts;
-    to = gpu::ReshapeOp::create(b, loc,
-                                gpu::SharedType::get(VectorType::get(
-                                    {2 * numParts, rows}, b.getF32Type())),
-                                products);
-  }
-  Value second = arith::ConstantIndexOp::create(b, loc, numParts);
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
   gpu::ShareByteProductsOp::create(b, loc, upper, low, scales, keyParts.rows,
                                    unitOf(keyParts), zero, queryParts.rows,
-                                   unitOf(queryParts), second, to);
+                                   unitOf(queryParts), one, products);
 }

@@ -11,9 +11,10 @@ namespace gdn {
 
 class PlaneReplay final : public PartReplay {
 public:
+  /// `keeps`: see keepsState.
   PlaneReplay(mlir::func::FuncOp source, tile::DeltaReplayOp replay,
-              int64_t threads, int64_t blocks)
-      : PartReplay(source, replay, threads, blocks) {}
+              int64_t threads, int64_t blocks, bool keeps)
+      : PartReplay(source, replay, threads, blocks), isKept(keeps) {}
 
   /// How many planes the state of `replay` has, and how many its tokens see.
   static int64_t countPlanes(tile::DeltaReplayOp replay);
@@ -34,8 +35,9 @@ private:
   bool weighsEarly() override {
     return !copiesInFewWarps() || countSeenPlanes(replay) == 1;
   }
-  bool keepsParts() override;
+  bool keepsState() override;
 
+  bool isKept;
   /// A key, or a query, in shared memory as the bytes of integers, in three
   /// rows, and what they count.
   struct RowParts {

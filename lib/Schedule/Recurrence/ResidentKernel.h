@@ -45,12 +45,17 @@ protected:
   }
   /// Whether to ask for the last reader as soon as the role has read.
   virtual bool asksEarly(mlir::Operation *store) const { return true; }
+  /// Whether the last warp waits for what others have shared, and these for
+  /// nothing.
+  virtual bool awaitsArrivals() { return staysNarrow; }
   /// What an operand's role makes of it besides.
   virtual void emitFactors(ScanRole role, FragmentEmitter &warp) {}
   void emitLateStores();
   /// Sets the output of the scan in the warp that follows it.
   virtual void emitOutputOf(FragmentEmitter &warp);
   void emitOutput();
+  /// Whether code for aligned arrays is faster.
+  virtual bool suitsAligned();
   /// Says which variants the kernel has.
   void setVariants();
 

@@ -72,17 +72,26 @@ struct ScheduleResidentRecurrence final
 
 } // namespace
 
-/// A copy of a program, as a variant for launches of at least `leastUnits`.
+/// A copy of a program, as a variant for launches of `least` to `most` units; 0
+/// for one of them: without that bound.
 static func::FuncOp addVariant(func::FuncOp source, StringRef variant,
-                               int64_t leastUnits) {
+                               int64_t least, int64_t most = 0) {
   OpBuilder b(source);
   auto copy = cast<func::FuncOp>(b.clone(*source));
   copy.setName((source.getName() + "_" + variant).str());
   tile::StageFields stage(copy);
   stage.setStageOf(source.getName());
   stage.setVariant(variant);
-  Attribute least = b.getStrArrayAttr(StringRef(std::to_string(leastUnits)));
-  stage.setConditions(b.getArrayAttr(b.getArrayAttr({least, stage.getGrid()})));
+  auto number = [&](int64_t units) -> Attribute {
+    return b.getStrArrayAttr(StringRef(std::to_string(units)));
+  };
+  Attribute units = stage.getGrid();
+  SmallVector<Attribute> conditions;
+  if (least > 0)
+    conditions.push_back(b.getArrayAttr({number(least), units}));
+  if (most > 0)
+    conditions.push_back(b.getArrayAttr({units, number(most)}));
+  stage.setConditions(b.getArrayAttr(conditions));
   return copy;
 }
 
@@ -113,21 +122,29 @@ ScheduleResidentRecurrence::scheduleReplay(func::FuncOp func,
   if (!PlaneReplay::suits(replay, threads))
     return count(ResidentReplay(func, replay, threads).emit(minBlocks));
   const bool isOne = PlaneReplay::countSeenPlanes(replay) == 1;
+  auto emit = [&](func::FuncOp program, int64_t threads, int64_t blocks,
+                  bool keeps) {
+    PlaneReplay kernel(program, findRule<tile::DeltaReplayOp>(program), threads,
+                       blocks, keeps);
+    return count(kernel.emit(minBlocks));
+  };
   if (crowdedUnits > 0 && isWhole &&
       PlaneReplay::suits(replay, crowdedThreads)) {
-    func::FuncOp crowded = addVariant(func, "crowded", crowdedUnits);
     const int64_t blocks = !isOne             ? crowdedTwoPlaneBlocks
                            : replay.getSeen() ? crowdedUpperBlocks
                                               : crowdedOnePlaneBlocks;
-    PlaneReplay kernel(crowded, findRule<tile::DeltaReplayOp>(crowded),
-                       crowdedThreads, blocks);
-    if (failed(count(kernel.emit(minBlocks))))
+    if (failed(emit(addVariant(func, "crowded", crowdedUnits), crowdedThreads,
+                    blocks, /*keeps=*/false)))
       return failure();
   }
+  if (sparseUnits > 0 && isWhole && isOne &&
+      failed(emit(addVariant(func, "sparse", 0, sparseUnits), threads,
+                  twoPlaneBlocks, /*keeps=*/true)))
+    return failure();
   const int64_t blocks = !isOne             ? twoPlaneBlocks
                          : replay.getSeen() ? upperBlocks
                                             : onePlaneBlocks;
-  return count(PlaneReplay(func, replay, threads, blocks).emit(minBlocks));
+  return emit(func, threads, blocks, /*keeps=*/!isOne);
 }
 
 /// The variant "narrow" of a program with a narrow state, which is loaded as it
@@ -374,7 +391,7 @@ void ResidentKernel::emitOutputOf(FragmentEmitter &warp) {
 /// What follows the scan, in the last warp.
 void ResidentKernel::emitOutput() {
   gpu::WarpsOp warps = enterWarps(ScanRole::output);
-  if (staysNarrow)
+  if (awaitsArrivals())
     gpu::AwaitArrivalsOp::create(b, scan.getLoc());
   FragmentEmitter warp(b, scalars);
   for (auto [tile, fragment] : held)
@@ -395,21 +412,24 @@ void ResidentKernel::emitOutput() {
   b.setInsertionPointAfter(warps);
 }
 
+/// With one way to each array ptxas widens a narrow state ahead of the first
+/// barrier: 2 to 13 % slower. Decays per channel were not measured. Where rows
+/// lie side by side it is the stride from column to column that has to be
+/// known: with an address for each column, registers allow one block.
+bool ResidentKernel::suitsAligned() {
+  if (stateRows.getTall())
+    return !staysNarrow;
+  return !widensState() &&
+         cast<VectorType>(scan.getLogDecay().getType()).getRank() == 1;
+}
+
 void ResidentKernel::setVariants() {
   // Where parameters that few layers ask for leave no room for two blocks, one
   // is right, too.
   if (!staysNarrow)
     entry->getParentOp()->setAttr("gdn_gpu.fewer_blocks", b.getUnitAttr());
-  const bool isNarrow = widensState();
-  // With one way to each array ptxas widens a narrow state ahead of the first
-  // barrier: 2 to 13 % slower. Decays per channel and several passes were not
-  // measured.
-  bool hasOneDecay =
-      cast<VectorType>(scan.getLogDecay().getType()).getRank() == 1;
-  // Where rows lie side by side it is the stride from column to column that has
-  // to be known: with an address for each column, registers allow one block.
-  if (numPasses == 1 &&
-      (stateRows.getTall() ? !staysNarrow : !isNarrow && hasOneDecay))
+  // Several passes were not measured.
+  if (numPasses == 1 && suitsAligned())
     gpu::KernelFields(entry->getParentOp()).setAlignedVariant();
 }
 

@@ -352,7 +352,10 @@ void ResidentReplay::emitSums() {
   gpu::YieldOp::create(b, loc, emitReplayMeets(b, loc, getTerms()));
   b.setInsertionPointAfter(last);
   meets = last.getResult(0);
-  gpu::BarrierOp::create(b, loc);
+  if (!worksBehindSums())
+    return (void)gpu::BarrierOp::create(b, loc);
+  gpu::ArriveOp::create(b, loc, numWarps - 1);
+  emitBehindSums();
 }
 
 ReplayTerms ResidentReplay::getTerms() {

@@ -7,6 +7,7 @@
 //
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s --check-prefix=PLACES
+// RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s --check-prefix=ROWS
 
 #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 16>
 !view = memref<?x16x128xi8, strided<[2048, 128, 1]>>
@@ -70,6 +71,17 @@ func.func @products(%N: index, %view: !view, %f: memref<?x3x128xi8, strided<[384
 // CHECK-COUNT-64: nvvm.mma.sync
 //   CHECK-NOT:   nvvm.mma.sync
 //       CHECK: llvm.return
+//
+// Two rows of a lane go together: of four pairs of columns what does not depend on a
+// product comes first, each part of the left side by itself, with no token's word twice.
+//
+// ROWS-LABEL: llvm.func @fold(
+//       ROWS: %[[Z:.+]] = arith.constant 0.000000e+00 : f32
+//       ROWS: nvvm.barrier
+// ROWS-COUNT-4: llvm.load %{{.+}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
+//       ROWS: nvvm.mma.sync A[%[[A0:.+]], %[[A1:.+]], %[[A2:.+]], %[[A3:.+]]] B[%[[B0:.+]], %[[B1:.+]]]
+//       ROWS: nvvm.mma.sync A[%[[L0:.+]], %[[L1:.+]], %[[L2:.+]], %[[L3:.+]]] B[%[[B0]], %[[B1]]]
+//       ROWS: nvvm.mma.sync A[%[[A0]], %[[A1]], %[[A2]], %[[A3]]]
 func.func @fold(%N: index, %view: memref<?x16x128xf32, strided<[2048, 128, 1]>>)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
@@ -90,5 +102,30 @@ func.func @fold(%N: index, %view: memref<?x16x128xf32, strided<[2048, 128, 1]>>)
   gdn_gpu.barrier
   %new = gdn_gpu.add_part_products %state, %deltas[%c0], %weights, %parts : !gdn_gpu.fragment<16x128xf32, #rows>, !gdn_gpu.shared<12x16xf32>, !gdn_gpu.shared<12xf32>, !gdn_gpu.shared<128x32xbf16>
   gdn_gpu.store %new, %view[%n, %c0, %c0] dims [1, 2] : !gdn_gpu.fragment<16x128xf32, #rows>, memref<?x16x128xf32, strided<[2048, 128, 1]>>
+  return
+}
+
+// Two threads share a column: eight tokens each.
+//
+// CHECK-LABEL: llvm.func @spread(
+//       CHECK:   arith.remui %{{.+}}, %c128_i32
+//       CHECK:   arith.divui %{{.+}}, %c128_i32
+// CHECK-COUNT-4: llvm.load %{{.+}} {alignment = 4 : i64} : !llvm.ptr<3> -> f32
+//       CHECK:   llvm.store %{{.+}}, %{{.+}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
+// CHECK-COUNT-4: llvm.load %{{.+}} {alignment = 4 : i64} : !llvm.ptr<3> -> f32
+//       CHECK:   llvm.store %{{.+}}, %{{.+}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
+//   CHECK-NOT:   llvm.store
+//       CHECK:   llvm.return
+func.func @spread(%N: index, %view: memref<?x16x128xf32, strided<[2048, 128, 1]>>)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
+  %c0 = arith.constant 0 : index
+  %n = gdn_gpu.block_id 0
+  %keys = gdn_gpu.alloc : !gdn_gpu.shared<16x128xf32>
+  %parts = gdn_gpu.alloc : !gdn_gpu.shared<128x32xbf16>
+  gdn_gpu.begin_copy %view[%n, %c0, %c0] dims [1, 2], %keys : memref<?x16x128xf32, strided<[2048, 128, 1]>>, !gdn_gpu.shared<16x128xf32>
+  gdn_gpu.await_copies
+  gdn_gpu.barrier
+  gdn_gpu.share_column_parts spread %keys, %parts : !gdn_gpu.shared<16x128xf32>, !gdn_gpu.shared<128x32xbf16>
   return
 }

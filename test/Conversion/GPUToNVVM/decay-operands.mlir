@@ -9,16 +9,18 @@
 // RUN: sed 's/threads = 32/stores_matrices, threads = 32/' %s | gdn-gpu-opt -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s --check-prefix=STORES
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s --check-prefix=SUMS
 
+#logs = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 4>
 #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 2>
 !tile = !gdn_gpu.shared<16x16xf16, swizzled>
 !input = !gdn_gpu.shared<16x16xbf16, swizzled>
 
-// One slice, one warp. Sums over the lanes of a channel: a half of the channels
-// for the other half, then pairs of channels as they are.
+// One slice, one warp. Sums over two rows of a lane, then over the lanes with
+// the same channels.
 // CHECK-LABEL: llvm.func @operands(
-// CHECK-COUNT-2: nvvm.shfl.sync bfly %{{.+}}, %{{.+}}, %c16
-// CHECK-COUNT-2: nvvm.shfl.sync bfly %{{.+}}, %{{.+}}, %c8
-// CHECK-COUNT-2: nvvm.shfl.sync bfly %{{.+}}, %{{.+}}, %c4
+// CHECK-COUNT-4: nvvm.shfl.sync bfly %{{.+}}, %{{.+}}, %c4
+// CHECK-COUNT-4: nvvm.shfl.sync bfly %{{.+}}, %{{.+}}, %c8
+// CHECK-COUNT-4: nvvm.shfl.sync bfly %{{.+}}, %{{.+}}, %c16
+//       CHECK: llvm.store %{{.+}} {alignment = 16 : i64} : vector<4xf32>
 // Logs in f16, which stay finite, for the warp itself.
 //       CHECK: arith.truncf %{{.+}} : vector<2xf32> to vector<2xf16>
 //       CHECK: arith.maximumf %{{.+}}, %{{.+}} : vector<2xf16>
@@ -63,7 +65,7 @@
 //      SUMS: arith.mulf %[[INNER]], %[[ALL]] : f32
 
 // STORES-LABEL: llvm.func @operands(
-//      STORES: nvvm.stmatrix
+//  STORES-NOT: nvvm.stmatrix
 //      STORES: nvvm.barrier
 // STORES-COUNT-6: nvvm.stmatrix
 func.func @operands(%T: index, %in: memref<16x16xf32, strided<[16, 1]>>,
@@ -82,11 +84,11 @@ func.func @operands(%T: index, %in: memref<16x16xf32, strided<[16, 1]>>,
       : memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>>, !input
   gdn_gpu.begin_copy %q[%t, %c0, %c0] dims [0, 2] rows(%T), %key
       : memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>>, !input
-  %g = gdn_gpu.load %in[%c0, %c0] dims [0, 1] : memref<16x16xf32, strided<[16, 1]>>, !gdn_gpu.fragment<16x16xf32, #rows>
+  %g = gdn_gpu.load %in[%c0, %c0] dims [0, 1] : memref<16x16xf32, strided<[16, 1]>>, !gdn_gpu.fragment<16x16xf32, #logs>
   gdn_gpu.await_copies
   gdn_gpu.barrier
   %p, %l = gdn_gpu.decay_operands %g, %query, %key, %toend, %sums, %end
-      : !gdn_gpu.fragment<16x16xf32, #rows>, !input, !tile, !gdn_gpu.shared<2x16xf32>,
+      : !gdn_gpu.fragment<16x16xf32, #logs>, !input, !tile, !gdn_gpu.shared<2x16xf32>,
         !gdn_gpu.shared<16xf32> -> !gdn_gpu.fragment<16x16xf32, #rows>
   gdn_gpu.store %p, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<16x16xf32, #rows>, memref<16x16xf32, strided<[16, 1]>>
   return

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn-expand-gpu-math: both planes of four numbers are four permutations,
-// where a thread has registers for the pairs.
+// gdn-expand-gpu-math: both planes of four numbers are four permutations, and
+// four numbers of both planes six, where a thread has registers for the pairs.
 //
 // RUN: gdn-gpu-opt %s -gdn-expand-gpu-math | FileCheck %s
+// RUN: gdn-gpu-opt %s -gdn-expand-gpu-math="bytes-registers=129 numbers-registers=129" | FileCheck %s --check-prefix=FEW
+//
+// FEW-LABEL: llvm.func @planes
+//   FEW-NOT:   nvvm.prmt
+// FEW-LABEL: llvm.func @numbers
+//   FEW-NOT:   nvvm.prmt
+// FEW-LABEL: llvm.func @few_registers
 
 // CHECK-LABEL: llvm.func @planes
 //   CHECK-DAG:   %[[PAIR:.+]] = arith.constant 20800 : i32
@@ -26,6 +33,75 @@ llvm.func @planes(%p: !llvm.ptr) attributes {nvvm.reqntid = array<i32: 128>, nvv
   %low = arith.trunci %bits : vector<8xi32> to vector<8xi8>
   llvm.store %upper, %p : vector<8xi8>, !llvm.ptr
   llvm.store %low, %p : vector<8xi8>, !llvm.ptr
+  llvm.return
+}
+
+// Of a word of each plane, two bytes of both in turn, and two bytes of these below
+// 0x4b00.
+//
+// CHECK-LABEL: llvm.func @numbers
+//   CHECK-DAG:   %[[PAIR:.+]] = arith.constant 20800 : i32
+//   CHECK-DAG:   %[[PAIR2:.+]] = arith.constant 29538 : i32
+//   CHECK-DAG:   %[[FIRST:.+]] = arith.constant 30224 : i32
+//   CHECK-DAG:   %[[SECOND:.+]] = arith.constant 30258 : i32
+//   CHECK-DAG:   %[[ABOVE:.+]] = arith.constant 1258291200 : i32
+//       CHECK:   %[[LOWS:.+]] = vector.bitcast %{{.+}} : vector<8xi8> to vector<2xi32>
+//       CHECK:   %[[UPPERS:.+]] = vector.bitcast %{{.+}} : vector<8xi8> to vector<2xi32>
+//       CHECK:   %[[LOW:.+]] = vector.extract %[[LOWS]][0]
+//       CHECK:   %[[UPPER:.+]] = vector.extract %[[UPPERS]][0]
+//       CHECK:   %[[TWO:.+]] = nvvm.prmt <default> %[[PAIR]], %[[LOW]], %[[UPPER]]
+//  CHECK-NEXT:   nvvm.prmt <default> %[[FIRST]], %[[TWO]], %[[ABOVE]]
+//  CHECK-NEXT:   nvvm.prmt <default> %[[SECOND]], %[[TWO]], %[[ABOVE]]
+//  CHECK-NEXT:   nvvm.prmt <default> %[[PAIR2]], %[[LOW]], %[[UPPER]]
+// CHECK-COUNT-8: nvvm.prmt
+//   CHECK-NOT:   arith.extui
+//       CHECK:   llvm.return
+llvm.func @numbers(%p: !llvm.ptr, %q: !llvm.ptr) attributes {nvvm.reqntid = array<i32: 256>, nvvm.minctasm = 2 : i32} {
+  %upper = llvm.load %p : !llvm.ptr -> vector<8xi8>
+  %low = llvm.load %q : !llvm.ptr -> vector<8xi8>
+  %eight = arith.constant dense<8> : vector<8xi32>
+  %above = arith.constant dense<1258291200> : vector<8xi32>
+  %wide = arith.extui %upper : vector<8xi8> to vector<8xi32>
+  %shifted = arith.shli %wide, %eight : vector<8xi32>
+  %rest = arith.extui %low : vector<8xi8> to vector<8xi32>
+  %both = arith.ori %shifted, %rest : vector<8xi32>
+  %numbers = arith.ori %both, %above : vector<8xi32>
+  llvm.store %numbers, %p : vector<8xi32>, !llvm.ptr
+  llvm.return
+}
+
+// 96 registers, and bits above that would go into the second byte.
+// CHECK-LABEL: llvm.func @fewer_numbers
+//   CHECK-NOT:   nvvm.prmt
+//       CHECK:   llvm.return
+llvm.func @fewer_numbers(%p: !llvm.ptr, %q: !llvm.ptr) attributes {nvvm.reqntid = array<i32: 128>, nvvm.minctasm = 5 : i32} {
+  %upper = llvm.load %p : !llvm.ptr -> vector<8xi8>
+  %low = llvm.load %q : !llvm.ptr -> vector<8xi8>
+  %eight = arith.constant dense<8> : vector<8xi32>
+  %above = arith.constant dense<1258291200> : vector<8xi32>
+  %wide = arith.extui %upper : vector<8xi8> to vector<8xi32>
+  %shifted = arith.shli %wide, %eight : vector<8xi32>
+  %rest = arith.extui %low : vector<8xi8> to vector<8xi32>
+  %both = arith.ori %shifted, %rest : vector<8xi32>
+  %numbers = arith.ori %both, %above : vector<8xi32>
+  llvm.store %numbers, %p : vector<8xi32>, !llvm.ptr
+  llvm.return
+}
+
+// CHECK-LABEL: llvm.func @other_numbers
+//   CHECK-NOT:   nvvm.prmt
+//       CHECK:   llvm.return
+llvm.func @other_numbers(%p: !llvm.ptr, %q: !llvm.ptr) {
+  %upper = llvm.load %p : !llvm.ptr -> vector<8xi8>
+  %low = llvm.load %q : !llvm.ptr -> vector<8xi8>
+  %eight = arith.constant dense<8> : vector<8xi32>
+  %above = arith.constant dense<1258324992> : vector<8xi32>
+  %wide = arith.extui %upper : vector<8xi8> to vector<8xi32>
+  %shifted = arith.shli %wide, %eight : vector<8xi32>
+  %rest = arith.extui %low : vector<8xi8> to vector<8xi32>
+  %both = arith.ori %shifted, %rest : vector<8xi32>
+  %numbers = arith.ori %both, %above : vector<8xi32>
+  llvm.store %numbers, %p : vector<8xi32>, !llvm.ptr
   llvm.return
 }
 

@@ -62,7 +62,7 @@ func.func @parts(%state: !gdn_gpu.fragment<8x128xf32, #rows>, %i: index)
 
 // Keys and deltas of 16 bits.
 // CHECK-LABEL: func.func @narrow_parts(
-//       CHECK: gdn_gpu.share_column_parts %[[KEYS:.+]], %[[PARTS:.+]] : <12x128xf16>, <128x32xbf16>
+//       CHECK: gdn_gpu.share_column_parts spread %[[KEYS:.+]], %[[PARTS:.+]] : <12x128xf16>, <128x32xbf16>
 //       CHECK: gdn_gpu.add_part_products %{{.+}}, %{{.+}}[%{{.+}}], %{{.+}}, %[[PARTS]] : <8x128xf32, #{{.+}}>, <24x8xf16>, <12xf32>, <128x32xbf16>
 func.func @narrow_parts(%state: !gdn_gpu.fragment<8x128xf32, #rows>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
@@ -70,7 +70,7 @@ func.func @narrow_parts(%state: !gdn_gpu.fragment<8x128xf32, #rows>, %i: index)
   %deltas = gdn_gpu.alloc : !gdn_gpu.shared<24x8xf16>
   %weights = gdn_gpu.alloc : !gdn_gpu.shared<12xf32>
   %parts = gdn_gpu.alloc : !gdn_gpu.shared<128x32xbf16>
-  gdn_gpu.share_column_parts %keys, %parts
+  gdn_gpu.share_column_parts spread %keys, %parts
       : !gdn_gpu.shared<12x128xf16>, !gdn_gpu.shared<128x32xbf16>
   %new = gdn_gpu.add_part_products %state, %deltas[%i], %weights, %parts
       : !gdn_gpu.fragment<8x128xf32, #rows>, !gdn_gpu.shared<24x8xf16>,

@@ -4,22 +4,24 @@
 //
 // RUN: gdn-gpu-opt %s -split-input-file -verify-diagnostics
 
+#logs = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
 #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !tile = !gdn_gpu.shared<64x32xf16, swizzled>
 !scores = !gdn_gpu.fragment<64x64xf32, #rows>
-!decay = !gdn_gpu.fragment<64x32xf32, #rows>
+!decay = !gdn_gpu.fragment<64x32xf32, #logs>
 !sums = !gdn_gpu.shared<11x32xf32>
 !end = !gdn_gpu.shared<32xf32>
 
-func.func @decay_operands_c1(%g: !gdn_gpu.fragment<48x32xf32, #rows>, %q: !tile, %s: !sums, %e: !end)
+func.func @decay_operands_c1(%g: !gdn_gpu.fragment<48x32xf32, #logs>, %q: !tile, %s: !sums, %e: !end)
     attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
-  // expected-error@+1 {{'gdn_gpu.decay_operands' op expects 'log_decay' of f32 with 16 rows per warp in a layout of matrix instructions and a multiple of 16 columns, but got '!gdn_gpu.fragment<48x32xf32, #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>>'}}
-  %p, %l = gdn_gpu.decay_operands %g, %q, %q, %q, %s, %e : !gdn_gpu.fragment<48x32xf32, #rows>, !tile, !tile, !sums, !end -> !scores
+  // expected-error@+1 {{'gdn_gpu.decay_operands' op expects 'log_decay' of f32 with 16 rows per warp and a multiple of 16 columns, four side by side for a lane, but got '!gdn_gpu.fragment<48x32xf32, #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>>'}}
+  %p, %l = gdn_gpu.decay_operands %g, %q, %q, %q, %s, %e : !gdn_gpu.fragment<48x32xf32, #logs>, !tile, !tile, !sums, !end -> !scores
   return
 }
 
 // -----
 
+#logs = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
 #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !tile = !gdn_gpu.shared<64x32xf16, swizzled>
 !scores = !gdn_gpu.fragment<64x64xf32, #rows>
@@ -27,19 +29,37 @@ func.func @decay_operands_c1(%g: !gdn_gpu.fragment<48x32xf32, #rows>, %q: !tile,
 !sums = !gdn_gpu.shared<11x32xf32>
 !end = !gdn_gpu.shared<32xf32>
 
+func.func @decay_operands_c1_layout(%g: !decay, %q: !tile, %s: !sums, %e: !end)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
+  // expected-error@+1 {{four side by side for a lane, but got '!gdn_gpu.fragment<64x32xf32, #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>>'}}
+  %p, %l = gdn_gpu.decay_operands %g, %q, %q, %q, %s, %e : !decay, !tile, !tile, !sums, !end -> !scores
+  return
+}
+
+// -----
+
+#logs = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!tile = !gdn_gpu.shared<64x32xf16, swizzled>
+!scores = !gdn_gpu.fragment<64x64xf32, #rows>
+!decay = !gdn_gpu.fragment<64x32xf32, #logs>
+!sums = !gdn_gpu.shared<11x32xf32>
+!end = !gdn_gpu.shared<32xf32>
+
 func.func @decay_operands_c1_results(%g: !decay, %q: !tile, %s: !sums, %e: !end)
     attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
-  // expected-error@+1 {{'gdn_gpu.decay_operands' op expects the results to be '!gdn_gpu.fragment<64x64xf32, #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>>', but got '!gdn_gpu.fragment<64x32xf32, #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>>'}}
+  // expected-error@+1 {{'gdn_gpu.decay_operands' op expects the results to be '!gdn_gpu.fragment<64x64xf32, #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>>', but got '!gdn_gpu.fragment<64x32xf32, #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>>'}}
   %p, %l = gdn_gpu.decay_operands %g, %q, %q, %q, %s, %e : !decay, !tile, !tile, !sums, !end -> !decay
   return
 }
 
 // -----
 
+#logs = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
 #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !tile = !gdn_gpu.shared<64x32xf16, swizzled>
 !scores = !gdn_gpu.fragment<64x64xf32, #rows>
-!decay = !gdn_gpu.fragment<64x32xf32, #rows>
+!decay = !gdn_gpu.fragment<64x32xf32, #logs>
 !sums = !gdn_gpu.shared<11x32xf32>
 !end = !gdn_gpu.shared<32xf32>
 
@@ -52,10 +72,11 @@ func.func @decay_operands_c2(%g: !decay, %q: !gdn_gpu.shared<64x32xf16>, %t: !ti
 
 // -----
 
+#logs = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
 #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !tile = !gdn_gpu.shared<64x32xf16, swizzled>
 !scores = !gdn_gpu.fragment<64x64xf32, #rows>
-!decay = !gdn_gpu.fragment<64x32xf32, #rows>
+!decay = !gdn_gpu.fragment<64x32xf32, #logs>
 !sums = !gdn_gpu.shared<11x32xf32>
 !end = !gdn_gpu.shared<32xf32>
 
@@ -68,10 +89,11 @@ func.func @decay_operands_c2_end(%g: !decay, %q: !tile, %t: !gdn_gpu.shared<64x3
 
 // -----
 
+#logs = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
 #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !tile = !gdn_gpu.shared<64x32xf16, swizzled>
 !scores = !gdn_gpu.fragment<64x64xf32, #rows>
-!decay = !gdn_gpu.fragment<64x32xf32, #rows>
+!decay = !gdn_gpu.fragment<64x32xf32, #logs>
 !sums = !gdn_gpu.shared<11x32xf32>
 !end = !gdn_gpu.shared<32xf32>
 
@@ -84,10 +106,11 @@ func.func @decay_operands_c3(%g: !decay, %q: !tile, %s: !gdn_gpu.shared<8x32xf32
 
 // -----
 
+#logs = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
 #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !tile = !gdn_gpu.shared<64x32xf16, swizzled>
 !scores = !gdn_gpu.fragment<64x64xf32, #rows>
-!decay = !gdn_gpu.fragment<64x32xf32, #rows>
+!decay = !gdn_gpu.fragment<64x32xf32, #logs>
 !sums = !gdn_gpu.shared<11x32xf32>
 !end = !gdn_gpu.shared<32xf32>
 
@@ -100,10 +123,11 @@ func.func @decay_operands_c3_end(%g: !decay, %q: !tile, %s: !sums, %e: !gdn_gpu.
 
 // -----
 
+#logs = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
 #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !tile = !gdn_gpu.shared<64x32xf16, swizzled>
 !scores = !gdn_gpu.fragment<64x64xf32, #rows>
-!decay = !gdn_gpu.fragment<64x32xf32, #rows>
+!decay = !gdn_gpu.fragment<64x32xf32, #logs>
 !sums = !gdn_gpu.shared<11x32xf32>
 !end = !gdn_gpu.shared<32xf32>
 

@@ -14,7 +14,7 @@ func.func private @odd_lanes(!gdn_gpu.fragment<8x8xf32, #gdn_gpu.rows<warps = 1,
 
 // -----
 
-// expected-error@+1 {{expects 'vector' to be 1, 2, 4, 8 or 16, but got 3}}
+// expected-error@+1 {{expects 'vector' to be a power of two up to 64, but got 3}}
 func.func private @odd_vector(!gdn_gpu.fragment<8x8xf32, #gdn_gpu.rows<warps = 1, lanes = 8, vector = 3>>)
 
 // -----

@@ -42,6 +42,15 @@ TEST(GpuTargetModel, Sizes) {
   EXPECT_EQ(a100.getMaxClusterBlocks(), 1u);
 }
 
+// Elsewhere numbers of bytes by permutations spill.
+TEST(GpuTargetModel, RegistersForPermutations) {
+  for (llvm::StringRef name : TargetModel::knownGpuNames()) {
+    EXPECT_EQ(get(name).getBytesRegisters(), 96u) << name.str();
+    EXPECT_EQ(get(name).getNumbersRegisters(), name == "sm_90a" ? 128u : 256u)
+        << name.str();
+  }
+}
+
 TEST(GpuTargetModel, ACpuHasNothingOfAGpu) {
   TargetModel cpu = get("x86-64-v4");
   EXPECT_EQ(cpu.getKind(), TargetKind::cpu);

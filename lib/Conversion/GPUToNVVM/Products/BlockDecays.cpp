@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sums over the tokens of a block by shuffles, then exponentials of sums of
-// these.
+// A lane has some channels of its tokens: it adds these up, then lanes with the
+// same channels do, and decays are exponentials of sums of these sums.
 #include "Products/BlockDecays.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -12,12 +12,23 @@
 using namespace mlir;
 using namespace gdn;
 
-Value BlockDecays::add(Value x, Value y) {
-  return arith::AddFOp::create(b, loc, x, y);
+/// Of base 2; all decays below it are zero.
+static constexpr float lowestLog = -32768;
+
+/// What is below any decay stays finite, for zeros that it is multiplied with.
+static Value roundLogs(OpBuilder &b, Location loc, Value x, Value y) {
+  auto pair = VectorType::get({2}, b.getF16Type());
+  Value least = arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(pair, b.getF16FloatAttr(lowestLog)));
+  Value rounded = vector::FromElementsOp::create(
+      b, loc, VectorType::get({2}, b.getF32Type()), ValueRange{x, y});
+  rounded = arith::TruncFOp::create(b, loc, pair, rounded);
+  rounded = arith::MaximumFOp::create(b, loc, rounded, least);
+  return getWords(b, loc, rounded).front();
 }
 
-Value BlockDecays::select(Value condition, Value x, Value y) {
-  return arith::SelectOp::create(b, loc, condition, x, y);
+Value BlockDecays::add(Value x, Value y) {
+  return arith::AddFOp::create(b, loc, x, y);
 }
 
 Value BlockDecays::exp2(Value x) {
@@ -61,49 +72,54 @@ std::array<Value, 2> BlockDecays::load(Value row, Value number) {
   return decay;
 }
 
-/// The eight lanes of a channel add up what each has of it. While there
-/// are enough channels, a lane hands half of them on and gets the other half.
-void BlockDecays::shareSums(ArrayRef<Value> logs) {
-  const int64_t positions = channels / 4;
-  Numbers totals;
-  for (int64_t position = 0; position < positions; ++position)
-    totals.push_back(add(logs[position], logs[positions + position]));
-  Value first = ownColumn, isWriter;
-  for (int64_t lanes = gdn::gpu::warpThreads / 2; lanes >= 4; lanes /= 2) {
-    Value set = arith::AndIOp::create(b, loc, threads.lane, a.i32(lanes));
-    Value isUpper =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, set, a.i32(0));
-    const size_t half = totals.size() / 2;
-    if (half % 2 != 0) { // channels go by pairs
+/// Lanes with other rows of the same channels add up what each has of them.
+void BlockDecays::shareSums(ArrayRef<Value> logs, gpu::RowsAttr rows) {
+  const int64_t vector = rows.getVector(), pieces = rows.getPieces(channels);
+  Numbers totals(logs.take_front(pieces * vector));
+  for (auto [i, log] : llvm::enumerate(logs.drop_front(totals.size())))
+    totals[i % totals.size()] = add(totals[i % totals.size()], log);
+  OpBuilder::InsertionGuard guard(b);
+  if (rows.getGroups() > 1) {
+    for (int64_t lanes = rows.getLanes(); lanes < gdn::gpu::warpThreads;
+         lanes *= 2)
       for (Value &total : totals)
         total = add(total, ofOther(total, lanes));
-      Value isLower = arith::CmpIOp::create(
-          b, loc, arith::CmpIPredicate::eq,
-          arith::AndIOp::create(b, loc, threads.lane, a.i32(lanes)), a.i32(0));
-      isWriter = a.both(isLower, isWriter);
-      continue;
-    }
-    Numbers kept;
-    for (size_t i = 0; i < half; ++i) {
-      Value own = select(isUpper, totals[half + i], totals[i]);
-      Value other = select(isUpper, totals[i], totals[half + i]);
-      kept.push_back(add(own, ofOther(other, lanes)));
-    }
-    totals = kept;
-    first = a.add(first, select(isUpper, a.i32(4 * half), a.i32(0)));
-  }
-  OpBuilder::InsertionGuard guard(b);
-  if (isWriter) {
-    auto writer = scf::IfOp::create(b, loc, isWriter, /*withElse=*/false);
+    auto writer = scf::IfOp::create(
+        b, loc, a.isLess(threads.lane, a.i32(rows.getLanes())),
+        /*withElse=*/false);
     b.setInsertionPointToStart(writer.thenBlock());
   }
-  auto pair = VectorType::get({2}, b.getF32Type());
-  for (size_t piece = 0; piece < totals.size() / 2; ++piece) {
-    Value both = vector::FromElementsOp::create(
-        b, loc, pair, ValueRange{totals[2 * piece], totals[2 * piece + 1]});
-    LLVM::StoreOp::create(b, loc, both,
-                          sumAt(threads.warp, 8 * piece, first, 4),
-                          /*alignment=*/8);
+  Value first = threads.column(a, rows);
+  auto type = VectorType::get({vector}, b.getF32Type());
+  for (int64_t piece = 0; piece < pieces; ++piece)
+    LLVM::StoreOp::create(
+        b, loc,
+        vector::FromElementsOp::create(
+            b, loc, type, ArrayRef(totals).slice(piece * vector, vector)),
+        sumAt(threads.warp, piece * rows.getLanes() * vector, first, 4),
+        /*alignment=*/vector * 4);
+}
+
+void BlockDecays::storeLogs(ArrayRef<Value> logs, gdn::gpu::RowsAttr rows,
+                            const SharedMatrix &to) {
+  const int64_t vector = rows.getVector(), pieces = rows.getPieces(channels);
+  SmallVector<Value> words;
+  for (size_t i = 0; i < logs.size(); i += 2)
+    words.push_back(roundLogs(b, loc, logs[i], logs[i + 1]));
+  const int64_t count = vector / 2; // of a piece
+  auto both = VectorType::get({count}, b.getI32Type());
+  for (int64_t i = 0; i < int64_t(words.size()) / count; ++i) {
+    Value column = a.add(threads.column(a, rows),
+                         a.i32(i % pieces * rows.getLanes() * vector));
+    Value address = to.getAddress(
+        threads.row(a, rows, warps * gdn::gpu::DecayOperandsOp::block,
+                    i / pieces),
+        a.mul(column, a.i32(2)));
+    LLVM::StoreOp::create(
+        b, loc,
+        vector::FromElementsOp::create(b, loc, both,
+                                       ArrayRef(words).slice(i * count, count)),
+        address, /*alignment=*/vector * 2);
   }
 }
 

@@ -4,7 +4,7 @@
 #ifndef GDN_LIB_CONVERSION_GPUTONVVM_PRODUCTS_BLOCKDECAYS_H
 #define GDN_LIB_CONVERSION_GPUTONVVM_PRODUCTS_BLOCKDECAYS_H
 
-#include "Kernel/BlockThreads.h"
+#include "Fragments/SharedMatrix.h"
 
 #include <array>
 
@@ -22,9 +22,11 @@ public:
       : b(b), loc(loc), a{b, loc}, threads(threads), warps(warps),
         channels(channels), ownColumn(ownColumn), sums(sums), end(end) {}
 
-  /// The sums of the block: `logs`, in powers of two, are of the lane's
-  /// channels for its first token, then for the one eight further on.
-  void shareSums(mlir::ArrayRef<mlir::Value> logs);
+  /// The sums of the block, of `logs` in powers of two in the layout `rows`.
+  void shareSums(mlir::ArrayRef<mlir::Value> logs, gpu::RowsAttr rows);
+  /// These logs in f16 in a shared tile, for the warp itself.
+  void storeLogs(mlir::ArrayRef<mlir::Value> logs, gpu::RowsAttr rows,
+                 const SharedMatrix &to);
   /// What follows from the sums of all blocks, behind a barrier: a thread for
   /// each channel. `end` gets the decay of all.
   void shareDecays();
@@ -45,7 +47,6 @@ private:
   using Numbers = llvm::SmallVector<mlir::Value, 8>;
 
   mlir::Value add(mlir::Value x, mlir::Value y);
-  mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y);
   mlir::Value exp2(mlir::Value x);
   mlir::Value ofOther(mlir::Value value, int64_t lanes);
   /// Of numbers of so many bytes, from those of row `row` on.

@@ -36,8 +36,6 @@ namespace {
 
 constexpr int64_t block = gdn::gpu::DecayOperandsOp::block;
 constexpr int64_t sliceChannels = BlockDecays::sliceChannels;
-/// Of base 2; all decays below it are zero.
-constexpr float lowestLog = -32768;
 
 class DecayOperands {
 public:
@@ -126,7 +124,6 @@ private:
   SmallVector<Value>
   forEachSlice(ValueRange sums,
                function_ref<SmallVector<Value>(Value, ValueRange)> body);
-  void storeLogs(ArrayRef<Value> logs);
   void store(const SharedMatrix &to, SharedMatrix::Corner at,
              ArrayRef<Value> words);
   Words fade(ArrayRef<Value> words, ArrayRef<Value> decay);
@@ -258,26 +255,6 @@ DecayOperands::Words DecayOperands::fade(ArrayRef<Value> words,
     faded.push_back(getWords(b, loc, product).front());
   }
   return faded;
-}
-
-/// Logs in f16, where `toEnd` will be; for the warp itself. What is below any
-/// decay stays finite, for zeros that it is multiplied with.
-void DecayOperands::storeLogs(ArrayRef<Value> logs) {
-  const int64_t positions = channels / 4;
-  auto pair = VectorType::get({2}, f16);
-  Value least = arith::ConstantOp::create(
-      b, loc, DenseElementsAttr::get(pair, b.getF16FloatAttr(lowestLog)));
-  for (int64_t number = 0; number < channels / sliceChannels; ++number) {
-    Words words;
-    for (int64_t word = 0; word < 4; ++word) {
-      int64_t at = (word & 1) * positions + (2 * number + (word >> 1)) * 2;
-      Value rounded = fromWords(b, loc, roundPair(logs[at], logs[at + 1]), f16);
-      rounded = arith::MaximumFOp::create(b, loc, rounded, least);
-      words.push_back(getWords(b, loc, rounded).front());
-    }
-    store(toEnd, slice(number), words);
-  }
-  syncWarp();
 }
 
 /// Step 3 for one slice. In arrays of eight numbers, two of each word, the
@@ -451,8 +428,9 @@ SmallVector<Value> DecayOperands::emit(Value local) {
   for (int64_t i = 0; i < cast<VectorType>(local.getType()).getNumElements();
        ++i)
     logs.push_back(mul(vector::ExtractOp::create(b, loc, local, i), log2e));
-  decays.shareSums(logs);
-  storeLogs(logs);
+  decays.shareSums(logs, type.getRows());
+  decays.storeLogs(logs, type.getRows(), toEnd);
+  syncWarp();
   emitBarrier(b, op, threads);
   decays.shareDecays(); // for steps behind further barriers
   within.makeMatrices();

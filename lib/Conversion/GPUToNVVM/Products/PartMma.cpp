@@ -3,7 +3,8 @@
 // mma.m16n8k16 with eight rows of the state on the left and eight columns on
 // the right, in an order in which a lane has the columns of the sum that it
 // holds. Rows 0 to 7 are the first parts of the left side and rows 8 to 15 the
-// second ones. A lane's four neighbouring tokens are its words of both sides;
+// second ones; or, where a lane has two rows of the state, both are eight rows
+// of one part. A lane's four neighbouring tokens are its words of both sides;
 // its words of the right side lie side by side in shared memory.
 #include "Products/PartMma.h"
 
@@ -61,10 +62,15 @@ public:
   Value emit();
 
 private:
+  /// Of two columns each, of rows that go together.
+  static constexpr int64_t pairsAtOnce = 4;
+
   SmallVector<Parts> loadLeft(int64_t row);
   Parts loadRight(int64_t step, int64_t column);
   SmallVector<Value, 2> multiply(ArrayRef<Parts> left, int64_t localColumn,
                                  ArrayRef<Value> sums);
+  void multiplyTwo(ArrayRef<Parts> left, ArrayRef<Parts> other,
+                   int64_t localColumn, MutableArrayRef<Value> made);
 
   const BlockThreads &threads;
   Value sum, deltas, at, weights, parts;
@@ -205,18 +211,66 @@ SmallVector<Value, 2> PartProducts::multiply(ArrayRef<Parts> left,
   return made;
 }
 
+/// Two rows of the lane, from `localColumn` on so many columns that products
+/// do not wait for each other. Each part of the left side is a product of its
+/// own, with the same words on the right; sums are those of a row alone.
+void PartProducts::multiplyTwo(ArrayRef<Parts> left, ArrayRef<Parts> other,
+                               int64_t localColumn,
+                               MutableArrayRef<Value> made) {
+  const int64_t columns = made.size() / 2;
+  struct Sums {
+    SmallVector<Value, 4> first, second;
+  };
+  SmallVector<Sums> all(pairsAtOnce, {SmallVector<Value, 4>(4, zero()),
+                                      SmallVector<Value, 4>(4, zero())});
+  for (auto [step, mine] : llvm::enumerate(left)) {
+    const Parts &its = other[step];
+    SmallVector<Parts> right;
+    for (int64_t i = 0; i < pairsAtOnce; ++i)
+      right.push_back(loadRight(step, localColumn + 2 * i));
+    auto add = [&](ArrayRef<Value> upper, ArrayRef<Value> lower,
+                   ArrayRef<Value> words, SmallVector<Value, 4> &sums) {
+      sums = emitMma(b, loc, b.getBF16Type(),
+                     {upper[0], lower[0], upper[1], lower[1]}, words, sums);
+    };
+    for (bool isFirst : {false, true})
+      for (auto [words, sums] : llvm::zip_equal(right, all)) {
+        ArrayRef<Value> column = isFirst ? words.first : words.second;
+        add(mine.first, its.first, column, sums.first);
+        add(mine.second, its.second, column, sums.second);
+      }
+  }
+  for (auto [i, sums] : llvm::enumerate(all))
+    for (int64_t row = 0; row < 2; ++row)
+      for (int64_t of = 0; of < 2; ++of) {
+        Value &result = made[row * columns + localColumn + 2 * i + of];
+        Value product = arith::AddFOp::create(b, loc, sums.first[2 * row + of],
+                                              sums.second[2 * row + of]);
+        result = arith::AddFOp::create(b, loc, result, product);
+      }
+}
+
+/// Two rows at a time where a lane has them: what is loaded of the right side
+/// serves both.
 Value PartProducts::emit() {
   const int64_t columns = layout.getLocalColumns(type.getDimSize(1));
   const int64_t rows = layout.getLocalRows(type.getDimSize(0));
   SmallVector<Value> made;
-  for (int64_t row = 0; row < rows; ++row) {
+  for (int64_t i = 0; i < rows * columns; ++i)
+    made.push_back(vector::ExtractOp::create(b, loc, sum, i));
+  const int64_t atOnce = 2 * pairsAtOnce;
+  int64_t row = 0;
+  for (; row + 1 < rows && columns % atOnce == 0; row += 2) {
+    SmallVector<Parts> left = loadLeft(row), other = loadLeft(row + 1);
+    for (int64_t column = 0; column < columns; column += atOnce)
+      multiplyTwo(left, other, column,
+                  MutableArrayRef(made).slice(row * columns, 2 * columns));
+  }
+  for (; row < rows; ++row) {
     SmallVector<Parts> left = loadLeft(row);
     for (int64_t column = 0; column < columns; column += 2) {
-      SmallVector<Value, 2> sums;
-      for (int64_t i = 0; i < 2; ++i)
-        sums.push_back(
-            vector::ExtractOp::create(b, loc, sum, row * columns + column + i));
-      llvm::append_range(made, multiply(left, column, sums));
+      auto sums = MutableArrayRef(made).slice(row * columns + column, 2);
+      llvm::copy(multiply(left, column, sums), sums.begin());
     }
   }
   return vector::FromElementsOp::create(b, loc, sum.getType(), made);
@@ -229,7 +283,8 @@ Value gdn::emitAddPartProducts(OpBuilder &b, const BlockThreads &threads,
 }
 
 namespace {
-/// gdn_gpu.share_column_parts: a thread for each column.
+/// gdn_gpu.share_column_parts: a thread for each column, or several, which
+/// share out its tokens.
 class ColumnParts : PartEmitter {
 public:
   ColumnParts(OpBuilder &b, gdn::gpu::ShareColumnPartsOp op,
@@ -240,23 +295,34 @@ public:
         elementBytes(bytesOf(op.getFrom().getType())),
         numTokens(op.getFrom().getType().getShape()[0]),
         columns(op.getFrom().getType().getShape()[1]),
-        partBytes(op.getTo().getType().getShape()[1] * bf16Bytes) {}
+        partBytes(op.getTo().getType().getShape()[1] * bf16Bytes),
+        groups(partBytes / groupBytes), isSpread(op.getSpread()) {}
   void emit(const BlockThreads &threads);
 
 private:
-  void emitColumn(Value column);
+  /// Both parts of a lane's tokens.
+  static constexpr int64_t groupBytes = 2 * laneTokens * bf16Bytes;
+
+  void emitColumn(Value column, Value share, int64_t shares);
 
   Value from, to;
   Type element; // of `from`
-  int64_t elementBytes, numTokens, columns, partBytes;
+  int64_t elementBytes, numTokens, columns, partBytes, groups;
+  bool isSpread;
 };
 } // namespace
 
-void ColumnParts::emitColumn(Value column) {
+/// One of so many shares of the groups of tokens.
+void ColumnParts::emitColumn(Value column, Value share, int64_t shares) {
   Value source = advance(from, a.mul(column, a.i32(elementBytes)));
   Value target = advance(to, a.mul(column, a.i32(partBytes)));
-  const int64_t groupBytes = 2 * laneTokens * bf16Bytes;
-  for (int64_t q = 0; q < partBytes / groupBytes; ++q) {
+  const int64_t ownGroups = groups / shares;
+  if (shares > 1) {
+    source = advance(source, a.mul(share, a.i32(ownGroups * laneTokens *
+                                                columns * elementBytes)));
+    target = advance(target, a.mul(share, a.i32(ownGroups * groupBytes)));
+  }
+  for (int64_t q = 0; q < ownGroups; ++q) {
     SmallVector<Value> numbers;
     for (int64_t i = 0; i < laneTokens; ++i) {
       int64_t token = q * laneTokens + i;
@@ -281,17 +347,24 @@ void ColumnParts::emitColumn(Value column) {
 void ColumnParts::emit(const BlockThreads &threads) {
   Value thread =
       a.add(a.mul(threads.warp, a.i32(gdn::gpu::warpThreads)), threads.lane);
+  // Tokens that are not there would be in some shares alone.
+  const int64_t shares = threads.numThreads / columns;
+  if (isSpread && shares > 1 && threads.numThreads % columns == 0 &&
+      groups % shares == 0 && numTokens == groups * laneTokens)
+    return emitColumn(arith::RemUIOp::create(b, loc, thread, a.i32(columns)),
+                      arith::DivUIOp::create(b, loc, thread, a.i32(columns)),
+                      shares);
   for (int64_t first = 0; first < columns; first += threads.numThreads) {
     Value column = a.add(thread, a.i32(first));
     if (first + threads.numThreads <= columns) {
-      emitColumn(column);
+      emitColumn(column, Value(), /*shares=*/1);
       continue;
     }
     auto branch = scf::IfOp::create(b, loc, a.isLess(column, a.i32(columns)),
                                     /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
-    emitColumn(column);
+    emitColumn(column, Value(), /*shares=*/1);
   }
 }
 

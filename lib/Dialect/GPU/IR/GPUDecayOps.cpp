@@ -29,7 +29,14 @@ FragmentType DecayOperandsOp::getScoresType(FragmentType logDecay) {
   int64_t tokens = logDecay.getDimSize(0);
   return FragmentType::get(
       VectorType::get({tokens, tokens}, logDecay.getElementType()),
-      logDecay.getRows());
+      RowsAttr::get(logDecay.getContext(), logDecay.getRows().getWarps(),
+                    /*lanes=*/4, /*vector=*/2));
+}
+
+RowsAttr DecayOperandsOp::getLogRows(VectorType logDecay, int64_t warps) {
+  const int64_t pieces = logDecay.getDimSize(1) / 4;
+  return RowsAttr::get(logDecay.getContext(), warps,
+                       std::min(pieces & -pieces, warpThreads), /*vector=*/4);
 }
 
 LogicalResult DecayOperandsOp::verify() {
@@ -37,11 +44,12 @@ LogicalResult DecayOperandsOp::verify() {
   FragmentType decay = getLogDecay().getType();
   RowsAttr rows = decay.getRows();
   if (decay.getRank() != 2 || !decay.getElementType().isF32() ||
-      !rows.isMatrix() || decay.getDimSize(0) != block * rows.getWarps() ||
-      decay.getDimSize(1) % block != 0)
-    return emitOpError("expects 'log_decay' of f32 with 16 rows per warp in a "
-                       "layout of matrix instructions and a multiple of 16 "
-                       "columns, but got ")
+      decay.getDimSize(0) != block * rows.getWarps() ||
+      decay.getDimSize(1) % block != 0 ||
+      rows != getLogRows(decay.getTile(), rows.getWarps()))
+    return emitOpError("expects 'log_decay' of f32 with 16 rows per warp and a "
+                       "multiple of 16 columns, four side by side for a lane, "
+                       "but got ")
            << decay;
   if (getQueryScores().getType() != getScoresType(decay))
     return emitOpError("expects the results to be ")

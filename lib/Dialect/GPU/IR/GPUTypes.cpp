@@ -39,8 +39,9 @@ LogicalResult RowsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!llvm::is_contained({1, 2, 4, 8, 16, 32}, lanes))
     return emitError() << "expects 'lanes' to be a power of two up to "
                        << warpThreads << ", but got " << lanes;
-  if (!llvm::is_contained({1, 2, 4, 8, 16}, vector))
-    return emitError() << "expects 'vector' to be 1, 2, 4, 8 or 16, but got "
+  if (!llvm::is_contained({1, 2, 4, 8, 16, 32, 64}, vector))
+    return emitError() << "expects 'vector' to be a power of two up to 64, "
+                          "but got "
                        << vector;
   if (cyclic && tall)
     return emitError() << "expects 'cyclic' or 'tall', but got both";

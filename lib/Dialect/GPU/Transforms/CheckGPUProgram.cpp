@@ -6,7 +6,8 @@
 // has happened; the body of a loop is visited twice, so that its end meets its
 // beginning. Where a barrier is missing, one pass says so and the other puts it
 // there. Which rows of a tile have a value is not followed: one that is shared
-// by rows has one on every way as soon as it has on one.
+// by rows has one on every way as soon as it has on one. What is shared under a
+// condition has a value where the same condition is asked again behind it.
 #include "gdn/Dialect/GPU/Transforms/CheckGPUProgram.h"
 #include "CheckChannels.h"
 #include "CheckOrder.h"
@@ -66,8 +67,12 @@ private:
   void meetBefore(Operation *op, bool awaits);
   static void join(States &into, const States &other);
 
+  void takeConditional(scf::IfOp branch);
+
   bool inserts;
   States states;
+  /// Tiles that branches have shared, for later ones of the same condition.
+  DenseMap<Operation *, SmallVector<Value>> conditional;
   DenseSet<Operation *> arrived; // what was shared before the gdn_gpu.arrive
 };
 
@@ -167,14 +172,35 @@ void SharedTileWalk::join(States &into, const States &other) {
   }
 }
 
+/// What branches before it in its block have shared under the same condition
+/// has a value in this one.
+void SharedTileWalk::takeConditional(scf::IfOp branch) {
+  for (Operation *user : branch.getCondition().getUsers())
+    if (auto found = conditional.find(user);
+        found != conditional.end() && user->getBlock() == branch->getBlock() &&
+        user->isBeforeInBlock(branch))
+      for (Value buffer : found->second)
+        states[buffer].hasValue = true;
+}
+
 /// Runs once or not at all for each region, or one of two regions.
 LogicalResult SharedTileWalk::visitBranches(Operation &op) {
+  auto branch = dyn_cast<scf::IfOp>(op);
   States before = states, after;
   bool isFirst = true;
   for (Region &region : op.getRegions()) {
     states = before;
+    if (branch && isFirst)
+      takeConditional(branch);
     if (failed(walk(region)))
       return failure();
+    if (branch && isFirst) {
+      SmallVector<Value> &shared = conditional[branch];
+      shared.clear();
+      for (auto &[buffer, state] : states)
+        if (state.hasValue && !before.lookup(buffer).hasValue)
+          shared.push_back(buffer);
+    }
     if (isFirst)
       after = states;
     else

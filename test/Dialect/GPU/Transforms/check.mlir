@@ -53,6 +53,24 @@ func.func @rows(%x: f32, %i: index, %j: index, %c: i1)
   return
 }
 
+// Where the same condition is asked again, what was shared under it has a value.
+func.func @same_condition(%x: f32, %c: i1)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
+  %p = gdn_gpu.alloc : !buffer
+  scf.if %c {
+    gdn_gpu.warps 0 for 1 {
+      %s = gdn_gpu.fill %x : f32 -> !one
+      gdn_gpu.store_shared %s, %p : !one, !buffer
+    }
+  }
+  gdn_gpu.barrier
+  scf.if %c {
+    // CHECK: gdn_gpu.load_shared
+    %t = gdn_gpu.load_shared %p : !buffer -> !row
+  }
+  return
+}
+
 // Which rows have a value is not followed: a loop may share all of them.
 func.func @rows_in_a_loop(%x: f32, %a: index, %b: index, %c: index)
     attributes {gdn_gpu.kernel = {threads = 256 : i64}} {

@@ -48,6 +48,85 @@ func.func @load_without_store(%x: f32) attributes {gdn_gpu.kernel = {threads = 2
 
 #rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
 #one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!buffer = !gdn_gpu.shared<128xf32>
+
+func.func @shared_under_another_condition(%x: f32, %c: i1, %d: i1) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
+  %p = gdn_gpu.alloc : !buffer
+  scf.if %c {
+    gdn_gpu.warps 0 for 1 {
+      %s = gdn_gpu.fill %x : f32 -> !one
+      gdn_gpu.store_shared %s, %p : !one, !buffer
+    }
+  }
+  gdn_gpu.barrier
+  scf.if %d {
+    // expected-error@+1 {{'gdn_gpu.load_shared' op expects a tile that has been shared on every way to it}}
+    %t = gdn_gpu.load_shared %p : !buffer -> !row
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!buffer = !gdn_gpu.shared<128xf32>
+
+// The first time around nothing was shared.
+func.func @shared_later(%x: f32, %a: index, %c: i1) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %p = gdn_gpu.alloc : !buffer
+  scf.for %j = %c0 to %a step %c1 {
+    scf.if %c {
+      // expected-error@+1 {{'gdn_gpu.load_shared' op expects a tile that has been shared on every way to it}}
+      %t = gdn_gpu.load_shared %p : !buffer -> !row
+    }
+    gdn_gpu.barrier
+    scf.if %c {
+      gdn_gpu.warps 0 for 1 {
+        %s = gdn_gpu.fill %x : f32 -> !one
+        gdn_gpu.store_shared %s, %p : !one, !buffer
+      }
+    }
+    gdn_gpu.barrier
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!buffer = !gdn_gpu.shared<128xf32>
+
+func.func @shared_where_not(%x: f32, %c: i1) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
+  %p = gdn_gpu.alloc : !buffer
+  scf.if %c {
+    gdn_gpu.warps 0 for 1 {
+      %s = gdn_gpu.fill %x : f32 -> !one
+      gdn_gpu.store_shared %s, %p : !one, !buffer
+    }
+  }
+  gdn_gpu.barrier
+  scf.if %c {
+  } else {
+    // expected-error@+1 {{'gdn_gpu.load_shared' op expects a tile that has been shared on every way to it}}
+    %t = gdn_gpu.load_shared %p : !buffer -> !row
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
 !state = !gdn_gpu.fragment<128x128xf32, #rows>
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>

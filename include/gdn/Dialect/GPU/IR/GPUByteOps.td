@@ -125,7 +125,8 @@ def GPU_ShareColumnPartsOp : GPU_Op<"share_column_parts"> {
   let description = [{
     `from[j, c]` becomes `to[c, 8 (j / 4) + j mod 4]`, rounded, and what that
     leaves, rounded, `to[c, 8 (j / 4) + 4 + j mod 4]`. Numbers of `to` that stand
-    for rows behind those of `from` become zero.
+    for rows behind those of `from` become zero. Each thread has a column; with
+    `spread` several of a column share out its rows if a block has as many.
 
     **Preconditions**
 
@@ -147,8 +148,9 @@ def GPU_ShareColumnPartsOp : GPU_Op<"share_column_parts"> {
   }];
   let arguments = (ins
     Arg<GPU_SharedType, "from", [MemRead]>:$from,
-    Arg<GPU_SharedType, "to", [MemWrite]>:$to);
-  let assemblyFormat = "$from `,` $to attr-dict `:` type($from) `,` type($to)";
+    Arg<GPU_SharedType, "to", [MemWrite]>:$to,
+    UnitAttr:$spread);
+  let assemblyFormat = "(`spread` $spread^)? $from `,` $to attr-dict `:` type($from) `,` type($to)";
   let hasVerifier = 1;
 }
 

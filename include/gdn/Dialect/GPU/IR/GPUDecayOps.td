@@ -28,9 +28,9 @@ def GPU_DecayOperandsOp : GPU_Op<"decay_operands", [
 
     **Preconditions**
 
-    - (C1) `log_decay` is f32 in a layout of matrix instructions with 16 rows per warp
-      and a multiple of 16 columns; the results are f32 in that layout, with a column
-      for each of its rows.
+    - (C1) `log_decay` is f32 with 16 rows per warp and a multiple of 16 columns, in the layout of
+      `getLogRows`; the results are f32 in a layout of matrix instructions, with a row and a column for
+      each of its rows.
     - (C2) `query`, `key` and `to_end` are swizzled and in the shape of `log_decay`;
       `query` and `key` are of f16 or bf16, `to_end` of f16.
     - (C3) `sums` is f32, not swizzled, with as many columns as `log_decay` and the
@@ -42,8 +42,9 @@ def GPU_DecayOperandsOp : GPU_Op<"decay_operands", [
     **Example**
 
     ```mlir
+    #logs = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
     #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
-    func.func @operands(%g: !gdn_gpu.fragment<64x32xf32, #rows>)
+    func.func @operands(%g: !gdn_gpu.fragment<64x32xf32, #logs>)
         attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
       %q = gdn_gpu.alloc : !gdn_gpu.shared<64x32xf16, swizzled>
       %k = gdn_gpu.alloc : !gdn_gpu.shared<64x32xf16, swizzled>
@@ -51,7 +52,7 @@ def GPU_DecayOperandsOp : GPU_Op<"decay_operands", [
       %s = gdn_gpu.alloc : !gdn_gpu.shared<11x32xf32>
       %e = gdn_gpu.alloc : !gdn_gpu.shared<32xf32>
       %p, %l = gdn_gpu.decay_operands %g, %q, %k, %t, %s, %e
-          : !gdn_gpu.fragment<64x32xf32, #rows>, !gdn_gpu.shared<64x32xf16, swizzled>,
+          : !gdn_gpu.fragment<64x32xf32, #logs>, !gdn_gpu.shared<64x32xf16, swizzled>,
             !gdn_gpu.shared<64x32xf16, swizzled>, !gdn_gpu.shared<11x32xf32>, !gdn_gpu.shared<32xf32>
           -> !gdn_gpu.fragment<64x64xf32, #rows>
       return
@@ -80,6 +81,9 @@ def GPU_DecayOperandsOp : GPU_Op<"decay_operands", [
     static SharedType getSumsType(FragmentType logDecay);
     static SharedType getTileType(FragmentType logDecay);
     static FragmentType getScoresType(FragmentType logDecay);
+    /// The layout of log decays: four columns for a lane, and as many lanes for
+    /// a row as there can be, so that it comes from memory as whole lines.
+    static RowsAttr getLogRows(mlir::VectorType logDecay, int64_t warps);
   }];
 }
 

@@ -99,7 +99,7 @@ def GPU_RowsAttr : GPU_Attr<"Rows", "rows"> {
     which is for arrays whose columns lie side by side in memory: a thread reads
     its rows of a column at once. A layout is not both.
 
-    `lanes` is a power of two up to 32; `vector` 1, 2, 4, 8 or 16.
+    `lanes` is a power of two up to 32, `vector` one up to 64.
   }];
   let parameters = (ins "int64_t":$warps, "int64_t":$lanes, "int64_t":$vector,
                         DefaultValuedParameter<"bool", "false">:$cyclic,
