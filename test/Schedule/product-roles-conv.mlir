@@ -14,13 +14,10 @@
 //       CHECK:   gdn_gpu.warps 0 for 8 registers 192 {
 //       CHECK:     %[[WEIGHT:.+]] = gdn_gpu.load %{{.+}} dims [0, 1] : {{.+}}, <128x4xbf16, #[[ROWS:.+]]>
 //       CHECK:     %[[FIRST:.+]] = gdn_gpu.load %{{.+}} dims [1, 2] : {{.+}}, <128x3xbf16, #[[ROWS]]>
-//   CHECK-NOT:     gdn_gpu.barrier
-//       CHECK:     gdn_gpu.begin_copy per_warpgroup %{{.+}}, %[[INPUTS:[0-9]+]] :
-// Whoever is done with the sequence writes the window behind it. What is made of the state comes
-// when all is asked for.
+// Whoever is done with the sequence writes the window behind it.
 //  CHECK-NEXT:     gdn_gpu.barrier
-//  CHECK-NEXT:     %[[STATE:.+]] = gdn_gpu.map_rows
-//       CHECK:     scf.for {{.+}} iter_args(%{{.+}} = %[[STATE]], %[[WINDOW:.+]] = %[[FIRST]])
+//       CHECK:     gdn_gpu.begin_copy per_warpgroup %{{.+}}, %[[INPUTS:[0-9]+]] :
+//       CHECK:     scf.for {{.+}} iter_args(%{{.+}} = %{{.+}}, %[[WINDOW:.+]] = %[[FIRST]])
 //       CHECK:       gdn_gpu.await_copies
 //       CHECK:       %[[VALUES:.+]] = gdn_gpu.reshape %[[INPUTS]] : {{.+}} to <64x128xf16, swizzled>
 //  CHECK-NEXT:       %[[NEXT:.+]] = gdn_gpu.conv_columns %[[INPUTS]], %[[WINDOW]], %[[WEIGHT]] to %[[VALUES]]
@@ -31,14 +28,5 @@
 //       CHECK:       gdn_gpu.load_shared transpose %[[VALUES]]
 //       CHECK:       gdn_gpu.begin_copy per_warpgroup %{{.+}}, %[[INPUTS]] :
 //       CHECK:       scf.yield %{{.+}}, %[[NEXT]]
-// Each window has a warp.
-//       CHECK:     gdn_gpu.warps 0 for 1 {
-//  CHECK-NEXT:       gdn_gpu.load
-//  CHECK-NEXT:       gdn_gpu.load
-//  CHECK-NEXT:       gdn_gpu.store
-//  CHECK-NEXT:       gdn_gpu.store
-//  CHECK-NEXT:     }
-//       CHECK:     gdn_gpu.warps 1 for 1 {
-//       CHECK:     gdn_gpu.warps 2 for 1 {
 //       CHECK:   gdn_gpu.warps 8 for 4 registers 104 {
 //   CHECK-NOT:     conv_columns

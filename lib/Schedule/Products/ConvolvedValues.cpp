@@ -143,11 +143,10 @@ Value ConvolutionEmitter::load(tile::LoadOp load) {
 
 Value ConvolutionEmitter::begin() {
   weight = load(values.loadedWeight);
-  return load(values.loadedWindow);
-}
-
-void ConvolutionEmitter::meet() {
-  gpu::BarrierOp::create(tiles.b, weight.getLoc());
+  Value window = load(values.loadedWindow);
+  // Whoever is done with the sequence may write the window behind it.
+  gpu::BarrierOp::create(tiles.b, window.getLoc());
+  return window;
 }
 
 Value ConvolutionEmitter::emit(Value window) {

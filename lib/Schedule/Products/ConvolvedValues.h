@@ -43,9 +43,6 @@ public:
 
   /// Loads the weights and the first window; returns that.
   mlir::Value begin();
-  /// Behind it, and not before, whoever is done with the sequence may write the
-  /// window behind that.
-  void meet();
   /// Convolves the inputs of a chunk, which are shared, behind `window`, in
   /// place. Returns the next window.
   mlir::Value emit(mlir::Value window);

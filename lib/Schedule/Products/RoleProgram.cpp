@@ -128,7 +128,7 @@ LogicalResult FetchRole::emitChunks() {
 }
 
 LogicalResult GateRole::emitChunks() {
-  if (getNumWarps() == 1)
+  if (getNumWarps() == 1 && plan.isRuleAlone())
     return emitAhead();
   scf::ForOp copy = createLoop(/*alternates=*/true, /*inPairs=*/true);
   OpBuilder::InsertionGuard guard(b);

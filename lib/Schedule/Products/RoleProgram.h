@@ -32,8 +32,6 @@ public:
         ownOps(ownOps) {
     emitter.receiveSums(plan.sums);
   }
-  /// When all of the role is emitted.
-  virtual void finish() {}
 
 protected:
   /// Emits the loop over chunks.
@@ -120,9 +118,7 @@ struct Consumers final : RoleProgram {
   mlir::Value getCarried(mlir::Value tile) override;
   mlir::LogicalResult emitLoopBody(mlir::scf::ForOp loop,
                                    mlir::scf::ForOp copy) override;
-  void finish() override;
 
-  mlir::scf::ForOp chunks; // the loop
   std::optional<ConvolutionEmitter> convolution;
   mlir::Value window; // in front of what it convolves next
 };
