@@ -190,6 +190,7 @@ static LogicalResult emitWarps(OpBuilder &b, func::FuncOp source,
   b.createBlock(&warps.getBody());
   if (failed(role.emitBlock(source.getBody().front())))
     return failure();
+  role.finish();
   gpu::YieldOp::create(b, loc);
   return success();
 }
