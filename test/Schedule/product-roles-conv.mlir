@@ -7,6 +7,22 @@
 //
 // RUN: gdn-opt %S/../Conversion/GDNToTile/fused-conv.mlir -gdn-fuse=conv-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused:fused=2;conv=with-rule,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s
 
+// Where a stage has convolved them, each group waits for its state behind all that it asks for, and each
+// window that a block leaves behind is moved by a warp of its own.
+// RUN: gdn-opt %S/../Conversion/GDNToTile/fused-conv.mlir -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-v-split-2:fused=2;v-split=2,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=8" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s --check-prefix=HALVES
+
+// HALVES-LABEL: func.func @prefill__inter_chunk_fused_v_split_2(
+//       HALVES:   gdn_gpu.warps 0 for 4 registers 240 {
+//       HALVES:     gdn_gpu.begin_copy per_warpgroup
+//       HALVES:     %[[STATE:.+]] = gdn_gpu.map_rows
+//       HALVES:     scf.for {{.+}} iter_args(%{{.+}} = %[[STATE]])
+//       HALVES:     gdn_gpu.warps 0 for 1 {
+//  HALVES-NEXT:       gdn_gpu.load
+//       HALVES:       gdn_gpu.store
+//       HALVES:     gdn_gpu.warps 1 for 1 {
+//       HALVES:     gdn_gpu.warps 2 for 1 {
+//       HALVES:   gdn_gpu.warps 4 for 4 registers 128
+
 // CHECK-LABEL: func.func @prefill__inter_chunk_fused(
 // Other calls take another variant: pieces of 16 bytes of the inputs.
 //  CHECK-SAME:   gdn.name = "qkv", gdn_gpu.alignment = 16 : i64
@@ -30,3 +46,9 @@
 //       CHECK:       scf.yield %{{.+}}, %[[NEXT]]
 //       CHECK:   gdn_gpu.warps 8 for 4 registers 104 {
 //   CHECK-NOT:     conv_columns
+// No gates are a chunk ahead.
+//       CHECK:   gdn_gpu.warps 13 for 1 registers 24 {
+//       CHECK:     scf.for %{{[a-z0-9]+}} = %{{[0-9]+}} to %{{[a-z0-9_]+}} step %c64 {
+//       CHECK:       gdn_gpu.load
+//       CHECK:       gdn_gpu.acquire
+//       CHECK:       gdn_gpu.commit

@@ -84,14 +84,21 @@
 //   CHECK-NOT:       %[[GATES]]
 //       CHECK:       gdn_gpu.await_copies
 //       CHECK:       gdn_gpu.commit %[[KEYS]]
-// Gates wait for no place of keys.
+// Gates wait for no place of keys. A turn asks for the inputs of the next, and the first has no
+// chunk.
 //       CHECK:   gdn_gpu.warps 13 for 1 registers 24 {
-//       CHECK:     scf.for
-//       CHECK:       gdn_gpu.load
+//       CHECK:     %[[BEFORE:.+]] = arith.subi %[[BEGIN:.+]], %c64
+//       CHECK:     scf.for %[[AT:.+]] = %[[BEFORE]] to %{{.+}} step %c64 iter_args(
+//       CHECK:       %[[NEXT:.+]] = gdn_gpu.load
 //   CHECK-NOT:       %[[KEYS]]
-//       CHECK:       gdn_gpu.acquire %[[GATES]]
-//   CHECK-NOT:       gdn_gpu.load
-//       CHECK:       gdn_gpu.commit %[[GATES]]
+//       CHECK:       %[[IS:.+]] = arith.cmpi sge, %[[AT]], %[[BEGIN]]
+//   CHECK-NOT:       gdn_gpu.acquire
+//       CHECK:       scf.if %[[IS]] {
+//       CHECK:         gdn_gpu.acquire %[[GATES]]
+//   CHECK-NOT:         gdn_gpu.load
+//       CHECK:         gdn_gpu.commit %[[GATES]]
+//  CHECK-NEXT:       }
+//  CHECK-NEXT:       scf.yield %[[NEXT]]
 //       CHECK:   gdn_gpu.warps 14 for 2 registers 24 {
 //       CHECK:       %[[KEY:.+]] = gdn_gpu.receive %[[KEYS]]
 //       CHECK:       gdn_gpu.receive %[[GATES]]

@@ -149,12 +149,25 @@ void GateVectors::emitLoads(ArrayRef<Operation *> ops) {
   }
 }
 
-void GateVectors::emit(ArrayRef<Operation *> ops) {
-  if (ops.empty())
-    return;
-  OpBuilder &b = tiles.b;
-  Location loc = ops.front()->getLoc();
-  // Results that others use need a buffer.
+SmallVector<Value> GateVectors::load(ArrayRef<tile::LoadOp> loads) {
+  SmallVector<Value> loaded;
+  for (tile::LoadOp load : loads) {
+    emitOp(load);
+    loaded.push_back(vectors.lookup(load.getTile()));
+  }
+  return loaded;
+}
+
+void GateVectors::take(ArrayRef<tile::LoadOp> loads, ValueRange loaded) {
+  for (auto [load, value] : llvm::zip_equal(loads, loaded)) {
+    tile::LoadOp op = load;
+    vectors[op.getTile()] = value;
+    ahead.insert(op);
+  }
+}
+
+/// Results that others use need a buffer.
+static SetVector<Value> findShared(ArrayRef<Operation *> ops) {
   SetVector<Value> shared;
   for (Operation *op : ops)
     for (Value result : op->getResults())
@@ -166,15 +179,21 @@ void GateVectors::emit(ArrayRef<Operation *> ops) {
                        }) ||
           isa<tile::DecayMatrixOp>(op))
         shared.insert(result);
+  return shared;
+}
+
+void GateVectors::giveBuffers(ArrayRef<Value> shared, Block *block) {
   for (Value tile : shared) {
     auto type = VectorType::get({vectorType(tile).getDimSize(0)},
                                 vectorType(tile).getElementType());
-    tiles.setBuffer(tile, tiles.bufferFor(tile, type, /*swizzled=*/false,
-                                          ops.front()->getBlock()));
+    tiles.setBuffer(tile,
+                    tiles.bufferFor(tile, type, /*swizzled=*/false, block));
   }
-  auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), 0, 1, {});
-  OpBuilder::InsertionGuard guard(b);
-  b.createBlock(&warps.getBody());
+}
+
+void GateVectors::emitAll(ArrayRef<Operation *> ops) {
+  OpBuilder &b = tiles.b;
+  Location loc = ops.front()->getLoc();
   // What lies in shared memory already.
   SetVector<Value> loaded;
   for (Operation *op : ops)
@@ -191,11 +210,50 @@ void GateVectors::emit(ArrayRef<Operation *> ops) {
       emitOp(op);
   for (Value tile : loaded)
     vectors.erase(tile);
-  for (Value tile : shared)
-    gpu::StoreSharedOp::create(b, loc, vectors.lookup(tile),
+}
+
+void GateVectors::share(ArrayRef<Value> shared, ValueRange fragments) {
+  for (auto [tile, fragment] : llvm::zip_equal(shared, fragments))
+    gpu::StoreSharedOp::create(tiles.b, tile.getLoc(), fragment,
                                tiles.findBuffer(tile), Value());
-  gpu::YieldOp::create(b, loc);
+}
+
+static void setAllEmitted(SharedTiles &tiles, ArrayRef<Operation *> ops) {
   for (Operation *op : ops)
     if (!isa<tile::DecayMatrixOp>(op))
       tiles.setEmitted(op);
+}
+
+void GateVectors::emit(ArrayRef<Operation *> ops) {
+  if (ops.empty())
+    return;
+  OpBuilder &b = tiles.b;
+  Location loc = ops.front()->getLoc();
+  const SmallVector<Value> shared = findShared(ops).takeVector();
+  giveBuffers(shared, ops.front()->getBlock());
+  auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), 0, 1, {});
+  OpBuilder::InsertionGuard guard(b);
+  b.createBlock(&warps.getBody());
+  emitAll(ops);
+  share(shared, llvm::map_to_vector(
+                    shared, [&](Value tile) { return vectors.lookup(tile); }));
+  gpu::YieldOp::create(b, loc);
+  setAllEmitted(tiles, ops);
+}
+
+void GateVectors::emitIf(ArrayRef<Operation *> ops, Value isWanted,
+                         function_ref<void()> behind) {
+  OpBuilder &b = tiles.b;
+  Location loc = ops.front()->getLoc();
+  const SmallVector<Value> shared = findShared(ops).takeVector();
+  emitAll(ops);
+  auto fragments = llvm::map_to_vector(
+      shared, [&](Value tile) { return vectors.lookup(tile); });
+  auto branch = scf::IfOp::create(b, loc, isWanted, /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  giveBuffers(shared, ops.front()->getBlock());
+  share(shared, fragments);
+  behind();
+  setAllEmitted(tiles, ops);
 }

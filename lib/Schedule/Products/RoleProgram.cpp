@@ -128,6 +128,8 @@ LogicalResult FetchRole::emitChunks() {
 }
 
 LogicalResult GateRole::emitChunks() {
+  if (getNumWarps() == 1 && plan.isRuleAlone())
+    return emitAhead();
   scf::ForOp copy = createLoop(/*alternates=*/true, /*inPairs=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
@@ -139,6 +141,54 @@ LogicalResult GateRole::emitChunks() {
   channels.destine(emitter.tiles, plan.vectors);
   emitter.vectors.emit(work);
   channels.commit(plan.vectors);
+  return success();
+}
+
+/// Of a role of one warp, inputs of a chunk are on their way while the one
+/// before it is worked on. The first turn is for no chunk: while the first
+/// inputs are on their way, it fetches the instructions of all other turns,
+/// which takes a multiprocessor longer than such a turn.
+LogicalResult GateRole::emitAhead() {
+  scf::ForOp loop = plan.loop;
+  Location loc = loop.getLoc();
+  scf::ForOp bounds = createLoop(/*alternates=*/true, /*inPairs=*/true);
+  Value begin = bounds.getLowerBound(), end = bounds.getUpperBound(),
+        step = bounds.getStep();
+  bounds.erase();
+  SmallVector<tile::LoadOp> loads;
+  SmallVector<Value> nothing;
+  for (auto load : loop.getBody()->getOps<tile::LoadOp>()) {
+    if (!isOwn(load))
+      continue;
+    loads.push_back(load);
+    gpu::FragmentType type = emitter.vectors.typeOf(load.getTile());
+    Value zero =
+        arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
+    nothing.push_back(gpu::FillOp::create(b, loc, type, zero));
+  }
+  auto copy = scf::ForOp::create(
+      b, loc, arith::SubIOp::create(b, loc, begin, step), end, step, nothing);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  Value at = copy.getInductionVar();
+  const IRMapping here = scalars;
+  scalars.map(loop.getInductionVar(),
+              arith::AddIOp::create(b, loc, at, step).getResult());
+  for (Operation &op : loop.getBody()->without_terminator())
+    copyScalar(b, &op, scalars);
+  const SmallVector<Value> next = emitter.vectors.load(loads);
+  scalars = here;
+  Ops work = enterBody(copy);
+  llvm::append_range(work, plan.sums);
+  llvm::sort(work, inProgramOrder);
+  emitter.vectors.take(loads, copy.getRegionIterArgs());
+  channels.destine(emitter.tiles, plan.vectors);
+  Value isChunk =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, at, begin);
+  emitter.vectors.emitIf(work, isChunk, [&] { channels.commit(plan.vectors); });
+  b.setInsertionPointToEnd(copy.getBody());
+  if (!loads.empty())
+    scf::YieldOp::create(b, loc, next);
   return success();
 }
 

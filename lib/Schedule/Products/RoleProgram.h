@@ -32,6 +32,8 @@ public:
         ownOps(ownOps) {
     emitter.receiveSums(plan.sums);
   }
+  /// When all of the role is emitted.
+  virtual void finish() {}
 
 protected:
   /// Emits the loop over chunks.
@@ -90,6 +92,7 @@ struct FetchRole final : RoleProgram {
 struct GateRole final : RoleProgram {
   using RoleProgram::RoleProgram;
   mlir::LogicalResult emitChunks() override;
+  mlir::LogicalResult emitAhead();
 };
 
 /// Multiplies rows of what was loaded by elements of vectors, some at a time.
@@ -117,7 +120,10 @@ struct Consumers final : RoleProgram {
   mlir::Value getCarried(mlir::Value tile) override;
   mlir::LogicalResult emitLoopBody(mlir::scf::ForOp loop,
                                    mlir::scf::ForOp copy) override;
+  void finish() override;
 
+  /// The loop, where nothing else is beside the rule (isRuleAlone).
+  mlir::scf::ForOp chunks;
   std::optional<ConvolutionEmitter> convolution;
   mlir::Value window; // in front of what it convolves next
 };

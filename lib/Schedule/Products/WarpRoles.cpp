@@ -25,6 +25,8 @@
 #include "Kernel/KernelFunction.h"
 #include "Products/RoleProgram.h"
 
+#include "gdn/Dialect/GPU/IR/Launches.h"
+
 #include "gdn/Target/GpuFacts.h"
 
 using namespace mlir;
@@ -140,7 +142,7 @@ static bool canPair(func::FuncOp source, const RolePlan &plan) {
 /// Where a block looks for its sequence in a loop: that, its bounds, and what
 /// stands ahead of them, once for all roles, each of which would have code of
 /// its own for it. Elsewhere it is little code, and would take registers from
-/// one role to the next.
+/// one role to the next: two waves of 16 chunks or more take up to 5 % longer.
 static LogicalResult emitAheadOfRoles(SharedByRoles &shared,
                                       func::FuncOp source, int64_t numWarps) {
   auto isTile = [](Operation *op) {
@@ -175,24 +177,6 @@ static LogicalResult emitAheadOfRoles(SharedByRoles &shared,
   return result;
 }
 
-/// Lets the first block of the grid, and no other, wait for the launch ahead.
-static void emitAwaitLaunch(OpBuilder &b, Location loc) {
-  Value isFirst;
-  for (int32_t axis = 0; axis < 3; ++axis) {
-    Value id = gpu::BlockIdOp::create(b, loc, b.getIndexType(), axis);
-    Value none = arith::ConstantIndexOp::create(b, loc, 0);
-    Value isNone =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, id, none);
-    isFirst = isFirst
-                  ? arith::AndIOp::create(b, loc, isFirst, isNone).getResult()
-                  : isNone;
-  }
-  auto branch = scf::IfOp::create(b, loc, isFirst, /*withElse=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  gpu::AwaitLaunchOp::create(b, loc);
-}
-
 /// The region of a role, whose warps are the next ones from `first` on.
 static LogicalResult emitWarps(OpBuilder &b, func::FuncOp source,
                                int64_t &first, RoleProgram &&role,
@@ -206,6 +190,7 @@ static LogicalResult emitWarps(OpBuilder &b, func::FuncOp source,
   b.createBlock(&warps.getBody());
   if (failed(role.emitBlock(source.getBody().front())))
     return failure();
+  role.finish();
   gpu::YieldOp::create(b, loc);
   return success();
 }
@@ -337,7 +322,7 @@ FailureOr<func::FuncOp> gdn::emitInRoles(func::FuncOp source,
   // Who comes next waits for both: for all blocks of this stage, of which the
   // first waits for the other. Those that have nothing to do make room at once.
   if (stage.overlapsWith(tile::Neighbour::last))
-    emitAwaitLaunch(b, loc);
+    gpu::awaitInFirstBlock(b, loc, stage.getGrid().size());
   func::ReturnOp::create(b, loc);
   return kernel;
 }

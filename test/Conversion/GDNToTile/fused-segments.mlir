@@ -17,25 +17,35 @@
 //  CHECK-SAME:   overlaps = "next"
 //  CHECK-SAME:   workspace = {{\[\[}}"N + 9", "Hv", "128", "128", "4"], ["N + 9", "Hv", "128", "128", "2"]]
 // Of two sequences the longer one has as many tokens less in its first segment as the other has, or
-// one segment less; or both are whole.
-//       CHECK:   %[[EVEN:.+]] = arith.muli %{{.+}}, %c64
+// one segment less; or both are whole, or are cut evenly.
+//       CHECK:   %[[LENGTH:.+]] = arith.muli %{{.+}}, %c64
 //       CHECK:   %[[PAIR:.+]] = arith.cmpi eq, %{{.+}}, %c2
 //       CHECK:   %[[CUT:.+]]:3 = scf.if %[[PAIR]] -> (index, index, index) {
 //       CHECK:     %[[SECOND:.+]] = arith.cmpi ugt, %[[B:.+]], %[[A:.+]] :
 //       CHECK:     %[[LONGER:.+]] = arith.select %[[SECOND]], %[[B]], %[[A]]
 //       CHECK:     %[[SHORTER:.+]] = arith.select %[[SECOND]], %[[A]], %[[B]]
 // As far as to the slots of the next sequence.
-//       CHECK:     %[[ROOM:.+]] = arith.subi %[[EVEN]], %{{.+}}
+//       CHECK:     %[[ROOM:.+]] = arith.subi %[[LENGTH]], %{{.+}}
 //       CHECK:     %[[MOST:.+]] = arith.minui %[[SHORTER]], %[[ROOM]]
 //       CHECK:     %[[PAST:.+]] = arith.remui %[[MOST]], %c64
 //       CHECK:     %[[SHIFT:.+]] = arith.subi %[[MOST]], %[[PAST]]
-//       CHECK:     %[[SHORT:.+]] = arith.cmpi ult, %[[SHORTER]], %[[EVEN]]
+//       CHECK:     %[[SHORT:.+]] = arith.cmpi ult, %[[SHORTER]], %[[LENGTH]]
 //       CHECK:     %[[COST:.+]] = arith.addi %{{.+}}, %c1344
 //       CHECK:     %[[WHOLE:.+]] = arith.cmpi ule, %[[LONGER]], %[[COST]]
 //       CHECK:     %[[FEWER:.+]] = arith.ceildivui %[[LONGER]], %c512
 //       CHECK:     %[[LITTLE:.+]] = arith.cmpi ule,
+// Neither has more segments than of that length. Ahead of both there are no tokens.
+//       CHECK:     %[[AHEAD:.+]] = arith.cmpi eq, %{{.+}}, %c0 :
+//       CHECK:     %[[MOST_L:.+]] = arith.maxui %{{.+}}, %c1 :
+//       CHECK:     %[[OF_L:.+]] = arith.muli %[[MOST_L]], %c64
+//       CHECK:     %[[MOST_S:.+]] = arith.maxui %{{.+}}, %c1 :
+//       CHECK:     %[[OF_S:.+]] = arith.muli %[[MOST_S]], %c64
+//       CHECK:     %[[CHUNKS:.+]] = arith.maxui
+//       CHECK:     %[[EVEN:.+]] = arith.muli %[[CHUNKS]], %c64
+//       CHECK:     %[[BOTH:.+]] = arith.select %[[AHEAD]], %[[EVEN]], %[[LENGTH]]
+//       CHECK:     arith.select %[[SHORT]], %{{.+}}, %[[BOTH]]
 //       CHECK:     scf.yield
-//       CHECK:     scf.yield %[[EVEN]], %c0, %c0
+//       CHECK:     scf.yield %[[LENGTH]], %c0, %c0
 // Past the sequences with fewer segments than two: its number counts from 1.
 //       CHECK:   %[[FOUND:.+]]:3 = scf.for %[[N:.+]] = %c0 to %{{.+}} step %c1 iter_args(%[[AT:.+]] = %c0, %[[REST:.+]] = %{{.+}}, %{{.+}} = %{{.+}})
 //       CHECK:     %[[RAISED:.+]] = arith.maxui %{{.+}}, %c2

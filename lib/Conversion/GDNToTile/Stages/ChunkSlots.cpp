@@ -67,6 +67,24 @@ Value gdn::findSequence(SequenceProgram &p, Value slot, Value tokens) {
 /// the waves, and 28,672 + 4,096 won 15.
 static constexpr int64_t shiftTokens = 256;
 
+static Value ceilDivideTokens(TileProgram &p, Value x, Value y) {
+  return divideTokens(p, p.add(x, p.sub(y, p.index(1))), y);
+}
+
+/// The shortest segments of which neither sequence has more than it has of
+/// `length` tokens: so many chunks that they are as long as each other.
+static Value evenSegments(SequenceProgram &p, Value longer, Value shorter,
+                          Value length) {
+  Value chunk = p.index(p.algorithm.chunk);
+  auto chunksOf = [&](Value tokens) {
+    Value count = arith::MaxUIOp::create(
+        p.b, p.loc, ceilDivideTokens(p, tokens, length), p.index(1));
+    return ceilDivideTokens(p, tokens, p.mul(count, chunk));
+  };
+  Value ofLonger = chunksOf(longer), ofShorter = chunksOf(shorter);
+  return p.mul(arith::MaxUIOp::create(p.b, p.loc, ofLonger, ofShorter), chunk);
+}
+
 /// Of two sequences, which cost as much as one of all their tokens: a wave of
 /// maps and first segments, a scan, and a wave of the other segments.
 static SegmentCut cutPair(SequenceProgram &p, Value length) {
@@ -77,7 +95,8 @@ static SegmentCut cutPair(SequenceProgram &p, Value length) {
     return p.sub(tokens, arith::RemUIOp::create(b, loc, tokens, p.index(C)));
   };
   Value none = p.index(0), middle = p.sequenceBound(p.index(1), none);
-  Value first = p.sub(middle, p.sequenceBound(none, none));
+  Value lead = p.sequenceBound(none, none);
+  Value first = p.sub(middle, lead);
   Value second = p.sub(p.sequenceBound(p.index(2), middle), middle);
   first = arith::MaxSIOp::create(b, loc, first, none);
   Value isSecond = p.compare(P::ugt, second, first);
@@ -101,7 +120,11 @@ static SegmentCut cutPair(SequenceProgram &p, Value length) {
   fewer = arith::MaxUIOp::create(b, loc, fewer, length);
   Value isLittle =
       p.compare(P::ule, fewer, p.add(length, p.index(shiftTokens)));
-  Value tokens = p.select(p.both(isShort, isLittle), fewer, length);
+  // Slots count from token 0: with shorter segments, tokens ahead of both
+  // sequences would take more of them than there are.
+  Value even = p.select(p.compare(P::eq, lead, none),
+                        evenSegments(p, longer, shorter, length), length);
+  Value tokens = p.select(isShort, p.select(isLittle, fewer, length), even);
   Value taken = p.select(isShort, p.select(isLittle, none, shift), none);
   return {p.select(isWhole, whole, tokens),
           p.select(isSecond, p.index(1), none), p.select(isWhole, none, taken)};
@@ -148,8 +171,7 @@ Value gdn::longestFirst(SequenceProgram &p, Value at, const SegmentCut &cut) {
 /// The segments of so many tokens.
 static Value countSegments(SequenceProgram &p, const SegmentCut &cut,
                            Value tokens) {
-  return divideTokens(p, p.add(tokens, p.sub(cut.tokens, p.index(1))),
-                      cut.tokens);
+  return ceilDivideTokens(p, tokens, cut.tokens);
 }
 
 Value gdn::countSegments(SequenceProgram &p, const SegmentCut &cut) {

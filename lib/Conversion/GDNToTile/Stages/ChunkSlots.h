@@ -24,9 +24,12 @@ mlir::Value findSequence(SequenceProgram &p, mlir::Value slot,
 /// How sequences are cut, which each block finds out for itself.
 struct SegmentCut {
   /// Tokens of a segment: so many chunks that no more than `batchSegments`
-  /// segments are whole ones; or one segment less of the longer of two
-  /// sequences, if that is as good as to shift; or all of the longer of two
-  /// sequences, if a V-split of that is faster than maps and a scan.
+  /// segments are whole ones; or of two sequences
+  /// - all of the longer one, if a V-split of that is faster than maps and a
+  ///   scan;
+  /// - one segment less of the longer one, if that is as good as to shift;
+  /// - as many segments of each, as even as they can be, if neither is shorter
+  ///   than a segment.
   mlir::Value tokens;
   /// The longer of two sequences, and the tokens that its first segment has
   /// less: the shorter one is computed behind it, beside the maps of the

@@ -124,6 +124,12 @@ namespace {
 enum class Before { fence, write, start };
 } // namespace
 
+/// Whether a tile of a channel is given within `op`.
+static bool hasCommit(Operation *op) {
+  return op->walk([](gdn::gpu::CommitOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 /// What comes last before `op`, of its block and those around it within the
 /// role: a write to a tile of a product, or a fence behind it.
 static Before findBefore(Operation *op, Operation *end,
@@ -153,7 +159,10 @@ static Before findBefore(Operation *op, Operation *end,
       return Before::fence;
     if (writesOperand(op, operands))
       return Before::write;
-    // A loop or branch may have no barrier at its end.
+    // A loop or branch may have no barrier at its end. What is committed in a
+    // branch has its fence there, and it writes nothing else.
+    if (isa<scf::IfOp>(op) && hasCommit(op))
+      continue;
     if (op->getNumRegions() > 0 && !gdn::gpu::hasArithmetic(op) &&
         !isa<gdn::gpu::WarpsOp>(op))
       return Before::write;

@@ -5,10 +5,12 @@
 #include "GlobalAccess.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Dialect/GPU/IR/Launches.h"
 #include "gdn/Dialect/GPU/Transforms/Passes.h"
 #include "gdn/Dialect/Tile/IR/StageFields.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -24,7 +26,8 @@ namespace {
 
 struct AwaitStages final : gdn::impl::AwaitStagesBase<AwaitStages> {
   void runOnOperation() override;
-  void order(func::FuncOp stage, bool isEarly, bool releases);
+  void order(func::FuncOp stage, bool isEarly, bool releases,
+             const DenseSet<StringAttr> &written);
 };
 
 } // namespace
@@ -70,16 +73,115 @@ static bool mayBeginEarly(func::FuncOp stage, func::FuncOp next) {
          !fields.overlapsWith(tile::Neighbour::next);
 }
 
-void AwaitStages::order(func::FuncOp stage, bool isEarly, bool releases) {
-  OpBuilder b(getFirstUse(stage));
-  if (isEarly) {
-    gpu::AwaitLaunchOp::create(b, stage.getLoc());
-    ++numAwaits;
+namespace {
+
+/// Lets each role of a stage wait for itself, where it first has to.
+class RoleAwaits {
+public:
+  /// `written` are arguments of the call that stages ahead of this one write.
+  explicit RoleAwaits(const DenseSet<StringAttr> &written) : written(written) {}
+  /// False if what stands around the roles has to wait.
+  bool place(func::FuncOp stage);
+
+private:
+  bool hasToWait(Operation *op) const;
+  bool containsWait(Operation *op) const;
+  /// Whether who comes through `block` waits on every way.
+  bool placeIn(Block &block) const;
+
+  const DenseSet<StringAttr> &written;
+};
+
+} // namespace
+
+/// Whether `op` uses memory in a way that has to wait for the stage ahead of
+/// it: it writes, or reads what a stage has written.
+bool RoleAwaits::hasToWait(Operation *op) const {
+  GlobalAccess access = GlobalAccess::get(op);
+  if (!access.op || access.isNumber())
+    return false;
+  StringAttr name = getNameInCall(access.root);
+  return access.writes || !name || written.contains(name);
+}
+
+bool RoleAwaits::containsWait(Operation *op) const {
+  return op
+      ->walk([&](Operation *inner) {
+        return hasToWait(inner) ? WalkResult::interrupt()
+                                : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+bool RoleAwaits::placeIn(Block &block) const {
+  for (Operation &op : block) {
+    if (!containsWait(&op))
+      continue;
+    auto branch = dyn_cast<scf::IfOp>(op);
+    if (!branch) {
+      OpBuilder b(&op);
+      gpu::AwaitLaunchOp::create(b, op.getLoc());
+      return true;
+    }
+    bool onEveryWay = true;
+    for (Region &region : branch->getRegions())
+      onEveryWay &= !region.empty() && placeIn(region.front());
+    if (onEveryWay)
+      return true;
   }
-  bool hasRelease =
+  return false;
+}
+
+bool RoleAwaits::place(func::FuncOp stage) {
+  gpu::RolesOp roles;
+  for (Operation &op : stage.getBody().front())
+    if (auto found = dyn_cast<gpu::RolesOp>(op))
+      roles = found;
+    else if (containsWait(&op))
+      return false;
+  if (!roles || !containsWait(roles))
+    return false;
+  bool someWaits = false; // in every block
+  for (auto role : roles.getBody().getOps<gpu::WarpsOp>())
+    someWaits |= placeIn(role.getBody().front());
+  // Where all blocks have nothing to do, none has waited.
+  OpBuilder b(stage.getBody().front().getTerminator());
+  if (!someWaits)
+    gpu::awaitInFirstBlock(b, stage.getLoc(),
+                           tile::StageFields(stage).getGrid().size());
+  return true;
+}
+
+/// Adds the arguments of the call that `stage` writes.
+static void addWritten(func::FuncOp stage, DenseSet<StringAttr> &written) {
+  stage->walk([&](Operation *op) {
+    GlobalAccess access = GlobalAccess::get(op);
+    StringAttr name =
+        access.op && access.writes ? getNameInCall(access.root) : StringAttr();
+    if (name)
+      written.insert(name);
+  });
+}
+
+void AwaitStages::order(func::FuncOp stage, bool isEarly, bool releases,
+                        const DenseSet<StringAttr> &written) {
+  const bool hasRelease =
       stage->walk([](gpu::ReleaseLaunchOp) { return WalkResult::interrupt(); })
           .wasInterrupted();
-  if (releases && !hasRelease)
+  releases &= !hasRelease;
+  OpBuilder b(getFirstUse(stage));
+  if (isEarly) {
+    // A release stands behind a wait. Recurrences of whole heads have no
+    // registers left in their loops: with waits in roles they spill more there.
+    // With copies ahead it was not measured.
+    const bool canBeInRoles = !releases && !hasRelease &&
+                              !gpu::KernelFields(stage).getKeepLoops() &&
+                              !tile::StageFields(stage).getCopiesAhead();
+    if (!canBeInRoles || !RoleAwaits(written).place(stage))
+      gpu::AwaitLaunchOp::create(b, stage.getLoc());
+    ++numAwaits;
+  }
+  if (releases)
     gpu::ReleaseLaunchOp::create(b, stage.getLoc());
 }
 
@@ -91,6 +193,7 @@ void AwaitStages::runOnOperation() {
   for (auto &[entry, stages] : entries) {
     for (func::FuncOp stage : stages) {
       bool isEarly = true, releases = true, isBesideRoles = false;
+      DenseSet<StringAttr> written;
       for (StringAttr variant : tile::StageFields(stage).getVariants()) {
         SmallVector<func::FuncOp> all = llvm::filter_to_vector(
             stages, [&, variant = variant](func::FuncOp other) {
@@ -101,12 +204,14 @@ void AwaitStages::runOnOperation() {
           return i < all.size() ? all[i] : func::FuncOp();
         };
         size_t own = llvm::find(all, stage) - all.begin();
+        for (func::FuncOp ahead : ArrayRef(all).take_front(own))
+          addWritten(ahead, written);
         isEarly &= own != 0 && mayBeginEarly(stage, at(own + 1));
         releases &= at(own + 1) && mayBeginEarly(at(own + 1), at(own + 2));
         isBesideRoles |= llvm::any_of(all, hasRoles);
       }
       if (isBesideRoles)
-        order(stage, isEarly, releases);
+        order(stage, isEarly, releases, written);
     }
   }
 }

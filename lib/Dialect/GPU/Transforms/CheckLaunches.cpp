@@ -50,6 +50,12 @@ LaunchWalk::LaunchWalk(FunctionOpInterface function) : function(function) {
       kept.insert(access.root);
   });
   keepPools();
+  // Of arguments of the call a stage reads ahead of its wait those alone that
+  // no stage ahead of it writes.
+  if (stage.getStageOf())
+    for (BlockArgument argument : function.getArguments())
+      if (getNameInCall(argument))
+        kept.insert(argument);
 }
 
 /// Pools have a slot that is none's. Which launches may stand between one that

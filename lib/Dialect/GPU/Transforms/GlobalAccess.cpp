@@ -7,6 +7,7 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
 using namespace mlir;
@@ -16,6 +17,17 @@ Value gdn::getRootOfView(Value view) {
   while (auto part = view.getDefiningOp<ViewLikeOpInterface>())
     view = part.getViewSource();
   return view;
+}
+
+StringAttr gdn::getNameInCall(Value root) {
+  auto argument = dyn_cast<BlockArgument>(root);
+  if (!argument)
+    return {};
+  auto function =
+      dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
+  return function ? function.getArgAttrOfType<StringAttr>(
+                        argument.getArgNumber(), "gdn.name")
+                  : StringAttr();
 }
 
 namespace {

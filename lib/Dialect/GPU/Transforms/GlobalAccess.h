@@ -34,6 +34,10 @@ struct GlobalAccess {
 /// The array that `view` is a part of.
 mlir::Value getRootOfView(mlir::Value view);
 
+/// The name of the array `root` where it is an argument of the call; null for a
+/// region of the workspace.
+mlir::StringAttr getNameInCall(mlir::Value root);
+
 enum class Overlap { none, unknown, some };
 
 /// Whether two accesses have an element in common, as their indices show.

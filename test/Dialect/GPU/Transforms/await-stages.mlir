@@ -41,14 +41,18 @@ func.func @e__prologue(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
   return
 }
 
-// Behind the numbers of the call, ahead of all else; the norm behind it is in pieces.
+// A role waits for itself, behind the numbers of the call and ahead of regions of the workspace. The
+// norm behind it is in pieces.
 //       CHECK:   memref.load
-//       CHECK:   gdn_gpu.await_launch
-//   CHECK-NOT:   release_launch
-//       CHECK:   gdn_gpu.roles
+//   CHECK-NOT:   _launch
+//       CHECK:   gdn_gpu.warps 0 for 1 {
+//  CHECK-NEXT:     gdn_gpu.await_launch
+//  CHECK-NEXT:     gdn_gpu.load
+//   CHECK-NOT:   _launch
+//       CHECK:   return
 func.func @e__roles(%n: memref<?xi32>, %x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
-                gdn_tile.stage = {stage_of = "e", variant = "roles"}} {
+                gdn_tile.stage = {grid = ["N"], stage_of = "e", variant = "roles"}} {
   %c0 = arith.constant 0 : index
   %number = memref.load %n[%i] : memref<?xi32>
   %at = arith.index_cast %number : i32 to index
@@ -104,7 +108,8 @@ func.func @e__first(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
 //  CHECK-NEXT:   gdn_gpu.release_launch
 //  CHECK-NEXT:   gdn_gpu.load
 // CHECK-LABEL: func.func @e__others(
-//       CHECK:   gdn_gpu.await_launch
+//       CHECK:   gdn_gpu.warps 0 for 1 {
+//  CHECK-NEXT:     gdn_gpu.await_launch
 //   CHECK-NOT:   release_launch
 func.func @e__scan(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
@@ -116,7 +121,7 @@ func.func @e__scan(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
 }
 func.func @e__others(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
-                gdn_tile.stage = {stage_of = "e", variant = "pair"}} {
+                gdn_tile.stage = {grid = ["N"], stage_of = "e", variant = "pair"}} {
   %c0 = arith.constant 0 : index
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 {
@@ -158,6 +163,93 @@ func.func @e__norm(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
   ^bb0(%w: index):
     %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
     gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+  }
+  return
+}
+
+// What the call has given is read at once, pools, too, but for what a stage ahead has written. One
+// that writes waits on each way that does, and one that does not use memory never.
+// Where no role waits on every way, the first block does.
+// CHECK-LABEL: func.func @f__ahead(
+//       CHECK:   gdn_gpu.release_launch
+// CHECK-LABEL: func.func @f__roles(
+//       CHECK:   gdn_gpu.warps 0 for 1 {
+//       CHECK:     scf.if
+//       CHECK:       gdn_gpu.load %[[POOL:arg[0-9]+]]
+//  CHECK-NEXT:       gdn_gpu.load
+//  CHECK-NEXT:       gdn_gpu.await_launch
+//  CHECK-NEXT:       gdn_gpu.store %{{.+}}, %[[POOL]]
+//       CHECK:     } else {
+//   CHECK-NOT:       _launch
+//       CHECK:   gdn_gpu.warps 1 for 1 {
+//  CHECK-NEXT:     scf.if
+//  CHECK-NEXT:       gdn_gpu.await_launch
+//  CHECK-NEXT:       gdn_gpu.load
+//       CHECK:   gdn_gpu.warps 2 for 1 {
+//   CHECK-NOT:     _launch
+//       CHECK:   gdn_gpu.block_id 0
+//       CHECK:   scf.if %{{.+}} {
+//  CHECK-NEXT:     gdn_gpu.await_launch
+//  CHECK-NEXT:   }
+//  CHECK-NEXT:   return
+func.func @f__ahead(%x: memref<?x128xf32> {gdn.name = "x"}, %w: memref<?x128xf32> {gdn.name = "w"},
+                    %pool: memref<?x128xf32> {gdn.name = "pool"}, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "f", variant = "roles"}} {
+  %c0 = arith.constant 0 : index
+  %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+  gdn_gpu.store %a, %w[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+  return
+}
+func.func @f__roles(%x: memref<?x128xf32> {gdn.name = "x"}, %w: memref<?x128xf32> {gdn.name = "w"},
+                    %pool: memref<?x128xf32> {gdn.name = "pool"}, %i: index, %c: i1)
+    attributes {gdn_gpu.kernel = {threads = 96 : i64},
+                gdn_tile.stage = {grid = ["N"], stage_of = "f", variant = "roles"}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      scf.if %c {
+        %a = gdn_gpu.load %pool[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+        %b = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+        gdn_gpu.store %a, %pool[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+      } else {
+        %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+      }
+    }
+    gdn_gpu.warps 1 for 1 {
+      scf.if %c {
+        %a = gdn_gpu.load %w[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+      }
+    }
+    gdn_gpu.warps 2 for 1 {
+      %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+    }
+  }
+  return
+}
+
+// Whole heads wait ahead of all roles.
+// CHECK-LABEL: func.func @g__roles(
+//       CHECK:   gdn_gpu.await_launch
+//  CHECK-NEXT:   gdn_gpu.roles
+//   CHECK-NOT:   _launch
+func.func @g__ahead(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "g", variant = "roles"}} {
+  %c0 = arith.constant 0 : index
+  %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+  gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+  return
+}
+func.func @g__roles(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {keep_loops, threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "g", variant = "roles"}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+      gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+    }
   }
   return
 }

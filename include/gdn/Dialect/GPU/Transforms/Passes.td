@@ -187,8 +187,15 @@ def AwaitStages : Pass<"gdn-gpu-await-stages", "::mlir::ModuleOp"> {
     A stage in roles (`gdn_gpu.roles`), or ahead of one, that is behind another
     stage gets a `gdn_gpu.await_launch` ahead of its first use of global memory, numbers
     of the call but for that, so that its blocks take the multiprocessors as these
-    become free. A stage gets a `gdn_gpu.release_launch` in that place, behind its
-    own wait if it has one, if what follows it begins early in all of its variants.
+    become free. Where the stage releases nobody, keeps no loops as they are
+    (`keep_loops` of `gdn_gpu.kernel`) and copies nothing ahead, each role waits for itself instead,
+    ahead of what first has to: what writes, or reads what a stage ahead of this one writes,
+    regions of the workspace or arguments. Inputs of the call and pools are read before.
+    Where no role waits on every way, the first block waits at its end, since who comes next
+    waits for this stage alone.
+
+    A stage gets a `gdn_gpu.release_launch` ahead of its first use of global memory, behind
+    its own wait if it has one, if what follows it begins early in all of its variants.
 
     It does not where
 
@@ -215,7 +222,8 @@ def AwaitStages : Pass<"gdn-gpu-await-stages", "::mlir::ModuleOp"> {
   let statistics = [
     Statistic<"numAwaits", "num-awaits", "Stages that wait for the one ahead">
   ];
-  let dependentDialects = ["::gdn::gpu::GPUDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::gdn::gpu::GPUDialect",
+                           "::mlir::scf::SCFDialect"];
 }
 
 #endif // GDN_DIALECT_GPU_TRANSFORMS_PASSES_TD
