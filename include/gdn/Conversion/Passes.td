@@ -138,6 +138,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     - `copies=ahead`, without `fused`, `segments` and `pieces`: the recurrence,
       `@<entry>__inter_chunk_v_split_<k>_ahead`, has `copies_ahead` in `gdn_tile.stage`. The
       bits are the same.
+    - `blocks=stay`, with `fused` and without `v-split`, `segments`, `by-lengths` and
+      `maps`: the recurrence has `blocks_stay` in `gdn_tile.stage`. The bits are the same.
     - `where=<conditions>` over `keys` and `values`, the sizes of heads,
       `parts`, those of each operand of products, and `channels`, 1 with a decay per
       channel and else 0: the variant is made only if they hold.

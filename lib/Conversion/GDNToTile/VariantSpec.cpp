@@ -96,6 +96,13 @@ static llvm::Error readField(StringRef field, VariantSpec &spec) {
                : llvm::createStringError(
                      "expected 'copies' to be ahead, got '" + value + "'");
   }
+  if (key == "blocks") {
+    spec.blocksStay = true;
+    return value == "stay"
+               ? llvm::Error::success()
+               : llvm::createStringError("expected 'blocks' to stay, got '" +
+                                         value + "'");
+  }
   if (key == "conv") {
     spec.convWithRule = true;
     return value == "with-rule"
@@ -105,7 +112,7 @@ static llvm::Error readField(StringRef field, VariantSpec &spec) {
   }
   return llvm::createStringError(
       "expected fused, v-split, segments, scan, pieces, by-lengths, norm, "
-      "conv, maps, copies, where, when or any-batch, got '" +
+      "conv, maps, copies, blocks, where, when or any-batch, got '" +
       key + "'");
 }
 
@@ -140,6 +147,12 @@ Expected<VariantSpec> VariantSpec::parse(StringRef given) {
                            spec.pieces != 0 || spec.mapsAlone))
     return llvm::createStringError(
         "expected 'copies' without 'fused', 'segments', 'pieces' and 'maps'");
+  if (spec.blocksStay &&
+      (spec.fused == 0 || spec.vSplit != 1 || spec.segments != 0 ||
+       spec.wholeCost != 0 || spec.mapsAlone))
+    return llvm::createStringError(
+        "expected 'blocks' with 'fused' and without 'v-split', 'segments', "
+        "'by-lengths' and 'maps'");
   if ((spec.normWithRule || spec.normBehind) && spec.fused == 0)
     return llvm::createStringError("expected 'norm' with 'fused'");
   if (spec.normBehind && spec.segments != 0)

@@ -25,6 +25,9 @@ struct VariantSpec {
   int64_t pieces = 0;
   /// Whether warps of their own copy what the recurrence multiplies.
   bool copiesAhead = false;
+  /// Whether blocks of the recurrence stay for one sequence and head after the
+  /// other.
+  bool blocksStay = false;
   /// For a choice between whole heads and V-splits of two by the lengths of
   /// sequences: the hundredths of the time of a chunk of V-splits of two that
   /// one of whole heads takes, and the multiprocessors of the device; 0: no

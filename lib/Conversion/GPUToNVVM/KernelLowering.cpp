@@ -208,7 +208,21 @@ void KernelLowering::lowerUnits(gdn::gpu::UnitsOp units) {
   OpBuilder::InsertionGuard guard(b);
   SmallVector<Value> around = entry.blockIds;
   entry.blockIds = beginUnits(b, entry, source, units);
-  lowerBlock(units.getBody().front());
+  BlockThreads threadsAround = threads;
+  IRMapping valuesAround = values;
+  if (units.getTaken() && gdn::gpu::KernelFields(source).getKeepLoops()) {
+    keepInside(b.getInsertionBlock()->getParentOp());
+    recomputeSharedNumbers(units.getBody());
+  }
+  Block &body = units.getBody().front();
+  lowerBlock(body);
+  if (units.getTaken()) {
+    Arithmetic a{b, units.getLoc()};
+    Value next = a.toI32(get(body.back().getOperand(0)));
+    scf::YieldOp::create(b, a.loc, emitOfFirstLane(b, a.loc, next));
+  }
+  threads = threadsAround;
+  values = valuesAround;
   entry.blockIds = around;
 }
 

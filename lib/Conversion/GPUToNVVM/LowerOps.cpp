@@ -299,6 +299,10 @@ void KernelLowering::lower(Operation &op) {
                               get(take.getCounter()), get(take.getCount()),
                               get(take.getAfter())));
       })
+      .Case([&](gdn::gpu::TakeUnitOp take) {
+        values.map(take.getUnit(),
+                   emitTakeUnit(b, loc, threads, entry.workspace, entry.units));
+      })
       .Case([&](gdn::gpu::IsLastOp last) {
         values.map(last.getLast(), emitIsLast(b, loc, get(last.getTicket()),
                                               get(last.getCount())));

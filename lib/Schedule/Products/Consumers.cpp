@@ -304,5 +304,10 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
     emitOutputRows(emitter.tiles, plan, channels, shared.entry, received);
   releaseAll();
   storeBehind(b, copy, begun, shared.isPaired);
+  if (shared.stays) {
+    dropLast(copy, {plan.copied, plan.vectors, plan.products});
+    b.setInsertionPointAfter(copy);
+    gpu::AwaitCopiesOp::create(b, loc);
+  }
   return success();
 }

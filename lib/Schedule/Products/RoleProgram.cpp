@@ -47,6 +47,28 @@ scf::ForOp RoleProgram::createLoop(bool alternates, bool inPairs) {
   return scf::ForOp::create(b, loc, begin, end, step);
 }
 
+void RoleProgram::dropLast(scf::ForOp copy, ArrayRef<ArrayRef<Value>> groups) {
+  Location loc = copy.getLoc();
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointAfter(copy);
+  Value chunks = arith::CeilDivUIOp::create(
+      b, loc,
+      arith::SubIOp::create(b, loc, copy.getUpperBound(), copy.getLowerBound()),
+      copy.getStep());
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  Value isOdd =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                            arith::AndIOp::create(b, loc, chunks, one), one);
+  auto branch = scf::IfOp::create(b, loc, isOdd, /*withElse=*/false);
+  b.setInsertionPointToStart(branch.thenBlock());
+  SharedTiles tiles(b, scalars, shared.entry, getNumWarps());
+  SmallVector<Value> dropped;
+  for (ArrayRef<Value> group : groups)
+    if (!group.empty())
+      channels.receive(tiles, group.front(), dropped);
+  channels.release(dropped);
+}
+
 RoleProgram::Ops RoleProgram::enterBody(scf::ForOp copy) {
   scf::ForOp loop = plan.loop;
   scalars.map(loop.getInductionVar(), copy.getInductionVar());
@@ -203,5 +225,7 @@ LogicalResult ScaleRole::emitChunks() {
   emitInSlices(emitter.tiles, work);
   channels.commit(plan.scaled);
   releaseAll();
+  if (shared.stays)
+    dropLast(copy, {plan.copied, plan.vectors});
   return success();
 }

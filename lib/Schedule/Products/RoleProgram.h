@@ -19,7 +19,8 @@ struct SharedByRoles {
   bool isPaired;           // two blocks prepare chunks for each other
   mlir::IRMapping scalars; // ahead of the roles
   llvm::DenseSet<mlir::Operation *>
-      ahead{}; // ops of the program that are there
+      ahead{};        // ops of the program that are there
+  bool stays = false; // whether a block has one unit after the other
 };
 
 class RoleProgram : public WarpProgram {
@@ -34,6 +35,11 @@ public:
   }
   /// When all of the role is emitted.
   virtual void finish() {}
+  /// Whether the block has one unit after the other, and the next one.
+  bool stays() const { return shared.stays; }
+  virtual mlir::Value getNextUnit(mlir::Location loc) {
+    return channels.receiveUnit(loc);
+  }
 
 protected:
   /// Emits the loop over chunks.
@@ -58,6 +64,10 @@ protected:
   void receive(mlir::ArrayRef<mlir::Value> group) {
     channels.receive(emitter.tiles, group, received);
   }
+  /// Behind the loop `copy` over chunks: where their number is odd, the others
+  /// have made one more of `groups`.
+  void dropLast(mlir::scf::ForOp copy,
+                mlir::ArrayRef<mlir::ArrayRef<mlir::Value>> groups);
   void releaseAll() { channels.release(std::exchange(received, {})); }
 
   const SharedByRoles &shared;
@@ -93,6 +103,9 @@ struct GateRole final : RoleProgram {
   using RoleProgram::RoleProgram;
   mlir::LogicalResult emitChunks() override;
   mlir::LogicalResult emitAhead();
+  mlir::Value getNextUnit(mlir::Location loc) override {
+    return channels.giveUnit(loc);
+  }
 };
 
 /// Multiplies rows of what was loaded by elements of vectors, some at a time.

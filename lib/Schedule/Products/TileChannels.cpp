@@ -41,6 +41,52 @@ void TileChannels::openCopied(Value vector, int64_t depth) {
                                             /*leader=*/Value());
 }
 
+/// A role is a unit ahead of the others, and no more.
+static constexpr int64_t unitsDepth = 1;
+
+/// Tiles are of floating point: the bits of one hold the number. It is the last
+/// of all channels: shared memory has no room for others to begin at multiples
+/// of 128 bytes behind it.
+void TileChannels::openUnits() {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(entry);
+  for (auto channel : entry->getOps<gpu::ChannelOp>())
+    b.setInsertionPointAfter(channel);
+  auto type = gpu::ChannelType::get(b.getContext(), {1}, b.getF32Type(),
+                                    unitsDepth, /*parts=*/1,
+                                    /*swizzled=*/false);
+  units = gpu::ChannelOp::create(b, entry->getParentOp()->getLoc(), type,
+                                 /*leader=*/Value(), /*paired=*/false);
+}
+
+Value TileChannels::giveUnit(Location loc) {
+  MLIRContext *context = b.getContext();
+  Value unit = gpu::TakeUnitOp::create(b, loc, b.getIndexType());
+  Value bits = arith::BitcastOp::create(
+      b, loc, b.getF32Type(),
+      arith::IndexCastOp::create(b, loc, b.getI32Type(), unit));
+  auto type = gpu::FragmentType::get(
+      VectorType::get({1}, b.getF32Type()),
+      gpu::PerRowAttr::get(context, gpu::RowsAttr::get(context, 1, 1, 1)));
+  Value tile = gpu::FillOp::create(b, loc, type, bits);
+  Value buffer = gpu::AcquireOp::create(b, loc, getTileType(units), units);
+  gpu::StoreSharedOp::create(b, loc, tile, buffer, Value());
+  gpu::CommitOp::create(b, loc, Type(), units);
+  return unit;
+}
+
+Value TileChannels::receiveUnit(Location loc) {
+  Value buffer = gpu::ReceiveOp::create(b, loc, getTileType(units), units,
+                                        /*ahead=*/false);
+  Value bits = gpu::LoadSharedElementOp::create(
+      b, loc, b.getF32Type(), buffer,
+      arith::ConstantIndexOp::create(b, loc, 0));
+  gpu::ReleaseOp::create(b, loc, units);
+  return arith::IndexCastOp::create(
+      b, loc, b.getIndexType(),
+      arith::BitcastOp::create(b, loc, b.getI32Type(), bits));
+}
+
 /// One is filled while the other block may still read the one before.
 static constexpr int64_t exchangedDepth = 2;
 

@@ -21,6 +21,13 @@ public:
   /// Creates the channel of a vector that a copy fills.
   void openCopied(mlir::Value vector, int64_t depth);
 
+  /// Creates the channel through which one role tells the others what the next
+  /// unit of the block is.
+  void openUnits();
+  /// The next unit: takes it for all roles, or receives its number.
+  mlir::Value giveUnit(mlir::Location loc);
+  mlir::Value receiveUnit(mlir::Location loc);
+
   /// Creates the channel through which both blocks of a pair add up `sum`.
   void openExchanged(tile::SumOfPairOp sum);
   /// Gives the other block what this one, with that number, has for `sum`.
@@ -50,6 +57,7 @@ private:
   mlir::OpBuilder &b;
   mlir::Block *entry;
   llvm::DenseMap<mlir::Value, mlir::Value> channels;
+  mlir::Value units; // the channel of their numbers
 };
 
 } // namespace gdn

@@ -188,10 +188,17 @@ static LogicalResult emitWarps(OpBuilder &b, func::FuncOp source,
                            b.getI64IntegerAttr(registers), alternate);
   first += role.getNumWarps();
   b.createBlock(&warps.getBody());
+  if (role.stays()) {
+    auto units = gpu::UnitsOp::create(b, loc, /*contiguous=*/false,
+                                      /*taken=*/true);
+    gpu::YieldOp::create(b, loc);
+    b.createBlock(&units.getBody());
+  }
   if (failed(role.emitBlock(source.getBody().front())))
     return failure();
   role.finish();
-  gpu::YieldOp::create(b, loc);
+  gpu::YieldOp::create(
+      b, loc, role.stays() ? ValueRange{role.getNextUnit(loc)} : ValueRange());
   return success();
 }
 
@@ -279,6 +286,14 @@ FailureOr<func::FuncOp> gdn::emitInRoles(func::FuncOp source,
   if (isPaired)
     fields.setCluster(2);
   tile::StageFields stage(source);
+  const bool stays = stage.getBlocksStay();
+  if (stays && (isPaired || sizes.gating != 1))
+    return source.emitError("expects no pairs of blocks, and one warp for "
+                            "gates, where blocks stay");
+  if (stays) {
+    fields.setBlocksPerSm(1);
+    fields.setCounters(b.getStrArrayAttr({"1"}));
+  }
   if (stage.overlapsWith(tile::Neighbour::next))
     gpu::ReleaseLaunchOp::create(b, loc);
   TileChannels channels(b, entry);
@@ -295,9 +310,13 @@ FailureOr<func::FuncOp> gdn::emitInRoles(func::FuncOp source,
       channels.openExchanged(sum);
     }
 
+  if (stays)
+    channels.openUnits();
+
   b.setInsertionPointToEnd(entry);
   SharedByRoles shared = {b, entry, plan, channels, isPaired, scalars};
-  if (failed(emitAheadOfRoles(shared, source, numWarps)))
+  shared.stays = stays;
+  if (!stays && failed(emitAheadOfRoles(shared, source, numWarps)))
     return failure();
   auto roles = gpu::RolesOp::create(b, loc);
   b.createBlock(&roles.getBody());

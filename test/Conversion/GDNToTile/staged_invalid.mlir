@@ -19,7 +19,7 @@
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=:fused=2 2>&1 | FileCheck %s --check-prefix=NAME
 //    NAME: but of ':fused=2': expected a name, got ':fused=2'
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:wide=2 2>&1 | FileCheck %s --check-prefix=FIELD
-//   FIELD: expected fused, v-split, segments, scan, pieces, by-lengths, norm, conv, maps, copies, where, when or any-batch, got 'wide'
+//   FIELD: expected fused, v-split, segments, scan, pieces, by-lengths, norm, conv, maps, copies, blocks, where, when or any-batch, got 'wide'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:where=sequences<=2' 2>&1 | FileCheck %s --check-prefix=WHERE
 //   WHERE: expected 'where' to be about keys, values, parts, channels, got 'sequences'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:when=sequences' 2>&1 | FileCheck %s --check-prefix=WHEN
@@ -45,6 +45,14 @@
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:v-split=2;segments=8;copies=ahead' 2>&1 | FileCheck %s --check-prefix=AHEAD
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;copies=ahead' 2>&1 | FileCheck %s --check-prefix=AHEAD
 //   AHEAD: expected 'copies' without 'fused', 'segments', 'pieces' and 'maps'
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;blocks=go' 2>&1 | FileCheck %s --check-prefix=BLOCKS
+//  BLOCKS: expected 'blocks' to stay, got 'go'
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:blocks=stay' 2>&1 | FileCheck %s --check-prefix=STAY
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;v-split=2;blocks=stay' 2>&1 | FileCheck %s --check-prefix=STAY
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;segments=4;blocks=stay' 2>&1 | FileCheck %s --check-prefix=STAY
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;by-lengths=165/132;blocks=stay' 2>&1 | FileCheck %s --check-prefix=STAY
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;maps=alone;blocks=stay' 2>&1 | FileCheck %s --check-prefix=STAY
+//    STAY: expected 'blocks' with 'fused' and without 'v-split', 'segments', 'by-lengths' and 'maps'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;conv=apart' 2>&1 | FileCheck %s --check-prefix=CONV
 //    CONV: expected 'conv' to be with-rule, got 'apart'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:conv=with-rule' 2>&1 | FileCheck %s --check-prefix=WHOLE

@@ -484,3 +484,43 @@ func.func @unit_of_nothing(%x: memref<?x32xf32>, %v: f32)
   }
   return
 }
+
+// -----
+
+func.func @units_c4_some_dealt(%n: index)
+    attributes {gdn_gpu.kernel = {threads = 64 : i64, blocks_per_sm = 1 : i64, counters = ["1"]},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      // expected-error@+1 {{'gdn_gpu.units' op expects all gdn_gpu.units of the function to be taken, by one gdn_gpu.take_unit}}
+      gdn_gpu.units taken {
+        %i = gdn_gpu.take_unit
+        gdn_gpu.yield %i : index
+      }
+    }
+    gdn_gpu.warps 1 for 1 {
+      gdn_gpu.units {
+        %i = gdn_gpu.block_id 0
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @units_c4_taken_twice(%n: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64, blocks_per_sm = 1 : i64, counters = ["1"]},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      // expected-error@+1 {{'gdn_gpu.units' op expects all gdn_gpu.units of the function to be taken, by one gdn_gpu.take_unit}}
+      gdn_gpu.units taken {
+        %i = gdn_gpu.take_unit
+        %j = gdn_gpu.take_unit
+        gdn_gpu.yield %j : index
+      }
+    }
+  }
+  return
+}

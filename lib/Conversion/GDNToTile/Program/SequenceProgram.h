@@ -42,6 +42,7 @@ struct Algorithm {
   int64_t scanTokens = 0; ///< what maps and a scan cost, in tokens of a V-split
   bool copiesAhead = false;  ///< whether warps of their own copy what stages
                              ///< ahead of a recurrence prepared
+  bool blocksStay = false;   ///< for one sequence and head after the other
   bool normWithRule = false; ///< whether such a recurrence has the gated norm
   bool normBehind = false; ///< or has the bits of one, with the norm behind it
   bool convWithRule = false;    ///< whether it convolves the rule's values

@@ -62,6 +62,8 @@ protected:
     }
     if (algorithm.copiesAhead)
       copyAhead();
+    if (algorithm.blocksStay)
+      views.stage().setBlocksStay();
     return grid;
   }
   void emitBlock(Value sequence) override;

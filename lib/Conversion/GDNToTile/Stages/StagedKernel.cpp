@@ -220,6 +220,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     own.workers = variant.workers;
     own.scanTokens = variant.scanTokens;
     own.copiesAhead = variant.copiesAhead;
+    own.blocksStay = variant.blocksStay;
     own.shortPieces = variant.pieces;
     own.normWithRule = variant.normWithRule;
     own.normBehind = variant.normBehind;

@@ -141,6 +141,7 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
     StagedVariant &made = chosen.back();
     made.scanTokens = spec.scanTokens;
     made.copiesAhead = spec.copiesAhead;
+    made.blocksStay = spec.blocksStay;
     made.normWithRule =
         spec.normWithRule && canHaveNorm(parts, algorithm, vSplit);
     made.normBehind = spec.normBehind && canHaveNorm(parts, algorithm, vSplit);

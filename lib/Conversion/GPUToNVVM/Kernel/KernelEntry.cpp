@@ -171,6 +171,14 @@ SmallVector<Value> gdn::beginUnits(OpBuilder &b, const KernelEntry &entry,
   } else {
     end = arith::TruncIOp::create(b, loc, i32, entry.units);
   }
+  if (units.getTaken()) {
+    auto loop = scf::WhileOp::create(b, loc, TypeRange{i32}, ValueRange{first});
+    Block *before = b.createBlock(&loop.getBefore(), {}, {i32}, {loc});
+    Value unit = before->getArgument(0);
+    scf::ConditionOp::create(b, loc, a.isLess(unit, end), ValueRange{unit});
+    Block *after = b.createBlock(&loop.getAfter(), {}, {i32}, {loc});
+    return splitUnit(b, source, entry.arguments, after->getArgument(0));
+  }
   auto loop = scf::ForOp::create(b, loc, first, end, step);
   b.setInsertionPointToStart(loop.getBody());
   return splitUnit(b, source, entry.arguments, loop.getInductionVar());

@@ -26,8 +26,8 @@ Value gdn::optimizationBarrier(OpBuilder &b, Location loc, Value value) {
       .getResult(0);
 }
 
-void gdn::keepInside(scf::ForOp loop) {
-  MLIRContext *context = loop.getContext();
+void gdn::keepInside(Operation *loop) {
+  MLIRContext *context = loop->getContext();
   auto licm =
       LLVM::LoopLICMAttr::get(context, /*disable=*/BoolAttr::get(context, true),
                               /*versioningDisable=*/BoolAttr());

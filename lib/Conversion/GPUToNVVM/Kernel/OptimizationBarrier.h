@@ -15,7 +15,7 @@ mlir::Value optimizationBarrier(mlir::OpBuilder &b, mlir::Location loc,
 
 /// Keeps LLVM from computing ahead of a loop what can be computed inside. ptxas
 /// counts registers, and moves what there is room for.
-void keepInside(mlir::scf::ForOp loop);
+void keepInside(mlir::Operation *loop);
 
 /// Whether what `loop` need not compute in each turn can stay in registers all
 /// the same: its role has many, and none are for copies of results.

@@ -69,11 +69,29 @@ Value gdn::emitTicket(OpBuilder &b, Location loc, const BlockThreads &threads,
                       "=&r,r,l,r,~{memory}", /*hasSideEffects=*/true);
 }
 
+/// The blocks that have their first one are as many as come once too often: so
+/// there are as many tickets as units.
+Value gdn::emitTakeUnit(OpBuilder &b, Location loc, const BlockThreads &threads,
+                        Value workspace, Value units) {
+  Arithmetic a{b, loc};
+  Value ticket = emitTicket(b, loc, threads, workspace,
+                            arith::ConstantIndexOp::create(b, loc, 0),
+                            a.toIndex(units), /*after=*/{});
+  Value blocks = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
+  return a.toIndex(emitOfFirstLane(b, loc, a.add(ticket, blocks)));
+}
+
+Value gdn::emitOfFirstLane(OpBuilder &b, Location loc, Value number) {
+  Arithmetic a{b, loc};
+  return NVVM::ShflOp::create(b, loc, b.getI32Type(), a.i32(-1), number,
+                              a.i32(0), a.i32(31), NVVM::ShflKind::idx,
+                              UnitAttr());
+}
+
 Value gdn::emitIsLast(OpBuilder &b, Location loc, Value ticket, Value count) {
   Arithmetic a{b, loc};
   Type i32 = b.getI32Type();
-  ticket = NVVM::ShflOp::create(b, loc, i32, a.i32(-1), ticket, a.i32(0),
-                                a.i32(31), NVVM::ShflKind::idx, UnitAttr());
+  ticket = emitOfFirstLane(b, loc, ticket);
   Value limit = arith::IndexCastOp::create(b, loc, i32, count);
   limit = arith::SubIOp::create(b, loc, limit, a.i32(1));
   return a.isEqual(ticket, limit);

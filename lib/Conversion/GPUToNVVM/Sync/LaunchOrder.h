@@ -16,9 +16,19 @@ mlir::Value emitTicket(mlir::OpBuilder &b, mlir::Location loc,
                        mlir::Value counter, mlir::Value count,
                        mlir::ArrayRef<mlir::Value> after);
 
+/// The i32 that the first lane has, in all lanes of the warp.
+mlir::Value emitOfFirstLane(mlir::OpBuilder &b, mlir::Location loc,
+                            mlir::Value number);
+
 /// True, an i1, in all lanes of the warp whose `ticket` is the last of `count`.
 mlir::Value emitIsLast(mlir::OpBuilder &b, mlir::Location loc,
                        mlir::Value ticket, mlir::Value count);
+
+/// The number, an index, of the next of `units` (an i64) that no block of the
+/// launch has; by one warp.
+mlir::Value emitTakeUnit(mlir::OpBuilder &b, mlir::Location loc,
+                         const BlockThreads &threads, mlir::Value workspace,
+                         mlir::Value units);
 
 /// Waits for the launches before this one.
 void emitAwaitLaunch(mlir::OpBuilder &b, mlir::Location loc);

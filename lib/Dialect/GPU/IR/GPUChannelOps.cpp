@@ -98,6 +98,31 @@ LogicalResult UnitsOp::verifyRegions() {
   if (KernelFields(function).getBlocksPerSm() < 1)
     return emitOpError("expects a function with 'blocks_per_sm' of "
                        "'gdn_gpu.kernel' of at least 1 around it");
+  // units_c3
+  auto given = dyn_cast_or_null<YieldOp>(
+      getBody().front().empty() ? nullptr : &getBody().front().back());
+  const bool givesNext = given && given.getNumOperands() == 1 &&
+                         given.getOperand(0).getType().isIndex();
+  if (getTaken() ? !givesNext || getContiguous() : bool(given))
+    return emitOpError("expects a gdn_gpu.yield of the next unit, an index, at "
+                       "its end where it is taken, and only there, and units "
+                       "that are not contiguous then");
+  return success();
+}
+
+LogicalResult TakeUnitOp::verify() {
+  // take_unit_c1
+  auto units = dyn_cast<UnitsOp>((*this)->getParentOp());
+  WarpsOp role = getRole(*this);
+  if (!units || !units.getTaken() || !role || role.getCount() != 1)
+    return emitOpError("expects to be in the body of a gdn_gpu.units that is "
+                       "taken, of a role of one warp");
+  // take_unit_c2
+  auto function = (*this)->getParentOfType<FunctionOpInterface>();
+  ArrayAttr counters = KernelFields(function).getCounters();
+  if (!counters || counters.size() != 1)
+    return emitOpError("expects a function with one of 'counters' of "
+                       "'gdn_gpu.kernel' around it");
   return success();
 }
 

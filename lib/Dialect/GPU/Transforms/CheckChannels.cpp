@@ -401,6 +401,18 @@ LogicalResult gdn::checkChannels(FunctionOpInterface function) {
   for (auto channel : function.getFunctionBody().getOps<gdn::gpu::ChannelOp>())
     if (failed(ChannelCheck(channel).run()))
       return failure();
+  // units_c4
+  gdn::gpu::UnitsOp taken, dealt;
+  SmallVector<Operation *> takers;
+  function->walk([&](Operation *op) {
+    if (auto units = dyn_cast<gdn::gpu::UnitsOp>(op))
+      (units.getTaken() ? taken : dealt) = units;
+    else if (isa<gdn::gpu::TakeUnitOp>(op))
+      takers.push_back(op);
+  });
+  if (taken && (dealt || takers.size() != 1))
+    return taken.emitOpError("expects all gdn_gpu.units of the function to be "
+                             "taken, by one gdn_gpu.take_unit");
   // block_id_c2
   bool hasUnits = false;
   function->walk([&](gdn::gpu::UnitsOp) { hasUnits = true; });

@@ -99,10 +99,20 @@ def GPU_UnitsOp : GPU_Op<"units", [
     or with `contiguous` those from `b U / G` to below `(b + 1) U / G`. Each role
     has the same units in the same order.
 
+    With `taken`, `b` is a block's first unit, and each further one is what the
+    body gives: one role asks for it by `gdn_gpu.take_unit`, as soon as it has
+    room for more work, and the others receive its number. So a block whose units
+    are short has more of them.
+
     **Preconditions**
 
     - (C1) it is inside a role of `gdn_gpu.roles` and no other `gdn_gpu.units`.
     - (C2) the function has `blocks_per_sm` of at least 1 in `gdn_gpu.kernel`.
+    - (C3) with `taken`, and only then, the body ends with a `gdn_gpu.yield` of
+      an index; it is not `contiguous`.
+    - (C4) if one is `taken`, all of the function are, and one `gdn_gpu.take_unit`
+      says which comes next; checked on the function.
+    - (C5) all roles are given the number of `gdn_gpu.take_unit`. Not checked.
 
     **Example**
 
@@ -121,10 +131,50 @@ def GPU_UnitsOp : GPU_Op<"units", [
     }
     ```
   }];
-  let arguments = (ins UnitAttr:$contiguous);
+  let arguments = (ins UnitAttr:$contiguous, UnitAttr:$taken);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "(`contiguous` $contiguous^)? $body attr-dict";
+  let assemblyFormat = [{
+    (`contiguous` $contiguous^)? (`taken` $taken^)? $body attr-dict
+  }];
   let hasRegionVerifier = 1;
+}
+
+def GPU_TakeUnitOp : GPU_Op<"take_unit", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "The next unit that no block has taken";
+  let description = [{
+    Counts the units of the launch that blocks have taken, each its first one
+    aside. Behind the last unit it gives numbers that are none. The counter is
+    zero when every block has been given such a number.
+
+    **Preconditions**
+
+    - (C1) it is inside a `gdn_gpu.warps` of one warp, in the body of a
+      `gdn_gpu.units` that is `taken`, in no other region.
+    - (C2) the function has one of `counters` in `gdn_gpu.kernel`.
+
+    **Example**
+
+    ```mlir
+    func.func @count(%n: index)
+        attributes {gdn_gpu.kernel = {threads = 32 : i64, blocks_per_sm = 1 : i64,
+                                      counters = ["1"]},
+                    gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
+      gdn_gpu.roles {
+        gdn_gpu.warps 0 for 1 {
+          gdn_gpu.units taken {
+            %i = gdn_gpu.block_id 0
+            %next = gdn_gpu.take_unit
+            gdn_gpu.yield %next : index
+          }
+        }
+      }
+      return
+    }
+    ```
+  }];
+  let results = (outs Index:$unit);
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
 }
 
 //===-- Channels ------------------------------------------------------------===//

@@ -268,7 +268,8 @@ def GPU_MapRowsOp : GPU_Op<"map_rows", [
 def GPU_YieldOp : GPU_Op<"yield", [
     Pure, Terminator, ReturnLike,
     ParentOneOf<["::gdn::gpu::MapRowsOp", "::gdn::gpu::ConvColumnsOp",
-                 "::gdn::gpu::WarpsOp", "::gdn::gpu::EachWarpOp"]>]> {
+                 "::gdn::gpu::WarpsOp", "::gdn::gpu::EachWarpOp",
+                 "::gdn::gpu::UnitsOp"]>]> {
   let summary = "What the body of a gdn_gpu op gives";
   let description = [{
     Ends the body; see there.

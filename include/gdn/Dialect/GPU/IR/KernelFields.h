@@ -41,6 +41,7 @@ public:
   mlir::ArrayAttr getCounters() const {
     return get<mlir::ArrayAttr>("counters");
   }
+  void setCounters(mlir::ArrayAttr counters) { set("counters", counters); }
 
   bool getKeepLoops() const { return bool(get("keep_loops")); }
   void setKeepLoops(bool value = true) { setFlag("keep_loops", value); }

@@ -104,6 +104,9 @@ public:
   bool getCopiesAhead() const { return getInt("copies_ahead", 0) != 0; }
   void setCopiesAhead() { setInt("copies_ahead", 1); }
 
+  bool getBlocksStay() const { return getInt("blocks_stay", 0) != 0; }
+  void setBlocksStay() { setInt("blocks_stay", 1); }
+
   /// Of code; none of programs.
   std::optional<int64_t> getScratchBytes() const;
   void setScratchBytes(int64_t bytes) { setInt("scratch_bytes", bytes); }
