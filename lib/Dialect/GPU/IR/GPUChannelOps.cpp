@@ -114,7 +114,8 @@ LogicalResult TakeUnitOp::verify() {
   // take_unit_c1
   auto units = dyn_cast<UnitsOp>((*this)->getParentOp());
   WarpsOp role = getRole(*this);
-  if (!units || !units.getTaken() || !role || role.getCount() != 1)
+  IntegerAttr warps = role ? role.getCountAttr() : IntegerAttr();
+  if (!units || !units.getTaken() || !warps || warps.getInt() != 1)
     return emitOpError("expects to be in the body of a gdn_gpu.units that is "
                        "taken, of a role of one warp");
   // take_unit_c2
