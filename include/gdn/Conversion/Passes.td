@@ -449,11 +449,11 @@ def ExpandGPUMath : Pass<"gdn-expand-gpu-math"> {
     `permute-bytes.mlir`.
   }];
   let options = [
-    Option<"bytesRegisters", "bytes-registers", "int64_t", /*default=*/"96",
+    Option<"bytesRegisters", "bytes-registers", "int64_t", /*default=*/"0",
            "Registers of a thread from which planes of numbers are "
-           "permutations of bytes">,
+           "permutations of bytes; 0: never">,
     Option<"numbersRegisters", "numbers-registers", "int64_t",
-           /*default=*/"128", "The same of numbers of planes">
+           /*default=*/"0", "The same of numbers of planes">
   ];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",

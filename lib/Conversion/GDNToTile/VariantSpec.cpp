@@ -39,6 +39,16 @@ static llvm::Error readConditions(StringRef key, StringRef text,
                                  "'");
 }
 
+/// Of a field that has one word.
+static llvm::Error readWord(StringRef key, StringRef text, StringRef word,
+                            bool &flag) {
+  flag = true;
+  if (text == word)
+    return llvm::Error::success();
+  return llvm::createStringError("expected '" + key + "' to be " + word +
+                                 ", got '" + text + "'");
+}
+
 /// What conditions about heads may speak of.
 static constexpr StringRef ofHeads[] = {"keys", "values", "parts", "channels"};
 
@@ -82,34 +92,14 @@ static llvm::Error readField(StringRef field, VariantSpec &spec) {
                      "expected 'norm' to be with-rule or behind, got '" +
                      value + "'");
   }
-  if (key == "maps") {
-    spec.mapsAlone = true;
-    return value == "alone"
-               ? llvm::Error::success()
-               : llvm::createStringError("expected 'maps' to be alone, got '" +
-                                         value + "'");
-  }
-  if (key == "copies") {
-    spec.copiesAhead = true;
-    return value == "ahead"
-               ? llvm::Error::success()
-               : llvm::createStringError(
-                     "expected 'copies' to be ahead, got '" + value + "'");
-  }
-  if (key == "blocks") {
-    spec.blocksStay = true;
-    return value == "stay"
-               ? llvm::Error::success()
-               : llvm::createStringError("expected 'blocks' to stay, got '" +
-                                         value + "'");
-  }
-  if (key == "conv") {
-    spec.convWithRule = true;
-    return value == "with-rule"
-               ? llvm::Error::success()
-               : llvm::createStringError(
-                     "expected 'conv' to be with-rule, got '" + value + "'");
-  }
+  if (key == "maps")
+    return readWord(key, value, "alone", spec.mapsAlone);
+  if (key == "copies")
+    return readWord(key, value, "ahead", spec.copiesAhead);
+  if (key == "blocks")
+    return readWord(key, value, "stay", spec.blocksStay);
+  if (key == "conv")
+    return readWord(key, value, "with-rule", spec.convWithRule);
   return llvm::createStringError(
       "expected fused, v-split, segments, scan, pieces, by-lengths, norm, "
       "conv, maps, copies, blocks, where, when or any-batch, got '" +

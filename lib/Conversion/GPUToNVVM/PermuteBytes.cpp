@@ -19,8 +19,7 @@ using namespace mlir;
 
 static constexpr int64_t wordBytes = 4;
 
-/// Pairs take registers: those that are spilled for them cost more than the
-/// instructions saved.
+/// Whether each thread of the kernel around `op` has that many registers.
 static bool hasRegisters(Operation *op, int64_t least) {
   auto kernel = op->getParentOfType<LLVM::LLVMFuncOp>();
   auto threads = kernel ? kernel->getAttrOfType<DenseI32ArrayAttr>(
@@ -81,10 +80,27 @@ static arith::TruncIOp findUpperBytes(Value numbers, Type type) {
 }
 
 namespace {
-class PlanesOfNumbers final : public OpRewritePattern<arith::TruncIOp> {
+/// A pattern for kernels whose threads have so many registers. Pairs take
+/// registers: those that are spilled for them cost more than the instructions
+/// saved.
+template <typename OpType>
+class WithRegisters : public OpRewritePattern<OpType> {
 public:
-  PlanesOfNumbers(MLIRContext *context, int64_t leastRegisters)
-      : OpRewritePattern(context), leastRegisters(leastRegisters) {}
+  WithRegisters(MLIRContext *context, int64_t leastRegisters)
+      : OpRewritePattern<OpType>(context), leastRegisters(leastRegisters) {}
+
+protected:
+  bool hasRegisters(Operation *op) const {
+    return ::hasRegisters(op, leastRegisters);
+  }
+
+private:
+  int64_t leastRegisters;
+};
+
+class PlanesOfNumbers final : public WithRegisters<arith::TruncIOp> {
+public:
+  using WithRegisters::WithRegisters;
 
   LogicalResult matchAndRewrite(arith::TruncIOp low,
                                 PatternRewriter &b) const override {
@@ -94,7 +110,7 @@ public:
         !getElementTypeOrSelf(numbers.getType()).isInteger(32))
       return failure();
     arith::TruncIOp upper = findUpperBytes(numbers, type);
-    if (!upper || !numbers.hasNUses(2) || !hasRegisters(low, leastRegisters))
+    if (!upper || !numbers.hasNUses(2) || !hasRegisters(low))
       return failure();
     Location loc = low.getLoc();
     b.setInsertionPointAfterValue(numbers);
@@ -117,17 +133,13 @@ public:
                       vector::FromElementsOp::create(b, loc, words, made)));
     return success();
   }
-
-private:
-  int64_t leastRegisters;
 };
 
 /// A number of two bytes below two others that all numbers have:
 /// `upper << 8 | low | above`.
-class NumbersOfPlanes final : public OpRewritePattern<arith::OrIOp> {
+class NumbersOfPlanes final : public WithRegisters<arith::OrIOp> {
 public:
-  NumbersOfPlanes(MLIRContext *context, int64_t leastRegisters)
-      : OpRewritePattern(context), leastRegisters(leastRegisters) {}
+  using WithRegisters::WithRegisters;
 
   LogicalResult matchAndRewrite(arith::OrIOp numbers,
                                 PatternRewriter &b) const override {
@@ -143,7 +155,7 @@ public:
     auto low = both.getRhs().getDefiningOp<arith::ExtUIOp>();
     if (!upper || !low || upper.getIn().getType() != low.getIn().getType() ||
         !isInWords(dyn_cast<VectorType>(low.getIn().getType())) ||
-        !hasRegisters(numbers, leastRegisters))
+        !hasRegisters(numbers))
       return failure();
     Location loc = numbers.getLoc();
     auto type = cast<VectorType>(numbers.getType());
@@ -167,15 +179,15 @@ public:
     b.replaceOpWithNewOp<vector::FromElementsOp>(numbers, type, made);
     return success();
   }
-
-private:
-  int64_t leastRegisters;
 };
 } // namespace
 
 void gdn::populatePermuteBytesPatterns(RewritePatternSet &patterns,
                                        int64_t bytesRegisters,
                                        int64_t numbersRegisters) {
-  patterns.add<PlanesOfNumbers>(patterns.getContext(), bytesRegisters);
-  patterns.add<NumbersOfPlanes>(patterns.getContext(), numbersRegisters);
+  MLIRContext *context = patterns.getContext();
+  if (bytesRegisters > 0)
+    patterns.add<PlanesOfNumbers>(context, bytesRegisters);
+  if (numbersRegisters > 0)
+    patterns.add<NumbersOfPlanes>(context, numbersRegisters);
 }

@@ -7,7 +7,8 @@
 
 namespace gdn {
 /// Patterns of gdn-expand-gpu-math, for kernels whose threads have so many
-/// registers: bytes of numbers, and numbers of bytes; see Passes.td.
+/// registers, none with 0: bytes of numbers, and numbers of bytes; see
+/// Passes.td.
 void populatePermuteBytesPatterns(mlir::RewritePatternSet &patterns,
                                   int64_t bytesRegisters,
                                   int64_t numbersRegisters);

@@ -46,7 +46,7 @@
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;copies=ahead' 2>&1 | FileCheck %s --check-prefix=AHEAD
 //   AHEAD: expected 'copies' without 'fused', 'segments', 'pieces' and 'maps'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;blocks=go' 2>&1 | FileCheck %s --check-prefix=BLOCKS
-//  BLOCKS: expected 'blocks' to stay, got 'go'
+//  BLOCKS: expected 'blocks' to be stay, got 'go'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:blocks=stay' 2>&1 | FileCheck %s --check-prefix=STAY
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;v-split=2;blocks=stay' 2>&1 | FileCheck %s --check-prefix=STAY
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;segments=4;blocks=stay' 2>&1 | FileCheck %s --check-prefix=STAY

@@ -3,7 +3,8 @@
 // gdn-expand-gpu-math: both planes of four numbers are four permutations, and
 // four numbers of both planes six, where a thread has registers for the pairs.
 //
-// RUN: gdn-gpu-opt %s -gdn-expand-gpu-math | FileCheck %s
+// RUN: gdn-gpu-opt %s -gdn-expand-gpu-math="bytes-registers=96 numbers-registers=128" | FileCheck %s
+// RUN: gdn-gpu-opt %s -gdn-expand-gpu-math | FileCheck %s --check-prefix=FEW
 // RUN: gdn-gpu-opt %s -gdn-expand-gpu-math="bytes-registers=129 numbers-registers=129" | FileCheck %s --check-prefix=FEW
 //
 // FEW-LABEL: llvm.func @planes
