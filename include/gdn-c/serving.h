@@ -58,8 +58,9 @@ GDNRT_STRUCT(gdnrt_gdn_kernels)
  * goes with both. Each kernel takes those of them that are its parameters. The
  * arrays stay the caller's, and the layer keeps the kernels alive. conv_pool is
  * the array for the kernel whose window has the most positions; the other
- * kernels get its first positions. NOT_FOUND for an array that no kernel has as
- * a parameter.
+ * kernels get its first positions. INVALID_ARGUMENT if weights and pools are of
+ * different head counts, NOT_FOUND for an array that no kernel has as a
+ * parameter.
  */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
                                               const gdnrt_named_arg *fixed,

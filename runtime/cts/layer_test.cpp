@@ -119,6 +119,11 @@ LayerTest::pick(const std::vector<gdnrt_named_arg> &args, bool fixed) {
 
 void LayerTest::makeLayer(const std::vector<gdnrt_named_arg> &args,
                           bool whole) {
+  ASSERT_EQ(createLayer(args, whole), GDNRT_OK) << error.message;
+}
+
+gdnrt_status LayerTest::createLayer(const std::vector<gdnrt_named_arg> &args,
+                                    bool whole) {
   gdnrt_gdn_layer_destroy(layer);
   layer = nullptr;
   gdnrt_gdn_kernels kernels = gdnrt_gdn_kernels_default();
@@ -134,10 +139,8 @@ void LayerTest::makeLayer(const std::vector<gdnrt_named_arg> &args,
     kernels.commit = commit.handle();
   }
   std::vector<gdnrt_named_arg> fixed = pick(args, true);
-  ASSERT_EQ(gdnrt_gdn_layer_create(&kernels, fixed.data(), fixed.size(), &layer,
-                                   &error),
-            GDNRT_OK)
-      << error.message;
+  return gdnrt_gdn_layer_create(&kernels, fixed.data(), fixed.size(), &layer,
+                                &error);
 }
 
 gdnrt_gdn_metadata LayerTest::build(EntryKind of, const Rows &rows,

@@ -41,6 +41,8 @@ protected:
 
   /// A layer of the kernel under test and of commit, or of all kernels.
   void makeLayer(const std::vector<gdnrt_named_arg> &args, bool whole = false);
+  gdnrt_status createLayer(const std::vector<gdnrt_named_arg> &args,
+                           bool whole = false);
 
   /// What a scheduler says of rows of `kind`, all of which have a state: of
   /// verified ones `accepted` tokens of the step before were right. With

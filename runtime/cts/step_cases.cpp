@@ -68,6 +68,25 @@ TEST_P(StepCases, ProfileRunTouchesNothing) {
   expectSamePools(problem, before);
 }
 
+// No step is needed to see that weights and pools do not fit each other.
+TEST_P(StepCases, WeightsOfOtherHeadsAreRefused) {
+  Problem problem(kernel.entry(), rows());
+  std::vector<gdnrt_named_arg> args = problem.args();
+  std::vector<int64_t> sizes;
+  for (gdnrt_named_arg &each : args)
+    if (std::string(each.name) == "A_log") {
+      sizes.assign(each.arg.sizes, each.arg.sizes + each.arg.rank);
+      ++sizes[0];
+      each.arg.sizes = sizes.data();
+    }
+  if (sizes.empty())
+    GTEST_SKIP() << "the entry takes gates";
+  EXPECT_EQ(createLayer(args), GDNRT_INVALID_ARGUMENT);
+  EXPECT_EQ(layer, nullptr);
+  EXPECT_NE(std::string(error.message).find("Hv = "), std::string::npos)
+      << error.message;
+}
+
 TEST_P(StepCases, BackendHasTheBitsOfTheKernel) {
   if (kind == EntryKind::verify)
     GTEST_SKIP() << "batches of that kind verify nothing";

@@ -74,9 +74,9 @@ public:
   const ParamSchema *tokenParam(const char *name) const;
   /// The range of slots of its pool of states. Empty if there is none.
   SlotRange slotRange() const;
-  /// Size `dim` of a weight or pool, or nothing if the parameter is not fixed
-  /// or has no such dimension.
-  std::optional<int64_t> fixedSize(size_t param, int dim) const;
+  /// For each parameter the sizes of its weight or pool, or null if it has
+  /// none, or of another rank than the parameter.
+  std::vector<const int64_t *> fixedSizes() const;
 
 private:
   /// An argument that owns its sizes and strides.

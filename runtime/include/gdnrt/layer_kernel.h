@@ -8,6 +8,7 @@
 #include "gdnrt/layer_arguments.h"
 #include "gdnrt/layer_workspaces.h"
 #include "gdnrt/loaded_kernel.h"
+#include "gdnrt/symbol_solver.h"
 #include "gdnrt/workspace.h"
 
 #include <memory>
@@ -67,7 +68,8 @@ public:
 
 private:
   LayerKernel(std::shared_ptr<LoadedKernel> kernel, LayerArguments arguments)
-      : kernel_(std::move(kernel)), arguments_(std::move(arguments)) {}
+      : kernel_(std::move(kernel)), arguments_(std::move(arguments)),
+        layerSymbols_(*kernel_->entry) {}
   Status prepare(const GDNMetadataView &step, const gdnrt_run &run,
                  const gdnrt_named_arg *tokens, size_t count,
                  const LaunchStream &stream);
@@ -77,6 +79,8 @@ private:
 
   std::shared_ptr<LoadedKernel> kernel_;
   LayerArguments arguments_;
+  /// What the sizes of weights and pools say.
+  SymbolSolver layerSymbols_;
   std::unique_ptr<Binding> binding_;
   LayerWorkspaces workspaces_;
   /// The run whose arguments are bound. The pointer is only compared.

@@ -11,6 +11,7 @@
 #include "gdnrt/entry_schema.h"
 #include "gdnrt/status.h"
 
+#include <optional>
 #include <vector>
 
 namespace gdnrt {
@@ -25,9 +26,17 @@ public:
   /// parameter p, as many as its rank, or is null if the argument is absent.
   Status solve(const std::vector<const int64_t *> &sizes);
 
+  /// The same with arguments that may leave symbols unknown: refuses sizes that
+  /// contradict each other.
+  Status solveSome(const std::vector<const int64_t *> &sizes);
+
   /// The values that the last successful solve found, in the order of the
   /// entry's symbols.
   const std::vector<int64_t> &values() const { return values_; }
+  /// That of one symbol, or nothing if the last solve left it unknown.
+  std::optional<int64_t> value(size_t symbol) const {
+    return isKnown(symbol) ? std::optional(values_[symbol]) : std::nullopt;
+  }
 
 private:
   /// The dimension from which the value of a symbol follows. `param` is -1 if
@@ -38,6 +47,8 @@ private:
   };
   enum class Step { none, solved };
 
+  Status findValues(const std::vector<const int64_t *> &sizes);
+  Status checkSizes(const std::vector<const int64_t *> &sizes) const;
   Result<Step> solveDim(size_t param, int dim, int64_t size);
   Status checkDim(size_t param, int dim, int64_t size) const;
   std::string describe(const LinearForm &form, int exceptSymbol) const;

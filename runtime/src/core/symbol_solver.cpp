@@ -14,6 +14,22 @@ SymbolSolver::SymbolSolver(const EntrySchema &entry)
       sources_(entry.symbols.size()) {}
 
 Status SymbolSolver::solve(const std::vector<const int64_t *> &sizes) {
+  if (Status status = findValues(sizes); !status.isOk())
+    return status;
+  for (size_t s = 0; s < sources_.size(); ++s)
+    if (!isKnown(s))
+      return invalid(entry_->name, ": the arguments do not determine ",
+                     entry_->symbols[s]);
+  return checkSizes(sizes);
+}
+
+Status SymbolSolver::solveSome(const std::vector<const int64_t *> &sizes) {
+  if (Status status = findValues(sizes); !status.isOk())
+    return status;
+  return checkSizes(sizes);
+}
+
+Status SymbolSolver::findValues(const std::vector<const int64_t *> &sizes) {
   std::fill(sources_.begin(), sources_.end(), Source());
   for (bool changed = true; changed;) {
     changed = false;
@@ -25,10 +41,12 @@ Status SymbolSolver::solve(const std::vector<const int64_t *> &sizes) {
         changed |= *step == Step::solved;
       }
   }
-  for (size_t s = 0; s < sources_.size(); ++s)
-    if (!isKnown(s))
-      return invalid(entry_->name, ": the arguments do not determine ",
-                     entry_->symbols[s]);
+  return {};
+}
+
+/// Sizes whose symbols are all known.
+Status
+SymbolSolver::checkSizes(const std::vector<const int64_t *> &sizes) const {
   for (size_t p = 0; p < entry_->params.size(); ++p)
     for (int d = 0; sizes[p] && d < entry_->params[p].rank(); ++d)
       if (Status status = checkDim(p, d, sizes[p][d]); !status.isOk())
@@ -74,6 +92,9 @@ Result<SymbolSolver::Step> SymbolSolver::solveDim(size_t param, int dim,
 
 Status SymbolSolver::checkDim(size_t param, int dim, int64_t size) const {
   const LinearForm &form = entry_->params[param].dims[dim];
+  for (const LinearForm::Term &term : form.terms)
+    if (!isKnown(term.symbol))
+      return {};
   std::optional<int64_t> expected = form.evaluate(values_);
   if (expected && *expected == size)
     return {};

@@ -351,10 +351,13 @@ SlotRange LayerArguments::slotRange() const {
   return {held_[*pool].sizes[0], held_[*pool].nullSlot};
 }
 
-std::optional<int64_t> LayerArguments::fixedSize(size_t param, int dim) const {
-  if (roles_[param] != ParamRole::fixed || dim >= held_[param].rank)
-    return std::nullopt;
-  return held_[param].sizes[dim];
+std::vector<const int64_t *> LayerArguments::fixedSizes() const {
+  std::vector<const int64_t *> sizes(held_.size());
+  for (size_t p = 0; p < held_.size(); ++p)
+    if (roles_[p] == ParamRole::fixed &&
+        held_[p].rank == entry().params[p].rank())
+      sizes[p] = held_[p].sizes.data();
+  return sizes;
 }
 
 std::vector<Argument> LayerArguments::all() const {

@@ -19,8 +19,12 @@ LayerKernel::make(std::shared_ptr<LoadedKernel> kernel,
   auto arguments = LayerArguments::make(*kernel->entry, fixed, count);
   if (!arguments.isOk())
     return arguments.status();
-  return std::unique_ptr<LayerKernel>(
+  std::unique_ptr<LayerKernel> made(
       new LayerKernel(std::move(kernel), std::move(*arguments)));
+  if (Status s = made->layerSymbols_.solveSome(made->arguments_.fixedSizes());
+      !s.isOk())
+    return s;
+  return made;
 }
 
 Status LayerKernel::bind() {
@@ -52,34 +56,12 @@ std::vector<int64_t> LayerKernel::symbolsOf(int64_t rows,
                                             int64_t tokens) const {
   const EntrySchema &schema = entry();
   std::vector<int64_t> values(schema.symbols.size(), rows);
-  std::vector<bool> known(values.size());
+  for (size_t s = 0; s < values.size(); ++s)
+    if (auto known = layerSymbols_.value(s))
+      values[s] = *known;
   for (auto [name, value] : {std::pair("N", rows), {"T", tokens}})
-    if (auto symbol = schema.findSymbol(name)) {
+    if (auto symbol = schema.findSymbol(name))
       values[*symbol] = value;
-      known[*symbol] = true;
-    }
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t p = 0; p < schema.params.size(); ++p)
-      for (int d = 0; auto size = arguments_.fixedSize(p, d); ++d) {
-        const LinearForm &form = schema.params[p].dims[d];
-        int64_t rest = *size - form.constant;
-        const LinearForm::Term *unknown = nullptr;
-        int unknowns = 0;
-        for (const LinearForm::Term &term : form.terms) {
-          if (known[term.symbol]) {
-            rest -= term.coefficient * values[term.symbol];
-          } else {
-            unknown = &term;
-            ++unknowns;
-          }
-        }
-        if (unknowns != 1)
-          continue;
-        values[unknown->symbol] = rest / unknown->coefficient;
-        known[unknown->symbol] = changed = true;
-      }
-  }
   return values;
 }
 

@@ -14,7 +14,7 @@ namespace {
 /// One rank-1 read tensor p0, p1, ... per form; `sizes` are their sizes.
 std::string solve(const std::vector<std::string> &forms,
                   const std::vector<int64_t> &sizes,
-                  std::vector<int64_t> *values = nullptr) {
+                  std::vector<int64_t> *values = nullptr, bool some = false) {
   auto entry = makeEntry([&](EntryBuilder builder) {
     for (size_t i = 0; i < forms.size(); ++i)
       builder.tensor("p" + std::to_string(i), fb::Access::read, fb::DType::f32,
@@ -24,7 +24,7 @@ std::string solve(const std::vector<std::string> &forms,
   std::vector<const int64_t *> pointers;
   for (const int64_t &size : sizes)
     pointers.push_back(size == -99 ? nullptr : &size);
-  Status status = solver.solve(pointers);
+  Status status = some ? solver.solveSome(pointers) : solver.solve(pointers);
   if (status.isOk() && values)
     *values = solver.values();
   return status.toString();
@@ -89,6 +89,14 @@ TEST(SymbolSolver, ConstantMismatch) {
 TEST(SymbolSolver, NotDetermined) {
   EXPECT_EQ(solve({"Hk + Hv"}, {4}),
             "INVALID_ARGUMENT: f: the arguments do not determine Hk");
+}
+
+TEST(SymbolSolver, SomeSizesLeaveSymbolsUnknown) {
+  EXPECT_EQ(solve({"Hk + Hv", "Hv"}, {-99, 4}, nullptr, /*some=*/true), "OK");
+  EXPECT_EQ(solve({"Hk + Hv"}, {4}, nullptr, /*some=*/true), "OK");
+  EXPECT_EQ(solve({"Hv", "2*Hv", "N"}, {4, 6, -99}, nullptr, /*some=*/true),
+            "INVALID_ARGUMENT: p1: expected dim 0 to be 2*Hv = 8 (Hv = 4 from "
+            "dim 0 of p0), got 6");
 }
 
 TEST(SymbolSolver, AbsentParametersSayNothing) {
