@@ -6,20 +6,16 @@
 //   1  the decay of each block of 16 tokens, as a sum of logs, to all warps
 //   2  a thread per channel: decays before and behind each block, and between
 //      two of them
-//   3  16 channels at a time: of halves of 1, 2, 4 and 8 tokens, decays from
-//   the
-//      first token of the second half to each of it, and from each of the first
-//      half to its end. They are exponentials of sums of logs, which are
-//      products of these with matrices of zeros and ones. With each size, the
-//      second half of a block is multiplied with its first half. What a lane
-//      has of a left operand's rows it also has of a right one's columns, so
-//      both come from the same registers
+//   3  16 channels at a time: decays from the middle of the 16 tokens to each
+//      of them, and their inverses, make scores between these by products of
+//      tf32, whose range holds them. Then decays from the first token to each,
+//      and from each to the last. They are exponentials of sums of logs, which
+//      are products of these with matrices of zeros and ones
 //   4  behind a barrier: the warp's tokens with those of the warps before it
 //   5  behind another: decays of whole blocks
 //
-// A product has 16 rows and 8 columns. Halves of blocks up to 8 tokens are
-// corners of 8 x 8: its rows are eight tokens' queries, then their keys, so it
-// gives both scores.
+// A product has 16 rows and 8 columns: its rows are eight tokens' queries, then
+// their keys, so it gives both scores.
 #include "Fragments/SharedMatrix.h"
 #include "Products/BlockDecays.h"
 #include "Products/ProductFamily.h"
@@ -102,10 +98,13 @@ private:
   Sums product(ArrayRef<Value> left, ArrayRef<Value> rhs, const Sums &acc) {
     return emitMma(b, loc, f16, left, rhs, acc);
   }
+  /// Numbers times decays, as words.
+  Numbers wordsOf(ArrayRef<Value> numbers, ArrayRef<Value> decays);
   /// acc += the tokens of `rows`, 0: the first eight, or 1, with those of
-  /// `columns`; operands of `element`.
-  void addCorner(Type element, ArrayRef<Value> ofQuery, ArrayRef<Value> ofKey,
-                 int64_t rows, int64_t columns, Corner &acc);
+  /// `columns`.
+  void addCorner(ArrayRef<Value> ofQuery, ArrayRef<Value> ofKey,
+                 ArrayRef<Value> right, int64_t rows, int64_t columns,
+                 Corner &acc);
   void loadInputs(Value number, Words &ofQuery, Words &ofKey);
 
   SharedMatrix::Corner slice(int64_t number) {
@@ -127,8 +126,6 @@ private:
   void store(const SharedMatrix &to, SharedMatrix::Corner at,
              ArrayRef<Value> words);
   Words fade(ArrayRef<Value> words, ArrayRef<Value> decay);
-  /// Whether number i is of one of the first eight tokens.
-  static bool isFirstHalf(size_t i) { return ((i >> 1) & 1) == 0; }
 
   void emitSlice(Value number);
   SmallVector<Corner *> ownSums();
@@ -152,10 +149,8 @@ private:
   TokenDecays within;
   Value zero;
 
-  // Scores within the warp's tokens, by the size of half a block and by the
-  // eight tokens: with halves of one token, two and four; `below` between the
-  // first eight and the others, `same` of tokens with themselves.
-  std::array<std::array<Corner, 2>, 3> halves;
+  // Scores within the warp's tokens: of the first eight and of the others, each
+  // with themselves, and `below` of the others with the first eight.
   std::array<Corner, 2> same;
   Corner below;
   // What is left of these, with the query and with the key on the left: of the
@@ -193,14 +188,26 @@ DecayOperands::Numbers DecayOperands::widen(ArrayRef<Value> words) {
   return numbers;
 }
 
-void DecayOperands::addCorner(Type element, ArrayRef<Value> ofQuery,
-                              ArrayRef<Value> ofKey, int64_t rows,
+DecayOperands::Numbers DecayOperands::wordsOf(ArrayRef<Value> numbers,
+                                              ArrayRef<Value> decays) {
+  Numbers words;
+  for (auto [number, decay] : llvm::zip_equal(numbers, decays))
+    words.push_back(
+        arith::BitcastOp::create(b, loc, b.getI32Type(), mul(number, decay)));
+  return words;
+}
+
+void DecayOperands::addCorner(ArrayRef<Value> ofQuery, ArrayRef<Value> ofKey,
+                              ArrayRef<Value> right, int64_t rows,
                               int64_t columns, Corner &acc) {
-  // Eight channels at a time: of two words on the right, which are on the left
-  // too, one would have to be copied.
-  for (int64_t half : {0, 2})
-    acc = emitMma(b, loc, element, {ofQuery[half + rows], ofKey[half + rows]},
-                  ofKey[half + columns], acc);
+  // Two neighbouring channels are taken for the columns k and k + 4.
+  for (int64_t half : {0, 4}) {
+    const int64_t left = half + 2 * rows, at = half + 2 * columns;
+    acc = emitTf32Mma(
+        b, loc,
+        {ofQuery[left], ofKey[left], ofQuery[left + 1], ofKey[left + 1]},
+        {right[at], right[at + 1]}, acc);
+  }
 }
 
 /// Queries and keys of a slice; a word of both by one instruction, since they
@@ -265,40 +272,20 @@ void DecayOperands::emitSlice(Value number) {
   loadInputs(number, ofQuery, ofKey);
   Words logs = toEnd.load4(slice(number), {1, 0}, {0, 1}, /*transpose=*/true);
   syncWarp(); // all have loaded what is written below
-  for (int64_t half = 0; half < 2; ++half)
-    addCorner(stored, ofQuery, ofKey, half, half, same[half]);
+  Numbers queries = widen(ofQuery), keys = widen(ofKey);
+  {
+    auto [decay, inverse] = within.aroundMiddle(logs);
+    Numbers left = wordsOf(queries, decay), leftKey = wordsOf(keys, decay),
+            right = wordsOf(keys, inverse);
+    addCorner(left, leftKey, right, 0, 0, same[0]);
+    addCorner(left, leftKey, right, 1, 0, below);
+    addCorner(left, leftKey, right, 1, 1, same[1]);
+  }
   if (!stored.isF16()) {
-    ofQuery = round(widen(ofQuery));
-    ofKey = round(widen(ofKey));
+    ofQuery = round(queries);
+    ofKey = round(keys);
   }
-  auto addHalves = [&](ArrayRef<Value> decays, int64_t level) {
-    Words decay = round(decays);
-    Words query = fade(ofQuery, decay), key = fade(ofKey, decay);
-    for (int64_t half = 0; half < 2; ++half)
-      addCorner(f16, query, key, half, half, halves[level][half]);
-  };
-  {
-    auto [ofOne, ofTwo] = within.ofSmallHalves(logs);
-    addHalves(ofOne, 0);
-    addHalves(ofTwo, 1);
-    addHalves(within.ofFour(logs), 2);
-  }
-  // Between the first eight tokens and the others; and from the first of 16, or
-  // behind a token to the last of 16, within eight of them.
-  auto [inner, outer] = within.ofEight(logs);
-  for (size_t i = 0; i < inner.size(); ++i)
-    if (!isFirstHalf(i))
-      std::swap(inner[i], outer[i]);
-  {
-    Words decay = round(inner);
-    addCorner(f16, fade(ofQuery, decay), fade(ofKey, decay), 1, 0, below);
-  }
-  Numbers before = outer, behind = outer;
-  for (size_t i = 0; i < outer.size(); ++i) {
-    // All of the eight tokens, from what the word beside has of them.
-    Value others = mul(inner[i ^ 2], outer[i ^ 2]);
-    (isFirstHalf(i) ? behind : before)[i] = mul(inner[i], others);
-  }
+  auto [before, behind] = within.ofBlock(logs);
   Words decay = round(before);
   store(toEnd, slice(number), fade(ofKey, round(behind)));
   store(query, slice(number), fade(ofQuery, decay));
@@ -306,37 +293,27 @@ void DecayOperands::emitSlice(Value number) {
 }
 
 SmallVector<DecayOperands::Corner *> DecayOperands::ownSums() {
-  SmallVector<Corner *> sums = {&same[0], &same[1], &below};
-  for (std::array<Corner, 2> &each : halves)
-    for (Corner &corner : each)
-      sums.push_back(&corner);
-  return sums;
+  return {&same[0], &same[1], &below};
 }
 
 /// What is left of scores within the warp's tokens.
 void DecayOperands::finishOwn() {
+  Value scale = arith::ConstantOp::create(
+      b, loc, b.getF32FloatAttr(TokenDecays::scaleOfScores));
   auto of = [&](const Corner &corner, bool isKey, int64_t e) {
-    return corner[isKey ? 2 + e : e];
+    return mul(corner[isKey ? 2 + e : e], scale);
   };
-  // In the corners on the diagonal the highest bit in which two tokens differ
-  // is the size of the halves that they are in.
   for (int64_t e = 0; e < 2; ++e) {
     Value column = a.add(ownColumn, a.i32(e));
-    Value differs = arith::XOrIOp::create(b, loc, ownRow, column);
-    Value isTwo = hasBit(differs, 2), isFour = hasBit(differs, 4);
-    Value isLess = a.isLess(column, ownRow), isSame = a.isEqual(column, ownRow);
+    Value isLess = a.isLess(column, ownRow),
+          isUpTo = a.isLess(column, a.add(ownRow, a.i32(1)));
     for (bool isKey : {false, true})
       for (int64_t i = 0; i < 2; ++i)
         for (int64_t half = 0; half < 2; ++half) {
           Value value = i == 1 ? of(below, isKey, e) : zero;
-          if (i == half) {
-            value = select(isTwo, of(halves[1][half], isKey, e),
-                           of(halves[0][half], isKey, e));
-            value = select(isFour, of(halves[2][half], isKey, e), value);
-            value = select(isLess, value, zero);
-            if (!isKey)
-              value = select(isSame, of(same[half], isKey, e), value);
-          }
+          if (i == half)
+            value =
+                select(isKey ? isLess : isUpTo, of(same[half], isKey, e), zero);
           own[isKey][4 * i + 2 * half + e] = value;
         }
   }
