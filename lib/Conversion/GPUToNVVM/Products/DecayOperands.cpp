@@ -299,7 +299,7 @@ SmallVector<DecayOperands::Corner *> DecayOperands::ownSums() {
 /// What is left of scores within the warp's tokens.
 void DecayOperands::finishOwn() {
   Value scale = arith::ConstantOp::create(
-      b, loc, b.getF32FloatAttr(TokenDecays::scaleOfScores));
+      b, loc, b.getF32FloatAttr(gdn::gpu::DecayOperandsOp::scaleOfScores));
   auto of = [&](const Corner &corner, bool isKey, int64_t e) {
     return mul(corner[isKey ? 2 + e : e], scale);
   };

@@ -66,7 +66,9 @@ TokenDecays::aroundMiddle(ArrayRef<Value> logs) {
   auto pair = VectorType::get({2}, b.getF16Type());
   Value least = arith::ConstantOp::create(
       b, loc,
-      DenseElementsAttr::get(pair, b.getF16FloatAttr(leastLogOfScores)));
+      DenseElementsAttr::get(
+          pair,
+          b.getF16FloatAttr(gdn::gpu::DecayOperandsOp::leastLogOfScores)));
   SmallVector<Value, 4> bounded;
   for (Value word : logs) {
     Value both = arith::MaximumFOp::create(

@@ -19,9 +19,6 @@ namespace gdn {
 /// further on.
 class TokenDecays {
 public:
-  static constexpr float leastLogOfScores = -14;
-  /// tf32 drops bits of both factors, in the mean 2^-11 of each.
-  static constexpr float scaleOfScores = 1 + 0x1p-10;
   using Numbers = llvm::SmallVector<mlir::Value, 8>;
 
   TokenDecays(mlir::OpBuilder &b, mlir::Location loc, mlir::Value ownRow,
