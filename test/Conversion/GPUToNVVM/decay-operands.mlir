@@ -5,7 +5,7 @@
 // matrices of zeros and ones. Decays of 16 bits go by pairs.
 //
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
-// RUN: sed 's/threads = 32/stores_matrices, threads = 32/' %s | gdn-gpu-opt -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s --check-prefix=STORES
+// RUN: sed 's/threads = /stores_matrices, threads = /' %s | gdn-gpu-opt -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s --check-prefix=STORES
 
 #logs = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 4>
 #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 2>
@@ -49,7 +49,9 @@
 // STORES-LABEL: llvm.func @operands(
 //  STORES-NOT: nvvm.stmatrix
 //      STORES: nvvm.barrier
-// STORES-COUNT-6: nvvm.stmatrix
+// No warp stands before or behind it.
+// STORES-COUNT-3: nvvm.stmatrix
+//  STORES-NOT: nvvm.stmatrix
 func.func @operands(%T: index, %in: memref<16x16xf32, strided<[16, 1]>>,
                     %q: memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>>,
                     %out: memref<16x16xf32, strided<[16, 1]>>)
@@ -73,5 +75,49 @@ func.func @operands(%T: index, %in: memref<16x16xf32, strided<[16, 1]>>,
       : !gdn_gpu.fragment<16x16xf32, #logs>, !input, !tile, !gdn_gpu.shared<2x16xf32>,
         !gdn_gpu.shared<16xf32> -> !gdn_gpu.fragment<16x16xf32, #rows>
   gdn_gpu.store %p, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<16x16xf32, #rows>, memref<16x16xf32, strided<[16, 1]>>
+  return
+}
+
+// Two warps. The second has the tokens of the first before it: a slice's queries
+// and keys, then keys of the first, scaled to its end; and then stores the former
+// with the decay before its block. Keys to the end have a block behind them in
+// the first warp alone.
+// STORES-LABEL: llvm.func @two_warps(
+//       STORES: nvvm.barrier
+//       STORES: scf.for
+// STORES-COUNT-3: nvvm.stmatrix
+//       STORES: nvvm.barrier
+//       STORES: scf.if
+//       STORES: scf.for
+// STORES-COUNT-3: nvvm.ldmatrix
+// STORES-COUNT-4: nvvm.mma.sync
+//       STORES: nvvm.bar.warp.sync
+// STORES-COUNT-2: nvvm.stmatrix
+//       STORES: nvvm.barrier
+//       STORES: scf.if
+//       STORES: scf.for
+//       STORES: nvvm.ldmatrix
+//       STORES: nvvm.bar.warp.sync
+//       STORES: nvvm.stmatrix
+//   STORES-NOT: nvvm.stmatrix
+//       STORES: llvm.return
+#logs2 = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#rows2 = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 2>
+!tile2 = !gdn_gpu.shared<32x32xf16, swizzled>
+func.func @two_warps(%T: index, %in: memref<32x32xf32, strided<[32, 1]>>,
+                     %out: memref<32x32xf32, strided<[32, 1]>>)
+    attributes {gdn_gpu.kernel = {threads = 64 : i64},
+                gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
+  %c0 = arith.constant 0 : index
+  %query = gdn_gpu.alloc : !tile2
+  %key = gdn_gpu.alloc : !tile2
+  %toend = gdn_gpu.alloc : !tile2
+  %sums = gdn_gpu.alloc : !gdn_gpu.shared<5x32xf32>
+  %end = gdn_gpu.alloc : !gdn_gpu.shared<32xf32>
+  %g = gdn_gpu.load %in[%c0, %c0] dims [0, 1] : memref<32x32xf32, strided<[32, 1]>>, !gdn_gpu.fragment<32x32xf32, #logs2>
+  %p, %l = gdn_gpu.decay_operands %g, %query, %key, %toend, %sums, %end
+      : !gdn_gpu.fragment<32x32xf32, #logs2>, !tile2, !tile2, !gdn_gpu.shared<5x32xf32>,
+        !gdn_gpu.shared<32xf32> -> !gdn_gpu.fragment<32x32xf32, #rows2>
+  gdn_gpu.store %p, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<32x32xf32, #rows2>, memref<32x32xf32, strided<[32, 1]>>
   return
 }

@@ -11,8 +11,10 @@
 //      tf32, whose range holds them. Then decays from the first token to each,
 //      and from each to the last. They are exponentials of sums of logs, which
 //      are products of these with matrices of zeros and ones
-//   4  behind a barrier: the warp's tokens with those of the warps before it
-//   5  behind another: decays of whole blocks
+//   4  behind a barrier: the warp's tokens with those of the warps before it;
+//      then decays of whole blocks on its queries and keys, which it has in
+//      registers
+//   5  behind another: such decays on keys to the end, which no warp reads now
 //
 // A product has 16 rows and 8 columns: its rows are eight tokens' queries, then
 // their keys, so it gives both scores.
@@ -130,8 +132,13 @@ private:
   void emitSlice(Value number);
   SmallVector<Corner *> ownSums();
   void finishOwn();
+  Words fadeRows(ArrayRef<Value> words, Value decayRow, Value number);
+  SmallVector<Value> addPair(int64_t j, Value number, ArrayRef<Value> ofQuery,
+                             ArrayRef<Value> ofKey, ValueRange sums);
+  SmallVector<Value> onlyIf(Value condition, ValueRange otherwise,
+                            function_ref<SmallVector<Value>()> body);
   void emitPairs();
-  void fadeBlocks();
+  void fadeToEnd();
   Value assemble(ArrayRef<Sums> others, bool isQuery);
 
   OpBuilder &b;
@@ -319,63 +326,96 @@ void DecayOperands::finishOwn() {
   }
 }
 
-/// Step 4.
+/// Words of queries or keys of one slice, with decays of whole blocks.
+DecayOperands::Words DecayOperands::fadeRows(ArrayRef<Value> words,
+                                             Value decayRow, Value number) {
+  auto [low, high] = decays.load(decayRow, number);
+  return fade(words, {low, low, high, high});
+}
+
+/// sums += products of a slice's queries and keys with those of warp `j`:
+/// columns 0..7 and 8..15, of queries and of keys.
+SmallVector<Value> DecayOperands::addPair(int64_t j, Value number,
+                                          ArrayRef<Value> ofQuery,
+                                          ArrayRef<Value> ofKey,
+                                          ValueRange sums) {
+  SharedMatrix::Corner at = slice(number);
+  at.rowValue = {};
+  at.row = 2 * j;
+  auto [low, high] = decays.load(decays.between(j), number);
+  Words keys = fade(toEnd.load4(at, {0, 1}, {1, 0}, /*transpose=*/false),
+                    {low, high, low, high});
+  SmallVector<Value> next;
+  for (int64_t half = 0; half < 2; ++half) {
+    ArrayRef<Value> rhs = ArrayRef(keys).slice(2 * half, 2);
+    for (bool isKey : {false, true})
+      llvm::append_range(next,
+                         product(isKey ? ofKey : ofQuery, rhs,
+                                 Sums(sums.slice(8 * half + 4 * isKey, 4))));
+  }
+  return next;
+}
+
+/// `body` for warps for which `condition` holds, or what it would change.
+SmallVector<Value>
+DecayOperands::onlyIf(Value condition, ValueRange otherwise,
+                      function_ref<SmallVector<Value>()> body) {
+  auto branch = scf::IfOp::create(b, loc, otherwise.getTypes(), condition,
+                                  /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, otherwise);
+  b.setInsertionPointToStart(branch.thenBlock());
+  SmallVector<Value> results = body();
+  scf::YieldOp::create(b, loc, results);
+  return SmallVector<Value>(branch.getResults());
+}
+
+/// Step 4, in which no warp stands before the first.
 void DecayOperands::emitPairs() {
-  for (int64_t j = 0; j + 1 < warps; ++j) {
-    SmallVector<Type> types(16, b.getF32Type());
-    auto isBehind = scf::IfOp::create(
-        b, loc, types, a.isLess(a.i32(j), threads.warp), /*withElse=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(isBehind.elseBlock());
-    scf::YieldOp::create(b, loc, SmallVector<Value>(16, zero));
-    b.setInsertionPointToStart(isBehind.thenBlock());
-    // Of columns 0..7 and 8..15, of queries and of keys.
-    Value between = decays.between(j);
-    auto addSlice = [&](Value number, ValueRange sums) {
-      Words ofQuery = query.load4(slice(number), {1, 0}, {0, 1}, false);
-      Words ofKey = key.load4(slice(number), {1, 0}, {0, 1}, false);
-      SharedMatrix::Corner at = slice(number);
-      at.rowValue = {};
-      at.row = 2 * j;
-      auto [low, high] = decays.load(between, number);
-      Words keys = fade(toEnd.load4(at, {0, 1}, {1, 0}, /*transpose=*/false),
-                        {low, high, low, high});
-      SmallVector<Value> next;
-      for (int64_t half = 0; half < 2; ++half) {
-        ArrayRef<Value> rhs = ArrayRef(keys).slice(2 * half, 2);
-        for (bool isKey : {false, true})
-          llvm::append_range(
-              next, product(isKey ? ofKey : ofQuery, rhs,
-                            Sums(sums.slice(8 * half + 4 * isKey, 4))));
-      }
-      return next;
-    };
-    scf::YieldOp::create(b, loc,
-                         forEachSlice(SmallVector<Value>(16, zero), addSlice));
-    for (int64_t half = 0; half < 2; ++half) {
-      auto results = isBehind.getResults().slice(8 * half, 8);
-      pairsOfQuery.emplace_back(results.take_front(4));
-      pairsOfKey.emplace_back(results.drop_front(4));
+  constexpr int64_t ofPair = 16;
+  SmallVector<Value> none((warps - 1) * ofPair, zero);
+  if (none.empty())
+    return;
+  auto addSlice = [&](Value number, ValueRange sums) {
+    Words ofQuery = query.load4(slice(number), {1, 0}, {0, 1}, false);
+    Words ofKey = key.load4(slice(number), {1, 0}, {0, 1}, false);
+    SmallVector<Value> next;
+    for (int64_t j = 0; j + 1 < warps; ++j) {
+      ValueRange ofWarp = sums.slice(ofPair * j, ofPair);
+      auto add = [&] { return addPair(j, number, ofQuery, ofKey, ofWarp); };
+      llvm::append_range(
+          next, j == 0 ? add()
+                       : onlyIf(a.isLess(a.i32(j), threads.warp), ofWarp, add));
     }
+    syncWarp(); // all have loaded what is written below
+    store(query, slice(number), fadeRows(ofQuery, decays.before(), number));
+    store(key, slice(number), fadeRows(ofKey, decays.before(), number));
+    return next;
+  };
+  SmallVector<Value> sums = onlyIf(a.isLess(a.i32(0), threads.warp), none, [&] {
+    return forEachSlice(none, addSlice);
+  });
+  for (size_t i = 0; i < sums.size(); i += 8) {
+    auto half = ArrayRef(sums).slice(i, 8);
+    pairsOfQuery.emplace_back(half.take_front(4));
+    pairsOfKey.emplace_back(half.drop_front(4));
   }
 }
 
-/// Step 5.
-void DecayOperands::fadeBlocks() {
-  Value before = decays.before(), behind = decays.behind();
+/// Step 5, in which no warp stands behind the last.
+void DecayOperands::fadeToEnd() {
+  if (warps == 1)
+    return;
+  auto isBefore = scf::IfOp::create(
+      b, loc, a.isLess(threads.warp, a.i32(warps - 1)), /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(isBefore.thenBlock());
   forEachSlice({}, [&](Value number, ValueRange) -> SmallVector<Value> {
-    auto load = [&](const SharedMatrix &tile, std::array<Value, 2> decay) {
-      auto [low, high] = decay;
-      return fade(tile.load4(slice(number), {1, 0}, {0, 1}, false),
-                  {low, low, high, high});
-    };
-    std::array<Value, 2> decay = decays.load(before, number);
-    Words ofQuery = load(query, decay), ofKey = load(key, decay);
-    Words ofEnd = load(toEnd, decays.load(behind, number));
+    Words words = toEnd.load4(slice(number), {1, 0}, {0, 1}, false);
+    words = fadeRows(words, decays.behind(), number);
     syncWarp();
-    store(query, slice(number), ofQuery);
-    store(key, slice(number), ofKey);
-    store(toEnd, slice(number), ofEnd);
+    store(toEnd, slice(number), words);
     return {};
   });
 }
@@ -428,7 +468,7 @@ SmallVector<Value> DecayOperands::emit(Value local) {
   emitBarrier(b, op, threads);
   emitPairs();
   emitBarrier(b, op, threads);
-  fadeBlocks();
+  fadeToEnd();
   return {assemble(pairsOfQuery, true), assemble(pairsOfKey, false)};
 }
 
