@@ -76,10 +76,15 @@ func.func @operands(%T: index, %q: !view, %k: !view, %g: !logs, %fq: !tiles, %fk
 //       CHECK:   %[[PANEL:.+]] = gdn_gpu.reshape %[[OF_Q]] : <64x128xf16, swizzled> to <64x64xf16, swizzled>
 //       CHECK:   gdn_gpu.barrier
 //  CHECK-NEXT:   gdn_gpu.tri_inverse %{{.+}} in %[[PANEL]]
+// It stays there for products.
+//  CHECK-NEXT:   gdn_gpu.barrier
+//  CHECK-NEXT:   gdn_gpu.load_shared transpose %[[PANEL]]
 // Those that are wanted later keep it.
 // CHECK-LABEL: func.func @inverse_elsewhere(
 //       CHECK:   %[[SCRATCH:.+]] = gdn_gpu.alloc : <64x64xf16, swizzled>
 //       CHECK:   gdn_gpu.tri_inverse %{{.+}} in %[[SCRATCH]]
+//       CHECK:   gdn_gpu.store_shared
+//       CHECK:   gdn_gpu.load_shared transpose
 !wide = memref<?x?x128xbf16, strided<[?, ?, 1], offset: ?>>
 !wide_logs = memref<?x?x128xf32, strided<[?, ?, 1], offset: ?>>
 !wide_tiles = memref<?x64x128xf16>

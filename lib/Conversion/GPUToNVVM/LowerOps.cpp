@@ -139,7 +139,7 @@ void KernelLowering::lower(Operation &op) {
           return storeMatrix(b, loc, threads, type, get(store.getTile()),
                              buffer, values.lookup(store.getBuffer()),
                              rowOf(store), store.getTranspose(),
-                             gdn::gpu::KernelFields(source).getWarpgroups());
+                             gdn::gpu::KernelFields(source).mayStoreMatrices());
         storeFragment(b, loc, threads, type, get(store.getTile()),
                       sharedMemory(loc, store.getBuffer(), type, store.getRow(),
                                    store.getTranspose()),

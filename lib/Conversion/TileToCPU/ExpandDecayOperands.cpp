@@ -2,8 +2,8 @@
 //
 // gdn_tile.decay_operands on the CPU, with the roundings that the op fixes. A
 // pass over tokens multiplies decays on its way and writes rows times what it
-// has; scores are sums over rows that two passes wrote. Written to be exact,
-// not fast.
+// has; scores are sums over rows that passes wrote. Written to be exact, not
+// fast.
 #include "ExpandDecayOps.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -14,6 +14,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace gdn;
@@ -82,8 +84,10 @@ private:
   /// The decay of the block of 16 tokens from `first` on, of logs as they are.
   Value totalOf(Value first, Value column);
   Value roundedDecay(Value log);
-  void score(Value i, Value j, Value scale);
-  void emitHalves(int64_t size);
+  void score(Value i, Value j, Value scale, bool isInBlock);
+  Value truncate(Value value);
+  void passFromMiddle(Value first, bool backwards, Value column);
+  void emitOwn();
   void emitBlocks();
 
   OpBuilder &b;
@@ -145,7 +149,7 @@ void DecayOperands::passOver(Value first, int64_t count, bool backwards,
 
 /// Both scores of token `i` with token `j`, whose key is multiplied by
 /// `scale`, a row of a buffer, if that is given.
-void DecayOperands::score(Value i, Value j, Value scale) {
+void DecayOperands::score(Value i, Value j, Value scale, bool isInBlock) {
   for (auto [left, scores] : {std::pair{at.leftQuery, at.queryScores},
                               std::pair{at.leftKey, at.keyScores}}) {
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(wide));
@@ -165,21 +169,70 @@ void DecayOperands::score(Value i, Value j, Value scale) {
     Value total = vector::ReductionOp::create(
         b, loc, vector::CombiningKind::ADD, loop.getResult(0),
         arith::FastMathFlags::reassoc);
+    if (isInBlock)
+      total = mul(
+          total,
+          arith::ConstantOp::create(
+              b, loc, b.getF32FloatAttr(tile::DecayOperandsOp::scaleOfScores)));
     memref::StoreOp::create(b, loc, total, scores, ValueRange{i, j});
   }
 }
 
-/// Scores between the halves of blocks of `2 size` tokens.
-void DecayOperands::emitHalves(int64_t size) {
-  forEach(index(0), index(tokens), 2 * size, [&](Value first) {
-    Value middle = add(first, index(size)), end = add(first, index(2 * size));
+/// The number without the last 13 bits.
+Value DecayOperands::truncate(Value value) {
+  auto bits = cast<VectorType>(wide.clone(b.getI32Type()));
+  Value mask = arith::ConstantOp::create(
+      b, loc,
+      DenseElementsAttr::get(bits, b.getI32IntegerAttr(int32_t(0xffffe000))));
+  value = arith::BitcastOp::create(b, loc, bits, value);
+  value = arith::AndIOp::create(b, loc, value, mask);
+  return arith::BitcastOp::create(b, loc, wide, value);
+}
+
+/// Passes from the middle of the block over half of it, and writes what
+/// products of its tokens take.
+void DecayOperands::passFromMiddle(Value first, bool backwards, Value column) {
+  constexpr int64_t half = block / 2;
+  Value least = arith::ConstantOp::create(
+      b, loc,
+      DenseElementsAttr::get(
+          wide, b.getF32FloatAttr(
+                    std::exp2(tile::DecayOperandsOp::leastLogOfScores))));
+  auto loop =
+      scf::ForOp::create(b, loc, index(0), index(half), index(1), ones());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value step = loop.getInductionVar(), factor = loop.getRegionIterArg(0);
+  step = backwards ? Value(arith::SubIOp::create(b, loc, index(half - 1), step))
+                   : add(step, index(half));
+  Value token = add(first, step);
+  Value decay =
+      arith::MaximumFOp::create(b, loc, read(at.decay, token, column), least);
+  Value next = mul(factor, decay);
+  Value scale = backwards ? factor : next;
+  Value inverse = arith::DivFOp::create(b, loc, ones(), scale);
+  Value ofKey = backwards ? scale : inverse;
+  Value ofLeft = backwards ? inverse : scale;
+  Value query = read(at.query, token, column),
+        key = read(at.key, token, column);
+  write(truncate(mul(query, ofLeft)), at.leftQuery, token, column);
+  write(truncate(mul(key, ofLeft)), at.leftKey, token, column);
+  write(truncate(mul(key, ofKey)), at.right, token, column);
+  scf::YieldOp::create(b, loc, next);
+}
+
+/// Scores of the tokens of each block with each other.
+void DecayOperands::emitOwn() {
+  forEach(index(0), index(tokens), block, [&](Value first) {
     forEach(index(0), index(channels), lanes, [&](Value column) {
-      passOver(first, size, /*backwards=*/true, column, {{at.key, at.right}});
-      passOver(middle, size, /*backwards=*/false, column,
-               {{at.query, at.leftQuery}, {at.key, at.leftKey}});
+      for (bool backwards : {false, true})
+        passFromMiddle(first, backwards, column);
     });
-    forEach(middle, end, 1, [&](Value i) {
-      forEach(first, middle, 1, [&](Value j) { score(i, j, {}); });
+    forEach(first, add(first, index(block)), 1, [&](Value i) {
+      forEach(first, add(i, index(1)), 1,
+              [&](Value j) { score(i, j, {}, true); });
+      Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
+      memref::StoreOp::create(b, loc, zero, at.keyScores, ValueRange{i, i});
     });
   });
 }
@@ -225,8 +278,9 @@ void DecayOperands::emitBlocks() {
   for (int64_t i = 1; i < count; ++i)
     for (int64_t j = 0; j < i; ++j)
       forEach(index(i * block), index((i + 1) * block), 1, [&](Value own) {
-        forEach(index(j * block), index((j + 1) * block), 1,
-                [&](Value other) { score(own, other, index(i * count + j)); });
+        forEach(index(j * block), index((j + 1) * block), 1, [&](Value other) {
+          score(own, other, index(i * count + j), false);
+        });
       });
 }
 
@@ -234,20 +288,14 @@ void DecayOperands::emit() {
   forEach(index(0), index(tokens), 1, [&](Value t) {
     forEach(index(0), index(channels), lanes, [&](Value column) {
       write(roundedDecay(read(at.logDecay, t, column)), at.decay, t, column);
-      write(read(at.query, t, column), at.leftQuery, t, column);
-      write(read(at.key, t, column), at.leftKey, t, column);
-      write(read(at.key, t, column), at.right, t, column);
     });
     Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
     forEach(index(0), index(tokens), 1, [&](Value j) {
       for (Value scores : {at.queryScores, at.keyScores})
         memref::StoreOp::create(b, loc, zero, scores, ValueRange{t, j});
     });
-    score(t, t, {});
-    memref::StoreOp::create(b, loc, zero, at.keyScores, ValueRange{t, t});
   });
-  for (int64_t size = 1; size < block; size *= 2)
-    emitHalves(size);
+  emitOwn();
   emitBlocks();
 }
 

@@ -149,17 +149,22 @@ void gdn::emitInverse(tile::TriInverseOp inverse,
   gpu::SharedType wanted =
       gpu::TriInverseOp::getScratchType(type, chunks.size());
   Value scratch = findPanel(first, inverse->getBlock(), wanted);
+  const bool isPanel = bool(scratch);
   if (!scratch)
     scratch = first.allocate(wanted, inverse->getBlock());
-  auto made = gpu::TriInverseOp::create(
-      first.b, inverse.getLoc(), SmallVector<Type>(chunks.size(), type),
-      matrices, scratch, isMadeTransposed(inverse.getResult()));
+  const bool transposed = isMadeTransposed(inverse.getResult());
+  auto made = gpu::TriInverseOp::create(first.b, inverse.getLoc(),
+                                        SmallVector<Type>(chunks.size(), type),
+                                        matrices, scratch, transposed);
   for (auto [each, result] : llvm::zip(chunks, made.getInverses())) {
     setMade(*each, inverse.getResult(), result);
     each->setEmitted(inverse);
   }
-  // Free again: nobody uses the matrix from there.
-  first.setBuffer(inverse.getMatrix(), scratch);
+  // Products take the inverse from there. Elsewhere it is free again: nobody
+  // uses the matrix from there.
+  const bool staysThere = isPanel && chunks.size() == 1 && !transposed;
+  first.setBuffer(staysThere ? inverse.getResult() : inverse.getMatrix(),
+                  scratch);
 }
 
 /// Blocks whose tokens are on their way to the second-level cache before one

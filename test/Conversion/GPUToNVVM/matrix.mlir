@@ -100,6 +100,33 @@ func.func @inverse(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
   return
 }
 
+// What is taken from the scratch tile is not loaded, and stored by matrices of 8 x 8 if the
+// kernel may: the tile itself, three products and four blocks of a column.
+// CHECK-LABEL: llvm.func @inverse_in_place(
+// CHECK-COUNT-7: nvvm.stmatrix
+//   CHECK-NOT: nvvm.stmatrix
+//   CHECK-NOT: nvvm.barrier
+//       CHECK: nvvm.barrier
+// CHECK-COUNT-6: nvvm.mma.sync
+//       CHECK: nvvm.barrier
+// CHECK-COUNT-4: nvvm.stmatrix {{.+}} layout = #nvvm.mma_layout<col>
+//   CHECK-NOT: nvvm.ldmatrix
+//       CHECK: nvvm.barrier
+//       CHECK: nvvm.ldmatrix
+func.func @inverse_in_place(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
+    attributes {gdn_gpu.kernel = {stores_matrices, threads = 128 : i64},
+                gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f16
+  %p = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf16, swizzled>
+  %a = gdn_gpu.fill %one : f16 -> !gdn_gpu.fragment<64x64xf16, #rows>
+  %b = gdn_gpu.tri_inverse %a in %p : (!gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>) -> !gdn_gpu.fragment<64x64xf16, #rows>
+  gdn_gpu.barrier
+  %c = gdn_gpu.load_shared transpose %p : !gdn_gpu.shared<64x64xf16, swizzled> -> !gdn_gpu.fragment<64x64xf16, #rows>
+  gdn_gpu.store %c, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf16, #rows>, memref<64x64xf16, strided<[64, 1]>>
+  return
+}
+
 // Two: the blocks and products of both, then for the upper warps 6 down each column; for the
 // lower ones what is left of them, one.
 // CHECK-LABEL: llvm.func @inverses(

@@ -6,20 +6,18 @@
 //   1  the decay of each block of 16 tokens, as a sum of logs, to all warps
 //   2  a thread per channel: decays before and behind each block, and between
 //      two of them
-//   3  16 channels at a time: of halves of 1, 2, 4 and 8 tokens, decays from
-//   the
-//      first token of the second half to each of it, and from each of the first
-//      half to its end. They are exponentials of sums of logs, which are
-//      products of these with matrices of zeros and ones. With each size, the
-//      second half of a block is multiplied with its first half. What a lane
-//      has of a left operand's rows it also has of a right one's columns, so
-//      both come from the same registers
-//   4  behind a barrier: the warp's tokens with those of the warps before it
-//   5  behind another: decays of whole blocks
+//   3  16 channels at a time: decays from the middle of the 16 tokens to each
+//      of them, and their inverses, make scores between these by products of
+//      tf32, whose range holds them. Then decays from the first token to each,
+//      and from each to the last. They are exponentials of sums of logs, which
+//      are products of these with matrices of zeros and ones
+//   4  behind a barrier: the warp's tokens with those of the warps before it;
+//      then decays of whole blocks on its queries and keys, which it has in
+//      registers
+//   5  behind another: such decays on keys to the end, which no warp reads now
 //
-// A product has 16 rows and 8 columns. Halves of blocks up to 8 tokens are
-// corners of 8 x 8: its rows are eight tokens' queries, then their keys, so it
-// gives both scores.
+// A product has 16 rows and 8 columns: its rows are eight tokens' queries, then
+// their keys, so it gives both scores.
 #include "Fragments/SharedMatrix.h"
 #include "Products/BlockDecays.h"
 #include "Products/ProductFamily.h"
@@ -102,10 +100,13 @@ private:
   Sums product(ArrayRef<Value> left, ArrayRef<Value> rhs, const Sums &acc) {
     return emitMma(b, loc, f16, left, rhs, acc);
   }
+  /// Numbers times decays, as words.
+  Numbers wordsOf(ArrayRef<Value> numbers, ArrayRef<Value> decays);
   /// acc += the tokens of `rows`, 0: the first eight, or 1, with those of
-  /// `columns`; operands of `element`.
-  void addCorner(Type element, ArrayRef<Value> ofQuery, ArrayRef<Value> ofKey,
-                 int64_t rows, int64_t columns, Corner &acc);
+  /// `columns`.
+  void addCorner(ArrayRef<Value> ofQuery, ArrayRef<Value> ofKey,
+                 ArrayRef<Value> right, int64_t rows, int64_t columns,
+                 Corner &acc);
   void loadInputs(Value number, Words &ofQuery, Words &ofKey);
 
   SharedMatrix::Corner slice(int64_t number) {
@@ -127,14 +128,17 @@ private:
   void store(const SharedMatrix &to, SharedMatrix::Corner at,
              ArrayRef<Value> words);
   Words fade(ArrayRef<Value> words, ArrayRef<Value> decay);
-  /// Whether number i is of one of the first eight tokens.
-  static bool isFirstHalf(size_t i) { return ((i >> 1) & 1) == 0; }
 
   void emitSlice(Value number);
   SmallVector<Corner *> ownSums();
   void finishOwn();
+  Words fadeRows(ArrayRef<Value> words, Value decayRow, Value number);
+  SmallVector<Value> addPair(int64_t j, Value number, ArrayRef<Value> ofQuery,
+                             ArrayRef<Value> ofKey, ValueRange sums);
+  SmallVector<Value> onlyIf(Value condition, ValueRange otherwise,
+                            function_ref<SmallVector<Value>()> body);
   void emitPairs();
-  void fadeBlocks();
+  void fadeToEnd();
   Value assemble(ArrayRef<Sums> others, bool isQuery);
 
   OpBuilder &b;
@@ -152,10 +156,8 @@ private:
   TokenDecays within;
   Value zero;
 
-  // Scores within the warp's tokens, by the size of half a block and by the
-  // eight tokens: with halves of one token, two and four; `below` between the
-  // first eight and the others, `same` of tokens with themselves.
-  std::array<std::array<Corner, 2>, 3> halves;
+  // Scores within the warp's tokens: of the first eight and of the others, each
+  // with themselves, and `below` of the others with the first eight.
   std::array<Corner, 2> same;
   Corner below;
   // What is left of these, with the query and with the key on the left: of the
@@ -193,14 +195,26 @@ DecayOperands::Numbers DecayOperands::widen(ArrayRef<Value> words) {
   return numbers;
 }
 
-void DecayOperands::addCorner(Type element, ArrayRef<Value> ofQuery,
-                              ArrayRef<Value> ofKey, int64_t rows,
+DecayOperands::Numbers DecayOperands::wordsOf(ArrayRef<Value> numbers,
+                                              ArrayRef<Value> decays) {
+  Numbers words;
+  for (auto [number, decay] : llvm::zip_equal(numbers, decays))
+    words.push_back(
+        arith::BitcastOp::create(b, loc, b.getI32Type(), mul(number, decay)));
+  return words;
+}
+
+void DecayOperands::addCorner(ArrayRef<Value> ofQuery, ArrayRef<Value> ofKey,
+                              ArrayRef<Value> right, int64_t rows,
                               int64_t columns, Corner &acc) {
-  // Eight channels at a time: of two words on the right, which are on the left
-  // too, one would have to be copied.
-  for (int64_t half : {0, 2})
-    acc = emitMma(b, loc, element, {ofQuery[half + rows], ofKey[half + rows]},
-                  ofKey[half + columns], acc);
+  // Two neighbouring channels are taken for the columns k and k + 4.
+  for (int64_t half : {0, 4}) {
+    const int64_t left = half + 2 * rows, at = half + 2 * columns;
+    acc = emitTf32Mma(
+        b, loc,
+        {ofQuery[left], ofKey[left], ofQuery[left + 1], ofKey[left + 1]},
+        {right[at], right[at + 1]}, acc);
+  }
 }
 
 /// Queries and keys of a slice; a word of both by one instruction, since they
@@ -265,40 +279,20 @@ void DecayOperands::emitSlice(Value number) {
   loadInputs(number, ofQuery, ofKey);
   Words logs = toEnd.load4(slice(number), {1, 0}, {0, 1}, /*transpose=*/true);
   syncWarp(); // all have loaded what is written below
-  for (int64_t half = 0; half < 2; ++half)
-    addCorner(stored, ofQuery, ofKey, half, half, same[half]);
+  Numbers queries = widen(ofQuery), keys = widen(ofKey);
+  {
+    auto [decay, inverse] = within.aroundMiddle(logs);
+    Numbers left = wordsOf(queries, decay), leftKey = wordsOf(keys, decay),
+            right = wordsOf(keys, inverse);
+    addCorner(left, leftKey, right, 0, 0, same[0]);
+    addCorner(left, leftKey, right, 1, 0, below);
+    addCorner(left, leftKey, right, 1, 1, same[1]);
+  }
   if (!stored.isF16()) {
-    ofQuery = round(widen(ofQuery));
-    ofKey = round(widen(ofKey));
+    ofQuery = round(queries);
+    ofKey = round(keys);
   }
-  auto addHalves = [&](ArrayRef<Value> decays, int64_t level) {
-    Words decay = round(decays);
-    Words query = fade(ofQuery, decay), key = fade(ofKey, decay);
-    for (int64_t half = 0; half < 2; ++half)
-      addCorner(f16, query, key, half, half, halves[level][half]);
-  };
-  {
-    auto [ofOne, ofTwo] = within.ofSmallHalves(logs);
-    addHalves(ofOne, 0);
-    addHalves(ofTwo, 1);
-    addHalves(within.ofFour(logs), 2);
-  }
-  // Between the first eight tokens and the others; and from the first of 16, or
-  // behind a token to the last of 16, within eight of them.
-  auto [inner, outer] = within.ofEight(logs);
-  for (size_t i = 0; i < inner.size(); ++i)
-    if (!isFirstHalf(i))
-      std::swap(inner[i], outer[i]);
-  {
-    Words decay = round(inner);
-    addCorner(f16, fade(ofQuery, decay), fade(ofKey, decay), 1, 0, below);
-  }
-  Numbers before = outer, behind = outer;
-  for (size_t i = 0; i < outer.size(); ++i) {
-    // All of the eight tokens, from what the word beside has of them.
-    Value others = mul(inner[i ^ 2], outer[i ^ 2]);
-    (isFirstHalf(i) ? behind : before)[i] = mul(inner[i], others);
-  }
+  auto [before, behind] = within.ofBlock(logs);
   Words decay = round(before);
   store(toEnd, slice(number), fade(ofKey, round(behind)));
   store(query, slice(number), fade(ofQuery, decay));
@@ -306,99 +300,122 @@ void DecayOperands::emitSlice(Value number) {
 }
 
 SmallVector<DecayOperands::Corner *> DecayOperands::ownSums() {
-  SmallVector<Corner *> sums = {&same[0], &same[1], &below};
-  for (std::array<Corner, 2> &each : halves)
-    for (Corner &corner : each)
-      sums.push_back(&corner);
-  return sums;
+  return {&same[0], &same[1], &below};
 }
 
 /// What is left of scores within the warp's tokens.
 void DecayOperands::finishOwn() {
+  Value scale = arith::ConstantOp::create(
+      b, loc, b.getF32FloatAttr(gdn::gpu::DecayOperandsOp::scaleOfScores));
   auto of = [&](const Corner &corner, bool isKey, int64_t e) {
-    return corner[isKey ? 2 + e : e];
+    return mul(corner[isKey ? 2 + e : e], scale);
   };
-  // In the corners on the diagonal the highest bit in which two tokens differ
-  // is the size of the halves that they are in.
   for (int64_t e = 0; e < 2; ++e) {
     Value column = a.add(ownColumn, a.i32(e));
-    Value differs = arith::XOrIOp::create(b, loc, ownRow, column);
-    Value isTwo = hasBit(differs, 2), isFour = hasBit(differs, 4);
-    Value isLess = a.isLess(column, ownRow), isSame = a.isEqual(column, ownRow);
+    Value isLess = a.isLess(column, ownRow),
+          isUpTo = a.isLess(column, a.add(ownRow, a.i32(1)));
     for (bool isKey : {false, true})
       for (int64_t i = 0; i < 2; ++i)
         for (int64_t half = 0; half < 2; ++half) {
           Value value = i == 1 ? of(below, isKey, e) : zero;
-          if (i == half) {
-            value = select(isTwo, of(halves[1][half], isKey, e),
-                           of(halves[0][half], isKey, e));
-            value = select(isFour, of(halves[2][half], isKey, e), value);
-            value = select(isLess, value, zero);
-            if (!isKey)
-              value = select(isSame, of(same[half], isKey, e), value);
-          }
+          if (i == half)
+            value =
+                select(isKey ? isLess : isUpTo, of(same[half], isKey, e), zero);
           own[isKey][4 * i + 2 * half + e] = value;
         }
   }
 }
 
-/// Step 4.
+/// Words of queries or keys of one slice, with decays of whole blocks.
+DecayOperands::Words DecayOperands::fadeRows(ArrayRef<Value> words,
+                                             Value decayRow, Value number) {
+  auto [low, high] = decays.load(decayRow, number);
+  return fade(words, {low, low, high, high});
+}
+
+/// sums += products of a slice's queries and keys with those of warp `j`:
+/// columns 0..7 and 8..15, of queries and of keys.
+SmallVector<Value> DecayOperands::addPair(int64_t j, Value number,
+                                          ArrayRef<Value> ofQuery,
+                                          ArrayRef<Value> ofKey,
+                                          ValueRange sums) {
+  SharedMatrix::Corner at = slice(number);
+  at.rowValue = {};
+  at.row = 2 * j;
+  auto [low, high] = decays.load(decays.between(j), number);
+  Words keys = fade(toEnd.load4(at, {0, 1}, {1, 0}, /*transpose=*/false),
+                    {low, high, low, high});
+  SmallVector<Value> next;
+  for (int64_t half = 0; half < 2; ++half) {
+    ArrayRef<Value> rhs = ArrayRef(keys).slice(2 * half, 2);
+    for (bool isKey : {false, true})
+      llvm::append_range(next,
+                         product(isKey ? ofKey : ofQuery, rhs,
+                                 Sums(sums.slice(8 * half + 4 * isKey, 4))));
+  }
+  return next;
+}
+
+/// `body` for warps for which `condition` holds, or what it would change.
+SmallVector<Value>
+DecayOperands::onlyIf(Value condition, ValueRange otherwise,
+                      function_ref<SmallVector<Value>()> body) {
+  auto branch = scf::IfOp::create(b, loc, otherwise.getTypes(), condition,
+                                  /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, otherwise);
+  b.setInsertionPointToStart(branch.thenBlock());
+  SmallVector<Value> results = body();
+  scf::YieldOp::create(b, loc, results);
+  return SmallVector<Value>(branch.getResults());
+}
+
+/// Step 4, in which no warp stands before the first.
 void DecayOperands::emitPairs() {
-  for (int64_t j = 0; j + 1 < warps; ++j) {
-    SmallVector<Type> types(16, b.getF32Type());
-    auto isBehind = scf::IfOp::create(
-        b, loc, types, a.isLess(a.i32(j), threads.warp), /*withElse=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(isBehind.elseBlock());
-    scf::YieldOp::create(b, loc, SmallVector<Value>(16, zero));
-    b.setInsertionPointToStart(isBehind.thenBlock());
-    // Of columns 0..7 and 8..15, of queries and of keys.
-    Value between = decays.between(j);
-    auto addSlice = [&](Value number, ValueRange sums) {
-      Words ofQuery = query.load4(slice(number), {1, 0}, {0, 1}, false);
-      Words ofKey = key.load4(slice(number), {1, 0}, {0, 1}, false);
-      SharedMatrix::Corner at = slice(number);
-      at.rowValue = {};
-      at.row = 2 * j;
-      auto [low, high] = decays.load(between, number);
-      Words keys = fade(toEnd.load4(at, {0, 1}, {1, 0}, /*transpose=*/false),
-                        {low, high, low, high});
-      SmallVector<Value> next;
-      for (int64_t half = 0; half < 2; ++half) {
-        ArrayRef<Value> rhs = ArrayRef(keys).slice(2 * half, 2);
-        for (bool isKey : {false, true})
-          llvm::append_range(
-              next, product(isKey ? ofKey : ofQuery, rhs,
-                            Sums(sums.slice(8 * half + 4 * isKey, 4))));
-      }
-      return next;
-    };
-    scf::YieldOp::create(b, loc,
-                         forEachSlice(SmallVector<Value>(16, zero), addSlice));
-    for (int64_t half = 0; half < 2; ++half) {
-      auto results = isBehind.getResults().slice(8 * half, 8);
-      pairsOfQuery.emplace_back(results.take_front(4));
-      pairsOfKey.emplace_back(results.drop_front(4));
+  constexpr int64_t ofPair = 16;
+  SmallVector<Value> none((warps - 1) * ofPair, zero);
+  if (none.empty())
+    return;
+  auto addSlice = [&](Value number, ValueRange sums) {
+    Words ofQuery = query.load4(slice(number), {1, 0}, {0, 1}, false);
+    Words ofKey = key.load4(slice(number), {1, 0}, {0, 1}, false);
+    SmallVector<Value> next;
+    for (int64_t j = 0; j + 1 < warps; ++j) {
+      ValueRange ofWarp = sums.slice(ofPair * j, ofPair);
+      auto add = [&] { return addPair(j, number, ofQuery, ofKey, ofWarp); };
+      llvm::append_range(
+          next, j == 0 ? add()
+                       : onlyIf(a.isLess(a.i32(j), threads.warp), ofWarp, add));
     }
+    syncWarp(); // all have loaded what is written below
+    store(query, slice(number), fadeRows(ofQuery, decays.before(), number));
+    store(key, slice(number), fadeRows(ofKey, decays.before(), number));
+    return next;
+  };
+  SmallVector<Value> sums = onlyIf(a.isLess(a.i32(0), threads.warp), none, [&] {
+    return forEachSlice(none, addSlice);
+  });
+  for (size_t i = 0; i < sums.size(); i += 8) {
+    auto half = ArrayRef(sums).slice(i, 8);
+    pairsOfQuery.emplace_back(half.take_front(4));
+    pairsOfKey.emplace_back(half.drop_front(4));
   }
 }
 
-/// Step 5.
-void DecayOperands::fadeBlocks() {
-  Value before = decays.before(), behind = decays.behind();
+/// Step 5, in which no warp stands behind the last.
+void DecayOperands::fadeToEnd() {
+  if (warps == 1)
+    return;
+  auto isBefore = scf::IfOp::create(
+      b, loc, a.isLess(threads.warp, a.i32(warps - 1)), /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(isBefore.thenBlock());
   forEachSlice({}, [&](Value number, ValueRange) -> SmallVector<Value> {
-    auto load = [&](const SharedMatrix &tile, std::array<Value, 2> decay) {
-      auto [low, high] = decay;
-      return fade(tile.load4(slice(number), {1, 0}, {0, 1}, false),
-                  {low, low, high, high});
-    };
-    std::array<Value, 2> decay = decays.load(before, number);
-    Words ofQuery = load(query, decay), ofKey = load(key, decay);
-    Words ofEnd = load(toEnd, decays.load(behind, number));
+    Words words = toEnd.load4(slice(number), {1, 0}, {0, 1}, false);
+    words = fadeRows(words, decays.behind(), number);
     syncWarp();
-    store(query, slice(number), ofQuery);
-    store(key, slice(number), ofKey);
-    store(toEnd, slice(number), ofEnd);
+    store(toEnd, slice(number), words);
     return {};
   });
 }
@@ -451,7 +468,7 @@ SmallVector<Value> DecayOperands::emit(Value local) {
   emitBarrier(b, op, threads);
   emitPairs();
   emitBarrier(b, op, threads);
-  fadeBlocks();
+  fadeToEnd();
   return {assemble(pairsOfQuery, true), assemble(pairsOfKey, false)};
 }
 

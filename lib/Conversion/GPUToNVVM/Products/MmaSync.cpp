@@ -5,6 +5,8 @@
 #include "Fragments/SharedMatrix.h"
 #include "Products/ProductFamily.h"
 
+#include "Kernel/Assembly.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
@@ -49,6 +51,26 @@ SmallVector<Value, 4> gdn::emitMma(OpBuilder &b, Location loc, Type type,
       std::nullopt, std::array<NVVM::MMATypes, 2>{kind, kind},
       std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row,
                                      NVVM::MMALayout::col});
+  SmallVector<Value, 4> results;
+  for (int64_t i = 0; i < 4; ++i)
+    results.push_back(LLVM::ExtractValueOp::create(b, loc, all, i));
+  return results;
+}
+
+SmallVector<Value, 4> gdn::emitTf32Mma(OpBuilder &b, Location loc,
+                                       ValueRange lhs, ValueRange rhs,
+                                       ValueRange acc) {
+  Type f32 = b.getF32Type();
+  auto sums =
+      LLVM::LLVMStructType::getLiteral(b.getContext(), {f32, f32, f32, f32});
+  SmallVector<Value> operands(lhs);
+  llvm::append_range(operands, rhs);
+  llvm::append_range(operands, acc);
+  Value all = emitAssembly(
+      b, loc, sums, operands,
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {$0, $1, $2, $3}, "
+      "{$4, $5, $6, $7}, {$8, $9}, {$10, $11, $12, $13};",
+      "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f", /*hasSideEffects=*/false);
   SmallVector<Value, 4> results;
   for (int64_t i = 0; i < 4; ++i)
     results.push_back(LLVM::ExtractValueOp::create(b, loc, all, i));

@@ -62,6 +62,12 @@ llvm::SmallVector<mlir::Value, 4>
 emitMma(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type,
         mlir::ValueRange lhs, mlir::ValueRange rhs, mlir::ValueRange acc);
 
+/// One m16n8k8 of tf32, sums in f32: operands are words of f32, of which it
+/// takes the upper 19 bits.
+llvm::SmallVector<mlir::Value, 4>
+emitTf32Mma(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange lhs,
+            mlir::ValueRange rhs, mlir::ValueRange acc);
+
 /// In kernels that finish products: keeps the end of the last one ahead of
 /// `barrier` where copies go on behind it, by stores of what its last
 /// instructions give in a unit that there is none of. ptxas sees no order

@@ -7,8 +7,8 @@
 // of `second`.
 #include "Products/SplitMma.h"
 
-#include "Kernel/Assembly.h"
 #include "Kernel/OptimizationBarrier.h"
+#include "Products/ProductFamily.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -101,19 +101,7 @@ SmallVector<Value> ProductsEmitter::loadRight(Value pointer, int64_t column) {
 /// One mma of 16 rows, 8 columns and a depth of 8.
 void ProductsEmitter::multiply(MutableArrayRef<Value> sums,
                                ArrayRef<Value> left, ArrayRef<Value> right) {
-  Type f32 = b.getF32Type();
-  auto type =
-      LLVM::LLVMStructType::getLiteral(b.getContext(), {f32, f32, f32, f32});
-  SmallVector<Value> operands(left);
-  operands.append(right.begin(), right.end());
-  operands.append(sums.begin(), sums.end());
-  Value all = emitAssembly(
-      b, loc, type, operands,
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {$0, $1, $2, $3}, "
-      "{$4, $5, $6, $7}, {$8, $9}, {$10, $11, $12, $13};",
-      "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f", /*hasSideEffects=*/false);
-  for (int64_t i = 0; i < 4; ++i)
-    sums[i] = LLVM::ExtractValueOp::create(b, loc, all, i);
+  llvm::copy(emitTf32Mma(b, loc, left, right, sums), sums.begin());
 }
 
 void ProductsEmitter::emit(int64_t count) {

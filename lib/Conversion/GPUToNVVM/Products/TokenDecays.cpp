@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two matrices are the rows of one product with the logs of eight tokens.
+// A matrix of 16 x 16 tokens is the left operand of a product with their logs.
 #include "Products/TokenDecays.h"
 
+#include "Fragments/SharedMatrix.h"
 #include "Products/ProductFamily.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -12,63 +13,70 @@ using namespace gdn;
 
 /// A word of a matrix: ones where `isOne` of the lane's row and of a column
 /// says so.
-Value TokenDecays::wordOfOnes(function_ref<Value(Value)> isOne) {
+Value TokenDecays::wordOfOnes(function_ref<Value(Value)> isOne, int32_t one) {
   Value word;
   for (int32_t e = 0; e < 2; ++e) {
-    const int32_t one = 0x3c00 << 16 * e; // of f16
-    Value part = arith::SelectOp::create(
-        b, loc, isOne(a.add(ownColumn, a.i32(e))), a.i32(one), a.i32(0));
+    Value part =
+        arith::SelectOp::create(b, loc, isOne(a.add(ownColumn, a.i32(e))),
+                                a.i32(one << 16 * e), a.i32(0));
     word = word ? arith::OrIOp::create(b, loc, word, part) : part;
   }
   return word;
 }
 
 void TokenDecays::makeMatrices() {
+  constexpr int32_t one = 0x3c00, minusOne = 0xbc00; // of f16
   auto isBehind = [&](Value column) { return a.isLess(ownRow, column); };
   auto isUpTo = [&](Value column) {
     return a.isLess(column, a.add(ownRow, a.i32(1)));
   };
-  behind = wordOfOnes(isBehind);
-  upTo = wordOfOnes(isUpTo);
-  for (int64_t level = 0; level < 3; ++level) {
-    const int64_t size = int64_t(1) << level;
-    Value set = arith::AndIOp::create(b, loc, ownRow, a.i32(size));
-    Value isSecond = a.isEqual(set, a.i32(size));
-    halves[level] = wordOfOnes([&](Value column) {
-      Value differs = arith::XOrIOp::create(b, loc, ownRow, column);
-      Value isCounted = arith::SelectOp::create(
-          b, loc, isSecond, isUpTo(column), isBehind(column));
-      return a.both(a.isLess(differs, a.i32(size)), isCounted);
-    });
-  }
+  Value behind = wordOfOnes(isBehind, one), upTo = wordOfOnes(isUpTo, one);
+  Value none = a.i32(0), ones = a.i32(one << 16 | one);
+  // Words of a left operand: columns of the first eight tokens for rows of the
+  // first eight and of the others, then columns of the others.
+  fromFirst = {upTo, ones, none, upTo};
+  toLast = {behind, none, ones, behind};
+  fromMiddle = {wordOfOnes(isBehind, minusOne), none, none, upTo};
 }
 
-/// Decays of the sums that `first` makes, and of those of `second` if that is
-/// another.
-std::array<TokenDecays::Numbers, 2>
-TokenDecays::decaysOf(ArrayRef<Value> logs, Value first, Value second) {
-  std::array<Numbers, 2> decays;
+/// Sums of logs, in the order of the words.
+TokenDecays::Numbers TokenDecays::sumsOf(ArrayRef<Value> logs,
+                                         ArrayRef<Value> matrix) {
+  Numbers sums;
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
-  for (Value word : logs) {
-    SmallVector<Value, 4> sums =
-        emitMma(b, loc, b.getF16Type(), {first, second}, word,
-                SmallVector<Value, 4>(4, zero));
-    for (size_t i = 0; i < (first == second ? 2 : 4); ++i)
-      decays[i / 2].push_back(
-          math::Exp2Op::create(b, loc, sums[i], arith::FastMathFlags::afn));
-  }
-  return decays;
+  for (size_t i = 0; i < logs.size(); i += 2)
+    llvm::append_range(sums,
+                       emitMma(b, loc, b.getF16Type(), matrix, logs.slice(i, 2),
+                               SmallVector<Value, 4>(4, zero)));
+  return sums;
+}
+
+TokenDecays::Numbers TokenDecays::exp2(ArrayRef<Value> sums) {
+  return llvm::map_to_vector<8>(sums, [&](Value sum) -> Value {
+    return math::Exp2Op::create(b, loc, sum, arith::FastMathFlags::afn);
+  });
+}
+
+std::array<TokenDecays::Numbers, 2> TokenDecays::ofBlock(ArrayRef<Value> logs) {
+  return {exp2(sumsOf(logs, fromFirst)), exp2(sumsOf(logs, toLast))};
 }
 
 std::array<TokenDecays::Numbers, 2>
-TokenDecays::ofSmallHalves(ArrayRef<Value> logs) {
-  return decaysOf(logs, halves[0], halves[1]);
-}
-
-TokenDecays::Numbers TokenDecays::ofFour(ArrayRef<Value> logs) {
-  return decaysOf(logs, halves[2], halves[2])[0];
-}
-
-std::array<TokenDecays::Numbers, 2> TokenDecays::ofEight(ArrayRef<Value> logs) {
-  return decaysOf(logs, behind, upTo);
+TokenDecays::aroundMiddle(ArrayRef<Value> logs) {
+  auto pair = VectorType::get({2}, b.getF16Type());
+  Value least = arith::ConstantOp::create(
+      b, loc,
+      DenseElementsAttr::get(
+          pair,
+          b.getF16FloatAttr(gdn::gpu::DecayOperandsOp::leastLogOfScores)));
+  SmallVector<Value, 4> bounded;
+  for (Value word : logs) {
+    Value both = arith::MaximumFOp::create(
+        b, loc, fromWords(b, loc, word, b.getF16Type()), least);
+    bounded.push_back(getWords(b, loc, both).front());
+  }
+  Numbers sums = sumsOf(bounded, fromMiddle), negative;
+  for (Value sum : sums)
+    negative.push_back(arith::NegFOp::create(b, loc, sum));
+  return {exp2(sums), exp2(negative)};
 }

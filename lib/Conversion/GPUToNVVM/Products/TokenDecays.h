@@ -12,10 +12,11 @@
 namespace gdn {
 
 /// Sums of logs are products of these, f16 to base 2, with matrices of zeros
-/// and ones of 8 x 8 tokens. Logs of a slice are four words of two channels, as
+/// and ones of 16 x 16 tokens. Logs of a slice are four words of two tokens, as
 /// a right operand has them: words 0 and 2 of the first eight tokens, 1 and 3
-/// of the others. Decays are two numbers for each word, of the token `ownRow`
-/// of the eight.
+/// of the others. Decays are two numbers for each word, of channels that lie
+/// side by side: words 0 and 2 of the token `ownRow`, 1 and 3 of the one eight
+/// further on.
 class TokenDecays {
 public:
   using Numbers = llvm::SmallVector<mlir::Value, 8>;
@@ -26,27 +27,27 @@ public:
 
   /// Ahead of all else: the lane's words of the matrices.
   void makeMatrices();
-  /// With halves of one token, and of two: from the first token of a second
-  /// half on, with that of the token; behind a token of a first half to its
-  /// end.
-  std::array<Numbers, 2> ofSmallHalves(llvm::ArrayRef<mlir::Value> logs);
-  /// The same with halves of four tokens.
-  Numbers ofFour(llvm::ArrayRef<mlir::Value> logs);
-  /// Behind the token to the end of the eight; and from their first one on,
-  /// with that of the token.
-  std::array<Numbers, 2> ofEight(llvm::ArrayRef<mlir::Value> logs);
+  /// From the first token on, with that of the token; and behind the token, to
+  /// the last one.
+  std::array<Numbers, 2> ofBlock(llvm::ArrayRef<mlir::Value> logs);
+  /// From the middle of the 16 tokens to behind the token, and its inverse: the
+  /// product of one of a token and the inverse of one before is the decay
+  /// between. No log counts as less than `leastLogOfScores`, so both are
+  /// finite.
+  std::array<Numbers, 2> aroundMiddle(llvm::ArrayRef<mlir::Value> logs);
 
 private:
-  mlir::Value wordOfOnes(llvm::function_ref<mlir::Value(mlir::Value)> isOne);
-  std::array<Numbers, 2> decaysOf(llvm::ArrayRef<mlir::Value> logs,
-                                  mlir::Value first, mlir::Value second);
+  mlir::Value wordOfOnes(llvm::function_ref<mlir::Value(mlir::Value)> isOne,
+                         int32_t one);
+  Numbers sumsOf(llvm::ArrayRef<mlir::Value> logs,
+                 llvm::ArrayRef<mlir::Value> matrix);
+  Numbers exp2(llvm::ArrayRef<mlir::Value> sums);
 
   mlir::OpBuilder &b;
   mlir::Location loc;
   Arithmetic a;
   mlir::Value ownRow, ownColumn;
-  std::array<mlir::Value, 3> halves; // of one token, two and four
-  mlir::Value behind, upTo;
+  std::array<mlir::Value, 4> fromFirst, toLast, fromMiddle;
 };
 
 } // namespace gdn

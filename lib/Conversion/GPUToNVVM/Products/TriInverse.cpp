@@ -6,8 +6,8 @@
 //                               is between them by two products
 //   2  B_wm = D_w L_wm          m < w
 //   3  R_iw^T = -sum_m R_mw^T B_im^T, m from w to i - 1, R_ww = D_w
-//   4  R through the scratch tile to where its rows belong, unless R^T is
-//      wanted
+//   4  R to the scratch tile, and from there to where its rows belong, unless
+//      R^T is wanted
 //
 // In step 3 a warp works down its own column of blocks: transposed, since then
 // what comes out of a product is the left operand of the next as it is.
@@ -47,7 +47,7 @@ public:
         all(inverse.getMatrices().size()), count(type.getRows().getWarps()),
         hasStore4(
             gdn::gpu::KernelFields(inverse->getParentOfType<func::FuncOp>())
-                .getWarpgroups()),
+                .mayStoreMatrices()),
         f16(b.getF16Type()) {
     own = a.mul(threads.warp, a.i32(2));
     all.back().isAcross = all.size() > 1;
@@ -386,6 +386,8 @@ SmallVector<Value> BlockInverse::emit(ValueRange locals) {
   barrier();
   for (int64_t i = 0; i < count; ++i)
     store(corner(i, {}), all.front().column[i], /*transpose=*/true);
+  if (inverse.getInverses().front().use_empty()) // it is taken from there
+    return {LLVM::PoisonOp::create(b, loc, locals.front().getType())};
   barrier();
   return {loadMatrix(b, loc, threads, type, scratch, pointer,
                      /*from=*/nullptr, /*transpose=*/false)};

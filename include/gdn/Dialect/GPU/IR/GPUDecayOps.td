@@ -19,8 +19,8 @@ def GPU_DecayOperandsOp : GPU_Op<"decay_operands", [
     `from_key` of it, in place, f16 whatever their type was, and `to_end` and `end` hold what they are called after.
     `sums` holds what the warps pass to each other; what it held is lost.
 
-    The 16 tokens of a warp are multiplied in registers, by one product for each power
-    of two: rows of a left operand and columns of a right one are held by the lanes in
+    The 16 tokens of a warp are multiplied in registers, by products of tf32:
+    rows of a left operand and columns of a right one are held by the lanes in
     the same way. Their decays are exponentials of sums of logs, which are products of
     these, in f16, with matrices of zeros and ones; `to_end` holds the logs on the way.
     Behind a barrier it multiplies its tokens with those of the warps
@@ -74,6 +74,9 @@ def GPU_DecayOperandsOp : GPU_Op<"decay_operands", [
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     static constexpr int64_t block = 16;
+    /// As of `gdn_tile.decay_operands`.
+    static constexpr float leastLogOfScores = -14;
+    static constexpr float scaleOfScores = 1 + 0x1p-10f;
     /// Rows of `sums` for `warps` warps: of each warp its decay; two in the
     /// place of one, what lies before and behind it, and of each two warps what
     /// lies between them.

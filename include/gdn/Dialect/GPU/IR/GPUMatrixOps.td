@@ -226,6 +226,7 @@ def GPU_TriInverseOp : GPU_Op<"tri_inverse"> {
     blocks. `scratch` holds what they pass to each other; what it held is lost.
     With `transposed` the results are the transposes of the inverses, which is how
     they come out of the last products.
+    Of one matrix, without `transposed`, `scratch` then holds the inverse, too.
 
     **Preconditions**
 

@@ -59,6 +59,10 @@ public:
 
   bool getStoresMatrices() const { return bool(get("stores_matrices")); }
   void setStoresMatrices() { setFlag("stores_matrices", true); }
+  /// Whether it may store by matrices of 8 x 8: targets with warpgroups can.
+  bool mayStoreMatrices() const {
+    return getStoresMatrices() || getWarpgroups();
+  }
 
   bool getWarpgroups() const { return bool(get("warpgroups")); }
   void setWarpgroups(bool value = true) { setFlag("warpgroups", value); }

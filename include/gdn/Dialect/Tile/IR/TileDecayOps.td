@@ -236,25 +236,27 @@ def Tile_DecayOperandsOp : Tile_Op<"decay_operands", [
     products: each is a product of at most a few of the decays within 16 tokens and
     of those of 16 tokens.
 
-    Scores are products of matrices between blocks of tokens. No factor of them is
-    above 1, for any decay: the reference is a token between `j` and `i`. These
+    Scores are products of matrices between blocks of tokens. Their factors are finite
+    for any decay. These
     roundings are fixed, because they determine the error: `x` and `key`, decays, and
     a row times a decay are rounded to f16, and sums are f32. Within 16 tokens decays
     are of logs to base 2 that are rounded to f16: of `x` below 0 that changes them by at
     most `|x| e^-|x| 2^-11`, below 2e-4.
 
-    - tokens of one block of 16: `r` is the multiple of the largest power of two with
-      `j < r <= i`; the factors are `x[i] * exp(g[r] + ... + g[i])` and
-      `key[j] * exp(g[j+1] + ... + g[r-1])`;
+    - tokens of one block of 16: with `c[i]` the sum of logs to base 2 from behind the eighth token of
+      the block to `i`, and for tokens before that minus the sum from behind `i` to the eighth, the factors
+      are `x[i] * 2^c[i]` and `key[j] * 2^-c[j]`, f32 of which the last 13 bits are dropped, and the
+      scores are multiplied with `1 + 2^-10`, what that takes off in the mean. Logs below
+      -14 count as -14 here, so that factors are finite: a decay of a token is not less than 6e-5;
     - tokens of two blocks of 16: with `s` the first token of the block of `i` and `e`
       the last of the block of `j`, `x[i] * exp(g[s] + ... + g[i])` and
       `(key[j] * exp(g[j+1] + ... + g[e])) * exp(g[e+1] + ... + g[s-1])`;
-    - `j = i`: `query` and `key` as they are;
     - `from` is that left factor times `exp(g[0] + ... + g[s-1])`, and `to_end` the
       right one, `key[j] * exp(g[j+1] + ... + g[e])`, times `exp(g[e+1] + ... + g[C-1])`.
 
-    Decays are products of `exp(g[t])`, or exponentials of sums of `g` that begin where
-    the decay begins; never of a difference of running sums, which is inexact.
+    Other decays are products of `exp(g[t])`, or exponentials of sums of `g` that begin where
+    the decay begins; never of a difference of running sums, which is inexact. So are
+    `c`, of eight tokens at most.
 
     **Preconditions**
 
@@ -290,8 +292,14 @@ def Tile_DecayOperandsOp : Tile_Op<"decay_operands", [
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Tokens whose scores with each other are products by halves.
+    /// Tokens whose scores with each other are one product, of factors with decays
+    /// around their middle.
     static constexpr int64_t block = 16;
+    /// To base 2, of a token, in these decays: those of half a block lie in the
+    /// range of f32.
+    static constexpr float leastLogOfScores = -14;
+    /// These factors drop bits, in the mean 2^-11 of each.
+    static constexpr float scaleOfScores = 1 + 0x1p-10f;
   }];
 }
 
