@@ -35,10 +35,13 @@ DecodePolicy DecodePolicy::get(const TargetModel &target) {
   // 16/32 heads, dependent launches, us. Eight warps, on an H200, 1, 8 and 16
   // sequences: two planes, which stay in registers for a fold, with two blocks
   // 3.2, 6.3 and 12.2, without that with three 3.5, 7.4 and 12.8; the upper one
-  // of two with three 3.2, 6.5 and 10.7, one plane with four 3.0, 6.0 and 8.9.
+  // of two with three 3.2, 6.5 and 10.2, one plane with four 3.0, 6.0 and 8.9.
   // Where all blocks have room, with two on a multiprocessor, one plane stays
   // in registers, too ("sparse"): 3.0 and 5.8, and 2.9 and 5.4; beyond that
-  // they come in turns.
+  // they come in turns. Two turns of them are better than the second of three
+  // blocks with few heads in many rows: 2/8 heads, upper plane, 40, 48, 56 and
+  // 64 sequences 8.7, 9.6, 10.2 and 10.8, and 8.3, 9.3, 10.8 and 12.0; but 8
+  // sequences of 16/64 heads 10.0 and 9.6, 16 of 16/32 11.1 and 10.2.
   // Pending tokens of f16, on an H200, eight and four warps: 16 sequences 12.9
   // and 13.5 with two planes, 11.3 and 11.9 with the upper one, 32 sequences
   // 21.4 and 21.5, and 18.1 and 17.3; one plane 9.8 and 9.7, and 16.2 and 14.7.
@@ -51,6 +54,7 @@ DecodePolicy DecodePolicy::get(const TargetModel &target) {
   policy.resident.twoPlaneBlocks = 2;
   policy.resident.sparseUnits =
       policy.resident.twoPlaneBlocks * target.getMeasuredSms();
+  policy.resident.sparseRows = 48;
   policy.resident.crowdedUnits = 1024;
   policy.resident.crowdedThreads = 128;
   policy.resident.crowdedOnePlaneBlocks = 5;

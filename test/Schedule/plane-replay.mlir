@@ -10,7 +10,14 @@
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-recurrence="crowded-units=4096 sparse-units=264" -canonicalize -cse -o %t.crowded
 // RUN: FileCheck %s --check-prefix=CROWDED < %t.crowded
 // RUN: gdn-gpu-opt %t.crowded | gdn-gpu-opt -gdn-gpu-place-barriers -gdn-gpu-check -o /dev/null
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-recurrence="sparse-units=264 sparse-rows=48" | FileCheck %s --check-prefix=TURNS
 //
+// Launches of two turns of blocks take the variant "sparse" of the upper plane, too, if they
+// have many rows.
+//
+// TURNS-LABEL: func.func @upper_sparse(
+//  TURNS-SAME:   conditions = {{\[\[\["N", "Hv"\], \["528"\]\], \{any = \[\[\[\["N", "Hv"\], \["264"\]\]\], \[\[\["397"\], \["N", "Hv"\]\], \[\["48"\], \["N"\]\]\]\]\}\]}}
+
 // RUN: sed 's/?x?x16x/?x?x10x/g; s/"16"/"10"/g' %s | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-recurrence -canonicalize -cse -o %t.odd
 // RUN: FileCheck %s --check-prefix=ODD < %t.odd
 // RUN: gdn-gpu-opt %t.odd -gdn-gpu-place-barriers -gdn-gpu-check -o /dev/null
@@ -68,10 +75,15 @@
 //  CROWDED-NEXT:   gdn_gpu.barrier
 //   CROWDED-NOT:   gdn_gpu.barrier
 //       CROWDED:   gdn_gpu.load_shared_element %[[KEPT]][%c0] : <1xf32> -> f32
-//   CROWDED-NOT:   gdn_gpu.barrier
+//   CROWDED-NOT:   gdn_gpu.{{barrier|take_ticket}}
 //       CROWDED:   gdn_gpu.share_byte_products
 //       CROWDED:   gdn_gpu.add_part_products
-//       CROWDED:   gdn_gpu.barrier
+// Who is the last to have read the pending keys is asked behind the products: an answer
+// would be spilled beside the state.
+//       CROWDED:   gdn_gpu.take_ticket
+//  CROWDED-NEXT:   gdn_gpu.yield
+//  CROWDED-NEXT:   }
+//  CROWDED-NEXT:   gdn_gpu.barrier
 //       CROWDED:   gdn_gpu.store
 //
 // Where all blocks have room two are enough, and the state stays in registers for a

@@ -10,12 +10,11 @@ def ScheduleResidentRecurrence
     : Pass<"gdn-schedule-resident-recurrence", "::mlir::ModuleOp"> {
   let summary = "Hold the state in registers: one-token programs to GPU blocks";
   let description = [{
-    Turns tile programs that have one `gdn_tile.delta_scan`, of a single token
-    and outside of any loop, into programs of a block of GPU threads. The whole
-    state of a value head is in the registers of the block; its rows are
-    distributed over the warps. While the state is loaded, one warp each
-    computes the query, the key, the value and the gates. The last warp does
-    what follows the scan. Warps exchange tiles through shared memory:
+    Turns tile programs that have one `gdn_tile.delta_scan`, of a single token and outside of any
+    loop, into programs of a block of GPU threads. The whole state of a value head is in the
+    registers of the block; its rows are distributed over the warps. While the state is loaded, one
+    warp each computes the query, the key, the value and the gates. The last warp does what follows
+    the scan. Warps exchange tiles through shared memory:
 
         warps 0 .. 2      begin to load the windows of the convolution
         all warps         load the state
@@ -27,52 +26,50 @@ def ScheduleResidentRecurrence
         warps 0 .. 2      store the windows of the convolution
         last warp         gated norm, store the output
 
-    The program reads slot ids and the contents of slots before it waits for the
-    launch ahead. So programmatic dependent launch is allowed only if the launch
-    ahead writes neither.
+    The program reads slot ids and the contents of slots before it waits for the launch ahead. So
+    programmatic dependent launch is allowed only if the launch ahead writes neither.
 
-    With `narrow-units` a program of a delta rule whose state is loaded in 16
-    bits, and which has one decay for a head, gets a second program: the variant
-    "narrow", for launches of at least so many units. It has four warps and
-    three blocks per multiprocessor. The state stays in 16 bits in registers,
-    and its rows are widened one at a time (`rows_apart` of `gdn_gpu.kernel`). The operands
-    are also loaded by way of shared memory, and only the last warp waits at the
-    second barrier.
+    With `narrow-units` a program of a delta rule whose state is loaded in 16 bits, and which has
+    one decay for a head, gets a second program: the variant "narrow", for launches of at least so
+    many units. It has four warps and three blocks per multiprocessor. The state stays in 16 bits in
+    registers, and its rows are widened one at a time (`rows_apart` of `gdn_gpu.kernel`). The
+    operands are also loaded by way of shared memory, and only the last warp waits at the second
+    barrier.
 
-    With `crowded-units` a program that reads a state in planes gets a second program: the
-    variant "crowded", for launches of at least so many units. It is the same program, of
-    fewer warps: these do at once what each warp does for itself, and more blocks fit. In
-    blocks of four warps the one that makes no operand waits for the count of pending tokens
-    and copies them, ahead of its part of the state. Unless two planes are in registers it
-    also makes what remains of the tokens. The value's warp makes the gates there.
+    With `crowded-units` a program that reads a state in planes gets a second program: the variant
+    "crowded", for launches of at least so many units. It is the same program, of fewer warps: these
+    do at once what each warp does for itself, and more blocks fit. In blocks of four warps the one
+    that makes no operand waits for the count of pending tokens and copies them, ahead of its part
+    of the state. Unless two planes are in registers it also makes what remains of the tokens. The
+    value's warp makes the gates there. Where tokens see the upper one of two planes, which is
+    not kept, last readers are asked for behind the products. With `sparse-units` launches of up to so many units have the
+    variant "sparse" there: blocks that keep the state for a fold.
 
     With `crowded-narrow-units` a program with pending tokens and a state of 16 bits gets such a
-    second program, too. Tensor cores multiply the state as it is with key and query, each
-    the sum of three rows of 16 bits, and a state that receives its pending tokens
-    gives its products without them first. So its bits are others than those of the first
-    program.
+    second program, too. Tensor cores multiply the state as it is with key and query, each the sum
+    of three rows of 16 bits, and a state that receives its pending tokens gives its products
+    without them first. So its bits are others than those of the first program.
 
-    A state that does not fit in the registers of a block is computed in passes
-    over equal blocks of its rows, which do not depend on each other. A loop
-    loads, scans and stores one block after another, and collects the output in
-    shared memory.
+    A state that does not fit in the registers of a block is computed in passes over equal blocks of
+    its rows, which do not depend on each other. A loop loads, scans and stores one block after
+    another, and collects the output in shared memory.
 
-    **Runs after** `convert-gdn-to-tile` with `value-heads` and
-    `gdn-tile-fuse-rows`; **before** `convert-gdn-gpu-to-nvvm`.
+    **Runs after** `convert-gdn-to-tile` with `value-heads` and `gdn-tile-fuse-rows`; **before**
+    `convert-gdn-gpu-to-nvvm`.
 
     **Needs**: tile programs, a value head per block.
 
-    **Leaves**: programs of `gdn_gpu` for those with such a scan, with
-    `gdn_gpu.kernel`. Other tile programs are left alone,
-    and with a remark those whose state does not fit in passes either.
+    **Leaves**: programs of `gdn_gpu` for those with such a scan, with `gdn_gpu.kernel`. Other
+    tile programs are left alone, and with a remark those whose state does not fit in passes
+    either.
 
-    **Numerics**: sums along a row are added per lane first and then over lanes
-    in a fixed tree. The product of the state with the query is computed before
-    the update: `M' q = e^g M q + d (k . q)`.
+    **Numerics**: sums along a row are added per lane first and then over lanes in a fixed tree.
+    The product of the state with the query is computed before the update: `M' q = e^g M q + d (k
+    . q)`.
 
-    **Fails** with an error on the scan or the op that the schedule does not
-    take: a state of several passes that is not loaded and stored as it is, or
-    an op that is neither before nor after the scan.
+    **Fails** with an error on the scan or the op that the schedule does not take: a state of
+    several passes that is not loaded and stored as it is, or an op that is neither before nor
+    after the scan.
 
     Before and after: `test/Schedule/resident-recurrence.mlir`, and in passes
     `test/Schedule/passes-over-rows.mlir`.
@@ -93,6 +90,8 @@ def ScheduleResidentRecurrence
     Option<"sparseUnits", "sparse-units", "int64_t", /*default=*/"0", "Units of "
            "a launch up to which 'sparse' is taken where tokens see one plane: "
            "blocks as with two, which keep the state; 0: no such variant">,
+    Option<"sparseRows", "sparse-rows", "int64_t", "0", "Rows from which two turns "
+           "of these blocks take the place of two of 'upper-blocks'; 0: none">,
     Option<"crowdedUnits", "crowded-units", "int64_t", /*default=*/"0", "Units "
            "from which 'crowded' is taken for states in planes; 0: no variant">,
     Option<"crowdedThreads", "crowded-threads", "int64_t", /*default=*/"128",

@@ -36,6 +36,9 @@ private:
     return !copiesInFewWarps() || countSeenPlanes(replay) == 1;
   }
   bool keepsState() override;
+  /// In 80 registers ptxas spills the answers beside the state, and its warp
+  /// waits for each where it is spilled.
+  bool asksLate() const override { return !isKept && replay.getSeen(); }
 
   bool isKept;
   /// A key, or a query, in shared memory as the bytes of integers, in three

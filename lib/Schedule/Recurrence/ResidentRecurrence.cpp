@@ -4,6 +4,7 @@
 // of a block. See Passes.td.
 #include "Recurrence/NarrowReplay.h"
 #include "Recurrence/PlaneReplay.h"
+#include "Recurrence/Variants.h"
 
 #include "gdn/Schedule/Passes.h"
 
@@ -72,29 +73,6 @@ struct ScheduleResidentRecurrence final
 
 } // namespace
 
-/// A copy of a program, as a variant for launches of `least` to `most` units; 0
-/// for one of them: without that bound.
-static func::FuncOp addVariant(func::FuncOp source, StringRef variant,
-                               int64_t least, int64_t most = 0) {
-  OpBuilder b(source);
-  auto copy = cast<func::FuncOp>(b.clone(*source));
-  copy.setName((source.getName() + "_" + variant).str());
-  tile::StageFields stage(copy);
-  stage.setStageOf(source.getName());
-  stage.setVariant(variant);
-  auto number = [&](int64_t units) -> Attribute {
-    return b.getStrArrayAttr(StringRef(std::to_string(units)));
-  };
-  Attribute units = stage.getGrid();
-  SmallVector<Attribute> conditions;
-  if (least > 0)
-    conditions.push_back(b.getArrayAttr({number(least), units}));
-  if (most > 0)
-    conditions.push_back(b.getArrayAttr({units, number(most)}));
-  stage.setConditions(b.getArrayAttr(conditions));
-  return copy;
-}
-
 /// The one rule of a program.
 template <typename OpTy> static OpTy findRule(func::FuncOp func) {
   OpTy found;
@@ -137,10 +115,14 @@ ScheduleResidentRecurrence::scheduleReplay(func::FuncOp func,
                     blocks, /*keeps=*/false)))
       return failure();
   }
-  if (sparseUnits > 0 && isWhole && isOne &&
-      failed(emit(addVariant(func, "sparse", 0, sparseUnits), threads,
-                  twoPlaneBlocks, /*keeps=*/true)))
-    return failure();
+  if (sparseUnits > 0 && isWhole && isOne) {
+    func::FuncOp sparse = addVariant(func, "sparse", 0, sparseUnits);
+    if (sparseRows > 0 && replay.getSeen())
+      addUnits(sparse, sparseUnits * upperBlocks / twoPlaneBlocks + 1,
+               2 * sparseUnits, sparseRows);
+    if (failed(emit(sparse, threads, twoPlaneBlocks, /*keeps=*/true)))
+      return failure();
+  }
   const int64_t blocks = !isOne             ? twoPlaneBlocks
                          : replay.getSeen() ? upperBlocks
                                             : onePlaneBlocks;

@@ -148,7 +148,10 @@ void ResidentReplay::takeCount(FragmentEmitter &all) {
 void ResidentReplay::emitTickets() {
   for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
     for (Operation *op : (*roles)[role].stores) {
-      if (asksEarly(op))
+      auto branch = dyn_cast<scf::IfOp>(op);
+      if (!branch ||
+          !branch.getCondition().getDefiningOp<tile::LastInGroupOp>() ||
+          asksEarly(op))
         continue;
       gpu::WarpsOp warps = enterWarps(role, b.getI32Type());
       FragmentEmitter warp(b, scalars);
@@ -426,12 +429,15 @@ void ResidentReplay::emitRootBlock(Block &block) {
   gpu::AwaitCopiesOp::create(b, scan.getLoc());
   gpu::BarrierOp::create(b, scan.getLoc());
   takeCount(all);
-  emitTickets();
+  if (!asksLate())
+    emitTickets();
   emitWeights();
   if (!weighsEarly())
     gpu::BarrierOp::create(b, scan.getLoc());
   emitPairs();
   emitState(all);
+  if (asksLate())
+    emitTickets();
   gpu::BarrierOp::create(b, scan.getLoc());
   emitSums();
   emitOutput();

@@ -24,8 +24,11 @@ protected:
     return ResidentKernel::isLate(store) || storesPending(store);
   }
   bool asksEarly(mlir::Operation *store) const override {
-    return !storesPending(store);
+    return !asksLate() && !storesPending(store);
   }
+  /// Whether who is the last to have read what blocks share is asked behind the
+  /// products, all of it.
+  virtual bool asksLate() const { return false; }
   mlir::LogicalResult check() override;
   /// With pending tokens narrow states are, too: bf16, H200, one sequence 2.64
   /// us and 2.81, eight 5.24 and 5.47.
