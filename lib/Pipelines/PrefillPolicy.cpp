@@ -48,6 +48,22 @@ static constexpr Row fused[] = {
      "  51*workers <= 100*sequences*heads & sequences*heads <= workers &"
      "  4096*sequences <= tokens",
      prefillH200},
+    // Blocks that stay, from ready inputs: from two waves on they save 3 to 7
+    // us
+    // of each wave but the first, and take 1 to 2 % longer for a chunk. 16/32
+    // heads: 64 x 256 tokens 300 to 261 us, 8 x 1,024 106 to 104, 8 x 4,096 346
+    // and 346; 128 x 128 355, where chunks that a stage prepares take 538.
+    // Beside a convolution or a norm a chunk takes 3 to 5 % longer.
+    {"fused-stay: fused=2; blocks=stay; where=keys <= 128;"
+     "when=tokens <= 3072*sequences & norms <= 0 & convs <= 0 &"
+     "  (256*sequences <= tokens &"
+     "     150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
+     "   256*sequences <= tokens & 220*workers <= 100*sequences*heads |"
+     "   128*sequences <= tokens & 8*workers <= sequences*heads);"
+     "any-batch=tokens <= 3072*sequences & norms <= 0 & convs <= 0 &"
+     "  (150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
+     "   220*workers <= 100*sequences*heads)",
+     prefillH200},
     // One wave, two or more, of which the last has to be full enough; and two
     // turns of two chunks for each block, in the mean.
     {"fused: fused=2; norm=with-rule; conv=with-rule;"
