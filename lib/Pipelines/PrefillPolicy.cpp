@@ -54,13 +54,14 @@ static constexpr Row fused[] = {
     // heads: 64 x 256 tokens 300 to 261 us, 8 x 1,024 106 to 104, 8 x 4,096 346
     // and 346; 128 x 128 355, where chunks that a stage prepares take 538.
     // Beside a convolution or a norm a chunk takes 3 to 5 % longer.
-    {"fused-stay: fused=2; blocks=stay; where=keys <= 128;"
-     "when=tokens <= 3072*sequences & norms <= 0 & convs <= 0 &"
+    {"fused-stay: fused=2; norm=with-rule; conv=with-rule; blocks=stay;"
+     "where=keys <= 128;"
+     "when=tokens <= 3072*sequences &"
      "  (256*sequences <= tokens &"
      "     150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
      "   256*sequences <= tokens & 220*workers <= 100*sequences*heads |"
      "   128*sequences <= tokens & 8*workers <= sequences*heads);"
-     "any-batch=tokens <= 3072*sequences & norms <= 0 & convs <= 0 &"
+     "any-batch=tokens <= 3072*sequences &"
      "  (150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
      "   220*workers <= 100*sequences*heads)",
      prefillH200},
