@@ -145,7 +145,7 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   copy->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
   // All that comes from memory is asked for ahead of what is made of it: of a
   // state, numbers in the units of values.
-  if (plan.isRuleAlone()) {
+  if (plan.beginsEarly()) {
     for (Value init : copy.getInits())
       if (auto map = init.getDefiningOp<gpu::MapRowsOp>();
           map && map->getBlock() == copy->getBlock() && init.hasOneUse() &&

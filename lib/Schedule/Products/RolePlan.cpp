@@ -121,9 +121,9 @@ bool RolePlan::findPrepared(const DenseSet<Operation *> &recurrence) {
   return isPrepared;
 }
 
-bool RolePlan::isRuleAlone() const {
+bool RolePlan::beginsEarly() const {
   if (isPrepared || convolved || !behind.empty())
-    return false;
+    return !isPrepared;
   auto isWhole = [](Type type) {
     auto vector = dyn_cast<VectorType>(type);
     return vector && vector.getDimSize(0) > 16 * gpu::groupWarps;
