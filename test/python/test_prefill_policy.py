@@ -130,7 +130,8 @@ ANY_BATCH = {
     "128x128 ready": {
         (32, 4, 32768): "fused-by-lengths",
         (32, 8, 8192): "fused-stay",
-        (32, 8, 32768): "fused",
+        (32, 4, 20000): "fused-by-lengths",
+        (64, 4, 32768): "fused",
         (16, 8, 8192): "fused",
         (8, 1, 32768): "fused-v-split-2",
         (24, 8, 32768): "fused-v-split-2",

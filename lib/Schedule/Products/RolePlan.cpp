@@ -122,8 +122,12 @@ bool RolePlan::findPrepared(const DenseSet<Operation *> &recurrence) {
 }
 
 bool RolePlan::beginsEarly() const {
-  if (isPrepared || convolved || !behind.empty())
-    return !isPrepared;
+  if (isPrepared)
+    return false;
+  tile::StageFields stage(loop->getParentOfType<func::FuncOp>());
+  const bool hasBeside = stage.overlapsWith(tile::Neighbour::next);
+  if (convolved || !behind.empty())
+    return !hasBeside;
   auto isWhole = [](Type type) {
     auto vector = dyn_cast<VectorType>(type);
     return vector && vector.getDimSize(0) > 16 * gpu::groupWarps;
@@ -132,9 +136,7 @@ bool RolePlan::beginsEarly() const {
     auto load = dyn_cast<tile::LoadOp>(op);
     return !load || vectorType(load.getTile()).getElementType().isF32();
   };
-  tile::StageFields stage(loop->getParentOfType<func::FuncOp>());
-  return llvm::none_of(loop->getResultTypes(), isWhole) ||
-         stage.overlapsWith(tile::Neighbour::next) ||
+  return llvm::none_of(loop->getResultTypes(), isWhole) || hasBeside ||
          llvm::all_of(gates, isGiven);
 }
 
