@@ -125,9 +125,9 @@ bool RolePlan::beginsEarly() const {
   if (isPrepared)
     return false;
   tile::StageFields stage(loop->getParentOfType<func::FuncOp>());
-  const bool hasBeside = stage.overlapsWith(tile::Neighbour::next);
+  const bool overlapsNext = stage.overlapsWith(tile::Neighbour::next);
   if (convolved || !behind.empty())
-    return !hasBeside;
+    return !overlapsNext;
   auto isWhole = [](Type type) {
     auto vector = dyn_cast<VectorType>(type);
     return vector && vector.getDimSize(0) > 16 * gpu::groupWarps;
@@ -136,7 +136,7 @@ bool RolePlan::beginsEarly() const {
     auto load = dyn_cast<tile::LoadOp>(op);
     return !load || vectorType(load.getTile()).getElementType().isF32();
   };
-  return llvm::none_of(loop->getResultTypes(), isWhole) || hasBeside ||
+  return llvm::none_of(loop->getResultTypes(), isWhole) || overlapsNext ||
          llvm::all_of(gates, isGiven);
 }
 
