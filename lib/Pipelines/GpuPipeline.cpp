@@ -67,6 +67,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   products.warps = target.hasWgmma() ? 12 : 8;
   products.warpgroups = target.hasWgmma();
   products.sharedBytes = target.getSharedBytesPerBlock();
+  products.blocksAhead = target.getBlocksAhead();
   passes.addPass(createScheduleTileProducts(products));
   passes.addPass(createScheduleTokenGroups());
   if (target.hasWgmma())

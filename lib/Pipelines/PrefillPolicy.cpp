@@ -48,6 +48,26 @@ static constexpr Row fused[] = {
      "  51*workers <= 100*sequences*heads & sequences*heads <= workers &"
      "  4096*sequences <= tokens",
      prefillH200},
+    // Blocks that stay: from two waves on they save 3 to 8 us of each wave but
+    // the first. 16/32 heads, ready, 64 x 256 tokens 300 to 261 us, 8 x 1,024
+    // 106 to 104, 8 x 4,096 346 and 346; packed 525 to 478, 228 to 215, 758 to
+    // 734. Of one wave, and of longer sequences from ready inputs, a chunk
+    // takes
+    // 1 to 2 % longer. Of few chunks each, 16 x 128 take 54 us, 128 x 64 272,
+    // where chunks that a stage prepares take 78 and 367; packed 104 and 480
+    // for 128 and 540.
+    {"fused-stay: fused=2; norm=with-rule; conv=with-rule; blocks=stay;"
+     "where=keys <= 128;"
+     "when=tokens <= 4096*sequences &"
+     "  (256*sequences <= tokens &"
+     "     150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
+     "   256*sequences <= tokens & 220*workers <= 100*sequences*heads |"
+     "   128*sequences <= tokens & 350*workers <= 100*sequences*heads |"
+     "   64*sequences <= tokens & 8*workers <= sequences*heads);"
+     "any-batch=tokens <= 4096*sequences &"
+     "  (150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
+     "   220*workers <= 100*sequences*heads)",
+     prefillH200},
     // One wave, two or more, of which the last has to be full enough; and two
     // turns of two chunks for each block, in the mean.
     {"fused: fused=2; norm=with-rule; conv=with-rule;"

@@ -46,9 +46,9 @@
 //       CHECK:       scf.yield %{{.+}}, %[[NEXT]]
 //       CHECK:   gdn_gpu.warps 8 for 4 registers 104 {
 //   CHECK-NOT:     conv_columns
-// No gates are a chunk ahead.
+// Inputs of gates are a chunk ahead.
 //       CHECK:   gdn_gpu.warps 13 for 1 registers 24 {
-//       CHECK:     scf.for %{{[a-z0-9]+}} = %{{[0-9]+}} to %{{[a-z0-9_]+}} step %c64 {
+//       CHECK:     scf.for {{.+}} step %c64 iter_args(
 //       CHECK:       gdn_gpu.load
 //       CHECK:       gdn_gpu.acquire
 //       CHECK:       gdn_gpu.commit

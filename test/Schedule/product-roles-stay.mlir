@@ -10,7 +10,7 @@
 
 // PAIR: expects no pairs of blocks, and one warp for gates, where blocks stay
 
-// CHECK-LABEL: func.func @prefill__inter_chunk_fused(
+// CHECK-LABEL: func.func @prefill__inter_chunk_fused_stay(
 //  CHECK-SAME:   blocks_per_sm = 1 : i64
 //  CHECK-SAME:   counters = ["1"]
 //       CHECK:   %[[SCALED:.+]] = gdn_gpu.channel : <64x128xf16, depth = 1, swizzled>

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 LAYERS = {
-    "ready": (["--layout=ready", "--outputs=core"], {"fused", "fused-v-split-2"}),
-    "norm": ([], {"fused", "fused-v-split-2"}),
+    "ready": (["--layout=ready", "--outputs=core"], {"fused", "fused-stay", "fused-v-split-2"}),
+    "norm": ([], {"fused", "fused-stay", "fused-v-split-2"}),
 }
 # So many sequences of 2 value heads, most of them empty, that whole heads are taken.
 SEQUENCES = 34

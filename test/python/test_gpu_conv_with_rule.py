@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-WITH_RULE = ("fused", "fused-by-lengths")
+WITH_RULE = ("fused", "fused-by-lengths", "fused-stay")
 # Lengths of sequences, key and value heads, and which sequences are skipped.
 CASES = {
     "lengths": ((1, 2, 0, 3, 63, 64, 65, 128, 5), (1, 2), {}),

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-ALL = {"fused", "fused-segments-5", "fused-v-split-2", "staged-segments-8", "staged-v-split-2"}
+ALL = {"fused", "fused-segments-5", "fused-stay", "fused-v-split-2", "staged-segments-8"}
+ALL |= {"staged-v-split-2"}
 LAYERS = {
     "ready": (["--layout=ready", "--outputs=core"], ALL),
     "packed": (["--outputs=core"], ALL | {"staged-v-split-2-short"}),

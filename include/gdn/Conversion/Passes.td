@@ -139,14 +139,16 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       `@<entry>__inter_chunk_v_split_<k>_ahead`, has `copies_ahead` in `gdn_tile.stage`. The
       bits are the same.
     - `blocks=stay`, with `fused` and without `v-split`, `segments`, `by-lengths` and
-      `maps`: the recurrence has `blocks_stay` in `gdn_tile.stage`. The bits are the same.
+      `maps`: the recurrence, `@<entry>__inter_chunk_fused_stay`, has `blocks_stay` in
+      `gdn_tile.stage`. The bits are the same.
     - `where=<conditions>` over `keys` and `values`, the sizes of heads,
       `parts`, those of each operand of products, and `channels`, 1 with a decay per
       channel and else 0: the variant is made only if they hold.
     - `when=<conditions>` over `sequences`, `heads` (value heads), `tokens` and
       `workers`: a launch takes the variant only if they hold
-      (`conditions` of `gdn_tile.stage`). They may also use `keys`, `values`, `parts`, `chunk`
-      and `norms` (1 if recurrences can have the gated norm), which are replaced by numbers.
+      (`conditions` of `gdn_tile.stage`). They may also use `keys`, `values`, `parts`, `chunk`,
+      `norms` and `convs` (1 if recurrences can have the gated norm, or convolve values), which are
+      replaced by numbers.
 
     - `any-batch=<conditions>` over the same, or `always`, without `segments`: launches
       that ask for the same bits in any batch take the variant if they hold

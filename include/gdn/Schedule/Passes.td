@@ -410,7 +410,9 @@ def ScheduleTileProducts
            "Whether `gdn-gpu-use-warpgroups` follows">,
     Option<"sharedBytes", "shared-bytes", "int64_t",
            /*default=*/"::gdn::gpufacts::maxSharedBytesPerBlock",
-           "Bytes of shared memory that a block may have">
+           "Bytes of shared memory that a block may have">,
+    Option<"blocksAhead", "blocks-ahead", "int64_t", "::gdn::gpufacts::blocksAhead",
+           "Blocks whose tokens are prefetched, with a decay per channel">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">
@@ -426,17 +428,15 @@ def ScheduleTokenGroups
     : Pass<"gdn-schedule-token-groups", "::mlir::ModuleOp"> {
   let summary = "Token-wise programs to GPU blocks, a warp per token group";
   let description = [{
-    Takes tile programs of loads, `gdn_tile.map_rows`, convolutions and stores
-    whose last axis is pieces of tokens: up to 16, by `token_pieces` of
-    `gdn_tile.stage`. They become programs of a block of GPU threads with a warp
-    for each piece, which does the work of that coordinate by itself. A lane holds columns of all tokens
-    of its warp. So a convolution needs only the registers of its lane, and a
-    norm is a sum over lanes. A block issues all its loads before it uses any
-    result of them. Loops may carry tiles.
+    Takes tile programs of loads, `gdn_tile.map_rows`, convolutions and stores whose last axis is
+    pieces of tokens: up to 16, by `token_pieces` of `gdn_tile.stage`. They become programs of a
+    block of GPU threads with a warp for each piece, which does the work of that coordinate by
+    itself. A lane holds columns of all tokens of its warp. So a convolution needs only the
+    registers of its lane, and a norm is a sum over lanes. A block issues all its loads before it
+    uses any result of them. Loops may carry tiles.
 
-    Takes in the same way programs of a kernel without a rule, such as a
-    convolution or a norm alone: each block is one warp. The last of several
-    blocks may write what they all have read.
+    Takes in the same way programs of a kernel without a rule, such as a convolution or a norm
+    alone: each block is one warp. The last of several blocks may write what they all have read.
 
     **Runs after** `convert-gdn-to-tile` with `chunk-stages=staged` and
     `gdn-tile-fuse-rows`; **before** `gdn-drop-unscheduled`.

@@ -19,6 +19,14 @@ inline constexpr int64_t partitionsPerSm = 4;
 /// Most bytes of shared memory of a block on the chips that have most of it
 /// (sm_90a, sm_100a, sm_103a).
 inline constexpr int64_t maxSharedBytesPerBlock = 227 * 1024;
+/// Bytes of a line of the first-level and second-level caches, which one
+/// prefetch asks for.
+inline constexpr int64_t lineBytes = 128;
+/// Blocks of token-wise work whose inputs are on their way to the second-level
+/// cache before one loads them: a quarter of those that an H200 has at once.
+/// With twice as many, what was asked for and what blocks store drive each
+/// other out.
+inline constexpr int64_t blocksAhead = 128;
 
 } // namespace gdn::gpufacts
 

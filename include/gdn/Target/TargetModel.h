@@ -6,6 +6,7 @@
 #define GDN_TARGET_TARGETMODEL_H
 
 #include "gdn/Support/FormCosts.h"
+#include "gdn/Target/GpuFacts.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -107,6 +108,10 @@ public:
   /// SMs of the chip that choices inside of kernels, which ask no device, were
   /// measured on (H100 and H200 with SXM); 0 where none was.
   unsigned getMeasuredSms() const { return gpu && gpu->hasWgmma ? 132 : 0; }
+
+  /// Blocks whose inputs a block of token-wise work prefetches ahead of theirs;
+  /// measured on an H200.
+  int64_t getBlocksAhead() const { return gpu ? gpufacts::blocksAhead : 0; }
 
   /// Registers of a thread from which both bytes of numbers are made by
   /// permutations, and numbers of both bytes; with fewer the words that are

@@ -53,9 +53,9 @@ static llvm::Error readWord(StringRef key, StringRef text, StringRef word,
 static constexpr StringRef ofHeads[] = {"keys", "values", "parts", "channels"};
 
 static llvm::Error readField(StringRef field, VariantSpec &spec) {
-  static constexpr StringRef ofLaunches[] = {"sequences", "heads", "tokens",
-                                             "workers",   "keys",  "values",
-                                             "chunk",     "parts", "norms"};
+  static constexpr StringRef ofLaunches[] = {
+      "sequences", "heads", "tokens", "workers", "keys",
+      "values",    "chunk", "parts",  "norms",   "convs"};
   auto [key, value] = field.split('=');
   if (key == "fused")
     return readNumber(key, value, 1, spec.fused);

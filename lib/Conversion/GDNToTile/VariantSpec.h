@@ -48,8 +48,8 @@ struct VariantSpec {
   /// have a decay each): whether there is the variant.
   Conditions where;
   /// Over `sequences`, `heads` (of values), `tokens`, `workers`, and as numbers
-  /// `keys`, `values`, `chunk`, `parts` and `norms` (1 if recurrences can have
-  /// the gated norm): when launches take it.
+  /// `keys`, `values`, `chunk`, `parts`, `norms` and `convs` (1 if recurrences
+  /// can have the gated norm, or convolve values): when launches take it.
   Conditions when;
   /// Over the same: when launches that ask for the same bits in any batch take
   /// it; none: they do not.

@@ -113,43 +113,6 @@ static void storeBehind(OpBuilder &b, scf::ForOp loop, Operation *begun,
   }
 }
 
-/// Behind the loop a warp moves windows. Each goes to another warp, so that all
-/// of them wait for memory at the same time.
-void Consumers::finish() {
-  SmallVector<gpu::WarpsOp> moves;
-  for (Operation *op = chunks ? chunks->getNextNode() : nullptr; op;
-       op = op->getNextNode())
-    op->walk([&](gpu::WarpsOp warps) {
-      if (warps.getFirst() == 0 && warps.getCount() == 1 &&
-          warps->getNumResults() == 0)
-        moves.push_back(warps);
-    });
-  int64_t number = 0;
-  for (gpu::WarpsOp warps : moves) {
-    // What is loaded behind a store is of the next window.
-    gpu::WarpsOp own;
-    bool hasStored = true;
-    Block &body = warps.getBody().front();
-    for (Operation &op :
-         llvm::make_early_inc_range(body.without_terminator())) {
-      if (hasStored && isa<gpu::LoadOp>(op)) {
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPoint(warps);
-        own = gpu::WarpsOp::create(b, op.getLoc(), TypeRange(),
-                                   number++ % getNumWarps(), 1, {});
-        b.createBlock(&own.getBody());
-        gpu::YieldOp::create(b, op.getLoc());
-        hasStored = false;
-      }
-      hasStored |= isa<gpu::StoreOp>(op);
-      if (own)
-        op.moveBefore(own.getBody().front().getTerminator());
-    }
-    if (body.without_terminator().empty())
-      warps.erase();
-  }
-}
-
 bool Consumers::isOwn(Operation *op) const {
   if (convolution && plan.convolved->contains(op))
     return false;
@@ -182,13 +145,15 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   copy->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
   // All that comes from memory is asked for ahead of what is made of it: of a
   // state, numbers in the units of values.
-  if (plan.isRuleAlone())
-    chunks = copy;
-  for (Value init : copy.getInits())
-    if (auto map = init.getDefiningOp<gpu::MapRowsOp>();
-        chunks && map && map->getBlock() == copy->getBlock() &&
-        init.hasOneUse() && map->getNumResults() == 1)
-      map->moveBefore(copy);
+  if (plan.beginsEarly()) {
+    for (Value init : copy.getInits())
+      if (auto map = init.getDefiningOp<gpu::MapRowsOp>();
+          map && map->getBlock() == copy->getBlock() && init.hasOneUse() &&
+          map->getNumResults() == 1)
+        map->moveBefore(copy);
+    // Behind the loop all warps wait for windows at the same time.
+    emitter.spreadLowTiles();
+  }
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
 

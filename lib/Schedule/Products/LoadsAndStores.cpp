@@ -7,6 +7,8 @@
 #include "Kernel/KernelFunction.h"
 #include "Products/TransposedMaps.h"
 
+#include "gdn/Target/GpuFacts.h"
+
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
 using namespace mlir;
@@ -105,14 +107,14 @@ void gdn::emitLoad(SharedTiles &tiles, tile::LoadOp load, bool aligned) {
 }
 
 void gdn::prefetchRows(SharedTiles &tiles, tile::LoadOp load, Value ahead) {
-  constexpr int64_t lineBytes = 128;
   OpBuilder &b = tiles.b;
   VectorType type = vectorType(load.getTile());
   SmallVector<Value> indices = lookupAll(tiles.scalars, load.getIndices());
   Value &first = indices[load.getDims().front()];
   first = arith::AddIOp::create(b, load.getLoc(), first, ahead);
   // A lane asks for a line.
-  const int64_t vector = lineBytes * 8 / type.getElementTypeBitWidth();
+  const int64_t vector =
+      gpufacts::lineBytes * 8 / type.getElementTypeBitWidth();
   const int64_t lines = std::max<int64_t>(type.getDimSize(1) / vector, 1);
   auto rows =
       gpu::RowsAttr::get(b.getContext(), tiles.numWarps,

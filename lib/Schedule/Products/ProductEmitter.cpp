@@ -167,14 +167,10 @@ void gdn::emitInverse(tile::TriInverseOp inverse,
                   scratch);
 }
 
-/// Blocks whose tokens are on their way to the second-level cache before one
-/// loads them: a quarter of those that a GPU has at once. With twice as many,
-/// what was asked for and what blocks store drive each other out.
-static constexpr int64_t blocksAhead = 128;
-
 /// A chunk is a block for each head, and blocks with the same tokens are
 /// neighbours. Those that begin next are of tokens further on.
-static void prefetchTokens(SharedTiles &tiles, tile::DecayOperandsOp operands) {
+static void prefetchTokens(SharedTiles &tiles, tile::DecayOperandsOp operands,
+                           int64_t blocksAhead) {
   SmallVector<tile::LoadOp> loads;
   for (auto load : operands->getBlock()->getOps<tile::LoadOp>())
     if (!isVector(load.getTile()) && load.getDims().front() == 0)
@@ -212,10 +208,11 @@ static void prefetchTokens(SharedTiles &tiles, tile::DecayOperandsOp operands) {
 
 /// What holds queries and keys holds them with their decay from there on.
 static void emitDecayOperands(SharedTiles &tiles,
-                              tile::DecayOperandsOp operands) {
+                              tile::DecayOperandsOp operands,
+                              int64_t blocksAhead) {
   OpBuilder &b = tiles.b;
   Location loc = operands.getLoc();
-  prefetchTokens(tiles, operands);
+  prefetchTokens(tiles, operands, blocksAhead);
   Value logs = operands.getLogDecay();
   auto decay = cast<TypedValue<gpu::FragmentType>>(
       tiles.fragmentOf(logs, tiles.rowsOf(logs)));
@@ -296,7 +293,7 @@ LogicalResult ProductEmitter::emit(Operation *op) {
       .Case([&](tile::DecayMatrixOp decay) { emitDecayMatrix(tiles, decay); })
       .Case([&](tile::TriInverseOp inverse) { emitInverse(inverse, {&tiles}); })
       .Case([&](tile::DecayOperandsOp operands) {
-        emitDecayOperands(tiles, operands);
+        emitDecayOperands(tiles, operands, blocksAhead);
       })
       .Default([&](Operation *) {
         result = op->emitOpError("is not for a schedule of products");
@@ -385,13 +382,43 @@ LogicalResult ProductEmitter::emitInOrder(ArrayRef<Operation *> ops) {
   return success();
 }
 
-/// Tiles of few rows are the work of the first warp, in program order.
+/// `ops` of tiles of few rows by the rows of memory that they end in, such as
+/// those of a window; all together where one of them is for several.
+static SmallVector<SmallVector<Operation *>>
+splitByPlace(ArrayRef<Operation *> ops) {
+  DenseMap<Operation *, std::pair<Value, Value>> placeOf;
+  for (Operation *op : llvm::reverse(ops)) {
+    SmallVector<std::pair<Value, Value>> found;
+    if (auto store = dyn_cast<tile::StoreOp>(op))
+      found.emplace_back(store.getView(),
+                         store.getIndices()[store.getDims().back()]);
+    for (Operation *user : op->getUsers())
+      if (auto known = placeOf.find(user); known != placeOf.end())
+        found.push_back(known->second);
+    if (found.empty() || !llvm::all_equal(found))
+      return {llvm::to_vector(ops)};
+    placeOf[op] = found.front();
+  }
+  llvm::MapVector<std::pair<Value, Value>, SmallVector<Operation *>> split;
+  for (Operation *op : ops)
+    split[placeOf[op]].push_back(op);
+  return llvm::map_to_vector(split, [](auto &each) { return each.second; });
+}
+
+/// Tiles of few rows are the work of a warp, in program order.
 void ProductEmitter::emitLowTiles(ArrayRef<Operation *> ops) {
   if (ops.empty())
     return;
+  if (!spreadsLowTiles)
+    return emitLowTiles(ops, /*number=*/0);
+  for (ArrayRef<Operation *> some : splitByPlace(ops))
+    emitLowTiles(some, lowWarp++ % tiles.numWarps);
+}
+
+void ProductEmitter::emitLowTiles(ArrayRef<Operation *> ops, int64_t number) {
   OpBuilder &b = tiles.b;
   Location loc = ops.front()->getLoc();
-  auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), 0, 1, {});
+  auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), number, 1, {});
   OpBuilder::InsertionGuard guard(b);
   b.createBlock(&warps.getBody());
   FragmentEmitter warp(b, tiles.scalars);

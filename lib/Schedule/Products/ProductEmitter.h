@@ -7,6 +7,8 @@
 
 #include "Products/GateVectors.h"
 
+#include "gdn/Target/GpuFacts.h"
+
 namespace gdn {
 
 class ProductEmitter {
@@ -28,6 +30,11 @@ public:
   /// as they are rounded, and the caller promises that pieces of 16 bytes lie
   /// side by side.
   void splitLoaded() { splitsLoaded = true; }
+  /// From here on, tiles of few rows that are stored to different places are
+  /// the work of one warp after the other, not all of the first.
+  void spreadLowTiles() { spreadsLowTiles = true; }
+  /// How many blocks ahead tokens are prefetched.
+  void prefetchAhead(int64_t blocks) { blocksAhead = blocks; }
   /// Another role makes the running sums of these decay matrices.
   void receiveSums(mlir::ArrayRef<mlir::Operation *> matrices) {
     receivedSums = matrices;
@@ -38,8 +45,12 @@ public:
 
 private:
   void emitLowTiles(mlir::ArrayRef<mlir::Operation *> ops);
+  void emitLowTiles(mlir::ArrayRef<mlir::Operation *> ops, int64_t number);
 
   bool storesPerWarpgroup = false, splitsLoaded = false;
+  bool spreadsLowTiles = false;
+  int64_t lowWarp = 0; // the next of them
+  int64_t blocksAhead = gpufacts::blocksAhead;
   mlir::ArrayRef<mlir::Operation *> receivedSums; // as matrices
 };
 

@@ -121,6 +121,25 @@ bool RolePlan::findPrepared(const DenseSet<Operation *> &recurrence) {
   return isPrepared;
 }
 
+bool RolePlan::beginsEarly() const {
+  if (isPrepared)
+    return false;
+  tile::StageFields stage(loop->getParentOfType<func::FuncOp>());
+  const bool overlapsNext = stage.overlapsWith(tile::Neighbour::next);
+  if (convolved || !behind.empty())
+    return !overlapsNext;
+  auto isWhole = [](Type type) {
+    auto vector = dyn_cast<VectorType>(type);
+    return vector && vector.getDimSize(0) > 16 * gpu::groupWarps;
+  };
+  auto isGiven = [](Operation *op) { // and not made of projections
+    auto load = dyn_cast<tile::LoadOp>(op);
+    return !load || vectorType(load.getTile()).getElementType().isF32();
+  };
+  return llvm::none_of(loop->getResultTypes(), isWhole) || overlapsNext ||
+         llvm::all_of(gates, isGiven);
+}
+
 std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
   SmallVector<scf::ForOp> loops;
   program.walk([&](scf::ForOp loop) {

@@ -150,7 +150,7 @@ LogicalResult FetchRole::emitChunks() {
 }
 
 LogicalResult GateRole::emitChunks() {
-  if (getNumWarps() == 1 && plan.isRuleAlone())
+  if (getNumWarps() == 1 && plan.beginsEarly())
     return emitAhead();
   scf::ForOp copy = createLoop(/*alternates=*/true, /*inPairs=*/true);
   OpBuilder::InsertionGuard guard(b);

@@ -33,8 +33,6 @@ public:
         ownOps(ownOps) {
     emitter.receiveSums(plan.sums);
   }
-  /// When all of the role is emitted.
-  virtual void finish() {}
   /// Whether the block has one unit after the other, and the next one.
   bool stays() const { return shared.stays; }
   virtual mlir::Value getNextUnit(mlir::Location loc) {
@@ -133,10 +131,7 @@ struct Consumers final : RoleProgram {
   mlir::Value getCarried(mlir::Value tile) override;
   mlir::LogicalResult emitLoopBody(mlir::scf::ForOp loop,
                                    mlir::scf::ForOp copy) override;
-  void finish() override;
 
-  /// The loop, where nothing else is beside the rule (isRuleAlone).
-  mlir::scf::ForOp chunks;
   std::optional<ConvolutionEmitter> convolution;
   mlir::Value window; // in front of what it convolves next
 };

@@ -116,7 +116,8 @@ static bool splitsLoaded(func::FuncOp func) {
 
 /// The kernel of `source`, ahead of it, without roles.
 static FailureOr<func::FuncOp> emitKernel(func::FuncOp source, int64_t numWarps,
-                                          int64_t minBlocks) {
+                                          int64_t minBlocks,
+                                          int64_t blocksAhead) {
   OpBuilder b(source.getContext());
   IRMapping scalars;
   func::FuncOp kernel = createKernel(b, source, scalars);
@@ -124,6 +125,7 @@ static FailureOr<func::FuncOp> emitKernel(func::FuncOp source, int64_t numWarps,
   fields.setThreads(numWarps * gpu::warpThreads);
   fields.setMinBlocks(minBlocks);
   WarpProgram program(b, scalars, &kernel.front(), numWarps);
+  program.prefetchAhead(blocksAhead);
   if (splitsLoaded(source))
     program.splitLoaded();
   if (failed(program.emitBlock(source.front())))
@@ -250,7 +252,8 @@ void ScheduleTileProducts::runOnOperation() {
                         << numWarps << " warps has " << most;
       continue;
     }
-    FailureOr<func::FuncOp> kernel = emitKernel(func, numWarps, blocks);
+    FailureOr<func::FuncOp> kernel =
+        emitKernel(func, numWarps, blocks, blocksAhead);
     if (failed(kernel))
       return signalPassFailure();
     if (warpgroups && !together)

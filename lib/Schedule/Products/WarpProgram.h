@@ -29,6 +29,7 @@ public:
 
   /// See ProductEmitter.
   void splitLoaded() { emitter.splitLoaded(); }
+  void prefetchAhead(int64_t blocks) { emitter.prefetchAhead(blocks); }
 
   const mlir::IRMapping &getScalars() const { return scalars; }
   int64_t getNumWarps() const { return emitter.tiles.numWarps; }

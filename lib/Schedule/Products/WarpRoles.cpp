@@ -196,7 +196,6 @@ static LogicalResult emitWarps(OpBuilder &b, func::FuncOp source,
   }
   if (failed(role.emitBlock(source.getBody().front())))
     return failure();
-  role.finish();
   gpu::YieldOp::create(
       b, loc, role.stays() ? ValueRange{role.getNextUnit(loc)} : ValueRange());
   return success();

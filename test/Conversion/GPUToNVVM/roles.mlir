@@ -161,6 +161,30 @@ func.func @room(%n: index, %y: memref<?x64x128xf32>)
   return
 }
 
+// But beside what its loop carries, rows that are stored in each turn leave none.
+//
+// CHECK-LABEL: llvm.func @carried(
+//       CHECK:   scf.for {{.+}} iter_args(
+//       CHECK:   } {llvm.loop_annotation = #{{.+}}}
+func.func @carried(%n: index, %y: memref<?x64x128xf32>)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, keep_loops},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 4 registers 208 {
+      %rows = gdn_gpu.fill %zero : f32 -> !rows_of_four
+      %last = scf.for %i = %c0 to %n step %c1 iter_args(%at = %n) -> (index) {
+        gdn_gpu.store %rows, %y[%at, %c0, %c0] dims [1, 2] : !rows_of_four, memref<?x64x128xf32>
+        %next = arith.addi %at, %i : index
+        scf.yield %next : index
+      }
+    }
+  }
+  return
+}
+
 // Two roles share a group of four warps, and the instruction that sets their
 // registers. Some rows of a swizzled tile lie a number of bytes behind the first.
 //

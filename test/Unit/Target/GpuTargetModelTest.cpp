@@ -40,6 +40,7 @@ TEST(GpuTargetModel, Sizes) {
   EXPECT_EQ(hopper.getSharedBytesPerBlock(), 232448u);
   EXPECT_EQ(hopper.getMaxClusterBlocks(), 8u);
   EXPECT_EQ(a100.getMaxClusterBlocks(), 1u);
+  EXPECT_EQ(hopper.getBlocksAhead(), 128);
 }
 
 // Elsewhere numbers of bytes by permutations spill.
@@ -58,6 +59,7 @@ TEST(GpuTargetModel, ACpuHasNothingOfAGpu) {
   EXPECT_FALSE(cpu.hasClusters());
   EXPECT_EQ(cpu.getSharedBytesPerBlock(), 0u);
   EXPECT_EQ(cpu.getMaxThreadsPerBlock(), 0u);
+  EXPECT_EQ(cpu.getBlocksAhead(), 0);
 }
 
 TEST(GpuTargetModel, NewerChipsRankHigher) {

@@ -117,6 +117,8 @@ std::optional<Conditions> gdn::specialise(const Conditions &conditions,
       return std::to_string(rule.isPerChannel());
     if (symbol == "norms")
       return std::to_string(canHaveNorm(parts, algorithm, /*vSplit=*/1));
+    if (symbol == "convs")
+      return std::to_string(canConvolve(parts, algorithm));
     return symbol.str();
   });
 }
@@ -181,7 +183,8 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
     }
     const bool isShared = spec.segments == 0 && spec.vSplit > 1;
     add("_fused" + segments +
-            (isShared ? "_v_split_" + Twine(spec.vSplit) : Twine()).str(),
+            (isShared ? "_v_split_" + Twine(spec.vSplit) : Twine()).str() +
+            (spec.blocksStay ? "_stay" : ""),
         spec.vSplit);
     return;
   }

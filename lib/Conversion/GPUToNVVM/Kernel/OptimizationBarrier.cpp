@@ -39,6 +39,8 @@ void gdn::keepInside(Operation *loop) {
 bool gdn::hasRoom(scf::ForOp loop) {
   constexpr int64_t many = 160;
   gdn::gpu::WarpsOp role = gdn::gpu::getRole(loop);
-  return role && role.getRegisters().value_or(0) >= many &&
+  const bool storesRows =
+      loop.getNumResults() != 0 && !loop.getOps<gdn::gpu::StoreOp>().empty();
+  return role && role.getRegisters().value_or(0) >= many && !storesRows &&
          loop.getOps<gdn::gpu::CopyOutOp>().empty();
 }

@@ -18,7 +18,8 @@ mlir::Value optimizationBarrier(mlir::OpBuilder &b, mlir::Location loc,
 void keepInside(mlir::Operation *loop);
 
 /// Whether what `loop` need not compute in each turn can stay in registers all
-/// the same: its role has many, and none are for copies of results.
+/// the same: its role has many, and none are for results that go to memory
+/// beside what it carries.
 bool hasRoom(mlir::scf::ForOp loop);
 
 } // namespace gdn
