@@ -5,6 +5,7 @@
 #include "Fragments/SharedMatrix.h"
 #include "KernelLowering.h"
 #include "Products/ByteMma.h"
+#include "Products/ChunkOps.h"
 #include "Products/NarrowMma.h"
 #include "Products/PartMma.h"
 #include "Products/ProductFamily.h"
@@ -264,6 +265,20 @@ void KernelLowering::lower(Operation &op) {
         values.map(operands.getResults(),
                    emitDecayOperands(b, threads, operands, values,
                                      get(operands.getLogDecay())));
+      })
+      .Case([&](gdn::gpu::DecayWithinOp within) {
+        emitDecayWithin(b, threads, within, values);
+      })
+      .Case([&](gdn::gpu::DecayBetweenOp between) {
+        emitDecayBetween(b, threads, between, values);
+      })
+      .Case([&](gdn::gpu::BlockInversesOp inverses) {
+        Value beta =
+            vector::ExtractOp::create(b, loc, get(inverses.getBeta()), 0);
+        emitBlockInverses(b, threads, inverses, values, beta);
+      })
+      .Case([&](gdn::gpu::JoinInversesOp join) {
+        emitJoinInverses(b, threads, join, values);
       })
       .Case([&](gdn::gpu::RunningSumOp sum) {
         values.map(sum.getResult(),

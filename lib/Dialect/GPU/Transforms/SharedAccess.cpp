@@ -52,6 +52,14 @@ SmallVector<SharedAccess, 4> gdn::getSharedAccesses(Operation *op) {
       accesses.push_back({buffer, true, true});
     return accesses;
   }
+  if (isa<gdn::gpu::DecayWithinOp, gdn::gpu::DecayBetweenOp,
+          gdn::gpu::BlockInversesOp, gdn::gpu::JoinInversesOp>(op)) {
+    SmallVector<SharedAccess, 4> accesses;
+    for (Value operand : op->getOperands())
+      if (isa<gdn::gpu::SharedType>(operand.getType()))
+        accesses.push_back({operand, true, true});
+    return accesses;
+  }
   if (auto sum = dyn_cast<gdn::gpu::ColumnSumOp>(op)) // column_sum_c4
     return {SharedAccess{sum.getScratch(), true, true}};
   if (isa<gdn::gpu::LoadSharedOp, gdn::gpu::LoadSharedElementOp,

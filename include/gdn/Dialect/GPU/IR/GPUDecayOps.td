@@ -107,11 +107,12 @@ def GPU_DecayOperandsOp : GPU_Op<"decay_operands", [
 // decay_within (4 warps) -> decay_between (2) -> block_inverses, join_inverses
 // (1). block_inverses runs beside decay_between.
 
-class GPU_ChunkDecayOp<string mnemonic> : GPU_Op<mnemonic> {
+class GPU_ChunkDecayOp<string mnemonic, list<Trait> traits = []>
+    : GPU_Op<mnemonic, traits> {
   let hasVerifier = 1;
 }
 
-def GPU_DecayWithinOp : GPU_ChunkDecayOp<"decay_within"> {
+def GPU_DecayWithinOp : GPU_ChunkDecayOp<"decay_within", [AllTypesMatch<["query", "key"]>]> {
   let summary = "Decays, and scores within 16 tokens, of a chunk";
   let description = [{
     The first of three steps that make of a chunk what its products take, with a
@@ -140,8 +141,7 @@ def GPU_DecayWithinOp : GPU_ChunkDecayOp<"decay_within"> {
     - (C1) `query` and `key` are 32 x 128 of f16 or bf16, `log_decay` is of that shape and f32,
       `first_keys` 16 x 128 of f16; all are swizzled.
     - (C2) `decays` is 2 x 128 of f32, not swizzled.
-    - (C3) it is run by four warps: it is directly in a role of four, or in a function of
-      128 threads.
+    - (C3) it is run by four warps.
     - (C4) no element of `log_decay` is positive. Not checked.
 
     **Example**
@@ -171,9 +171,18 @@ def GPU_DecayWithinOp : GPU_ChunkDecayOp<"decay_within"> {
     $query `,` $key `,` $log_decay `,` $first_keys `,` $decays attr-dict
     `:` type($query) `,` type($log_decay) `,` type($first_keys) `,` type($decays)
   }];
+  let extraClassDeclaration = [{
+    static constexpr int64_t block = 16, tokens = 32, channels = 128;
+    /// Of e to base 2, a little more for what tf32 takes off logs.
+    static constexpr float log2e = 1.443359375f;
+    static constexpr float leastDecayOfScores = 0x1p-120f;
+    static constexpr float leastLogOfScores = -9.7f;
+    /// For what tf32 takes off both factors.
+    static constexpr float scaleOfScores = 1 + 0x1p-10f;
+  }];
 }
 
-def GPU_DecayBetweenOp : GPU_ChunkDecayOp<"decay_between"> {
+def GPU_DecayBetweenOp : GPU_ChunkDecayOp<"decay_between", [AllTypesMatch<["query", "key"]>]> {
   let summary = "Scores of 16 tokens with those before, and decays of blocks";
   let description = [{
     The second step, by two warps: one has the queries, one the keys of tokens 16 to 31.
