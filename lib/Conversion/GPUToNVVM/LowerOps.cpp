@@ -52,6 +52,11 @@ void KernelLowering::lower(Operation &op) {
     operands.isRhsTransposed = product.getTransposeRhs();
     operands.inner =
         operands.rhsTile.getShape()[product.getTransposeRhs() ? 1 : 0];
+    if (product.getFrom()) {
+      operands.from = *product.getFrom();
+      operands.inner = cast<gdn::gpu::FragmentType>(product.getLhs().getType())
+                           .getDimSize(1);
+    }
     operands.acc = getIf(product.getAcc());
     return operands;
   };

@@ -46,7 +46,8 @@ static void emitMatmul(SharedTiles &tiles, tile::MatmulOp matmul) {
   tiles.setFragment(matmul.getResult(),
                     gpu::MatmulOp::create(
                         b, loc, tiles.typeOf(vectorType(matmul.getResult())),
-                        lhs, right, acc, transposed));
+                        lhs, right, acc, transposed, /*warpgroup=*/false,
+                        /*from=*/IntegerAttr()));
 }
 
 /// `fragment` is `tile`, or its transpose if it was made transposed.

@@ -55,8 +55,8 @@ protected:
   mlir::Value f32(float value);
   mlir::Value mul(mlir::Value x, mlir::Value y);
   mlir::Value negate(mlir::Value x);
-  /// 2^x, where it stands: apart, they would be held in registers.
-  mlir::Value exp2(mlir::Value x);
+  /// 2^x, or 2^-x, where it stands: apart, they would be held in registers.
+  mlir::Value exp2(mlir::Value x, bool isInverse = false);
   mlir::Value roundPair(mlir::Value x, mlir::Value y);
   /// Words of f16, two by two.
   mlir::Value mulWords(mlir::Value x, mlir::Value y);

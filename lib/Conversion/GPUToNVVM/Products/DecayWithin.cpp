@@ -148,7 +148,7 @@ DecayWithin::boundFactors(int64_t slice, const OfHalves<Pair> &queries,
     auto pair = [&](ArrayRef<Value> logs, bool isInverse) {
       Pair result;
       for (int64_t e = 0; e < 2; ++e)
-        result[e] = exp2(isInverse ? negate(logs[e]) : logs[e]);
+        result[e] = exp2(logs[e], isInverse);
       return result;
     };
     setRows(factors[0], g, queries[0][g], keys[0][g], pair(behind, true));
@@ -198,7 +198,7 @@ void DecayWithin::emitSlice(int64_t slice, OfHalves<Numbers> &sums) {
         Numbers &sum = sums[half][g];
         upTo[half][g][e] = exp2(sum[e]);
         behind[half][g][e] = exp2(sum[2 + e]);
-        inverse[half][g][e] = exp2(negate(sum[half ? e : 2 + e]));
+        inverse[half][g][e] = exp2(sum[half ? e : 2 + e], /*isInverse=*/true);
         ofHalf[half][g][e] = mul(upTo[half][g][e], behind[half][g][e]);
       }
   if (slice + 1 < slices)

@@ -187,10 +187,12 @@ LogicalResult ShareProductsOp::verify() {
   return verifyOutsideWarps(*this);
 }
 
-/// matmul_c1 to matmul_c4 and, for products of warpgroups, matmul_c6.
+/// matmul_c1 to matmul_c4, matmul_c7 and, for products of warpgroups,
+/// matmul_c6.
 static LogicalResult verifyProduct(Operation *op, FragmentType lhs,
                                    SharedType rhs, bool transposeRhs, Value acc,
-                                   FragmentType result, bool warpgroup) {
+                                   FragmentType result, bool warpgroup,
+                                   std::optional<int64_t> from) {
   // matmul_c3
   RowsAttr rows = lhs.getRows();
   if (lhs.getRank() != 2 || !rows.isMatrix())
@@ -203,6 +205,19 @@ static LogicalResult verifyProduct(Operation *op, FragmentType lhs,
     return op->emitOpError("expects 'rhs' to have rank 2, but got ") << rhs;
   int64_t inner = rhs.getShape()[transposeRhs ? 1 : 0];
   int64_t columns = rhs.getShape()[transposeRhs ? 0 : 1];
+  // matmul_c7
+  if (from) {
+    if (!transposeRhs || *from % 16 != 0 || *from < 0 ||
+        lhs.getDimSize(1) > inner - *from ||
+        !isa<FragmentType>(op->getOperand(0).getType()))
+      return op->emitOpError("expects 'from' to be a multiple of 16, with ")
+             << lhs.getDimSize(1)
+             << " columns of a transposed 'rhs' from there on and a fragment "
+                "as "
+                "'lhs', but got "
+             << *from << " and " << rhs;
+    inner = lhs.getDimSize(1);
+  }
   if (inner != lhs.getDimSize(1))
     return op->emitOpError("expects 'rhs' to have an inner size of ")
            << lhs.getDimSize(1) << ", set by 'lhs', but got " << inner;
@@ -251,7 +266,7 @@ static LogicalResult verifyProduct(Operation *op, FragmentType lhs,
 LogicalResult MatmulOp::verify() {
   return verifyProduct(*this, getLhs().getType(), getRhs().getType(),
                        getTransposeRhs(), getAcc(), getResult().getType(),
-                       getWarpgroup());
+                       getWarpgroup(), getFrom());
 }
 
 SmallVector<Value, 2> StartMatmulOp::getBuffers() {
@@ -283,7 +298,7 @@ LogicalResult StartMatmulOp::verify() {
   }
   // start_matmul_c1
   if (failed(verifyProduct(*this, lhs, getRhs().getType(), getTransposeRhs(),
-                           getAcc(), result, /*warpgroup=*/true)))
+                           getAcc(), result, /*warpgroup=*/true, getFrom())))
     return failure();
   // start_matmul_c2
   auto await = getResult().hasOneUse()
