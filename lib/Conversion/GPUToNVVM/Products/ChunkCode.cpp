@@ -121,7 +121,7 @@ Value ChunkCode::negate(Value x) { return arith::NegFOp::create(b, loc, x); }
 
 Value ChunkCode::exp2(Value x, bool isInverse) {
   // A sign that LLVM sees is a flip of a bit to it, in an instruction.
-  StringRef text = isInverse ? "{\n.reg .f32 of;\nneg.ftz.f32 of, $1;\n"
+  StringRef text = isInverse ? "{\n.reg .f32 of;\nneg.f32 of, $1;\n"
                                "ex2.approx.ftz.f32 $0, of;\n}"
                              : "ex2.approx.ftz.f32 $0, $1;";
   return emitAssembly(b, loc, b.getF32Type(), x, text, "=f,f",
