@@ -54,6 +54,7 @@ SmallVector<SharedAccess, 4> gdn::getSharedAccesses(Operation *op) {
   }
   if (isa<gdn::gpu::DecayWithinOp, gdn::gpu::DecayBetweenOp,
           gdn::gpu::BlockInversesOp, gdn::gpu::JoinInversesOp>(op)) {
+    // decay_within_c5, decay_between_c4, block_inverses_c4, join_inverses_c3
     SmallVector<SharedAccess, 4> accesses;
     for (Value operand : op->getOperands())
       if (isa<gdn::gpu::SharedType>(operand.getType()))
@@ -128,6 +129,12 @@ static bool shareRow(gdn::gpu::StoreSharedOp store,
 
 bool gdn::areApart(Operation *op, Operation *other) {
   if (isPerWarpgroup(op) && isPerWarpgroup(other))
+    return true;
+  auto isOfOneWarp = [](Operation *inverse) {
+    return isa<gdn::gpu::BlockInversesOp, gdn::gpu::JoinInversesOp>(inverse);
+  };
+  if (isOfOneWarp(op) && isOfOneWarp(other) &&
+      op->getParentOp() == other->getParentOp())
     return true;
   auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op);
   auto before = dyn_cast<gdn::gpu::StoreSharedOp>(other);

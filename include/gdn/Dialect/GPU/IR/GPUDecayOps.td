@@ -143,6 +143,8 @@ def GPU_DecayWithinOp : GPU_ChunkDecayOp<"decay_within", [AllTypesMatch<["query"
     - (C2) `decays` is 2 x 128 of f32, not swizzled.
     - (C3) it is run by four warps.
     - (C4) no element of `log_decay` is positive. Not checked.
+    - (C5) a `gdn_gpu.barrier` or a channel orders it and other accesses to its tiles; barriers
+      are checked on the function.
 
     **Example**
 
@@ -201,6 +203,25 @@ def GPU_DecayBetweenOp : GPU_ChunkDecayOp<"decay_between", [AllTypesMatch<["quer
       `decay_within`.
     - (C2) `decays` is 2 x 128, `end` 128 of f32, not swizzled; `products` is 32 x 64 of f16, swizzled.
     - (C3) it is run by two warps.
+    - (C4) as `decay_within` (C5).
+
+    **Example**
+
+    ```mlir
+    !tile = !gdn_gpu.shared<32x128xf16, swizzled>
+    !logs = !gdn_gpu.shared<32x128xf32, swizzled>
+    !first = !gdn_gpu.shared<16x128xf16, swizzled>
+    !products = !gdn_gpu.shared<32x64xf16, swizzled>
+    func.func @between(%q: !tile, %k: !tile, %g: !logs, %f: !first,
+                       %d: !gdn_gpu.shared<2x128xf32>, %p: !products,
+                       %e: !gdn_gpu.shared<128xf32>, %s: f32)
+        attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
+      gdn_gpu.decay_between %q, %k, %g, %f, %d, %p, %e scale(%s)
+          : !tile, !logs, !first, !gdn_gpu.shared<2x128xf32>, !products,
+            !gdn_gpu.shared<128xf32>
+      return
+    }
+    ```
   }];
   let arguments = (ins Arg<GPU_SharedType, "query", [MemRead, MemWrite]>:$query,
                        Arg<GPU_SharedType, "key", [MemRead, MemWrite]>:$key,
@@ -236,6 +257,22 @@ def GPU_BlockInversesOp : GPU_ChunkDecayOp<"block_inverses"> {
     - (C2) `beta` is 32 of f32, an element for each lane of a warp:
       `per_row<rows<warps = 1, lanes = 1, vector = 1>>`.
     - (C3) it is run by one warp.
+    - (C4) as `decay_within` (C5), but for `join_inverses` of the same warp.
+
+    **Example**
+
+    ```mlir
+    #one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+    !logs = !gdn_gpu.shared<32x128xf32, swizzled>
+    !products = !gdn_gpu.shared<32x64xf16, swizzled>
+    func.func @invert(%g: !logs, %p: !products, %s: f32,
+                      %b: !gdn_gpu.fragment<32xf32, #gdn_gpu.per_row<#one>>)
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
+      gdn_gpu.block_inverses %g, %p, %b scale(%s)
+          : !logs, !products, !gdn_gpu.fragment<32xf32, #gdn_gpu.per_row<#one>>
+      return
+    }
+    ```
   }];
   let arguments = (ins Arg<GPU_SharedType, "log_decay", [MemRead, MemWrite]>:$log_decay,
                        Arg<GPU_SharedType, "products", [MemRead, MemWrite]>:$products,
@@ -257,6 +294,19 @@ def GPU_JoinInversesOp : GPU_ChunkDecayOp<"join_inverses"> {
 
     - (C1) as `block_inverses` (C1).
     - (C2) it is run by one warp.
+    - (C3) as `block_inverses` (C4).
+
+    **Example**
+
+    ```mlir
+    !logs = !gdn_gpu.shared<32x128xf32, swizzled>
+    !products = !gdn_gpu.shared<32x64xf16, swizzled>
+    func.func @join(%g: !logs, %p: !products)
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
+      gdn_gpu.join_inverses %g, %p : !logs, !products
+      return
+    }
+    ```
   }];
   let arguments = (ins Arg<GPU_SharedType, "log_decay", [MemRead]>:$log_decay,
                        Arg<GPU_SharedType, "products", [MemRead, MemWrite]>:$products);
