@@ -15,15 +15,17 @@
 // CHECK-LABEL: llvm.func @apart(
 //   CHECK-DAG: %[[TILE:.+]] = arith.constant 4611686293338849280 : i64
 //       CHECK: arith.ori %{{.+}}, %[[TILE]] : i64
-//       CHECK: wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16
-//       CHECK: wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16
-func.func @apart(%T: index, %out: memref<64x128xf32, strided<[128, 1]>>)
+// CHECK-COUNT-2: wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16
+func.func @apart(%T: index, %in: memref<32x128xf32, strided<[128, 1]>>, %out: memref<64x128xf32, strided<[128, 1]>>)
     attributes {gdn_gpu.kernel = {threads = 128 : i64, warpgroups},
                 gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : f16
   %x = gdn_gpu.fill %one : f16 -> !gdn_gpu.fragment<64x32xf16, #rows>
   %g = gdn_gpu.alloc : !logs
+  gdn_gpu.begin_copy %in[%c0, %c0] dims [0, 1], %g : memref<32x128xf32, strided<[128, 1]>>, !logs
+  gdn_gpu.await_copies
+  gdn_gpu.barrier
   %t = gdn_gpu.reshape %g : !logs to !apart
   %s = gdn_gpu.matmul warpgroup %x, %t : !gdn_gpu.fragment<64x32xf16, #rows>, !apart -> !gdn_gpu.fragment<64x128xf32, #rows>
   gdn_gpu.store %s, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x128xf32, #rows>, memref<64x128xf32, strided<[128, 1]>>
@@ -38,13 +40,16 @@ func.func @apart(%T: index, %out: memref<64x128xf32, strided<[128, 1]>>)
 //       CHECK: arith.addi %{{.+}}, %[[NEXT]] : i64
 //       CHECK: wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16
 //   CHECK-NOT: wgmma.mma_async
-func.func @columns(%T: index, %out: memref<64x32xf32, strided<[32, 1]>>)
+func.func @columns(%T: index, %in: memref<32x64xf16, strided<[64, 1]>>, %out: memref<64x32xf32, strided<[32, 1]>>)
     attributes {gdn_gpu.kernel = {threads = 128 : i64, warpgroups},
                 gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : f16
   %x = gdn_gpu.fill %one : f16 -> !gdn_gpu.fragment<64x32xf16, #rows>
   %p = gdn_gpu.alloc : !products
+  gdn_gpu.begin_copy %in[%c0, %c0] dims [0, 1], %p : memref<32x64xf16, strided<[64, 1]>>, !products
+  gdn_gpu.await_copies
+  gdn_gpu.barrier
   %s = gdn_gpu.matmul warpgroup %x, transpose %p from 32 : !gdn_gpu.fragment<64x32xf16, #rows>, !products -> !gdn_gpu.fragment<64x32xf32, #rows>
   gdn_gpu.store %s, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x32xf32, #rows>, memref<64x32xf32, strided<[32, 1]>>
   return
