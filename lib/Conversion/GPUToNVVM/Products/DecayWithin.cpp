@@ -9,7 +9,8 @@
 // queries, then their keys; columns are keys of the first half or the second.
 // Factors of scores begin in the middle of the 16 tokens.
 //
-// Sums of the next slice are under way while this one is multiplied.
+// Decays of the next slice, and sums of the one behind it, are under way while
+// this one is multiplied.
 #include "Products/ChunkCode.h"
 #include "Products/ChunkOps.h"
 #include "Products/ProductFamily.h"
@@ -41,7 +42,14 @@ private:
     std::array<Numbers, 2> rows, columns; // of 8 channels each
   };
 
+  /// Decays of two channels: up to and with a token of the half, behind it, and
+  /// the inverse of that from the middle of the 16 tokens.
+  struct Decays {
+    OfHalves<Pair> upTo, behind, inverse;
+  };
+
   OfHalves<Pair> loadLogs(int64_t slice);
+  Decays decaysOf(const OfHalves<Numbers> &sums);
   OfHalves<Numbers> sum(const OfHalves<Pair> &logs);
   Pair mulPair(const Pair &x, const Pair &y) {
     return {mul(x[0], y[0]), mul(x[1], y[1])};
@@ -53,8 +61,7 @@ private:
                                       const OfHalves<Pair> &queries,
                                       const OfHalves<Pair> &keys);
   Value storeDecays(int64_t slice, const std::array<Pair, 2> &decays);
-  void emitSlice(int64_t slice, OfHalves<Numbers> &sums);
-  void storeScores();
+  void emitSlice(int64_t slice, Decays &decays, OfHalves<Numbers> &sums);
 
   Type stored; // of queries and keys as they come
   Numbers matrix;
@@ -184,25 +191,32 @@ Value DecayWithin::storeDecays(int64_t slice,
                                   NVVM::VoteSyncKind::any);
 }
 
-void DecayWithin::emitSlice(int64_t slice, OfHalves<Numbers> &sums) {
+DecayWithin::Decays DecayWithin::decaysOf(const OfHalves<Numbers> &sums) {
+  Decays decays;
+  for (int64_t half = 0; half < 2; ++half)
+    for (int64_t g = 0; g < 2; ++g)
+      for (int64_t e = 0; e < 2; ++e) {
+        const Numbers &sum = sums[half][g];
+        decays.upTo[half][g][e] = exp2(sum[e]);
+        decays.behind[half][g][e] = exp2(sum[2 + e]);
+        decays.inverse[half][g][e] =
+            exp2(sum[half ? e : 2 + e], /*isInverse=*/true);
+      }
+  return decays;
+}
+
+void DecayWithin::emitSlice(int64_t slice, Decays &of,
+                            OfHalves<Numbers> &sums) {
   const int64_t at = slice * sliceBytes;
   Words queryWords = loadBlocks(flip(query, at)),
         keyWords = loadBlocks(flip(key, at));
   OfHalves<Pair> logs;
-  if (slice + 1 < slices)
-    logs = loadLogs(slice + 1);
-  OfHalves<Pair> upTo, behind, inverse, ofHalf;
+  if (slice + 2 < slices)
+    logs = loadLogs(slice + 2);
+  OfHalves<Pair> ofHalf;
   for (int64_t half = 0; half < 2; ++half)
     for (int64_t g = 0; g < 2; ++g)
-      for (int64_t e = 0; e < 2; ++e) {
-        Numbers &sum = sums[half][g];
-        upTo[half][g][e] = exp2(sum[e]);
-        behind[half][g][e] = exp2(sum[2 + e]);
-        inverse[half][g][e] = exp2(sum[half ? e : 2 + e], /*isInverse=*/true);
-        ofHalf[half][g][e] = mul(upTo[half][g][e], behind[half][g][e]);
-      }
-  if (slice + 1 < slices)
-    sums = sum(logs);
+      ofHalf[half][g] = mulPair(of.upTo[half][g], of.behind[half][g]);
   Value isSmall = storeDecays(slice, {mulPair(ofHalf[0][0], ofHalf[1][0]),
                                       mulPair(ofHalf[0][1], ofHalf[1][1])});
   OfHalves<Pair> queries, keys;
@@ -214,19 +228,26 @@ void DecayWithin::emitSlice(int64_t slice, OfHalves<Numbers> &sums) {
       keys[half][g] = widen(keyWords[2 * g + half], stored);
     }
     const Pair &q = queries[0][g], &k = keys[0][g], &later = keys[1][g];
-    setRows(factors[0], g, q, k, inverse[0][g]);
-    setRows(factors[1], g, queries[1][g], later, upTo[1][g]);
-    Pair toMiddle = mulPair(k, behind[0][g]);
+    setRows(factors[0], g, q, k, of.inverse[0][g]);
+    setRows(factors[1], g, queries[1][g], later, of.upTo[1][g]);
+    Pair toMiddle = mulPair(k, of.behind[0][g]);
     factors[0].columns[g] = llvm::to_vector(toMiddle);
-    factors[1].columns[g] = llvm::to_vector(mulPair(later, inverse[1][g]));
-    toQuery[2 * g] = roundPair(mulPair(q, upTo[0][g]));
-    toKey[2 * g] = roundPair(mulPair(k, upTo[0][g]));
-    toLast[2 * g + 1] = roundPair(mulPair(later, behind[1][g]));
+    factors[1].columns[g] = llvm::to_vector(mulPair(later, of.inverse[1][g]));
+    toQuery[2 * g] = roundPair(mulPair(q, of.upTo[0][g]));
+    toKey[2 * g] = roundPair(mulPair(k, of.upTo[0][g]));
+    toLast[2 * g + 1] = roundPair(mulPair(later, of.behind[1][g]));
     const Numbers &rows = factors[1].rows[g];
     toQuery[2 * g + 1] = roundPair(mulPair({rows[0], rows[2]}, ofHalf[0][g]));
     toKey[2 * g + 1] = roundPair(mulPair({rows[1], rows[3]}, ofHalf[0][g]));
     toLast[2 * g] = roundPair(mulPair(toMiddle, ofHalf[1][g]));
   }
+  syncWarp(); // all have loaded what is written below
+  storeBlocks(flip(query, at), toQuery);
+  storeBlocks(flip(key, at), toKey);
+  if (slice + 1 < slices)
+    of = decaysOf(sums);
+  if (slice + 2 < slices)
+    sums = sum(logs);
   auto flatten = [](const std::array<Factors, 2> &all) {
     SmallVector<Value> flat;
     for (const Factors &factors : all)
@@ -246,26 +267,27 @@ void DecayWithin::emitSlice(int64_t slice, OfHalves<Numbers> &sums) {
     b.setInsertionPointToStart(branch.elseBlock());
     scf::YieldOp::create(b, loc, given);
   }
-  syncWarp(); // all have loaded what is written below
+  if (slice == 0) // its logs are where the first keys to the end go
+    syncWarp();
   for (int64_t g = 0; g < 2; ++g) {
-    auto of = [&](int64_t half) {
+    auto part = [&](int64_t half) {
       return branch.getResults().slice(12 * half + 6 * g, 6);
     };
-    ValueRange left = of(0).take_front(4), leftBelow = of(1).take_front(4);
-    ValueRange right = of(0).drop_front(4), rightBelow = of(1).drop_front(4);
+    ValueRange left = part(0).take_front(4), leftBelow = part(1).take_front(4);
+    ValueRange right = part(0).drop_front(4),
+               rightBelow = part(1).drop_front(4);
     first = addTf32(left, right, first);
     below = addTf32(leftBelow, right, below);
     second = addTf32(leftBelow, rightBelow, second);
   }
-  storeBlocks(flip(query, at), toQuery);
-  storeBlocks(flip(key, at), toKey);
   storeBlocks(flip(toEnd, at), toLast);
 }
 
 void DecayWithin::emit() {
-  OfHalves<Numbers> sums = sum(loadLogs(0));
+  Decays decays = decaysOf(sum(loadLogs(0)));
+  OfHalves<Numbers> sums = sum(loadLogs(1));
   for (int64_t slice = 0; slice < slices; ++slice)
-    emitSlice(slice, sums);
+    emitSlice(slice, decays, sums);
   // Where this warp's logs were.
   storeNumbers(first, parts, 0);
   storeNumbers(below, parts, 512);
