@@ -6,26 +6,31 @@
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
 
 // Four slices of 16 channels. Sums of logs of both halves, of eight channels each, are
-// products of tf32: four ahead, then those of the slice to come, beside the
-// exponentials of this one: 8 each up to a token, behind it, and from the middle.
+// products of tf32; exponentials of them are decays: 8 each up to a token, behind it, and
+// from the middle.
 // CHECK-LABEL: llvm.func @chunk(
 //       CHECK: nvvm.barrier
 // CHECK-COUNT-4: m16n8k8.row.col.f32.tf32.tf32.f32
+// CHECK-COUNT-24: ex2.approx.ftz.f32
+// CHECK-COUNT-4: m16n8k8.row.col.f32.tf32.tf32.f32
+// A slice: the decays of the next one, and sums of the one behind that, are on their way.
 // CHECK-COUNT-2: nvvm.ldmatrix
+//       CHECK: nvvm.vote.sync any
+//       CHECK: nvvm.bar.warp.sync
+// CHECK-COUNT-2: nvvm.stmatrix
 // CHECK-COUNT-24: ex2.approx.ftz.f32
 // CHECK-COUNT-4: m16n8k8.row.col.f32.tf32.tf32.f32
 // Only where one of the decays is very small are the factors of scores made again, of
 // bounded logs.
-//       CHECK: nvvm.vote.sync any
 //       CHECK: scf.if
 // CHECK-COUNT-8: arith.maxnumf
 // CHECK-COUNT-4: m16n8k8.row.col.f32.tf32.tf32.f32
 // CHECK-COUNT-16: ex2.approx.ftz.f32
 //       CHECK: } else {
 //       CHECK: nvvm.bar.warp.sync
-// Three products of halves for eight channels each; three tiles in place.
+// Three products of halves for eight channels each.
 // CHECK-COUNT-6: m16n8k8.row.col.f32.tf32.tf32.f32
-// CHECK-COUNT-3: nvvm.stmatrix
+//       CHECK: nvvm.stmatrix
 // CHECK-COUNT-3: nvvm.vote.sync any
 //       CHECK: nvvm.barrier
 // Eight slices of the second 16 tokens with keys of the first.
