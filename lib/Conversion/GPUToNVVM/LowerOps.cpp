@@ -132,6 +132,9 @@ void KernelLowering::lower(Operation &op) {
       .Case([&](gdn::gpu::ReleaseOp release) {
         channels.release(b, threads, release);
       })
+      .Case([&](gdn::gpu::HandOnOp handOn) {
+        channels.handOn(b, threads, handOn);
+      })
       .Case([&](gdn::gpu::CopyOp copy) {
         channels.copy(b, threads, copy, values.lookup(copy.getTile()),
                       memory.getRows(b, loc, copy, values));
