@@ -120,10 +120,9 @@ static constexpr Row fused[] = {
 /// chunk takes them 1.2 us, so that segments, whose maps take as long again,
 /// pay from T = 2 N^2 Hv^3 on.
 static constexpr Row channels[] = {
-    // Blocks prepare their chunks. A chunk of 32 tokens takes one 2.2 to 2.7
-    // us,
-    // and the stages 29 ns for each head. One wave, two or more, of which the
-    // last has to be full enough.
+    // Blocks prepare their chunks. A chunk of 32 tokens takes a block 2.2 to
+    // 2.7 us, and the stages 29 ns for each head. One wave, two or more, of
+    // which the last has to be full enough.
     {"fused-channels: fused=1; where=1 <= channels;"
      "when=256*sequences <= tokens &"
      "  (76*workers <= 100*sequences*heads & sequences*heads <= workers |"

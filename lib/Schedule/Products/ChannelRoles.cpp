@@ -4,16 +4,15 @@
 // from when it is copied until the recurrence has used it, and roles change it
 // in place, one behind the other:
 //
-//     between: 2 warps        within: 4 warps   inverse: 1 warp   consumers
-//     copy Q, K, log decays
-//                             decays, scores
-//                             of 16 tokens
-//     scores of the last 16                     inverses of
-//     tokens with the first                     16 tokens
-//                                               join them
-//                                                                 receive; U,
-//                                                                 O' W; X; O, S
-//                                                                 release
+//   between: 2 warps     within: 4 warps  inverse: 1 warp  consumers
+//   copy a chunk
+//                        decays, scores
+//                        of 16 tokens
+//   scores of the last                    inverses of
+//   tokens with the                       16 tokens
+//   first                                 join them
+//                                                          U, O'; W; X
+//                                                          O, S; release
 //
 // Two roles have the inverses of every second chunk each. What the first
 // tokens' keys and the decays of 16 tokens are goes from within to between by a

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Verifiers of roles, units and channels; (Cn) are the constraints that
-// GPURoleOps.td and GPUChannelOps.td list. The order of ops on a channel is a matter of the
-// whole function: gdn-gpu-check.
+// GPURoleOps.td and GPUChannelOps.td list. The order of ops on a channel is a
+// matter of the whole function: gdn-gpu-check.
 #include "gdn/Dialect/GPU/IR/GPU.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
