@@ -140,6 +140,19 @@ static constexpr Row fused[] = {
 /// chunk takes them 1.2 us, so that segments, whose maps take as long again,
 /// pay from T = 2 N^2 Hv^3 on.
 static constexpr Row channels[] = {
+    // Blocks prepare their chunks. A chunk of 32 tokens takes a block 2.2 to
+    // 2.7 us, and the stages 29 ns for each head. One wave, two or more, of
+    // which the last has to be full enough.
+    {"fused-channels: fused=1; where=1 <= channels;"
+     "when=256*sequences <= tokens &"
+     "  (76*workers <= 100*sequences*heads & sequences*heads <= workers |"
+     "   145*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
+     "   210*workers <= 100*sequences*heads)",
+     kdaH200},
+    // As long as halves of the values take as long as all of them, for none.
+    {"fused-channels-v-split-2: fused=1; v-split=2; where=1 <= channels;"
+     "when=workers <= 0",
+     kdaH200},
     {"staged-segments-8: v-split=2; segments=8;"
      "where=1 <= channels & keys <= 128 & keys*values <= 32768;"
      "when=34848*sequences*sequences*heads*heads*heads"

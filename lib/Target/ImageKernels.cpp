@@ -48,6 +48,7 @@ checkTensorMap(func::FuncOp func, const KernelTensorMap &box,
                const fb::EntryT &entry, size_t regions,
                const std::vector<std::unique_ptr<fb::LinearFormT>> &sizes) {
   const auto *dims = &sizes;
+  int64_t pieces = 1; // of 16 bits in an element
   const size_t known = box.param >= 0 ? entry.params.size() : regions;
   if (size_t(std::max(box.param, box.region)) >= known)
     return func.emitOpError("expects a box of one of ")
@@ -55,14 +56,18 @@ checkTensorMap(func::FuncOp func, const KernelTensorMap &box,
            << ", but got number " << std::max(box.param, box.region);
   if (box.param >= 0) {
     const fb::ParamT &param = *entry.params[box.param];
-    if (param.dtype != fb::DType::bf16 && param.dtype != fb::DType::f16)
-      return func.emitOpError("expects a box of elements of 16 bits, but ")
+    pieces = param.dtype == fb::DType::f32 ? 2 : 1;
+    if (pieces == 1 && param.dtype != fb::DType::bf16 &&
+        param.dtype != fb::DType::f16)
+      return func.emitOpError("expects a box of elements of 16 bits or f32, "
+                              "but ")
              << param.name << " has " << fb::EnumNameDType(param.dtype);
     dims = &param.dims;
   }
   const size_t rank = dims->size();
-  const int64_t columns =
-      rank != 0 && dims->back()->symbols.empty() ? dims->back()->constant : 0;
+  const int64_t columns = rank != 0 && dims->back()->symbols.empty()
+                              ? dims->back()->constant * pieces
+                              : 0;
   if (rank >= 2 && rank <= gdnrt::kMaxMappedRank && box.rowsDim < rank - 1 &&
       columns > 0 && columns <= gdnrt::kMaxMappedColumns &&
       columns % gdnrt::kBoxPieceColumns == 0 &&

@@ -64,6 +64,12 @@ def image_90a(tool, tmp_path_factory):
 # A decay per channel; the bounded gate from packed projections. The first stage of others.
 CHANNELS = [
     ("kimi-linear-48b-a3b", ["--layout=ready", "--outputs=core"], "sm_80"),
+    pytest.param(
+        "kimi-linear-48b-a3b",
+        ["--layout=ready", "--outputs=core"],
+        "sm_90a",
+        marks=pytest.mark.long,
+    ),
     pytest.param("kimi-k3", [], "sm_90a", marks=pytest.mark.long),
 ]
 

@@ -94,15 +94,20 @@ def test_measured_batches_keep_their_kernels(tool, tmp_path, case):
     assert not wrong
 
 
-# With a decay per channel (docs/design/20261129-copies-ahead.md): heads, rows, tokens.
+# With a decay per channel (docs/design/20261129-copies-ahead.md, 20261130-channels-by-roles.md):
+# heads, rows, tokens.
 CHANNELS = {
     (32, 1, 8192): "staged-v-split-2-ahead",
     (32, 1, 32768): "staged-v-split-2-ahead",
     (64, 1, 32768): "staged-v-split-2-ahead",
     (12, 1, 2048): "staged-v-split-2-ahead",
     (67, 1, 8192): "staged-v-split-2",  # more blocks than multiprocessors
-    (32, 8, 8192): "staged-v-split-2",
-    (32, 4, 32768): "staged-v-split-2",
+    (32, 8, 8192): "fused-channels",  # two waves
+    (32, 4, 32768): "fused-channels",
+    (64, 4, 32768): "fused-channels",
+    (64, 8, 8192): "fused-channels",
+    (40, 4, 8192): "staged-v-split-2",  # the second wave would be a fifth full
+    (32, 8, 1024): "staged-v-split-2",  # short rows
     (4, 1, 2048): "staged-segments-8",
     (8, 1, 2048): "staged-segments-8",
     (16, 1, 8192): "staged-segments-8",

@@ -12,7 +12,8 @@ namespace gdn {
 struct VariantSpec {
   std::string name;
   /// Chunks that a block prepares at once in the loop from state to state, in
-  /// the mean; 0: another stage prepares all chunks ahead of it ("staged").
+  /// the mean, 1 with a decay per channel; 0: another stage prepares all chunks
+  /// ahead of it ("staged").
   int64_t fused = 0;
   /// Blocks of a value head, each with as many of its values.
   int64_t vSplit = 1;

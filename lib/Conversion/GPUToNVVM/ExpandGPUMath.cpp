@@ -267,7 +267,8 @@ struct ExpandGPUMath final : gdn::impl::ExpandGPUMathBase<ExpandGPUMath> {
         patterns, MathPolynomialApproximationOptions());
     patterns.add<ExpandExp, ExpandExp2, ExpandRsqrt, ExpandDivision, WidenBF16,
                  RoundTo16Bits>(&getContext(), /*benefit=*/2);
-    populatePermuteBytesPatterns(patterns, bytesRegisters, numbersRegisters);
+    gdn::populatePermuteBytesPatterns(patterns, bytesRegisters,
+                                      numbersRegisters);
     GreedyRewriteConfig config; // no pattern touches a block
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
     if (failed(

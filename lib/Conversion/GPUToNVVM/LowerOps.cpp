@@ -5,6 +5,7 @@
 #include "Fragments/SharedMatrix.h"
 #include "KernelLowering.h"
 #include "Products/ByteMma.h"
+#include "Products/ChunkOps.h"
 #include "Products/NarrowMma.h"
 #include "Products/PartMma.h"
 #include "Products/ProductFamily.h"
@@ -51,6 +52,11 @@ void KernelLowering::lower(Operation &op) {
     operands.isRhsTransposed = product.getTransposeRhs();
     operands.inner =
         operands.rhsTile.getShape()[product.getTransposeRhs() ? 1 : 0];
+    if (product.getFrom()) {
+      operands.from = *product.getFrom();
+      operands.inner = cast<gdn::gpu::FragmentType>(product.getLhs().getType())
+                           .getDimSize(1);
+    }
     operands.acc = getIf(product.getAcc());
     return operands;
   };
@@ -125,6 +131,9 @@ void KernelLowering::lower(Operation &op) {
       })
       .Case([&](gdn::gpu::ReleaseOp release) {
         channels.release(b, threads, release);
+      })
+      .Case([&](gdn::gpu::HandOnOp handOn) {
+        channels.handOn(b, threads, handOn);
       })
       .Case([&](gdn::gpu::CopyOp copy) {
         channels.copy(b, threads, copy, values.lookup(copy.getTile()),
@@ -264,6 +273,20 @@ void KernelLowering::lower(Operation &op) {
         values.map(operands.getResults(),
                    emitDecayOperands(b, threads, operands, values,
                                      get(operands.getLogDecay())));
+      })
+      .Case([&](gdn::gpu::DecayWithinOp within) {
+        emitDecayWithin(b, threads, within, values);
+      })
+      .Case([&](gdn::gpu::DecayBetweenOp between) {
+        emitDecayBetween(b, threads, between, values);
+      })
+      .Case([&](gdn::gpu::BlockInversesOp inverses) {
+        Value beta =
+            vector::ExtractOp::create(b, loc, get(inverses.getBeta()), 0);
+        emitBlockInverses(b, threads, inverses, values, beta);
+      })
+      .Case([&](gdn::gpu::JoinInversesOp join) {
+        emitJoinInverses(b, threads, join, values);
       })
       .Case([&](gdn::gpu::RunningSumOp sum) {
         values.map(sum.getResult(),

@@ -180,15 +180,31 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
                                  : first)
         .push_back(&op);
   }
-  // The first products go on beside what needs none of them.
-  if (plan.isPrepared) {
+  // Those that need a product among them, to the rest; with `products`, these
+  // too.
+  auto moveBehindProducts = [&](Ops &ops, bool products) {
     SmallVector<Value> begun;
-    for (Operation *op : first)
+    for (Operation *op : ops)
       if (isa<tile::MatmulOp>(op))
         begun.push_back(op->getResult(0));
-    const DenseSet<Operation *> behindFirst = getFollowers(begun, &body);
+    const DenseSet<Operation *> behind = getFollowers(begun, &body);
+    for (Operation *op : std::exchange(ops, {})) {
+      const bool moves =
+          behind.contains(op) || (products && isa<tile::MatmulOp>(op));
+      (moves ? rest : ops).push_back(op);
+    }
+  };
+  // The first products go on beside what needs none of them. Of a chunk that is
+  // all there, values make room for the next ones as soon as they are read.
+  if (plan.isPrepared || plan.chunk)
+    moveBehindProducts(first, /*products=*/false);
+  if (plan.chunk) {
+    moveBehindProducts(second, /*products=*/true);
+    // What the first products do not need is for later.
+    const DenseSet<Operation *> sources = getSources(first, first);
     for (Operation *op : std::exchange(first, {}))
-      (behindFirst.contains(op) ? rest : first).push_back(op);
+      (isa<tile::MatmulOp>(op) || sources.contains(op) ? first : rest)
+          .push_back(op);
   }
   // A leader is received whether it is read or not.
   auto read = [&](ArrayRef<Value> group) {
@@ -223,8 +239,12 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   if (!isRoomy || getNumWarps() != gpu::groupWarps)
     channels.release(std::exchange(multiplied, {}));
   read(plan.vectors);
-  if (!convolution)
+  if (!convolution && !plan.perWarpgroup.empty())
     gpu::AwaitCopiesOp::create(b, loc);
+  // Where no product is under way: the assembler lets none go on beside the
+  // branch to the thread that asks for the copy.
+  if (plan.chunk)
+    begun = &copy.getBody()->back();
   // What the last products multiply comes before the wait for what they
   // multiply by; the rest behind it loads gates again, rather than keep them.
   DenseSet<Operation *> now = getSources(rest, second);

@@ -145,6 +145,20 @@ static Value joinHeads(OpBuilder &b, Value view,
   return grouped.getSrc();
 }
 
+void gdn::copyAsBox(OpBuilder &b, gpu::BeginCopyOp &copy) {
+  SmallVector<Value> indices(copy.getIndices());
+  SmallVector<int64_t> dims(copy.getDims());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(copy);
+  Value view = joinHeads(b, copy.getView(), indices, dims);
+  auto joined = gpu::BeginCopyOp::create(
+      b, copy.getLoc(), view, indices, dims, copy.getRows(), copy.getBuffer(),
+      copy.getScattered(), copy.getPerWarpgroup(), /*tensor_map=*/false);
+  joined.setTensorMap(gpu::canUseTensorMap(joined));
+  copy.erase();
+  copy = joined;
+}
+
 void gdn::emitStore(SharedTiles &tiles, tile::StoreOp store,
                     bool perWarpgroup) {
   Location loc = store.getLoc();

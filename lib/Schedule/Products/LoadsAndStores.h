@@ -25,6 +25,10 @@ gpu::BeginCopyOp beginCopy(SharedTiles &tiles, tile::LoadOp load,
                            const mlir::IRMapping &at, mlir::Value rows,
                            bool isPinned, bool perWarpgroup = false);
 
+/// Has `copy` come as a box, if it can: of the argument that its view expands,
+/// if it does.
+void copyAsBox(mlir::OpBuilder &b, gpu::BeginCopyOp &copy);
+
 /// Emits a load to registers; with `aligned`, the caller promises pieces of 16
 /// bytes.
 void emitLoad(SharedTiles &tiles, tile::LoadOp load, bool aligned = false);

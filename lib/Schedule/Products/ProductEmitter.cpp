@@ -43,10 +43,15 @@ static void emitMatmul(SharedTiles &tiles, tile::MatmulOp matmul) {
     lhs = tiles.fragmentOf(lhs);
   }
   Value acc = matmul.getAcc() ? tiles.fragmentOf(matmul.getAcc()) : Value();
-  tiles.setFragment(matmul.getResult(),
-                    gpu::MatmulOp::create(
-                        b, loc, tiles.typeOf(vectorType(matmul.getResult())),
-                        lhs, right, acc, transposed));
+  IntegerAttr from; // of some columns of what is shared
+  if (cast<gpu::SharedType>(right.getType()).getShape() !=
+      vectorType(rhs).getShape())
+    from = b.getI64IntegerAttr(tiles.getFirstColumn(rhs));
+  tiles.setFragment(
+      matmul.getResult(),
+      gpu::MatmulOp::create(b, loc,
+                            tiles.typeOf(vectorType(matmul.getResult())), lhs,
+                            right, acc, transposed, /*warpgroup=*/false, from));
 }
 
 /// `fragment` is `tile`, or its transpose if it was made transposed.

@@ -84,7 +84,8 @@ int64_t gdn::countSharedBytes(func::FuncOp kernel) {
     gpu::ChannelType type = channel.getChannel().getType();
     // Those that are led share the leader's barriers.
     int64_t barriers = channel.getLeader() ? 0 : barrierBytes;
-    bytes += type.getDepth() * (type.getTileBytes() + barriers);
+    int64_t tile = channel.getMemory() ? 0 : type.getTileBytes();
+    bytes += type.getDepth() * (tile + barriers);
   });
   return bytes;
 }

@@ -122,7 +122,7 @@ bool RolePlan::findPrepared(const DenseSet<Operation *> &recurrence) {
 }
 
 bool RolePlan::beginsEarly() const {
-  if (isPrepared)
+  if (isPrepared || chunk)
     return false;
   tile::StageFields stage(loop->getParentOfType<func::FuncOp>());
   const bool overlapsNext = stage.overlapsWith(tile::Neighbour::next);
@@ -138,6 +138,27 @@ bool RolePlan::beginsEarly() const {
   };
   return llvm::none_of(loop->getResultTypes(), isWhole) || overlapsNext ||
          llvm::all_of(gates, isGiven);
+}
+
+/// Of chunks with a decay per channel.
+bool RolePlan::findChannels(const DenseSet<Operation *> &recurrence) {
+  Block *body = loop.getBody();
+  chunk = ChannelChunk::find(*body);
+  if (!chunk || perWarpgroup.size() != 1 || convolved || !behind.empty())
+    return false;
+  for (Operation &op : *body)
+    if (isa<tile::TileDialect>(op.getDialect()) && !recurrence.contains(&op) &&
+        !isa<tile::TransposeOp>(op) &&
+        !llvm::is_contained(perWarpgroup, dyn_cast<tile::LoadOp>(op)))
+      produced.insert(&op);
+  tile::DecayOperandsOp operands = chunk->operands;
+  copied = {operands.getFromQuery(), operands.getFromKey(),
+            operands.getToEnd(),     chunk->solve,
+            chunk->scores,           operands.getEnd()};
+  chunk->value = perWarpgroup.front();
+  vectors = {chunk->value.getTile()};
+  perWarpgroup.clear();
+  return true;
 }
 
 std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
@@ -179,6 +200,8 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
     return copies && plan.findPrepared(recurrence) ? std::optional(plan)
                                                    : std::nullopt;
   }
+  if (llvm::any_of(*body, llvm::IsaPred<tile::DecayOperandsOp>))
+    return plan.findChannels(recurrence) ? std::optional(plan) : std::nullopt;
   // A decay matrix is made where it is multiplied, of sums that are loaded.
   for (auto decay : body->getOps<tile::DecayMatrixOp>())
     products.push_back(decay.getResult());

@@ -12,6 +12,19 @@
 
 namespace gdn {
 
+/// What makes a chunk with a decay per channel ready for the recurrence, of
+/// tiles as they are in memory.
+struct ChannelChunk {
+  tile::DecayOperandsOp operands;
+  tile::TriInverseOp inverse;
+  tile::LoadOp query, key, logDecay, strength, value;
+  mlir::Value solve, scores; // T, and P times `scale`
+  double scale = 1;
+
+  /// None if the body of a loop has no such chunk.
+  static std::optional<ChannelChunk> find(mlir::Block &body);
+};
+
 /// A loop over chunks in roles. The consumers have what needs the state, the
 /// producer has the products that do not. What needs no product is for the role
 /// that loads and makes gates, or for the one that scales rows of what was
@@ -36,6 +49,10 @@ struct RolePlan {
   llvm::SmallVector<mlir::Value> vectors;  // made by it: gates
   llvm::SmallVector<mlir::Value> products; // by the producer, of products
   llvm::SmallVector<mlir::Value> scaled;   // by the scaling one
+  // With a decay per channel: by roles of its own, which change what is copied
+  // in place (ChannelRoles.cpp). `copied` is what becomes of it, and `vectors`
+  // its values.
+  std::optional<ChannelChunk> chunk;
   /// Matrices of which `vectors` has the running sums.
   llvm::SmallVector<mlir::Operation *> sums;
   /// Whether other stages prepared the chunks: `copied` is what products take
@@ -60,6 +77,7 @@ struct RolePlan {
   static std::optional<RolePlan> find(mlir::func::FuncOp program);
 
 private:
+  bool findChannels(const llvm::DenseSet<mlir::Operation *> &recurrence);
   bool findPrepared(const llvm::DenseSet<mlir::Operation *> &recurrence);
 };
 

@@ -75,6 +75,19 @@ protected:
   llvm::SmallVector<mlir::Value> received; // channels, leaders first
 };
 
+/// Where a block looks for its sequence in a loop: that, its bounds, and what
+/// stands ahead of them, once for all roles.
+mlir::LogicalResult emitAheadOfRoles(SharedByRoles &shared,
+                                     mlir::func::FuncOp source,
+                                     int64_t numWarps);
+
+/// The region of a role, whose warps are the next ones from `first` on; of
+/// `turns` that roles take it has the one that is given.
+mlir::LogicalResult emitWarps(mlir::OpBuilder &b, mlir::func::FuncOp source,
+                              int64_t &first, RoleProgram &&role,
+                              int64_t registers, bool alternate,
+                              int64_t turn = 0, int64_t turns = 1);
+
 /// Copies chunk after chunk, each as soon as there is a buffer for it.
 struct LoadRole final : RoleProgram {
   using RoleProgram::RoleProgram;

@@ -90,6 +90,13 @@ public:
     pinned.insert(buffer);
   }
   void dropBuffer(mlir::Value tile) { buffers.erase(tile); }
+  /// The tile is in columns of its buffer from that one on.
+  void setFirstColumn(mlir::Value tile, int64_t column) {
+    firstColumns[tile] = column;
+  }
+  int64_t getFirstColumn(mlir::Value tile) const {
+    return firstColumns.lookup(tile);
+  }
   /// As soon as it is made, `tile` goes to the buffer that `find` gives then.
   void setDestination(mlir::Value tile, std::function<mlir::Value()> find) {
     destinations[tile] = std::move(find);
@@ -125,7 +132,8 @@ private:
   // addresses.
   llvm::MapVector<mlir::Value, mlir::Value> buffers;
   llvm::DenseSet<mlir::Operation *> emitted;
-  llvm::DenseSet<mlir::Value> pinned; // buffers
+  llvm::DenseSet<mlir::Value> pinned;                // buffers
+  llvm::DenseMap<mlir::Value, int64_t> firstColumns; // in buffers; else 0
   llvm::DenseMap<mlir::Value, std::function<mlir::Value()>> destinations;
   bool dealsWide = false;
   struct {

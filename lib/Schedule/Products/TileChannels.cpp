@@ -23,7 +23,8 @@ void TileChannels::open(ArrayRef<Value> group, int64_t depth, bool paired) {
     auto channel = gpu::ChannelType::get(
         b.getContext(), type.getShape(), type.getElementType(), depth,
         /*parts=*/1, /*swizzled=*/type.getRank() == 2);
-    channels[tile] = gpu::ChannelOp::create(b, loc, channel, leader, paired);
+    channels[tile] = gpu::ChannelOp::create(b, loc, channel, leader,
+                                            /*memory=*/Value(), paired);
     leader = leader ? leader : channels[tile];
     b.setInsertionPointAfterValue(leader);
   }
@@ -38,7 +39,8 @@ void TileChannels::openCopied(Value vector, int64_t depth) {
                                        type.getElementType(), depth,
                                        /*parts=*/1, /*swizzled=*/false);
   channels[vector] = gpu::ChannelOp::create(b, vector.getLoc(), channel,
-                                            /*leader=*/Value());
+                                            /*leader=*/Value(),
+                                            /*memory=*/Value());
 }
 
 /// A role is a unit ahead of the others, and no more.
@@ -56,7 +58,7 @@ void TileChannels::openUnits() {
                                     unitsDepth, /*parts=*/1,
                                     /*swizzled=*/false);
   units = gpu::ChannelOp::create(b, entry->getParentOp()->getLoc(), type,
-                                 /*leader=*/Value(), /*paired=*/false);
+                                 /*leader=*/Value(), /*memory=*/Value());
 }
 
 Value TileChannels::giveUnit(Location loc) {
@@ -99,7 +101,8 @@ void TileChannels::openExchanged(tile::SumOfPairOp sum) {
                                        /*parts=*/1, /*swizzled=*/false);
   channels[sum.getResult()] =
       gpu::ChannelOp::create(b, sum.getLoc(), channel, /*leader=*/Value(),
-                             /*paired=*/false, /*exchanged=*/true);
+                             /*memory=*/Value(), /*paired=*/false,
+                             /*exchanged=*/true);
 }
 
 void TileChannels::give(tile::SumOfPairOp sum, Value own, Value number) {
@@ -146,14 +149,29 @@ void TileChannels::commit(ArrayRef<Value> group) {
 
 void TileChannels::receive(SharedTiles &tiles, ArrayRef<Value> group,
                            SmallVectorImpl<Value> &received, bool ahead) {
+  DenseMap<Value, Value> known; // by channel
   for (Value tile : group) {
     Value channel = channels.lookup(tile);
     gpu::SharedType type = getTileType(channel);
     if (isVector(tile) && type.getRank() == 2) // the row of a copy
       type = gpu::SharedType::get(vectorType(tile), /*swizzled=*/false);
-    tiles.pinBuffer(
-        tile, gpu::ReceiveOp::create(b, tile.getLoc(), type, channel, ahead));
-    received.push_back(channel);
+    Value &buffer = known[channel];
+    if (!buffer) {
+      buffer = gpu::ReceiveOp::create(b, tile.getLoc(), type, channel, ahead);
+      received.push_back(channel);
+    }
+    // In the place of wider elements, a panel takes that of several.
+    Type element = vectorType(tile).getElementType();
+    if (unsigned bits = element.getIntOrFloatBitWidth(),
+        wider = type.getElementType().getIntOrFloatBitWidth();
+        bits < wider)
+      buffer = gpu::ReshapeOp::create(
+          b, tile.getLoc(),
+          gpu::SharedType::get(vectorType(tile), type.getSwizzled(),
+                               /*apart=*/int64_t(wider / bits)),
+          buffer);
+    tiles.pinBuffer(tile, buffer);
+    tiles.setFirstColumn(tile, firstColumns.lookup(tile));
   }
 }
 

@@ -18,6 +18,13 @@ public:
   /// Creates the channels of `group`.
   void open(mlir::ArrayRef<mlir::Value> group, int64_t depth, bool paired);
 
+  /// `tile` comes from `channel`, which others fill: in columns of its tiles
+  /// from `firstColumn` on.
+  void take(mlir::Value tile, mlir::Value channel, int64_t firstColumn = 0) {
+    channels[tile] = channel;
+    firstColumns[tile] = firstColumn;
+  }
+
   /// Creates the channel of a vector that a copy fills.
   void openCopied(mlir::Value vector, int64_t depth);
 
@@ -57,6 +64,7 @@ private:
   mlir::OpBuilder &b;
   mlir::Block *entry;
   llvm::DenseMap<mlir::Value, mlir::Value> channels;
+  llvm::DenseMap<mlir::Value, int64_t> firstColumns;
   mlir::Value units; // the channel of their numbers
 };
 

@@ -23,7 +23,7 @@
 // The consumers are in Consumers.cpp, the producer in Producer.cpp, the others
 // in RoleProgram.cpp.
 #include "Kernel/KernelFunction.h"
-#include "Products/RoleProgram.h"
+#include "Products/ChannelRoles.h"
 
 #include "gdn/Dialect/GPU/IR/Launches.h"
 
@@ -143,8 +143,8 @@ static bool canPair(func::FuncOp source, const RolePlan &plan) {
 /// stands ahead of them, once for all roles, each of which would have code of
 /// its own for it. Elsewhere it is little code, and would take registers from
 /// one role to the next: two waves of 16 chunks or more take up to 5 % longer.
-static LogicalResult emitAheadOfRoles(SharedByRoles &shared,
-                                      func::FuncOp source, int64_t numWarps) {
+LogicalResult gdn::emitAheadOfRoles(SharedByRoles &shared, func::FuncOp source,
+                                    int64_t numWarps) {
   auto isTile = [](Operation *op) {
     return isa<tile::TileDialect>(op->getDialect()) &&
            !isa<tile::BlockIdOp>(op);
@@ -177,15 +177,18 @@ static LogicalResult emitAheadOfRoles(SharedByRoles &shared,
   return result;
 }
 
-/// The region of a role, whose warps are the next ones from `first` on.
-static LogicalResult emitWarps(OpBuilder &b, func::FuncOp source,
-                               int64_t &first, RoleProgram &&role,
-                               int64_t registers, bool alternate) {
+LogicalResult gdn::emitWarps(OpBuilder &b, func::FuncOp source, int64_t &first,
+                             RoleProgram &&role, int64_t registers,
+                             bool alternate, int64_t turn, int64_t turns) {
   OpBuilder::InsertionGuard guard(b);
   Location loc = source.getLoc();
   auto warps =
       gpu::WarpsOp::create(b, loc, TypeRange(), first, role.getNumWarps(),
                            b.getI64IntegerAttr(registers), alternate);
+  if (turns > 1) {
+    warps.setTurn(turn);
+    warps.setTurns(turns);
+  }
   first += role.getNumWarps();
   b.createBlock(&warps.getBody());
   if (role.stays()) {
@@ -255,6 +258,8 @@ FailureOr<func::FuncOp> gdn::emitInRoles(func::FuncOp source,
   const int64_t numWarps = state.getDimSize(0) / 16; // consumers
   if (plan.isPrepared)
     return emitPrepared(source, plan, numWarps);
+  if (plan.chunk)
+    return emitChannelRoles(source, plan, numWarps);
   OpBuilder b(source.getContext());
   Location loc = source.getLoc();
   IRMapping scalars;

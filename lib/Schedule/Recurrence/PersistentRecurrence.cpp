@@ -189,7 +189,8 @@ FailureOr<bool> PersistentKernel::analyse(int64_t sharedBytes) {
 //===----------------------------------------------------------------------===//
 
 Value PersistentKernel::createChannel(gpu::ChannelType type) {
-  return gpu::ChannelOp::create(b, scan.getLoc(), type, /*leader=*/Value());
+  return gpu::ChannelOp::create(b, scan.getLoc(), type, /*leader=*/Value(),
+                                /*memory=*/Value());
 }
 
 gpu::SharedType PersistentKernel::getTile(Value operand,

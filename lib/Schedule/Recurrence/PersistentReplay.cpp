@@ -145,7 +145,7 @@ void PersistentReplay::createMoreChannels() {
         gpu::ChannelType::get(context, shape, b.getF32Type(), pendingUnits,
                               /*parts=*/1, /*swizzled=*/false),
         pendingRings.empty() ? Value() : pendingRings.front(),
-        /*paired=*/false));
+        /*memory=*/Value()));
   };
   join(replay.getPendingKey().getType().getShape());
   join(replay.getPendingDeltas().getType().getShape());
@@ -164,7 +164,7 @@ void PersistentReplay::createMoreChannels() {
         b, scan.getLoc(),
         gpu::ChannelType::get(context, {1}, b.getI32Type(), unitDepth,
                               /*parts=*/1, /*swizzled=*/false),
-        unitRings.empty() ? Value() : unitRings.front(), /*paired=*/false));
+        unitRings.empty() ? Value() : unitRings.front(), /*memory=*/Value()));
   // The count is what one of the key head's blocks writes: it is read once.
   Value counts;
   source.walk([&](memref::StoreOp store) { counts = store.getMemRef(); });

@@ -8,8 +8,11 @@
 
 using namespace gdnrt;
 
-static bool has16Bits(DType dtype) {
-  return dtype == DType::bf16 || dtype == DType::f16;
+/// Boxes are of elements of 16 bits: how many of these an element is, or 0.
+static int64_t countPieces(DType dtype) {
+  return dtype == DType::bf16 || dtype == DType::f16 ? 1
+         : dtype == DType::f32                       ? 2
+                                                     : 0;
 }
 
 Status gdnrt::readTensorMap(const FormReader &reader, const EntrySchema &entry,
@@ -21,6 +24,7 @@ Status gdnrt::readTensorMap(const FormReader &reader, const EntrySchema &entry,
                          ": expected a parameter or a region, got parameter ",
                          source.param(), " and region ", source.region());
   const std::vector<LinearForm> *sizes = &box.sizes;
+  int64_t pieces = 1;
   if (Status status = reader.readForms(source.sizes(), where + " sizes",
                                        entry.symbols, box.sizes);
       !status.isOk())
@@ -34,9 +38,10 @@ Status gdnrt::readTensorMap(const FormReader &reader, const EntrySchema &entry,
     if (!box.sizes.empty())
       return reader.defect(where, ": expected no sizes of the parameter ",
                            param.name, ", got ", box.sizes.size());
-    if (!has16Bits(param.dtype))
+    pieces = countPieces(param.dtype);
+    if (pieces == 0)
       return reader.defect(where, ": expected ", param.name,
-                           " to have elements of 16 bits, got ",
+                           " to have elements of 16 bits or f32, got ",
                            toString(param.dtype));
     sizes = &param.dims;
   } else {
@@ -50,7 +55,8 @@ Status gdnrt::readTensorMap(const FormReader &reader, const EntrySchema &entry,
   if (rank < 2 || rank > kMaxMappedRank)
     return reader.defect(where, ": expected rank 2 to ", kMaxMappedRank,
                          ", got ", rank);
-  const LinearForm &columns = sizes->back();
+  LinearForm columns = sizes->back();
+  columns.constant *= pieces;
   if (!columns.terms.empty() || columns.constant <= 0 ||
       columns.constant > kMaxMappedColumns ||
       columns.constant % kBoxPieceColumns != 0)

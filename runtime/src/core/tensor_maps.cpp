@@ -27,6 +27,7 @@ TensorMaps::TensorMaps(const CodeSchema &code, const TensorMapEncoder *encoder)
   firstWords_.resize(mostStages);
 }
 
+/// In elements of 16 bits, of which an f32 is two.
 static MappedArray arrayOf(const ParamSchema &param, const BoundParam &bound) {
   MappedArray array;
   array.param = &param.name;
@@ -34,6 +35,11 @@ static MappedArray arrayOf(const ParamSchema &param, const BoundParam &bound) {
   array.rank = param.rank();
   std::copy_n(bound.sizes, array.rank, array.sizes);
   std::copy_n(bound.strides, array.rank, array.strides);
+  if (param.dtype == DType::f32) {
+    array.sizes[array.rank - 1] *= 2;
+    for (int d = 0; d + 1 < array.rank; ++d)
+      array.strides[d] *= 2;
+  }
   return array;
 }
 

@@ -24,7 +24,7 @@ func.func @narrow(%v: !view, %i: index) attributes {gdn_gpu.kernel = {threads = 
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 {
       %buffer = gdn_gpu.acquire %ring : !gdn_gpu.channel<64x32xbf16, depth = 2, swizzled> -> !gdn_gpu.shared<64x32xbf16, swizzled>
-      // expected-error@+1 {{'gdn_gpu.begin_copy' op expects a swizzled tile of up to 256 rows of 64 to 256 elements of 16 bits, a multiple of 64, for 'tensor_map', but got '!gdn_gpu.shared<64x32xbf16, swizzled>'}}
+      // expected-error@+1 {{'gdn_gpu.begin_copy' op expects a swizzled tile of up to 256 rows of 128 to 512 bytes, a multiple of 128, of 16 bits or f32 for 'tensor_map', but got '!gdn_gpu.shared<64x32xbf16, swizzled>'}}
       gdn_gpu.begin_copy tensor_map %v[%i, %c0] dims [0, 1], %buffer : !view, !gdn_gpu.shared<64x32xbf16, swizzled>
     }
   }

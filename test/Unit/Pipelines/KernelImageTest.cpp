@@ -272,8 +272,8 @@ TEST_F(KernelImageTest, BoxesThatTheRuntimeTakes) {
             expected + "rank 5, 64 columns, rows of dimension 0 and 0 pieces "
                        "of 64 columns\n");
   EXPECT_EQ(make({}, 0, 0, /*param=*/0),
-            "'func.func' op expects a box of elements of 16 bits, but x has "
-            "f32\n");
+            expected + "rank 2, 8 columns, rows of dimension 0 and 0 pieces of "
+                       "64 columns\n"); // of 16 bits, two for each f32
   EXPECT_EQ(make({}, 0, 0, /*param=*/1),
             "'func.func' op expects a box of one of 1 parameters, but got "
             "number 1\n");

@@ -22,7 +22,8 @@ ImageBuilder boxImage() {
       .tensor("row", fb::Access::read, fb::DType::f16, {"128"})
       .tensor("wide", fb::Access::read, fb::DType::bf16, {"T", "128*H"})
       .tensor("odd", fb::Access::read, fb::DType::bf16, {"T", "96"})
-      .tensor("huge", fb::Access::read, fb::DType::bf16, {"T", "320"});
+      .tensor("huge", fb::Access::read, fb::DType::bf16, {"T", "320"})
+      .tensor("counts", fb::Access::read, fb::DType::i32, {"T", "64"});
   entry.code("copy_kernel", {"T"}, 0, {}, "sm_90a").workspace({"T", "256"});
   fb::CodeT &code = *builder.image.entries[0]->codes[0];
   code.format = fb::CodeFormat::cubin;
@@ -95,16 +96,23 @@ TEST(BoxImage, Whose) {
   EXPECT_EQ(loadChanged([](Boxes &boxes) { boxes[0]->param = -1; }),
             "box 0: expected a parameter or a region, got parameter -1 and "
             "region -1");
-  EXPECT_EQ(loadChanged([](Boxes &boxes) { boxes[0]->param = 6; }),
-            "box 0: parameter index 6 is past the 6 parameters");
+  EXPECT_EQ(loadChanged([](Boxes &boxes) { boxes[0]->param = 7; }),
+            "box 0: parameter index 7 is past the 7 parameters");
   EXPECT_EQ(loadChanged([](Boxes &boxes) { boxes[1]->region = 1; }),
             "box 1: region index 1 is past the 1 regions");
   EXPECT_EQ(loadChanged([](Boxes &boxes) {
               boxes[0]->sizes.push_back(std::make_unique<fb::LinearFormT>());
             }),
             "box 0: expected no sizes of the parameter x, got 1");
-  EXPECT_EQ(loadChanged([](Boxes &boxes) { boxes[0]->param = 1; }),
-            "box 0: expected scale to have elements of 16 bits, got f32");
+  EXPECT_EQ(loadChanged([](Boxes &boxes) { boxes[0]->param = 6; }),
+            "box 0: expected counts to have elements of 16 bits or f32, got "
+            "i32");
+  // An f32 is two pieces of 16 bits.
+  EXPECT_EQ(loadChanged([](Boxes &boxes) {
+              boxes[0]->param = 1;
+              boxes[0]->pieces = 2;
+            }),
+            "OK");
 }
 
 TEST(BoxImage, Shapes) {

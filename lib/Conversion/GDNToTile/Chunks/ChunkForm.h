@@ -95,14 +95,16 @@ IntraChunkTiles emitIntraChunkInParts(mlir::OpBuilder &builder,
 /// The same with a decay per channel: tiles of ChunkFormRoundedChannels.cpp.
 struct ChannelChunkTiles {
   mlir::Value query, key; // Qf and Kf, C x dk, in the type of keys
-  mlir::Value toState;    // Y, C x dk
-  mlir::Value toOutput;   // Z, C x C, zero above its diagonal
+  mlir::Value solve;      // T, C x C, or null
+  mlir::Value toState;    // Y, C x dk; Ke where T is apart
+  mlir::Value toOutput;   // Z, C x C, zero above its diagonal; P' with T apart
   mlir::Value end;        // e^(G_last), dk
 };
 ChannelChunkTiles emitRoundedChannelIntraChunk(mlir::OpBuilder &builder,
                                                mlir::Location loc,
                                                const Chunk &chunk,
-                                               const ChunkTypes &types);
+                                               const ChunkTypes &types,
+                                               bool apart);
 
 /// Emits the chunk form with operands rounded to `types`. `state` is the
 /// transpose of the state, `dk x dv`, so that no product needs a packed
@@ -134,7 +136,7 @@ struct StoredChunk {
   Operand toOutput;     // Z or P'^T, C x C
   mlir::Value fading;   // what K' has beside K, C; null: nothing
   mlir::Value decay;    // e^G, C; null: keys and queries have it
-  mlir::Value strength; // beta e^-H, C
+  mlir::Value strength; // beta e^-H, C; null: T has it
   mlir::Value end;      // e^(G_last), C times, or dk with a decay per channel;
                         // null: it follows from `decay`
   double scale;         // of the queries

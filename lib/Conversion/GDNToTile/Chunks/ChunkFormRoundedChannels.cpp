@@ -12,6 +12,13 @@
 //   S <- e^(G_last) S + Y^T W
 //
 // Decay is no similarity of the triangle here, so T has it.
+//
+// Where a block prepares the chunks of its recurrence, T is apart, and has the
+// strengths of its columns' tokens:
+//
+//   X = T diag(beta) (V - Kf S)
+//   O = scale (Qf S) + scale P X
+//   S <- e^(G_last) S + Ke^T X
 #include "Chunks/ChunkForm.h"
 #include "Chunks/ChunkProducts.h"
 #include "Program/TokenOps.h"
@@ -30,7 +37,7 @@ public:
   RoundedChannels(OpBuilder &b, Location loc, const ChunkTypes &types)
       : ChunkProducts(b, loc), types(types) {}
 
-  ChannelChunkTiles intraChunk(const Chunk &chunk);
+  ChannelChunkTiles intraChunk(const Chunk &chunk, bool apart);
   ChunkResult emit(Value state, const Chunk &given);
 
 private:
@@ -40,7 +47,7 @@ private:
 };
 } // namespace
 
-ChannelChunkTiles RoundedChannels::intraChunk(const Chunk &chunk) {
+ChannelChunkTiles RoundedChannels::intraChunk(const Chunk &chunk, bool apart) {
   auto log = cast<VectorType>(chunk.logDecay.getType());
   const int64_t tokens = log.getDimSize(0), channels = log.getDimSize(1);
   // As they lie in memory, if they do.
@@ -58,21 +65,32 @@ ChannelChunkTiles RoundedChannels::intraChunk(const Chunk &chunk) {
                                     row, query, key, chunk.logDecay);
   Value solve = tile::TriInverseOp::create(
       b, loc, inner(scaleRows(made.getKeyScores(), chunk.beta)));
-  Value ofScores = lowerLhs(matmul(inner(made.getQueryScores()), solve));
   ChannelChunkTiles tiles;
   tiles.query = made.getFromQuery();
   tiles.key = made.getFromKey();
+  tiles.end = made.getEnd();
+  if (apart) {
+    Value wide = castTile(b, loc, solve, b.getF32Type());
+    tiles.solve = inner(mapRows(
+        b, loc, wide, {square}, [&](OpBuilder &, ValueRange in) -> Rows {
+          return {arith::MulFOp::create(b, loc, in[0], chunk.beta)};
+        })[0]);
+    tiles.toOutput = inner(scaleTile(b, loc, made.getQueryScores(),
+                                     chunk.scale / types.valueScale));
+    tiles.toState = made.getToEnd();
+    return tiles;
+  }
+  Value ofScores = lowerLhs(matmul(inner(made.getQueryScores()), solve));
   tiles.toState = inner(matmul(solve, made.getToEnd(), {},
                                /*transposeLhs=*/true));
   tiles.toOutput =
       inner(scaleTile(b, loc, ofScores, chunk.scale / types.valueScale));
-  tiles.end = made.getEnd();
   return tiles;
 }
 
 ChunkResult RoundedChannels::emit(Value state, const Chunk &given) {
   Chunk chunk = maskChunk(b, loc, given);
-  ChannelChunkTiles made = intraChunk(chunk);
+  ChannelChunkTiles made = intraChunk(chunk, /*apart=*/false);
   Value held = roundTile(b, loc, state, types.key);
   Value known = matmul(made.key, held);
   Value error = mapRows(
@@ -97,8 +115,9 @@ ChunkResult RoundedChannels::emit(Value state, const Chunk &given) {
 ChannelChunkTiles gdn::emitRoundedChannelIntraChunk(OpBuilder &builder,
                                                     Location loc,
                                                     const Chunk &chunk,
-                                                    const ChunkTypes &types) {
-  return RoundedChannels(builder, loc, types).intraChunk(chunk);
+                                                    const ChunkTypes &types,
+                                                    bool apart) {
+  return RoundedChannels(builder, loc, types).intraChunk(chunk, apart);
 }
 
 ChunkResult gdn::emitRoundedChannelChunk(OpBuilder &builder, Location loc,

@@ -14,7 +14,8 @@
 // beside K may be with X instead: one tile less for each chunk.
 //
 // With a decay per channel, K and Q have the decay from the start of the chunk,
-// there is no e^G, and e^(G_last) is a row of M's columns.
+// there is no e^G, and e^(G_last) is a row of M's columns. If T is apart, it
+// has the strengths.
 //
 // Where operands have two parts, each product is one of parts.
 //
@@ -73,6 +74,9 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
                     })[0];
   Value left = mapRows(b, loc, {value, known}, {known.getType()},
                        [&](OpBuilder &, ValueRange in) -> Rows {
+                         if (!chunk.strength)
+                           return {arith::SubFOp::create(
+                               b, loc, times(in[0], types.valueScale), in[1])};
                          Value own = arith::SubFOp::create(b, loc, in[0],
                                                            fromState(in[1], 1));
                          return {mul(own, chunk.strength)};
@@ -80,6 +84,25 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
   Operand error = splits ? toParts(b, loc, left, types.inner)
                          : Operand{castTile(b, loc, left, types.inner)};
 
+  auto decay = [&]() -> Value {
+    return mapRows(
+        b, loc, state, {state.getType()},
+        [&](OpBuilder &, ValueRange in) -> Rows {
+          if (!chunk.decay)
+            return {mul(in[0], chunk.end)};
+          // Decays are divided by the scale of values.
+          const int64_t size =
+              cast<VectorType>(chunk.decay.getType()).getDimSize(0);
+          Value end = vector::ExtractOp::create(
+              b, loc, chunk.end ? chunk.end : chunk.decay,
+              chunk.end ? 0 : size - 1);
+          Value all = vector::BroadcastOp::create(b, loc, in[0].getType(), end);
+          return {chunk.end ? mul(in[0], all)
+                            : mul(in[0], times(all, types.valueScale))};
+        })[0];
+  };
+  // Where nothing comes between, beside the product with T.
+  Value decayed = chunk.solve && !chunk.decay ? decay() : Value();
   Operand faded = error; // as the state takes it
   if (chunk.solve) {
     Value solved = multiplyParts(b, loc, error, {chunk.solve});
@@ -94,23 +117,8 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
   }
 
   auto next = [&] {
-    Value decayed =
-        mapRows(b, loc, state, {state.getType()},
-                [&](OpBuilder &, ValueRange in) -> Rows {
-                  if (!chunk.decay)
-                    return {mul(in[0], chunk.end)};
-                  // Decays are divided by the scale of values.
-                  const int64_t size =
-                      cast<VectorType>(chunk.decay.getType()).getDimSize(0);
-                  Value end = vector::ExtractOp::create(
-                      b, loc, chunk.end ? chunk.end : chunk.decay,
-                      chunk.end ? 0 : size - 1);
-                  Value all =
-                      vector::BroadcastOp::create(b, loc, in[0].getType(), end);
-                  return {chunk.end ? mul(in[0], all)
-                                    : mul(in[0], times(all, types.valueScale))};
-                })[0];
-    return multiplyParts(b, loc, faded, chunk.toState, decayed);
+    return multiplyParts(b, loc, faded, chunk.toState,
+                         decayed ? decayed : decay());
   };
   if (!chunk.query)
     return {next(), Value()};

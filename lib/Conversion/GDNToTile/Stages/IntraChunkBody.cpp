@@ -51,9 +51,12 @@ StoredChunk gdn::emitIntraChunk(SequenceProgram &p, Chunk chunk, Value t,
       *tile = tileOf.lookup(input); // null for what has parts
   chunk.valid = valid;
   chunk.scale = rule.getScaleOrDefault();
+  // Beside a recurrence in the same block, what is ahead of the state is what
+  // others wait for.
+  const bool apart = p.algorithm.fusedChunks != 0;
   if (rule.isPerChannel()) {
     ChannelChunkTiles made =
-        emitRoundedChannelIntraChunk(b, loc, chunk, p.chunkTypes);
+        emitRoundedChannelIntraChunk(b, loc, chunk, p.chunkTypes, apart);
     StoredChunk stored;
     stored.query = {made.query};
     stored.key = {made.key};
@@ -61,15 +64,17 @@ StoredChunk gdn::emitIntraChunk(SequenceProgram &p, Chunk chunk, Value t,
     stored.toOutput = {made.toOutput};
     stored.end = made.end;
     stored.scale = chunk.scale;
-    stored.strength = scaleTile(b, loc, chunk.beta, p.chunkTypes.valueScale);
+    if (apart) {
+      stored.solve = transposeTile(b, loc, made.solve);
+      stored.toOutput = {transposeTile(b, loc, made.toOutput)};
+    } else {
+      stored.strength = scaleTile(b, loc, chunk.beta, p.chunkTypes.valueScale);
+    }
     return stored;
   }
-  // Beside a recurrence in the same block, what is ahead of the state is what
-  // others wait for.
   IntraChunkTiles made =
       key ? emitIntraChunkInParts(b, loc, query, key, chunk, p.chunkTypes)
-          : emitRoundedIntraChunk(b, loc, chunk, p.chunkTypes,
-                                  /*apart=*/p.algorithm.fusedChunks != 0);
+          : emitRoundedIntraChunk(b, loc, chunk, p.chunkTypes, apart);
 
   StoredChunk stored;
   stored.solve = made.solve;
@@ -148,17 +153,30 @@ void gdn::addIntraChunk(SequenceProgram &p, StoredChunk &chunk, Value t,
   known.query = chunk.query ? castTile(b, loc, chunk.query.high, b.getF32Type())
                             : known.key;
   // Gates in memory are loaded ahead, as all that is.
-  auto vector = VectorType::get({p.algorithm.chunk}, b.getF32Type());
   auto loadGates = [&](Value input) -> Value {
-    if (!isInMemory(input) || !getElementTypeOrSelf(input.getType()).isF32())
+    auto type = cast<RankedTensorType>(input.getType());
+    if (!isInMemory(input) || !type.getElementType().isF32())
       return {};
-    return tile::LoadOp::create(b, loc, vector, p.operandViews.lookup(input),
-                                ValueRange{t, p.h, p.head},
-                                ArrayRef<int64_t>{0}, valid);
+    SmallVector<int64_t> shape = {p.algorithm.chunk}, dims = {0};
+    SmallVector<Value> at = {t, p.h, p.head};
+    if (input == rule.getLogDecay() && rule.isPerChannel()) {
+      shape.push_back(type.getShape().back());
+      dims.push_back(3);
+      at.push_back(p.index(0));
+    }
+    return tile::LoadOp::create(b, loc, VectorType::get(shape, b.getF32Type()),
+                                p.operandViews.lookup(input), at, dims, valid);
   };
   known.logDecay = loadGates(rule.getLogDecay());
   known.beta = loadGates(rule.getBeta());
   StoredChunk made = emitIntraChunk(p, known, t, valid);
+  if (rule.isPerChannel()) {
+    made.value = chunk.value;
+    if (!chunk.query)
+      made.query = made.toOutput = {};
+    chunk = made;
+    return;
+  }
   chunk.solve = made.solve;
   chunk.toState = made.fading ? chunk.key : made.toState;
   chunk.fading = made.fading;

@@ -216,6 +216,8 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     own.vSplit = variant.vSplit;
     own.batchSegments = variant.segments;
     own.fusedChunks = variant.fusedChunks;
+    if (variant.chunk != 0)
+      own.chunk = variant.chunk;
     own.wholeCost = variant.wholeCost;
     own.workers = variant.workers;
     own.scanTokens = variant.scanTokens;

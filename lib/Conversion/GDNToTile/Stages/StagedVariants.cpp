@@ -60,13 +60,41 @@ static constexpr int64_t maxConvTaps = 8;
 /// steps that their instructions read from one row of shared memory.
 static constexpr int64_t groupRows = 64, panelElements = 64;
 
+/// With a decay per channel, chunks of the variants in which blocks prepare
+/// their own, and the channels of a head: two blocks of 16 tokens, and what two
+/// warps have of a block.
+static constexpr int64_t chunkOfChannels = 32, fusedChannels = 128;
+
+/// Whether a block can prepare the chunks of its recurrence with a decay per
+/// channel: of inputs as they are in memory, in f32 where those are log decays.
+static bool canFuseChannels(const KernelOperands &parts,
+                            const Algorithm &algorithm) {
+  RuleOpInterface rule = parts.rule;
+  auto isReady = [](Value input) { return isInMemory(input); };
+  return !hasPrologue(parts, algorithm) && isReady(rule.getLogDecay()) &&
+         isReady(rule.getBeta()) &&
+         getElementTypeOrSelf(rule.getLogDecay().getType()).isF32() &&
+         getElementTypeOrSelf(rule.getBeta().getType()).isF32() &&
+         getElementTypeOrSelf(rule.getKey().getType())
+                 .getIntOrFloatBitWidth() == 16 &&
+         rule.getQuery().getType() == rule.getKey().getType() &&
+         getHeadSize(rule.getKey()) == fusedChannels;
+}
+
 /// Whether a block can do the intra-chunk work of its chunks: where products of
 /// chunks are those of four warps, and the state of a head as many rows again
-/// or twice as many.
-static bool canFuse(const KernelOperands &parts, const Algorithm &algorithm) {
+/// or twice as many. With a decay per channel that is chunk by chunk.
+static bool canFuse(const KernelOperands &parts, const Algorithm &algorithm,
+                    const VariantSpec &spec) {
   RuleOpInterface rule = parts.rule;
-  return goesByValue(parts) && !parts.checkpoints && !rule.isPerChannel() &&
-         partsOf(parts, algorithm) == 1 && algorithm.chunk == groupRows &&
+  const bool oneByOne = spec.fused == 1;
+  if (rule.isPerChannel() != oneByOne ||
+      (oneByOne && (spec.segments != 0 || spec.mapsAlone)))
+    return false;
+  const bool fits = oneByOne ? canFuseChannels(parts, algorithm)
+                             : algorithm.chunk == groupRows;
+  return goesByValue(parts) && !parts.checkpoints && fits &&
+         partsOf(parts, algorithm) == 1 &&
          getHeadSize(rule.getValue()) == 2 * groupRows &&
          getHeadSize(rule.getKey()) % panelElements == 0;
 }
@@ -141,6 +169,8 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
                       spec.segments,
                       spec.fused});
     StagedVariant &made = chosen.back();
+    if (spec.fused == 1)
+      made.chunk = chunkOfChannels;
     made.scanTokens = spec.scanTokens;
     made.copiesAhead = spec.copiesAhead;
     made.blocksStay = spec.blocksStay;
@@ -154,7 +184,7 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
     // Blocks prepare chunks with a decay per head themselves.
     RuleOpInterface rule = parts.rule;
     const int64_t vSplit = canShare(parts, spec.vSplit) ? spec.vSplit : 1;
-    if ((spec.fused != 0 ? canFuse(parts, algorithm)
+    if ((spec.fused != 0 ? canFuse(parts, algorithm, spec)
                          : rule.isPerChannel() && !parts.hasPlanes()) &&
         canSegment(parts, algorithm, vSplit))
       add("_alone", vSplit).mapsAlone = true;
@@ -164,7 +194,7 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
   if (spec.segments != 0)
     segments = "_segments_" + std::to_string(spec.segments);
   if (spec.fused != 0) {
-    if (!canFuse(parts, algorithm) || !canShare(parts, spec.vSplit) ||
+    if (!canFuse(parts, algorithm, spec) || !canShare(parts, spec.vSplit) ||
         (spec.segments != 0 &&
          !canSegment(parts, algorithm, std::max<int64_t>(2, spec.vSplit))))
       return;

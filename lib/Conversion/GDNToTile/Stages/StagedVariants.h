@@ -19,6 +19,7 @@ struct StagedVariant {
   llvm::SmallVector<StageVariant, 0> variants;
   std::string suffix;
   int64_t vSplit, segments, fusedChunks;
+  int64_t chunk = 0;  // tokens, where not as of others; 0: they are
   int64_t pieces = 0; // of the first's own passes over memory; 0: none
   int64_t wholeCost = 0,
           workers = 0; // one of two recurrences, as lengths of sequences say

@@ -10,7 +10,7 @@
 // What a warp has read from a tile that copies fill is ordered before the next
 // copy by the barrier; such a copy reads nothing that threads write.
 //
-// Rings of two blocks are in PairedChannels.cpp.
+// Rings of two blocks, and bulk copies, are in ChannelCopies.cpp.
 #include "Copies/Channels.h"
 
 #include "Fragments/SharedMatrix.h"
@@ -28,45 +28,62 @@ static constexpr int64_t barrierBytes = 8;
 
 Channels::Channels(func::FuncOp program, bool everyThreadArrives)
     : everyThreadArrives(everyThreadArrives) {
-  int64_t perWarp = everyThreadArrives ? gpu::warpThreads : 1;
-  for (auto channel : program.getBody().getOps<gpu::ChannelOp>()) {
-    Ring ring;
-    ring.type = channel.getChannel().getType();
-    ring.leader = channel.getLeader();
-    ring.isPaired = channel.getPaired();
-    ring.isExchanged = channel.getExchanged();
-    llvm::SetVector<Operation *> readers;
-    for (Operation *user : channel->getUsers()) {
-      gpu::WarpsOp role = gpu::getRole(user);
-      if (auto acquire = dyn_cast<gpu::AcquireOp>(user)) {
-        for (Operation *use : acquire.getTile().getUsers())
-          ring.isCopied |= isa<gpu::CopyOp>(use);
-        ring.filling = ring.isCopied ? 1 : role.getCount() * perWarp;
-      } else if (isa<gpu::ReceiveOp>(user)) {
-        readers.insert(role);
-      }
+  for (auto channel : program.getBody().getOps<gpu::ChannelOp>())
+    countRing(channel, everyThreadArrives ? gpu::warpThreads : 1);
+}
+
+/// Who arrives at the barriers of a channel: `perWarp` for each warp. Of roles
+/// that take turns one is there each time.
+void Channels::countRing(gpu::ChannelOp channel, int64_t perWarp) {
+  Ring ring;
+  ring.type = channel.getChannel().getType();
+  ring.leader = channel.getLeader();
+  ring.memory = channel.getMemory();
+  ring.isZeroed = channel.getZeroed();
+  ring.isPaired = channel.getPaired();
+  ring.isExchanged = channel.getExchanged();
+  llvm::SetVector<Operation *> readers, changers;
+  for (Operation *user : channel->getUsers()) {
+    gpu::WarpsOp role = gpu::getRole(user);
+    if (auto acquire = dyn_cast<gpu::AcquireOp>(user)) {
+      for (Operation *use : acquire.getTile().getUsers())
+        ring.isCopied |= isa<gpu::CopyOp>(use);
+      ring.filling = ring.isCopied ? 1 : role.getCount() * perWarp;
+    } else if (isa<gpu::ReleaseOp>(user)) {
+      readers.insert(role);
+    } else if (auto handOn = dyn_cast<gpu::HandOnOp>(user);
+               handOn && handOn.getTo() == channel.getChannel()) {
+      changers.insert(role);
     }
-    // Of a role that reads parts, one warp arrives for each.
-    for (Operation *reader : readers) {
-      auto role = cast<gpu::WarpsOp>(reader);
-      hasAlternate |= role.getAlternate();
-      int64_t arrivals =
-          perWarp * (ring.type.getParts() > 1 ? 1 : int64_t(role.getCount()));
-      // Of both blocks, where a role empties what both fill.
-      if (ring.isPaired && !role.getAlternate())
-        arrivals *= 2;
-      ring.emptying += arrivals;
-      ring.alternate += role.getAlternate() ? arrivals : 0;
-    }
-    rings.insert({channel.getChannel(), ring});
   }
+  auto isThere = [](Operation *op) {
+    return cast<gpu::WarpsOp>(op).getTurn() == 0;
+  };
+  for (Operation *changer : changers)
+    if (isThere(changer))
+      ring.filling += cast<gpu::WarpsOp>(changer).getCount() * perWarp;
+  // Of a role that reads parts, one warp arrives for each.
+  for (Operation *reader : readers) {
+    auto role = cast<gpu::WarpsOp>(reader);
+    hasAlternate |= role.getAlternate();
+    int64_t arrivals =
+        perWarp * (ring.type.getParts() > 1 ? 1 : int64_t(role.getCount()));
+    // Of both blocks, where a role empties what both fill.
+    if (ring.isPaired && !role.getAlternate())
+      arrivals *= 2;
+    if (!isThere(reader))
+      continue;
+    (ring.memory ? getRing(ring.memory) : ring).emptying += arrivals;
+    ring.alternate += role.getAlternate() ? arrivals : 0;
+  }
+  rings.insert({channel.getChannel(), ring});
 }
 
 int64_t Channels::assign(int64_t offset) {
   // What begins at larger multiples comes first.
   for (bool swizzled : {true, false})
     for (auto &[channel, ring] : rings) {
-      if (ring.type.getSwizzled() != swizzled)
+      if (ring.type.getSwizzled() != swizzled || ring.memory)
         continue;
       offset = llvm::alignTo(offset, swizzled ? 1024 : 128);
       ring.tiles = offset;
@@ -80,7 +97,8 @@ int64_t Channels::assign(int64_t offset) {
     int64_t barriers = ring.type.getDepth() * ring.type.getParts();
     ring.full = llvm::alignTo(offset, barrierBytes);
     ring.empty = ring.full + barriers * barrierBytes;
-    offset = ring.empty + barriers * barrierBytes;
+    // What is free, the channel with the memory knows.
+    offset = ring.memory ? ring.empty : ring.empty + barriers * barrierBytes;
   }
   return offset;
 }
@@ -129,9 +147,34 @@ void Channels::countArrivals(OpBuilder &b, Location loc, const Ring &ring,
                                        a.i32(ring.emptying - ring.alternate));
 }
 
+/// By all threads of the block, 16 bytes each.
+void Channels::zero(OpBuilder &b, Location loc, const Ring &ring,
+                    const BlockThreads &threads, int64_t numWarps) {
+  constexpr int64_t pieceBytes = 16;
+  Arithmetic a{b, loc};
+  const int64_t bytes = ring.type.getDepth() *
+                        int64_t(llvm::alignTo(ring.type.getTileBytes(), 16));
+  Value thread =
+      a.add(a.mul(threads.warp, a.i32(gpu::warpThreads)), threads.lane);
+  auto type = VectorType::get({pieceBytes / 4}, b.getI32Type());
+  Value zeros = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  auto loop = scf::ForOp::create(b, loc, thread, a.i32(bytes / pieceBytes),
+                                 a.i32(numWarps * gpu::warpThreads));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value offset = a.add(a.mul(loop.getInductionVar(), a.i32(pieceBytes)),
+                       a.i32(ring.tiles));
+  Value to = LLVM::GEPOp::create(b, loc, base.getType(), b.getI8Type(), base,
+                                 ArrayRef<LLVM::GEPArg>{offset});
+  LLVM::StoreOp::create(b, loc, zeros, to, /*alignment=*/pieceBytes);
+}
+
 void Channels::initialise(OpBuilder &b, Location loc,
                           const BlockThreads &threads, int64_t numWarps) {
   Arithmetic a{b, loc};
+  for (auto &[channel, ring] : rings)
+    if (ring.isZeroed)
+      zero(b, loc, ring, threads, numWarps);
   int64_t warp = 0; // one for each ring
   for (auto &[channel, ring] : rings) {
     if (ring.leader)
@@ -148,11 +191,14 @@ void Channels::initialise(OpBuilder &b, Location loc,
       Value offset = a.mul(number, a.i32(barrierBytes)), filling, emptying;
       countArrivals(b, loc, ring, number, filling, emptying);
       for (auto [start, count] :
-           {std::pair{ring.full, filling}, {ring.empty, emptying}})
+           {std::pair{ring.full, filling}, {ring.empty, emptying}}) {
+        if (ring.memory && start == ring.empty)
+          continue;
         emitAssembly(b, loc, Type(),
                      {a.add(address, a.add(offset, a.i32(start))), count},
                      "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}",
                      /*hasSideEffects=*/true);
+      }
     }
   }
   emitAssembly(b, loc, Type(), {},
@@ -167,16 +213,20 @@ void Channels::initialise(OpBuilder &b, Location loc,
 
 void Channels::enterRole(OpBuilder &b, gpu::WarpsOp role) {
   alternates = role.getAlternate();
+  turns = role.getTurns();
+  const int64_t first = role.getTurn();
   for (auto &[channel, ring] : rings) {
     if (ring.leader)
       continue;
     for (Operation *user : channel.getUsers()) {
-      if (gpu::getRole(user) != role)
+      auto handOn = dyn_cast<gpu::HandOnOp>(user);
+      if (gpu::getRole(user) != role || (handOn && handOn.getTo() == channel))
         continue;
       Arithmetic a{b, role.getLoc()};
       bool fills = isa<gpu::AcquireOp, gpu::CommitOp>(user) &&
                    !ring.isExchanged; // which is waited for when it is full
-      LLVM::StoreOp::create(b, a.loc, alternates ? rank : a.i32(0), ring.stage);
+      LLVM::StoreOp::create(b, a.loc, alternates ? rank : a.i32(first),
+                            ring.stage);
       LLVM::StoreOp::create(b, a.loc, a.i32(fills ? 1 : 0), ring.parity);
       break;
     }
@@ -209,8 +259,16 @@ Channels::Position Channels::getPosition(OpBuilder &b, Location loc,
   Value parity = loadNumber(b, loc, ring.parity);
   if (!ahead)
     return {stage, parity};
-  Value next = a.add(stage, a.i32(alternates ? 2 : 1));
+  Value next = a.add(stage, a.i32(alternates ? 2 : turns));
   Value depth = a.i32(ring.type.getDepth());
+  if (turns > 1) {
+    Value isBefore = a.isLess(next, depth);
+    return {arith::SelectOp::create(b, loc, isBefore, next,
+                                    arith::SubIOp::create(b, loc, next, depth)),
+            arith::SelectOp::create(
+                b, loc, isBefore, parity,
+                arith::XOrIOp::create(b, loc, parity, a.i32(1)))};
+  }
   Value isOver = alternates ? a.isLess(depth, a.add(next, a.i32(1)))
                             : a.isEqual(next, depth);
   Value other = arith::XOrIOp::create(b, loc, parity, a.i32(1));
@@ -233,7 +291,8 @@ Value Channels::getTile(OpBuilder &b, Location loc, const Ring &ring,
                         const Position &at) {
   Arithmetic a{b, loc};
   int64_t bytes = llvm::alignTo(ring.type.getTileBytes(), 16);
-  Value offset = a.add(a.mul(at.stage, a.i32(bytes)), a.i32(ring.tiles));
+  Value offset =
+      a.add(a.mul(at.stage, a.i32(bytes)), a.i32(getMemory(ring).tiles));
   return LLVM::GEPOp::create(b, loc, base.getType(), b.getI8Type(), base,
                              ArrayRef<LLVM::GEPArg>{offset});
 }
@@ -373,7 +432,7 @@ void Channels::release(OpBuilder &b, const BlockThreads &threads,
     return advance(b, loc, ring);
   Value part = getPart(b, loc, ring, threads);
   Position at = getPosition(b, loc, ring);
-  Value barrier = getBarrier(b, loc, ring, at, ring.empty, part);
+  Value barrier = getBarrier(b, loc, ring, at, getMemory(ring).empty, part);
   // The block that fills the stage.
   const bool isOther = ring.isPaired && !alternates;
   if (isOther) {
@@ -385,56 +444,15 @@ void Channels::release(OpBuilder &b, const BlockThreads &threads,
   advance(b, loc, ring);
 }
 
-//===----------------------------------------------------------------------===//
-// Copies
-//===----------------------------------------------------------------------===//
-
-static void copyBytes(OpBuilder &b, Location loc, Value to, Value from,
-                      int64_t bytes, Value barrier) {
-  Arithmetic a{b, loc};
-  emitAssembly(b, loc, Type(), {to, from, a.i32(bytes), barrier},
-               "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
-               "bytes [$0], [$1], $2, [$3];",
-               "r,l,r,r,~{memory}", /*hasSideEffects=*/true);
-}
-
-void Channels::copy(OpBuilder &b, const BlockThreads &threads, gpu::CopyOp op,
-                    Value tile, const TileMemory &source) {
+/// The last roles may take the tile by products, which read past the caches of
+/// what threads have written.
+void Channels::handOn(OpBuilder &b, const BlockThreads &threads,
+                      gpu::HandOnOp op) {
   Location loc = op.getLoc();
-  Arithmetic a{b, loc};
-  const Ring &ring =
-      getRing(op.getTile().getDefiningOp<gpu::AcquireOp>().getChannel());
-  int64_t parts = ring.type.getParts();
-  int64_t rows = ring.type.getShape()[0] / parts;
-  int64_t rowBytes = ring.type.getTileBytes() / ring.type.getShape()[0];
-  OpBuilder::InsertionGuard guard(b);
-  auto mine = scf::IfOp::create(b, loc, a.isLess(threads.lane, a.i32(parts)),
-                                /*withElseRegion=*/false);
-  b.setInsertionPointToStart(mine.thenBlock());
-  Value part = parts > 1 ? threads.lane : Value();
-  Value barrier =
-      getBarrier(b, loc, ring, getPosition(b, loc, ring), ring.full, part);
-  emitAssembly(b, loc, Type(), {barrier, a.i32(rows * rowBytes)},
-               "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
-               "r,r,~{memory}", /*hasSideEffects=*/true);
-  Value to = LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), tile);
-  Value from = LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), source.pointer);
-  Value stride = source.row.known ? a.i64(*source.row.known) : source.row.value;
-  if (part) {
-    to = a.add(to, a.mul(part, a.i32(rows * rowBytes)));
-    from = a.add(from, a.mul(a.mul(a.toI64(part), a.i64(rows)), stride));
-  }
-  if (source.row.is(rowBytes))
-    return copyBytes(b, loc, to, from, rows * rowBytes, barrier);
-  // Rows that follow one another are one piece; else each is one.
-  auto branch = scf::IfOp::create(b, loc, a.isEqual(stride, a.i64(rowBytes)),
-                                  /*withElseRegion=*/true);
-  b.setInsertionPointToStart(branch.thenBlock());
-  copyBytes(b, loc, to, from, rows * rowBytes, barrier);
-  b.setInsertionPointToStart(branch.elseBlock());
-  auto loop = scf::ForOp::create(b, loc, a.i32(0), a.i32(rows), a.i32(1));
-  b.setInsertionPointToStart(loop.getBody());
-  Value row = loop.getInductionVar();
-  copyBytes(b, loc, a.add(to, a.mul(row, a.i32(rowBytes))),
-            a.add(from, a.mul(a.toI64(row), stride)), rowBytes, barrier);
+  const Ring &from = getRing(op.getFrom()), &to = getRing(op.getTo());
+  emitAssembly(b, loc, Type(), {}, "fence.proxy.async.shared::cta;",
+               "~{memory}", /*hasSideEffects=*/true);
+  arrive(b, loc, threads,
+         getBarrier(b, loc, to, getPosition(b, loc, from), to.full, Value()));
+  advance(b, loc, from);
 }

@@ -38,6 +38,8 @@ public:
                      gpu::CommitOp op);
   void release(mlir::OpBuilder &b, const BlockThreads &threads,
                gpu::ReleaseOp op);
+  void handOn(mlir::OpBuilder &b, const BlockThreads &threads,
+              gpu::HandOnOp op);
   /// The barrier that counts the bytes of a tile that was acquired.
   mlir::Value getFull(mlir::OpBuilder &b, mlir::Location loc,
                       gpu::AcquireOp op);
@@ -51,6 +53,8 @@ private:
   struct Ring {
     gpu::ChannelType type;
     mlir::Value leader;       // channel with the barriers, or null
+    mlir::Value memory;       // channel with the tiles, or null: it has them
+    bool isZeroed = false;    // tiles are zero before the roles
     bool isCopied = false;    // bytes arrive
     int64_t filling = 0;      // arrivals that make a tile full
     int64_t emptying = 0;     // arrivals that make its stage free
@@ -68,6 +72,13 @@ private:
   Position getPosition(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring,
                        bool ahead = false);
   Ring &getRing(mlir::Value channel) { return rings.find(channel)->second; }
+  /// That with the tiles.
+  const Ring &getMemory(const Ring &ring) {
+    return ring.memory ? getRing(ring.memory) : ring;
+  }
+  void countRing(gpu::ChannelOp channel, int64_t perWarp);
+  void zero(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring,
+            const BlockThreads &threads, int64_t numWarps);
   mlir::Value getPart(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring,
                       const BlockThreads &threads);
   mlir::Value getBarrier(mlir::OpBuilder &b, mlir::Location loc,
@@ -88,6 +99,7 @@ private:
   bool everyThreadArrives;
   bool hasAlternate = false; // whether some role takes every second stage
   bool alternates = false;   // whether the role at hand does
+  int64_t turns = 1;         // of which the role at hand has one
   mlir::Value rank;          // of the block in its cluster, i32; null: alone
   llvm::MapVector<mlir::Value, Ring> rings;  // by channel
   llvm::DenseSet<mlir::Operation *> awaited; // receives, by one before them

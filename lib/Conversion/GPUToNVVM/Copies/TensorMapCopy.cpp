@@ -24,8 +24,12 @@ TensorMaps::Box TensorMaps::boxOf(Operation *op) {
     return {cast<BlockArgument>(out.getView()), out.getDims().front(),
             out.getBuffer().getType().getShape().front(), /*pieces=*/1};
   auto copy = cast<gdn::gpu::BeginCopyOp>(op);
+  gdn::gpu::SharedType buffer = copy.getBuffer().getType();
+  const bool isWhole =
+      cast<MemRefType>(copy.getView().getType()).getShape().back() ==
+      buffer.getShape().back();
   return {cast<BlockArgument>(copy.getView()), copy.getDims().front(),
-          copy.getBuffer().getType().getShape().front(), /*pieces=*/0};
+          buffer.getShape().front(), /*pieces=*/isWhole ? 0 : 1};
 }
 
 TensorMaps::TensorMaps(func::FuncOp program) {
@@ -124,8 +128,14 @@ static void emitBox(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
                "r,r,~{memory}", /*hasSideEffects=*/true);
   SmallVector<Value> operands = {
       LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), buffer), map, barrier};
+  const int64_t columns = copy.getBuffer().getType().getShape().back();
+  const bool isWhole =
+      cast<MemRefType>(copy.getView().getType()).getShape().back() == columns;
+  Value panel = isWhole ? a.i32(0)
+                        : Value(arith::DivUIOp::create(
+                              b, loc, a.toI32(indices.back()), a.i32(columns)));
   std::string coordinates =
-      addCoordinates(a, indices, copy.getDims().front(), a.i32(0), operands);
+      addCoordinates(a, indices, copy.getDims().front(), panel, operands);
   std::string constraints = "r,l,r";
   for (size_t i = 3; i < operands.size(); ++i)
     constraints += ",r";

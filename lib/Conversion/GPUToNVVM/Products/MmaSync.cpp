@@ -97,7 +97,7 @@ SmallVector<Value> MmaSync::start(OpBuilder &b, Location loc,
     for (int64_t p = 0; p < result.columns; p += 2) {
       SharedMatrix::Corner corner;
       corner.row = isTransposed ? p : k;
-      corner.column = isTransposed ? k : p;
+      corner.column = isTransposed ? operands.from / 8 + k : p;
       std::pair<int64_t, int64_t> inner{1, 0}, outer{0, 1};
       if (isTransposed)
         std::swap(inner, outer);

@@ -21,8 +21,9 @@ struct ProductOperands {
   gpu::SharedType rhsTile;
   mlir::Value rhs; ///< the pointer to it
   bool isRhsTransposed = false;
-  int64_t inner;   ///< columns of the left side
-  mlir::Value acc; ///< the thread's elements to add to, or null
+  int64_t inner;    ///< columns of the left side
+  int64_t from = 0; ///< column of a transposed `rhs` that they begin at
+  mlir::Value acc;  ///< the thread's elements to add to, or null
   gpu::FragmentType result;
 
   /// Element `at` of those to add to, `zero` where there are none.

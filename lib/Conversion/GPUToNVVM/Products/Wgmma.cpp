@@ -168,7 +168,7 @@ SmallVector<Value> Wgmma::start(OpBuilder &b, Location loc,
       }
   NVVM::WgmmaFenceAlignedOp::create(b, loc);
   for (int64_t k = 0; k < leftColumns; k += 2) {
-    Value descriptor = advanceTile(b, loc, tile, start, k * 8,
+    Value descriptor = advanceTile(b, loc, tile, start, operands.from + k * 8,
                                    /*innerInRows=*/operands.isRhsTransposed);
     for (int64_t i = 0; i < rows; i += 2) {
       auto word = [&](int64_t row, int64_t column) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Verifiers of roles, units and channels; (Cn) are the constraints that
-// GPUChannelOps.td lists. The order of ops on a channel is a matter of the
-// whole function: gdn-gpu-check.
+// GPURoleOps.td and GPUChannelOps.td list. The order of ops on a channel is a
+// matter of the whole function: gdn-gpu-check.
 #include "gdn/Dialect/GPU/IR/GPU.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -127,6 +127,59 @@ LogicalResult TakeUnitOp::verify() {
   return success();
 }
 
+/// (C8) of channel.
+static LogicalResult verifyMemory(ChannelOp channel) {
+  auto memory = channel.getMemory().getDefiningOp<ChannelOp>();
+  if (!memory || memory.getMemory())
+    return channel.emitOpError("expects to be of a gdn_gpu.channel that has "
+                               "memory of its own");
+  ChannelType type = channel.getChannel().getType(),
+              other = channel.getMemory().getType();
+  if (type.getShape() != other.getShape() ||
+      type.getDepth() != other.getDepth() || type.getParts() != 1 ||
+      other.getParts() != 1 || type.getSwizzled() != other.getSwizzled() ||
+      type.getTileBytes() != other.getTileBytes())
+    return channel.emitOpError("expects the shape, depth and bytes of the "
+                               "channel that it is of, and no parts, but got ")
+           << type << " of " << other;
+  for (ChannelOp each : {channel, memory}) {
+    bool isAlternate = llvm::any_of(each->getUsers(), [](Operation *user) {
+      WarpsOp role = getRole(user);
+      return role && role.getAlternate();
+    });
+    if (each.getPaired() || each.getExchanged() || isAlternate)
+      return channel.emitOpError("expects no pairs of blocks where a channel "
+                                 "is of another one");
+  }
+  Value leader;
+  if (auto own = channel.getLeader())
+    if (auto leading = own.getDefiningOp<ChannelOp>())
+      leader = leading.getMemory();
+  if (leader != memory.getLeader())
+    return channel.emitOpError("expects a leader, of the leader of the channel "
+                               "that it is of, if and only if that has one");
+  bool isFilled = channel.getLeader() != nullptr;
+  for (Operation *user : channel->getUsers()) {
+    if (isa<AcquireOp, CommitOp>(user))
+      return user->emitOpError("expects a channel with memory of its own");
+    if (auto handOn = dyn_cast<HandOnOp>(user))
+      isFilled |= handOn.getTo() == channel.getChannel();
+  }
+  return isFilled ? success()
+                  : channel.emitOpError("expects a gdn_gpu.hand_on to it");
+}
+
+LogicalResult HandOnOp::verify() {
+  // hand_on_c1
+  auto from = getFrom().getDefiningOp<ChannelOp>(),
+       to = getTo().getDefiningOp<ChannelOp>();
+  if (!from || !to || !to.getMemory() || from.getLeader() || to.getLeader() ||
+      from == to ||
+      to.getMemory() != (from.getMemory() ? from.getMemory() : getFrom()))
+    return emitOpError("expects channels of the same memory, without leaders");
+  return success();
+}
+
 LogicalResult ChannelOp::verify() {
   // channel_c1
   if (failed(verifyDirectlyInFunction(*this)))
@@ -175,6 +228,9 @@ LogicalResult ChannelOp::verify() {
     return emitOpError("expects an even depth and no parts where roles are "
                        "alternate, but got ")
            << getChannel().getType();
+  // channel_c8
+  if (getMemory() && failed(verifyMemory(*this)))
+    return failure();
   // channel_c5
   if (!getLeader())
     return success();

@@ -77,3 +77,115 @@ LogicalResult DecayOperandsOp::verify() {
   // decay_operands_c4
   return verifyOutsideWarps(*this);
 }
+
+//===----------------------------------------------------------------------===//
+// One chunk by roles
+//===----------------------------------------------------------------------===//
+
+/// Checks the type of the operand `name`.
+static LogicalResult verifyTileOf(Operation *op, StringRef name, Value tile,
+                                  ArrayRef<int64_t> shape, bool isNarrow) {
+  auto type = cast<SharedType>(tile.getType());
+  Builder b(op->getContext());
+  auto expected =
+      SharedType::get(VectorType::get(shape, isNarrow ? Type(b.getF16Type())
+                                                      : Type(b.getF32Type())),
+                      /*swizzled=*/shape.size() == 2 && shape[0] > 2);
+  if (type == expected)
+    return success();
+  return op->emitOpError("expects '")
+         << name << "' to be " << expected << ", but got " << type;
+}
+
+/// Checks that `count` warps run `op`.
+static LogicalResult verifyWarpsOf(Operation *op, int64_t count) {
+  if (op->getParentOfType<EachWarpOp>())
+    return verifyOutsideWarps(op);
+  std::optional<int64_t> warps = countWarps(op);
+  if (auto around = op->getParentOfType<WarpsOp>())
+    if (IntegerAttr inner = around.getCountAttr())
+      warps = inner.getInt();
+  if (warps == count)
+    return success();
+  return op->emitOpError("expects to be run by ")
+         << count << (count == 1 ? " warp" : " warps") << ", but got "
+         << warps.value_or(0);
+}
+
+constexpr int64_t chunk = DecayWithinOp::tokens,
+                  channels = DecayWithinOp::channels;
+
+template <typename OpTy> static LogicalResult verifyLogs(OpTy op) {
+  return verifyTileOf(op, "log_decay", op.getLogDecay(), {chunk, channels},
+                      /*isNarrow=*/false);
+}
+template <typename OpTy> static LogicalResult verifyFirstKeys(OpTy op) {
+  return verifyTileOf(op, "first_keys", op.getFirstKeys(),
+                      {DecayWithinOp::block, channels}, /*isNarrow=*/true);
+}
+template <typename OpTy> static LogicalResult verifyDecays(OpTy op) {
+  return verifyTileOf(op, "decays", op.getDecays(),
+                      {chunk / DecayWithinOp::block, channels},
+                      /*isNarrow=*/false);
+}
+template <typename OpTy> static LogicalResult verifyProducts(OpTy op) {
+  return verifyTileOf(op, "products", op.getProducts(), {chunk, 2 * chunk},
+                      /*isNarrow=*/true);
+}
+
+LogicalResult DecayWithinOp::verify() {
+  // decay_within_c1
+  SharedType query = getQuery().getType();
+  if (query.getShape() != ArrayRef({chunk, channels}) || !query.getSwizzled() ||
+      !(query.getElementType().isF16() || query.getElementType().isBF16()))
+    return emitOpError("expects 'query' to be a swizzled tile of ")
+           << chunk << " x " << channels << " elements of f16 or bf16, but got "
+           << query;
+  if (failed(verifyLogs(*this)) || failed(verifyFirstKeys(*this)))
+    return failure();
+  // decay_within_c2
+  if (failed(verifyDecays(*this)))
+    return failure();
+  // decay_within_c3
+  return verifyWarpsOf(*this, 4);
+}
+
+LogicalResult DecayBetweenOp::verify() {
+  // decay_between_c1
+  if (failed(verifyTileOf(*this, "query", getQuery(), {chunk, channels},
+                          /*isNarrow=*/true)) ||
+      failed(verifyLogs(*this)) || failed(verifyFirstKeys(*this)))
+    return failure();
+  // decay_between_c2
+  if (failed(verifyDecays(*this)) || failed(verifyProducts(*this)) ||
+      failed(verifyTileOf(*this, "end", getEnd(), {channels},
+                          /*isNarrow=*/false)))
+    return failure();
+  // decay_between_c3
+  return verifyWarpsOf(*this, 2);
+}
+
+LogicalResult BlockInversesOp::verify() {
+  // block_inverses_c1
+  if (failed(verifyLogs(*this)) || failed(verifyProducts(*this)))
+    return failure();
+  // block_inverses_c2
+  auto rows = RowsAttr::get(getContext(), /*warps=*/1, /*lanes=*/1,
+                            /*vector=*/1);
+  auto beta = FragmentType::get(
+      VectorType::get({chunk}, Float32Type::get(getContext())),
+      PerRowAttr::get(getContext(), rows));
+  if (getBeta().getType() != beta)
+    return emitOpError("expects 'beta' to be ")
+           << beta << ", but got " << getBeta().getType();
+  // block_inverses_c3
+  return verifyWarpsOf(*this, 1);
+}
+
+LogicalResult JoinInversesOp::verify() {
+  // join_inverses_c1
+  if (failed(verifyLogs(*this)) || failed(verifyProducts(*this)))
+    return failure();
+  // join_inverses_c2
+  return verifyWarpsOf(*this, 1);
+}

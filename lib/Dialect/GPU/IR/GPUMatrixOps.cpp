@@ -35,12 +35,13 @@ static LogicalResult verifyWarpgroupColumns(Operation *op, SharedType buffer) {
          << *warps << " warps, but got " << buffer;
 }
 
-/// A tile as a box lies in shared memory.
+/// A tile as a box lies in shared memory, of pieces of 16 bits.
 static bool isTensorMapTile(SharedType buffer) {
+  const unsigned bits = buffer.getElementType().getIntOrFloatBitWidth();
   return buffer.getRank() == 2 && buffer.getSwizzled() &&
-         buffer.getElementType().getIntOrFloatBitWidth() == 16 &&
-         buffer.getShape()[0] <= 256 && buffer.getShape()[1] <= 256 &&
-         buffer.getPanelRowBytes() == 128 && buffer.getShape()[1] % 64 == 0;
+         (bits == 16 || buffer.getElementType().isF32()) &&
+         buffer.getShape()[0] <= 256 && buffer.getRowBytes() <= 512 &&
+         buffer.getPanelRowBytes() == 128;
 }
 
 static bool isArgument(Value view) {
@@ -49,12 +50,18 @@ static bool isArgument(Value view) {
          isa<FunctionOpInterface>(argument.getOwner()->getParentOp());
 }
 
+/// Whole rows, or a part of them that is one panel.
 static bool hasWholeRows(BeginCopyOp copy) {
   auto view = cast<MemRefType>(copy.getView().getType());
   const int64_t last = view.getRank() - 1;
-  return view.getRank() <= 4 && copy.getDims()[1] == last &&
-         view.getDimSize(last) == copy.getBuffer().getType().getShape()[1] &&
-         matchPattern(copy.getIndices()[last], m_Zero());
+  SharedType buffer = copy.getBuffer().getType();
+  const int64_t columns = buffer.getShape()[1], size = view.getDimSize(last);
+  if (view.getRank() > 4 || copy.getDims()[1] != last)
+    return false;
+  return size == columns
+             ? matchPattern(copy.getIndices()[last], m_Zero())
+             : buffer.getRowBytes() == 128 && size != ShapedType::kDynamic &&
+                   size % columns == 0 && size / columns * 128 <= 512;
 }
 
 bool gdn::gpu::canUseTensorMap(BeginCopyOp copy) {
@@ -69,11 +76,12 @@ bool gdn::gpu::canUseTensorMap(CopyOutOp copy) {
   const int64_t last = view.getRank() - 1;
   SharedType buffer = copy.getBuffer().getType();
   std::optional<int64_t> warps = countWarps(copy);
-  return isTensorMapTile(buffer) && isArgument(copy.getView()) &&
-         view.getRank() <= 4 && copy.getDims().back() == last &&
-         !view.isDynamicDim(last) && view.getDimSize(last) % 64 == 0 &&
-         view.getDimSize(last) <= 256 && warps &&
-         buffer.getShape()[1] <= view.getDimSize(last) &&
+  return isTensorMapTile(buffer) &&
+         buffer.getElementType().getIntOrFloatBitWidth() == 16 &&
+         isArgument(copy.getView()) && view.getRank() <= 4 &&
+         copy.getDims().back() == last && !view.isDynamicDim(last) &&
+         view.getDimSize(last) % 64 == 0 && view.getDimSize(last) <= 256 &&
+         warps && buffer.getShape()[1] <= view.getDimSize(last) &&
          buffer.getShape()[1] * groupWarps == 64 * *warps;
 }
 
@@ -87,8 +95,8 @@ static LogicalResult verifyTensorMap(BeginCopyOp copy) {
     return copy.emitOpError("expects 'buffer' to be acquired for 'tensor_map'");
   if (!isTensorMapTile(copy.getBuffer().getType()))
     return copy.emitOpError(
-               "expects a swizzled tile of up to 256 rows of 64 to "
-               "256 elements of 16 bits, a multiple of 64, for "
+               "expects a swizzled tile of up to 256 rows of 128 to "
+               "512 bytes, a multiple of 128, of 16 bits or f32 for "
                "'tensor_map', but got ")
            << copy.getBuffer().getType();
   if (!isArgument(copy.getView()))
@@ -187,10 +195,12 @@ LogicalResult ShareProductsOp::verify() {
   return verifyOutsideWarps(*this);
 }
 
-/// matmul_c1 to matmul_c4 and, for products of warpgroups, matmul_c6.
+/// matmul_c1 to matmul_c4, matmul_c7 and, for products of warpgroups,
+/// matmul_c6.
 static LogicalResult verifyProduct(Operation *op, FragmentType lhs,
                                    SharedType rhs, bool transposeRhs, Value acc,
-                                   FragmentType result, bool warpgroup) {
+                                   FragmentType result, bool warpgroup,
+                                   std::optional<int64_t> from) {
   // matmul_c3
   RowsAttr rows = lhs.getRows();
   if (lhs.getRank() != 2 || !rows.isMatrix())
@@ -203,6 +213,19 @@ static LogicalResult verifyProduct(Operation *op, FragmentType lhs,
     return op->emitOpError("expects 'rhs' to have rank 2, but got ") << rhs;
   int64_t inner = rhs.getShape()[transposeRhs ? 1 : 0];
   int64_t columns = rhs.getShape()[transposeRhs ? 0 : 1];
+  // matmul_c7
+  if (from) {
+    if (!transposeRhs || *from % 16 != 0 || *from < 0 ||
+        lhs.getDimSize(1) > inner - *from ||
+        !isa<FragmentType>(op->getOperand(0).getType()))
+      return op->emitOpError("expects 'from' to be a multiple of 16, with ")
+             << lhs.getDimSize(1)
+             << " columns of a transposed 'rhs' from there on and a fragment "
+                "as "
+                "'lhs', but got "
+             << *from << " and " << rhs;
+    inner = lhs.getDimSize(1);
+  }
   if (inner != lhs.getDimSize(1))
     return op->emitOpError("expects 'rhs' to have an inner size of ")
            << lhs.getDimSize(1) << ", set by 'lhs', but got " << inner;
@@ -229,7 +252,7 @@ static LogicalResult verifyProduct(Operation *op, FragmentType lhs,
   // matmul_c4
   if (!rhs.getSwizzled())
     return op->emitOpError("expects 'rhs' to be swizzled, but got ") << rhs;
-  // matmul_c6
+  // matmul_c7
   if (!warpgroup)
     return success();
   if (!MatmulOp::fitsWarpgroups(rows, rhs, columns))
@@ -251,7 +274,7 @@ static LogicalResult verifyProduct(Operation *op, FragmentType lhs,
 LogicalResult MatmulOp::verify() {
   return verifyProduct(*this, getLhs().getType(), getRhs().getType(),
                        getTransposeRhs(), getAcc(), getResult().getType(),
-                       getWarpgroup());
+                       getWarpgroup(), getFrom());
 }
 
 SmallVector<Value, 2> StartMatmulOp::getBuffers() {
@@ -283,7 +306,7 @@ LogicalResult StartMatmulOp::verify() {
   }
   // start_matmul_c1
   if (failed(verifyProduct(*this, lhs, getRhs().getType(), getTransposeRhs(),
-                           getAcc(), result, /*warpgroup=*/true)))
+                           getAcc(), result, /*warpgroup=*/true, getFrom())))
     return failure();
   // start_matmul_c2
   auto await = getResult().hasOneUse()

@@ -136,8 +136,10 @@ LogicalResult ReshapeOp::verify() {
     return ShapedType::getNumElements(type.getShape());
   };
   unsigned bits = from.getElementType().getIntOrFloatBitWidth();
+  if (to.getApart() > 1 && to.getBytes() <= from.getBytes())
+    return success();
   if (bits == to.getElementType().getIntOrFloatBitWidth() &&
-      count(to) <= count(from))
+      count(to) <= count(from) && to.getApart() == 1)
     return success();
   return emitOpError(
              "expects 'result' to have no more elements than 'buffer', ")

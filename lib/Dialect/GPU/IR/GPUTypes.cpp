@@ -99,7 +99,7 @@ LogicalResult FragmentType::verify(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ArrayRef<int64_t> shape, Type elementType,
-                                 bool swizzled) {
+                                 bool swizzled, int64_t apart) {
   if (failed(verifyTile(emitError, shape, elementType)))
     return failure();
   int64_t rowBytes = shape.back() * elementType.getIntOrFloatBitWidth() / 8;
@@ -108,6 +108,11 @@ LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
            << "expects a swizzled tile to have rank 2 and rows of a "
               "multiple of 16 bytes, but got rank "
            << shape.size() << " and " << rowBytes << " bytes";
+  if (apart < 1 || (apart > 1 && (!swizzled || rowBytes % 128 != 0)))
+    return emitError() << "expects 'apart' to be 1, or more in a swizzled tile "
+                          "with rows of "
+                          "a multiple of 128 bytes, but got "
+                       << apart << " and " << rowBytes << " bytes";
   return success();
 }
 
@@ -116,7 +121,8 @@ int64_t SharedType::getRowBytes() const {
 }
 
 int64_t SharedType::getBytes() const {
-  return getRank() == 2 ? getShape()[0] * getRowBytes() : getRowBytes();
+  return getApart() *
+         (getRank() == 2 ? getShape()[0] * getRowBytes() : getRowBytes());
 }
 
 int64_t SharedType::getPanelRowBytes() const {
@@ -126,7 +132,7 @@ int64_t SharedType::getPanelRowBytes() const {
 
 int64_t SharedType::getPanelBytes() const {
   int64_t panelRow = getPanelRowBytes();
-  return panelRow == getRowBytes() ? 0 : getShape()[0] * panelRow;
+  return panelRow == getRowBytes() ? 0 : getApart() * getShape()[0] * panelRow;
 }
 
 Type FragmentType::parse(AsmParser &parser) {
@@ -166,17 +172,27 @@ Type SharedType::parse(AsmParser &parser) {
       parser.parseDimensionList(shape, /*allowDynamic=*/true) ||
       parser.parseType(elementType))
     return {};
+  int64_t apart = 1;
   bool swizzled = succeeded(parser.parseOptionalComma());
-  if ((swizzled && parser.parseKeyword("swizzled")) || parser.parseGreater())
+  if (swizzled && parser.parseKeyword("swizzled"))
+    return {};
+  if (swizzled && succeeded(parser.parseOptionalComma()) &&
+      (parser.parseKeyword("apart") || parser.parseEqual() ||
+       parser.parseInteger(apart)))
+    return {};
+  if (parser.parseGreater())
     return {};
   return parser.getChecked<SharedType>(loc, parser.getContext(), shape,
-                                       elementType, swizzled);
+                                       elementType, swizzled, apart);
 }
 
 void SharedType::print(AsmPrinter &printer) const {
   printer << "<";
   printer.printDimensionList(getShape());
-  printer << "x" << getElementType() << (getSwizzled() ? ", swizzled>" : ">");
+  printer << "x" << getElementType() << (getSwizzled() ? ", swizzled" : "");
+  if (getApart() > 1)
+    printer << ", apart = " << getApart();
+  printer << ">";
 }
 
 LogicalResult ChannelType::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -185,7 +201,8 @@ LogicalResult ChannelType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (failed(verifyTile(emitError, shape, elementType)))
     return failure();
   if (swizzled &&
-      failed(SharedType::verify(emitError, shape, elementType, swizzled)))
+      failed(SharedType::verify(emitError, shape, elementType, swizzled,
+                                /*apart=*/1)))
     return failure();
   if (swizzled && parts != 1)
     return emitError() << "expects one part of a swizzled tile, but got "

@@ -33,6 +33,11 @@ private:
   enum class Turn { acquire, commit, unknown };
   LogicalResult checkTurns(Region &region, Turn &turn);
   LogicalResult checkLeader(Operation *op);
+  /// Whether `op` hands tiles on to the channel.
+  bool isTo(Operation *op) {
+    auto handOn = dyn_cast<gdn::gpu::HandOnOp>(op);
+    return handOn && handOn.getTo() == channel.getChannel();
+  }
 
   gdn::gpu::ChannelOp channel;
   SmallVector<Operation *> begins, ends; // of either side
@@ -58,6 +63,8 @@ LogicalResult ChannelCheck::collect() {
       continue; // led by this one
     if (!gdn::gpu::getRole(user))
       return user->emitOpError("expects to be inside a role of gdn_gpu.roles");
+    if (isTo(user))
+      continue;
     (::begins(user) ? begins : ends).push_back(user);
     isEmptied |= isa<gdn::gpu::ReceiveOp>(user);
   }
@@ -72,7 +79,7 @@ LogicalResult ChannelCheck::collect() {
     }
     filler = gdn::gpu::getRole(op);
   }
-  if (!filler || (!isEmptied && !channel.getLeader()))
+  if ((!filler && !channel.getMemory()) || (!isEmptied && !channel.getLeader()))
     return channel.emitOpError("expects a role that fills the channel and one "
                                "that empties it");
   const bool isExchanged = channel.getExchanged();
@@ -137,6 +144,16 @@ LogicalResult ChannelCheck::checkPart(Operation *use) {
   return success();
 }
 
+/// Whether the op reads the operand and does not write it.
+static bool readsOnly(OpOperand &use) {
+  SmallVector<MemoryEffects::EffectInstance> effects;
+  if (auto interface = dyn_cast<MemoryEffectOpInterface>(use.getOwner()))
+    interface.getEffectsOnValue(use.get(), effects);
+  return llvm::all_of(effects, [](const auto &effect) {
+    return isa<MemoryEffects::Read>(effect.getEffect());
+  });
+}
+
 /// The tile is used in its direction, and where the role has it: in the block
 /// of `begin`, before `end` if that is there.
 LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
@@ -149,11 +166,17 @@ LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
     return success();
   }
   bool isFilling = fills(begin);
+  // A chunk by roles: it is changed in place.
+  const bool changes =
+      isa<gdn::gpu::DecayWithinOp, gdn::gpu::DecayBetweenOp,
+          gdn::gpu::BlockInversesOp, gdn::gpu::JoinInversesOp>(user);
   bool reads = isa<gdn::gpu::LoadSharedOp, gdn::gpu::LoadSharedElementOp,
                    gdn::gpu::MatmulOp, gdn::gpu::StartMatmulOp>(user);
   // What is to be filled may serve as scratch before.
   bool fits =
       reads ||
+      (changes && (isFilling || isa_and_nonnull<gdn::gpu::HandOnOp>(end) ||
+                   readsOnly(use))) ||
       (isFilling &&
        isa<gdn::gpu::StoreSharedOp, gdn::gpu::CopyOp, gdn::gpu::BeginCopyOp>(
            user));
@@ -212,7 +235,11 @@ Operation *ChannelCheck::getRelease(gdn::gpu::ReceiveOp receive) {
   if (isAhead(end) ||
       (isAhead(receive) && isa_and_nonnull<gdn::gpu::ReleaseOp>(end)))
     end = next(end);
-  return isa_and_nonnull<gdn::gpu::ReleaseOp>(end) ? end : nullptr;
+  if (!end && channel.getLeader()) // the leader is handed on
+    end = getNeighbour(receive, channel.getLeader(), /*next=*/true);
+  return isa_and_nonnull<gdn::gpu::ReleaseOp, gdn::gpu::HandOnOp>(end)
+             ? end
+             : nullptr;
 }
 
 LogicalResult ChannelCheck::checkPair(Operation *begin) {
@@ -381,7 +408,7 @@ LogicalResult ChannelCheck::run() {
         return begin->emitOpError(
             "expects a gdn_gpu.commit of the channel in its role");
   Turn turn = Turn::acquire;
-  if (failed(checkTurns(filler.getBody(), turn)))
+  if (filler && failed(checkTurns(filler.getBody(), turn)))
     return failure();
   if (channel.getLeader())
     for (Operation *op : llvm::concat<Operation *>(begins, ends))

@@ -86,7 +86,8 @@ static bool mayWrite(Operation *op, Value buffer) {
 static gdn::gpu::LoadSharedOp getSharedLhs(gdn::gpu::MatmulOp matmul) {
   auto load = matmul.getLhs().getDefiningOp<gdn::gpu::LoadSharedOp>();
   gdn::gpu::FragmentType type = matmul.getLhs().getType();
-  if (!load || load.getRow() || load->getBlock() != matmul->getBlock() ||
+  if (!load || matmul.getFrom() || load.getRow() ||
+      load->getBlock() != matmul->getBlock() ||
       type.getRows().getWarps() != 4 || type.getDimSize(0) != 64)
     return {};
   gdn::gpu::SharedType buffer = load.getBuffer().getType();
@@ -107,7 +108,7 @@ static void overlap(gdn::gpu::MatmulOp matmul) {
       b, matmul.getLoc(),
       gdn::gpu::AsyncTokenType::get(matmul.getResult().getType()), lhs,
       matmul.getRhs(), matmul.getAcc(), matmul.getTransposeRhs(),
-      /*transposed=*/load && load.getTranspose());
+      /*transposed=*/load && load.getTranspose(), matmul.getFromAttr());
   Operation *next = matmul->getNextNode();
   auto buffers = start.getBuffers();
   while (!uses(next, matmul.getResult()) &&

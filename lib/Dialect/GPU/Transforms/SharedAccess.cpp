@@ -52,6 +52,15 @@ SmallVector<SharedAccess, 4> gdn::getSharedAccesses(Operation *op) {
       accesses.push_back({buffer, true, true});
     return accesses;
   }
+  if (isa<gdn::gpu::DecayWithinOp, gdn::gpu::DecayBetweenOp,
+          gdn::gpu::BlockInversesOp, gdn::gpu::JoinInversesOp>(op)) {
+    // decay_within_c5, decay_between_c4, block_inverses_c4, join_inverses_c3
+    SmallVector<SharedAccess, 4> accesses;
+    for (Value operand : op->getOperands())
+      if (isa<gdn::gpu::SharedType>(operand.getType()))
+        accesses.push_back({operand, true, true});
+    return accesses;
+  }
   if (auto sum = dyn_cast<gdn::gpu::ColumnSumOp>(op)) // column_sum_c4
     return {SharedAccess{sum.getScratch(), true, true}};
   if (isa<gdn::gpu::LoadSharedOp, gdn::gpu::LoadSharedElementOp,
@@ -120,6 +129,12 @@ static bool shareRow(gdn::gpu::StoreSharedOp store,
 
 bool gdn::areApart(Operation *op, Operation *other) {
   if (isPerWarpgroup(op) && isPerWarpgroup(other))
+    return true;
+  auto isOfOneWarp = [](Operation *inverse) {
+    return isa<gdn::gpu::BlockInversesOp, gdn::gpu::JoinInversesOp>(inverse);
+  };
+  if (isOfOneWarp(op) && isOfOneWarp(other) &&
+      op->getParentOp() == other->getParentOp())
     return true;
   auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op);
   auto before = dyn_cast<gdn::gpu::StoreSharedOp>(other);

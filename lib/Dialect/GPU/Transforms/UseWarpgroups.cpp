@@ -20,7 +20,10 @@ struct UseWarpgroups final : gdn::impl::UseWarpgroupsBase<UseWarpgroups> {
   void runOnOperation() override {
     getOperation().walk([&](func::FuncOp func) {
       gdn::gpu::KernelFields kernel(func);
-      func.walk([&](gdn::gpu::DecayOperandsOp) { kernel.setStoresMatrices(); });
+      func.walk([&](Operation *op) {
+        if (isa<gdn::gpu::DecayOperandsOp, gdn::gpu::DecayWithinOp>(op))
+          kernel.setStoresMatrices();
+      });
       if (kernel.getSingleWarps())
         return kernel.setSingleWarps(false);
       bool any = false;

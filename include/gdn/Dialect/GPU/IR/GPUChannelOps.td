@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Roles that run at the same time, the units that each works on, and channels
-// through which they hand tiles over.
+// Channels through which roles hand tiles over.
 #ifndef GDN_DIALECT_GPU_IR_GPUCHANNELOPS_TD
 #define GDN_DIALECT_GPU_IR_GPUCHANNELOPS_TD
 
@@ -10,176 +9,10 @@ include "mlir/IR/CommonAttrConstraints.td"
 include "mlir/IR/CommonTypeConstraints.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-//===-- Roles -------------------------------------------------------------===//
-
-def GPU_RolesOp : GPU_Op<"roles", [
-    RecursiveMemoryEffects, NoRegionArguments, SingleBlock, NoTerminator]> {
-  let summary = "Work of several warps at the same time";
-  let description = [{
-    Each `gdn_gpu.warps` of the body is a role. Roles run at the same time, each
-    once; what one does is ordered before what another does by channels alone.
-    Before the first of them, all threads of the block meet.
-
-    **Preconditions**
-
-    - (C1) it is directly in a function, which has no other.
-    - (C2) the body holds `gdn_gpu.warps` without results and nothing else; no
-      warp is in two of them.
-    - (C3) with `registers`, roles that have parts of a group of four warps have
-      all of it, and the same number of registers.
-    - (C4) a tile of `gdn_gpu.alloc` that one role writes is used by no other; checked on
-      the function.
-    - (C5) elements of global memory that one role writes are used by no other; checked on
-      the function where the indices of both are the same values.
-
-    **Example**
-
-    A warp asks for blocks of rows, two others add them up as they come.
-
-    ```mlir
-    #rows = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
-    func.func @sums(%n: index, %x: memref<?x32xf32>, %out: memref<?xf32>)
-        attributes {gdn_gpu.kernel = {threads = 96 : i64, blocks_per_sm = 2 : i64},
-                    gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
-      %c0 = arith.constant 0 : index
-      %c8 = arith.constant 8 : index
-      %ring = gdn_gpu.channel : !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
-      gdn_gpu.roles {
-        gdn_gpu.warps 0 for 2 {
-          gdn_gpu.units {
-            %i = gdn_gpu.block_id 0
-            %first = arith.muli %i, %c8 : index
-            %tile = gdn_gpu.receive %ring
-                : !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
-                  -> !gdn_gpu.shared<8x32xf32>
-            %t = gdn_gpu.load_shared %tile : !gdn_gpu.shared<8x32xf32>
-                -> !gdn_gpu.fragment<8x32xf32, #rows>
-            gdn_gpu.release %ring
-                : !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
-            %s = gdn_gpu.map_rows %t : !gdn_gpu.fragment<8x32xf32, #rows>
-                -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#rows>> {
-            ^bb0(%row: index, %v: vector<32xf32>):
-              %sum = vector.reduction <add>, %v fastmath<reassoc>
-                  : vector<32xf32> into f32
-              gdn_gpu.yield %sum : f32
-            }
-            gdn_gpu.store %s, %out[%first] dims [0]
-                : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#rows>>, memref<?xf32>
-          }
-        }
-        gdn_gpu.warps 2 for 1 {
-          gdn_gpu.units {
-            %i = gdn_gpu.block_id 0
-            %first = arith.muli %i, %c8 : index
-            %tile = gdn_gpu.acquire %ring
-                : !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
-                  -> !gdn_gpu.shared<8x32xf32>
-            gdn_gpu.copy %x[%first, %c0] dims [0, 1], %tile
-                : memref<?x32xf32>, !gdn_gpu.shared<8x32xf32>
-            gdn_gpu.commit %ring
-                : !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
-          }
-        }
-      }
-      return
-    }
-    ```
-  }];
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$body attr-dict";
-  let hasRegionVerifier = 1;
-}
-
-def GPU_UnitsOp : GPU_Op<"units", [
-    RecursiveMemoryEffects, NoRegionArguments, SingleBlock, NoTerminator]> {
-  let summary = "Work for each unit of this block";
-  let description = [{
-    Runs the body for each unit that falls to the block; inside, `gdn_gpu.block_id`
-    says which. Of `U` units and `G` blocks, block `b` has every `G`th from `b` on,
-    or with `contiguous` those from `b U / G` to below `(b + 1) U / G`. Each role
-    has the same units in the same order.
-
-    With `taken`, `b` is a block's first unit, and each further one is what the
-    body gives: one role asks for it by `gdn_gpu.take_unit`, as soon as it has
-    room for more work, and the others receive its number. So a block whose units
-    are short has more of them.
-
-    **Preconditions**
-
-    - (C1) it is inside a role of `gdn_gpu.roles` and no other `gdn_gpu.units`.
-    - (C2) the function has `blocks_per_sm` of at least 1 in `gdn_gpu.kernel`.
-    - (C3) with `taken`, and only then, the body ends with a `gdn_gpu.yield` of
-      an index; it is not `contiguous`.
-    - (C4) if one is `taken`, all of the function are, and one `gdn_gpu.take_unit`
-      says which comes next; checked on the function.
-    - (C5) all roles are given the number of `gdn_gpu.take_unit`. Not checked.
-
-    **Example**
-
-    ```mlir
-    func.func @count(%n: index)
-        attributes {gdn_gpu.kernel = {threads = 32 : i64, blocks_per_sm = 1 : i64},
-                    gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
-      gdn_gpu.roles {
-        gdn_gpu.warps 0 for 1 {
-          gdn_gpu.units contiguous {
-            %i = gdn_gpu.block_id 0
-          }
-        }
-      }
-      return
-    }
-    ```
-  }];
-  let arguments = (ins UnitAttr:$contiguous, UnitAttr:$taken);
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = [{
-    (`contiguous` $contiguous^)? (`taken` $taken^)? $body attr-dict
-  }];
-  let hasRegionVerifier = 1;
-}
-
-def GPU_TakeUnitOp : GPU_Op<"take_unit", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "The next unit that no block has taken";
-  let description = [{
-    Counts the units of the launch that blocks have taken, each its first one
-    aside. Behind the last unit it gives numbers that are none. The counter is
-    zero when every block has been given such a number.
-
-    **Preconditions**
-
-    - (C1) it is inside a `gdn_gpu.warps` of one warp, in the body of a
-      `gdn_gpu.units` that is `taken`, in no other region.
-    - (C2) the function has one of `counters` in `gdn_gpu.kernel`.
-
-    **Example**
-
-    ```mlir
-    func.func @count(%n: index)
-        attributes {gdn_gpu.kernel = {threads = 32 : i64, blocks_per_sm = 1 : i64,
-                                      counters = ["1"]},
-                    gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
-      gdn_gpu.roles {
-        gdn_gpu.warps 0 for 1 {
-          gdn_gpu.units taken {
-            %i = gdn_gpu.block_id 0
-            %next = gdn_gpu.take_unit
-            gdn_gpu.yield %next : index
-          }
-        }
-      }
-      return
-    }
-    ```
-  }];
-  let results = (outs Index:$unit);
-  let assemblyFormat = "attr-dict";
-  let hasVerifier = 1;
-}
-
 //===-- Channels ------------------------------------------------------------===//
 
-def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
+def GPU_ChannelOp : GPU_Op<"channel", [
+    MemoryEffects<[MemAlloc]>, AttrSizedOperandSegments]> {
   let summary = "A ring of tiles between roles";
   let description = [{
     Shared memory for the tiles and the barriers of the channel. One role fills
@@ -197,6 +30,14 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
     An *exchanged* channel is of two blocks, too, and of one role of them: each
     fills the row of its tiles that has the block's number in the cluster, and
     receives both rows.
+
+    A channel *of* another one has no memory of its own: its tiles are those of
+    that one, changed in place by roles that have received them and hand them on
+    (`gdn_gpu.hand_on`). Tiles are there when all of these roles have handed them
+    on, and a place of the ring is free when the roles that release its tiles,
+    from the channel with the memory or from one of it, have done so.
+
+    With `zeroed`, its memory is zero before the first tile is filled.
 
     **Preconditions**
 
@@ -218,6 +59,12 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
     - (C7) an exchanged channel has a depth of at least 2 and tiles of two rows,
       each a multiple of 16 bytes; it has neither leader nor parts, is not
       swizzled nor paired, and its role is not `alternate`.
+    - (C8) a channel of another one has its shape, depth and size of elements; that one is of no
+      other; both have no parts and are neither paired nor exchanged, and neither
+      has `alternate` roles. Where that one has a leader, so has this one, which is of
+      it. It is filled by `gdn_gpu.hand_on` alone, at least one unless it has a leader.
+    - (C9) who receives its tiles while others hand them on touches parts of them that
+      these do not. Not checked.
 
     **Example**
 
@@ -228,11 +75,13 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
     }
     ```
   }];
-  let arguments = (ins Optional<GPU_ChannelType>:$leader, UnitAttr:$paired,
-                       UnitAttr:$exchanged);
+  let arguments = (ins Optional<GPU_ChannelType>:$leader,
+                       Optional<GPU_ChannelType>:$memory, UnitAttr:$paired,
+                       UnitAttr:$exchanged, UnitAttr:$zeroed);
   let results = (outs GPU_ChannelType:$channel);
   let assemblyFormat = [{
-    (`paired` $paired^)? (`exchanged` $exchanged^)? attr-dict `:` type($channel) (`with` $leader^ `:` type($leader))?
+    (`paired` $paired^)? (`exchanged` $exchanged^)? (`zeroed` $zeroed^)? attr-dict
+    `:` type($channel) (`with` $leader^ `:` type($leader))? (`of` $memory^ `:` type($memory))?
   }];
   let hasVerifier = 1;
 }
@@ -349,8 +198,9 @@ def GPU_ReceiveOp : GPU_ChannelTileOp<"receive"> {
     - (C1) the tile has the element type of the channel and as many elements; its
       shape may be another, row-major over the same memory.
     - (C2) the next op of this role on the channel, but for a receive ahead, is a
-      `gdn_gpu.release` in the same block; the tile is used before it, by
-      `gdn_gpu.load_shared` or `gdn_gpu.load_shared_element`; checked on the function.
+      `gdn_gpu.release` in the same block, or a `gdn_gpu.hand_on` of it or of its leader; the tile
+      is used before it, by `gdn_gpu.load_shared` or `gdn_gpu.load_shared_element`, and where it is handed on by
+      ops that change it; checked on the function.
     - (C3) the channel of one that is `ahead` is not in parts and has at least two
       buffers; it stands right behind a receive that is not, and two releases in the
       same block follow, which is checked on the function.
@@ -413,6 +263,54 @@ def GPU_ReleaseOp : GPU_ChannelEndOp<"release"> {
     }
     ```
   }];
+}
+
+def GPU_HandOnOp : GPU_Op<"hand_on", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "The tile has been changed, for the next roles";
+  let description = [{
+    Ends what a `gdn_gpu.receive` of `from` began, as a `gdn_gpu.release` does, but the
+    tile, with those that come and go with it, is for the roles that receive from `to`
+    as soon as all roles that hand tiles on to it have done so.
+
+    **Preconditions**
+
+    - (C1) `to` is a channel of `from`, or both are of the same one; neither has a
+      leader.
+    - (C2) the op of this role on `from` before it is a `gdn_gpu.receive` in the same
+      block; checked on the function.
+
+    **Example**
+
+    ```mlir
+    func.func @twice() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
+      %loaded = gdn_gpu.channel : !gdn_gpu.channel<32x64xf16, depth = 2, swizzled>
+      %made = gdn_gpu.channel : !gdn_gpu.channel<32x64xf16, depth = 2, swizzled>
+          of %loaded : !gdn_gpu.channel<32x64xf16, depth = 2, swizzled>
+      gdn_gpu.roles {
+        gdn_gpu.warps 0 for 1 {
+          %tile = gdn_gpu.acquire %loaded : !gdn_gpu.channel<32x64xf16, depth = 2, swizzled>
+              -> !gdn_gpu.shared<32x64xf16, swizzled>
+          gdn_gpu.commit %loaded : !gdn_gpu.channel<32x64xf16, depth = 2, swizzled>
+        }
+        gdn_gpu.warps 1 for 1 {
+          %tile = gdn_gpu.receive %loaded : !gdn_gpu.channel<32x64xf16, depth = 2, swizzled>
+              -> !gdn_gpu.shared<32x64xf16, swizzled>
+          gdn_gpu.hand_on %loaded to %made : !gdn_gpu.channel<32x64xf16, depth = 2, swizzled>,
+              !gdn_gpu.channel<32x64xf16, depth = 2, swizzled>
+        }
+        gdn_gpu.warps 2 for 1 {
+          %tile = gdn_gpu.receive %made : !gdn_gpu.channel<32x64xf16, depth = 2, swizzled>
+              -> !gdn_gpu.shared<32x64xf16, swizzled>
+          gdn_gpu.release %made : !gdn_gpu.channel<32x64xf16, depth = 2, swizzled>
+        }
+      }
+      return
+    }
+    ```
+  }];
+  let arguments = (ins GPU_ChannelType:$from, GPU_ChannelType:$to);
+  let assemblyFormat = "$from `to` $to attr-dict `:` type($from) `,` type($to)";
+  let hasVerifier = 1;
 }
 
 def GPU_CopyOp : GPU_Op<"copy"> {

@@ -46,9 +46,10 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
     - (C7) with `per_warpgroup`, the tile is swizzled and the columns of a warp are whole
       pieces.
     - (C8) with `tensor_map`, and neither `per_warpgroup` nor `scattered`, the tile comes from a
-      `gdn_gpu.acquire`, is swizzled, has rank 2, elements of 16 bits, at most 256
-      rows, and up to 256 columns, a multiple of 64, which are all of the view's last
-      dimension, from index 0 on; the view is an argument of the function, of up to 4
+      `gdn_gpu.acquire`, is swizzled, has rank 2, elements of 16 bits or f32, at most 256
+      rows, of up to 512 bytes, a multiple of 128, which are all of the view's last
+      dimension, from index 0 on, or rows of 128 bytes, from a multiple of them on (not
+      checked); the view is an argument of the function, of up to 4
       dimensions. 16 bytes divide all strides but the last: not checked. Needs a
       target with bulk copies.
     - (C9) a `gdn_gpu.await_copies` and a `gdn_gpu.barrier` stand between it and a write to

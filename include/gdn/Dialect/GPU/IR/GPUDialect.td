@@ -215,22 +215,32 @@ def GPU_SharedType : GPU_Type<"Shared", "shared"> {
     different banks. Rows of several times 128 bytes lie in panels of 128 bytes a
     row, one panel behind the other, each swizzled by itself: that is the layout
     that `wgmma` reads.
+
+    `!gdn_gpu.shared<32x128xf16, swizzled, apart = 2>`: panels that lie apart, each at
+    every second place; what is between them is of no concern to the tile.
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
-    DefaultValuedParameter<"bool", "false">:$swizzled);
+    DefaultValuedParameter<"bool", "false">:$swizzled,
+    DefaultValuedParameter<"int64_t", "1">:$apart);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let builders = [
+    TypeBuilder<(ins "::llvm::ArrayRef<int64_t>":$shape, "::mlir::Type":$elementType,
+                     "bool":$swizzled), [{
+      return $_get($_ctxt, shape, elementType, swizzled, /*apart=*/1);
+    }]>,
     TypeBuilderWithInferredContext<(ins "::mlir::VectorType":$tile,
-                                        CArg<"bool", "false">:$swizzled), [{
-      return $_get(tile.getContext(), tile.getShape(), tile.getElementType(), swizzled);
+                                        CArg<"bool", "false">:$swizzled,
+                                        CArg<"int64_t", "1">:$apart), [{
+      return $_get(tile.getContext(), tile.getShape(), tile.getElementType(), swizzled,
+                   apart);
     }]>];
   let extraClassDeclaration = [{
     int64_t getRank() const { return getShape().size(); }
     /// Bytes of a row; of all of it, for rank 1.
     int64_t getRowBytes() const;
-    /// Bytes of the tile.
+    /// Bytes of the tile, with what is between its panels.
     int64_t getBytes() const;
     /// Bytes of a row in a panel of a swizzled tile: 128, or those of the row
     /// where it is no multiple of that.

@@ -79,6 +79,9 @@ def GPU_MatmulOp : GPU_Op<"matmul"> {
     own rows; `rhs` is the same for all. A result in 16 bits is the `lhs` of
     another product as it is.
 
+    With `from`, the columns of `rhs` from there on, as many as `lhs` has, are what
+    its transpose is of.
+
     With `warpgroup`, four warps multiply 64 rows together (`wgmma`): they read
     `rhs` once instead of four times.
 
@@ -95,6 +98,8 @@ def GPU_MatmulOp : GPU_Op<"matmul"> {
     - (C6) with `warpgroup`: warps in multiples of 4, rows of `rhs` of a multiple of
       128 bytes, `N` at most 256, and a function with `warpgroups` in `gdn_gpu.kernel`, on
       sm_90a.
+    - (C7) with `from`: it is a multiple of 16, `rhs` is taken as its transpose and has
+      that many columns more than `lhs`, or more; `lhs` is a fragment.
 
     **Example**
 
@@ -118,11 +123,11 @@ def GPU_MatmulOp : GPU_Op<"matmul"> {
   let arguments = (ins GPU_FragmentType:$lhs,
                        Arg<GPU_SharedType, "rhs", [MemRead]>:$rhs,
                        Optional<GPU_FragmentType>:$acc, UnitAttr:$transpose_rhs,
-                       UnitAttr:$warpgroup);
+                       UnitAttr:$warpgroup, OptionalAttr<I64Attr>:$from);
   let results = (outs GPU_FragmentType:$result);
   let assemblyFormat = [{
     (`warpgroup` $warpgroup^)? $lhs `,` (`transpose` $transpose_rhs^)? $rhs
-    (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict
+    (`from` $from^)? (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict
     `:` type($lhs) `,` type($rhs) `->` type($result)
   }];
   let extraClassDeclaration = [{
@@ -175,11 +180,11 @@ def GPU_StartMatmulOp : GPU_Op<"start_matmul"> {
     Arg<AnyTypeOf<[GPU_FragmentType, GPU_SharedType]>, "lhs", [MemRead]>:$lhs,
     Arg<GPU_SharedType, "rhs", [MemRead]>:$rhs,
     Optional<GPU_FragmentType>:$acc, UnitAttr:$transpose_rhs,
-    UnitAttr:$transposed);
+    UnitAttr:$transposed, OptionalAttr<I64Attr>:$from);
   let results = (outs GPU_AsyncTokenType:$result);
   let assemblyFormat = [{
     (`transposed` $transposed^)? $lhs `,` (`transpose` $transpose_rhs^)? $rhs
-    (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict
+    (`from` $from^)? (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict
     `:` type($lhs) `,` type($rhs) `->` type($result)
   }];
   let extraClassDeclaration = [{

@@ -271,7 +271,7 @@ def GPU_ReshapeOp : GPU_Op<"reshape", [Pure]> {
     **Preconditions**
 
     - (C1) elements of `buffer` and `result` have as many bits, and `result` has no more
-      of them than `buffer`.
+      of them than `buffer`; where panels of `result` lie apart, it has no more bytes.
 
     **Example**
 

@@ -13,6 +13,7 @@ include "gdn/Dialect/GPU/IR/GPUByteOps.td"
 include "gdn/Dialect/GPU/IR/GPUMatrixOps.td"
 include "gdn/Dialect/GPU/IR/GPUMemoryOps.td"
 include "gdn/Dialect/GPU/IR/GPUOrderOps.td"
+include "gdn/Dialect/GPU/IR/GPURoleOps.td"
 include "mlir/IR/CommonAttrConstraints.td"
 include "mlir/IR/CommonTypeConstraints.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
@@ -73,6 +74,9 @@ def GPU_WarpsOp : GPU_Op<"warps", [RecursiveMemoryEffects, NoRegionArguments,
     - (C6) with `alternate` it is a role of a function with `cluster = 2` in `gdn_gpu.kernel`:
       of two blocks each has every second place of its channels, from the block's
       number in the cluster on.
+    - (C7) with `turn I of N` it is a role that has every `N`th place of its channels from place
+      `I` on, and there are roles for each turn, of as many warps; it is not `alternate`, acquires nothing,
+      and its channels have at least `N` buffers.
 
     **Example**
 
@@ -94,11 +98,13 @@ def GPU_WarpsOp : GPU_Op<"warps", [RecursiveMemoryEffects, NoRegionArguments,
   }];
   let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$first,
                        ConfinedAttr<I64Attr, [IntPositive]>:$count,
-                       OptionalAttr<I64Attr>:$registers, UnitAttr:$alternate);
+                       OptionalAttr<I64Attr>:$registers, UnitAttr:$alternate,
+                       DefaultValuedAttr<I64Attr, "0">:$turn,
+                       DefaultValuedAttr<I64Attr, "1">:$turns);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $first `for` $count (`registers` $registers^)? (`alternate` $alternate^)?
+    $first `for` $count (`registers` $registers^)? (`alternate` $alternate^)? (`turn` $turn `of` $turns^)?
     (`->` type($results)^)? $body
     attr-dict
   }];

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Copies to the tiles of channels: of rows from memory, whose bytes the
+// barrier counts, and from one block to the other.
+//
 // Of a paired ring each block of the cluster has all tiles and fills every
 // second one, from its number on. The filling role copies the tile, which its
 // threads have written before they met, to the same place of the other block,
@@ -74,4 +77,54 @@ void Channels::send(OpBuilder &b, const BlockThreads &threads, gpu::CommitOp op,
         "bytes [$0], [$1], $2, [$3];",
         "r,r,r,r,~{memory}", /*hasSideEffects=*/true);
   }
+}
+
+static void copyBytes(OpBuilder &b, Location loc, Value to, Value from,
+                      int64_t bytes, Value barrier) {
+  Arithmetic a{b, loc};
+  emitAssembly(b, loc, Type(), {to, from, a.i32(bytes), barrier},
+               "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
+               "bytes [$0], [$1], $2, [$3];",
+               "r,l,r,r,~{memory}", /*hasSideEffects=*/true);
+}
+
+void Channels::copy(OpBuilder &b, const BlockThreads &threads, gpu::CopyOp op,
+                    Value tile, const TileMemory &source) {
+  Location loc = op.getLoc();
+  Arithmetic a{b, loc};
+  const Ring &ring =
+      getRing(op.getTile().getDefiningOp<gpu::AcquireOp>().getChannel());
+  int64_t parts = ring.type.getParts();
+  int64_t rows = ring.type.getShape()[0] / parts;
+  int64_t rowBytes = ring.type.getTileBytes() / ring.type.getShape()[0];
+  OpBuilder::InsertionGuard guard(b);
+  auto mine = scf::IfOp::create(b, loc, a.isLess(threads.lane, a.i32(parts)),
+                                /*withElseRegion=*/false);
+  b.setInsertionPointToStart(mine.thenBlock());
+  Value part = parts > 1 ? threads.lane : Value();
+  Value barrier =
+      getBarrier(b, loc, ring, getPosition(b, loc, ring), ring.full, part);
+  emitAssembly(b, loc, Type(), {barrier, a.i32(rows * rowBytes)},
+               "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
+               "r,r,~{memory}", /*hasSideEffects=*/true);
+  Value to = LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), tile);
+  Value from = LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), source.pointer);
+  Value stride = source.row.known ? a.i64(*source.row.known) : source.row.value;
+  if (part) {
+    to = a.add(to, a.mul(part, a.i32(rows * rowBytes)));
+    from = a.add(from, a.mul(a.mul(a.toI64(part), a.i64(rows)), stride));
+  }
+  if (source.row.is(rowBytes))
+    return copyBytes(b, loc, to, from, rows * rowBytes, barrier);
+  // Rows that follow one another are one piece; else each is one.
+  auto branch = scf::IfOp::create(b, loc, a.isEqual(stride, a.i64(rowBytes)),
+                                  /*withElseRegion=*/true);
+  b.setInsertionPointToStart(branch.thenBlock());
+  copyBytes(b, loc, to, from, rows * rowBytes, barrier);
+  b.setInsertionPointToStart(branch.elseBlock());
+  auto loop = scf::ForOp::create(b, loc, a.i32(0), a.i32(rows), a.i32(1));
+  b.setInsertionPointToStart(loop.getBody());
+  Value row = loop.getInductionVar();
+  copyBytes(b, loc, a.add(to, a.mul(row, a.i32(rowBytes))),
+            a.add(from, a.mul(a.toI64(row), stride)), rowBytes, barrier);
 }

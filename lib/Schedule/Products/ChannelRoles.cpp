@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A loop over chunks with a decay per channel. A place of a ring holds a chunk
+// from when it is copied until the recurrence has used it, and roles change it
+// in place, one behind the other:
+//
+//   between: 2 warps     within: 4 warps  inverse: 1 warp  consumers
+//   copy a chunk
+//                        decays, scores
+//                        of 16 tokens
+//   scores of the last                    inverses of
+//   tokens with the                       16 tokens
+//   first                                 join them
+//                                                          U, O'; W; X
+//                                                          O, S; release
+//
+// Two roles have the inverses of every second chunk each. What the first
+// tokens' keys and the decays of 16 tokens are goes from within to between by a
+// ring of its own.
+#include "Products/ChannelRoles.h"
+
+#include "Kernel/KernelFunction.h"
+#include "Products/LoadsAndStores.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace gdn;
+
+using gpu::groupWarps;
+
+/// Places for chunks, for what goes from within to between, and for values.
+static constexpr int64_t chunkDepth = 5, keysDepth = 2, valuesDepth = 3;
+/// Inverses take turns: one takes longer than a chunk of the other roles.
+static constexpr int64_t inverseTurns = 2;
+static constexpr int64_t betweenWarps = 2;
+
+//===----------------------------------------------------------------------===//
+// The chunk
+//===----------------------------------------------------------------------===//
+
+/// The only user of `value`, if it is such an op.
+template <typename Op> static Op getOnlyUser(Value value) {
+  return value.hasOneUse() ? dyn_cast<Op>(*value.user_begin()) : Op();
+}
+
+/// The number that `map` multiplies the elements of its input with, on the way
+/// to 16 bits; none if it does anything else.
+static std::optional<double> getScale(tile::MapRowsOp map) {
+  if (!map || map.getInputs().size() != 1 || map.getNumResults() != 1)
+    return std::nullopt;
+  Block &body = map.getBody().front();
+  std::optional<double> scale = 1;
+  Value row = body.getArgument(1);
+  for (Operation &op : body.without_terminator()) {
+    DenseFPElementsAttr factor;
+    if (isa<arith::TruncFOp>(op) && op.getOperand(0) == row)
+      row = op.getResult(0);
+    else if (isa<arith::MulFOp>(op) && op.getOperand(0) == row &&
+             matchPattern(op.getOperand(1), m_Constant(&factor)) &&
+             factor.isSplat() && *scale == 1) {
+      scale = factor.getSplatValue<APFloat>().convertToDouble();
+      row = op.getResult(0);
+    } else
+      return std::nullopt;
+  }
+  return body.getTerminator()->getOperand(0) == row ? scale : std::nullopt;
+}
+
+std::optional<ChannelChunk> ChannelChunk::find(Block &body) {
+  ChannelChunk chunk;
+  for (auto operands : body.getOps<tile::DecayOperandsOp>())
+    chunk.operands = operands;
+  if (!chunk.operands)
+    return std::nullopt;
+  tile::DecayOperandsOp operands = chunk.operands;
+  chunk.query = operands.getQuery().getDefiningOp<tile::LoadOp>();
+  chunk.key = operands.getKey().getDefiningOp<tile::LoadOp>();
+  chunk.logDecay = operands.getLogDecay().getDefiningOp<tile::LoadOp>();
+  // Scores of keys times strengths, their inverse, and that times strengths.
+  auto triangle = getOnlyUser<tile::MapRowsOp>(operands.getKeyScores());
+  if (!triangle || triangle.getInputs().size() != 2 ||
+      triangle.getNumResults() != 1)
+    return std::nullopt;
+  Value strength = triangle.getInputs()[1];
+  chunk.strength = strength.getDefiningOp<tile::LoadOp>();
+  chunk.inverse = getOnlyUser<tile::TriInverseOp>(triangle.getResult(0));
+  if (!chunk.inverse || !chunk.query || !chunk.key || !chunk.logDecay ||
+      !chunk.strength)
+    return std::nullopt;
+  auto solve = getOnlyUser<tile::MapRowsOp>(chunk.inverse.getResult());
+  auto scores = getOnlyUser<tile::MapRowsOp>(operands.getQueryScores());
+  std::optional<double> scale = getScale(scores);
+  VectorType logs = vectorType(operands.getLogDecay());
+  if (!solve || !scale || solve.getNumResults() != 1 ||
+      logs.getShape() != ArrayRef<int64_t>{32, 128} ||
+      !logs.getElementType().isF32() ||
+      !isNarrow(vectorType(operands.getKey())))
+    return std::nullopt;
+  chunk.solve = solve.getResult(0);
+  chunk.scores = scores.getResult(0);
+  chunk.scale = *scale;
+  return chunk;
+}
+
+//===----------------------------------------------------------------------===//
+// Channels
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The tiles of a place, in one state.
+struct Place {
+  Value query, key, logDecay, products, end;
+};
+
+/// All channels beside those of consumers.
+struct ChannelRings {
+  Place loaded, within, ready;
+  Value firstKeys, decays; // from within to between
+  Value joined;            // from between to inverse: nothing but that it is
+  Value values;            // from between to the recurrence
+};
+} // namespace
+
+static gpu::SharedType getTile(Value channel) {
+  return cast<gpu::ChannelType>(channel.getType()).getTile();
+}
+
+static ChannelRings openRings(OpBuilder &b, Location loc, Block *entry,
+                              ChannelChunk chunk) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(entry);
+  MLIRContext *context = b.getContext();
+  VectorType logs = vectorType(chunk.logDecay.getTile());
+  const int64_t tokens = logs.getDimSize(0), channels = logs.getDimSize(1);
+  Type f32 = b.getF32Type(), f16 = b.getF16Type();
+  Type input = vectorType(chunk.key.getTile()).getElementType();
+  auto open = [&](ArrayRef<int64_t> shape, Type element, int64_t depth,
+                  Value leader = {}, Value memory = {}, bool zeroed = false) {
+    auto type =
+        gpu::ChannelType::get(context, shape, element, depth, /*parts=*/1,
+                              /*swizzled=*/shape.size() == 2);
+    return gpu::ChannelOp::create(b, loc, type, leader, memory,
+                                  /*paired=*/false, /*exchanged=*/false, zeroed)
+        .getResult();
+  };
+  auto openPlace = [&](Type element, const Place *memory) {
+    auto of = [&](Value Place::*tile) {
+      return memory ? memory->*tile : Value();
+    };
+    Place place;
+    place.query =
+        open({tokens, channels}, element, chunkDepth, {}, of(&Place::query));
+    auto add = [&](Value Place::*tile, ArrayRef<int64_t> shape, Type type,
+                   bool zeroed = false) {
+      place.*tile = open(shape, type, chunkDepth, place.query, of(tile),
+                         zeroed && !memory);
+    };
+    add(&Place::key, {tokens, channels}, element);
+    add(&Place::logDecay, {tokens, channels}, f32);
+    // T and P side by side; above their diagonals nobody writes.
+    add(&Place::products, {tokens, 2 * tokens}, f16, /*zeroed=*/true);
+    add(&Place::end, {channels}, f32);
+    return place;
+  };
+  ChannelRings rings;
+  rings.loaded = openPlace(input, nullptr);
+  rings.within = openPlace(f16, &rings.loaded);
+  rings.ready = openPlace(f16, &rings.loaded);
+  rings.firstKeys = open({tokens / 2, channels}, f16, keysDepth);
+  auto decays = gpu::ChannelType::get(context, {2, channels}, f32, keysDepth,
+                                      /*parts=*/1, /*swizzled=*/false);
+  rings.decays = gpu::ChannelOp::create(b, loc, decays, rings.firstKeys,
+                                        /*memory=*/Value());
+  rings.joined = open({4}, f32, keysDepth);
+  VectorType values = vectorType(chunk.value.getTile());
+  rings.values = open(values.getShape(), values.getElementType(), valuesDepth);
+  return rings;
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What the roles ahead of the recurrence have in common.
+struct ChannelRole : RoleProgram {
+  ChannelRole(const SharedByRoles &shared, const ChannelRings &rings,
+              int64_t numWarps)
+      : RoleProgram(shared, numWarps), rings(rings) {}
+
+protected:
+  Value take(Value channel) {
+    return gpu::ReceiveOp::create(b, loc(), getTile(channel), channel,
+                                  /*ahead=*/false);
+  }
+  Place take(const Place &place) {
+    return {take(place.query), take(place.key), take(place.logDecay),
+            take(place.products), take(place.end)};
+  }
+  Value fill(Value channel) {
+    return gpu::AcquireOp::create(b, loc(), getTile(channel), channel);
+  }
+  void commit(Value channel) {
+    gpu::CommitOp::create(b, loc(), Type(), channel);
+  }
+  void release(Value channel) { gpu::ReleaseOp::create(b, loc(), channel); }
+  Value getScale() {
+    return arith::ConstantOp::create(b, loc(),
+                                     b.getF32FloatAttr(plan.chunk->scale));
+  }
+  Location loc() const { return scf::ForOp(plan.loop).getLoc(); }
+
+  const ChannelRings &rings;
+};
+
+/// Decays, and scores within 16 tokens.
+struct WithinRole final : ChannelRole {
+  using ChannelRole::ChannelRole;
+  LogicalResult emitChunks() override;
+};
+
+/// Copies chunks, and has scores between 16 tokens.
+struct BetweenRole final : ChannelRole {
+  using ChannelRole::ChannelRole;
+  LogicalResult emitChunks() override;
+  bool isOwn(Operation *op) const override {
+    return llvm::is_contained({plan.chunk->query, plan.chunk->key,
+                               plan.chunk->logDecay, plan.chunk->value},
+                              dyn_cast<tile::LoadOp>(op));
+  }
+
+private:
+  void copy(ArrayRef<tile::LoadOp> loads, Value at, Value end);
+  void load(Value at, Value end);
+  void loadValues(Value at, Value end);
+};
+
+/// Inverses of every second chunk.
+struct InverseRole final : ChannelRole {
+  InverseRole(const SharedByRoles &shared, const ChannelRings &rings,
+              int64_t turn)
+      : ChannelRole(shared, rings, /*numWarps=*/1), turn(turn) {}
+  LogicalResult emitChunks() override;
+
+private:
+  int64_t turn;
+};
+} // namespace
+
+LogicalResult WithinRole::emitChunks() {
+  scf::ForOp copy = createLoop(/*alternates=*/false, /*inPairs=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  Value query = take(rings.loaded.query), key = take(rings.loaded.key),
+        logDecay = take(rings.loaded.logDecay);
+  Value firstKeys = fill(rings.firstKeys), decays = fill(rings.decays);
+  gpu::DecayWithinOp::create(b, loc(), query, key, logDecay, firstKeys, decays);
+  commit(rings.decays);
+  commit(rings.firstKeys);
+  gpu::HandOnOp::create(b, loc(), rings.loaded.query, rings.within.query);
+  return success();
+}
+
+void BetweenRole::copy(ArrayRef<tile::LoadOp> loads, Value at, Value end) {
+  for (gpu::BeginCopyOp begun : readAhead(loads, at, end))
+    copyAsBox(b, begun);
+  gpu::AwaitCopiesOp::create(b, loc());
+}
+
+void BetweenRole::loadValues(Value at, Value end) {
+  tile::LoadOp value = plan.chunk->value;
+  emitter.tiles.setBuffer(value.getTile(), fill(rings.values));
+  copy(value, at, end);
+  commit(rings.values);
+}
+
+/// Asks for the chunk at `at`, ahead of `end`.
+void BetweenRole::load(Value at, Value end) {
+  const ChannelChunk &chunk = *plan.chunk;
+  for (auto [load, channel] : {std::pair{chunk.query, rings.loaded.query},
+                               {chunk.key, rings.loaded.key},
+                               {chunk.logDecay, rings.loaded.logDecay}})
+    emitter.tiles.setBuffer(tile::LoadOp(load).getTile(), fill(channel));
+  fill(rings.loaded.products); // by others
+  fill(rings.loaded.end);
+  copy({chunk.logDecay, chunk.key, chunk.query}, at, end);
+  const Place &place = rings.loaded; // the leader last
+  for (Value channel :
+       {place.end, place.products, place.logDecay, place.key, place.query})
+    commit(channel);
+}
+
+LogicalResult BetweenRole::emitChunks() {
+  scf::ForOp loop = plan.loop;
+  Value begin = scalars.lookupOrDefault(loop.getLowerBound()),
+        end = scalars.lookupOrDefault(loop.getUpperBound()),
+        step = scalars.lookupOrDefault(loop.getStep());
+  auto ahead = [&](Value at, int64_t chunks) -> Value {
+    Value count = arith::ConstantIndexOp::create(b, loc(), chunks);
+    return arith::AddIOp::create(b, loc(), at,
+                                 arith::MulIOp::create(b, loc(), step, count));
+  };
+  OpBuilder::InsertionGuard guard(b);
+  auto loadFirst = [&](int64_t chunks, auto &&loadOne) {
+    Value first = arith::MinSIOp::create(b, loc(), end, ahead(begin, chunks));
+    auto loop = scf::ForOp::create(b, loc(), begin, first, step);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    loadOne(loop.getInductionVar());
+  };
+  loadFirst(chunkDepth, [&](Value at) { load(at, end); });
+  loadFirst(valuesDepth - 1, [&](Value at) { loadValues(at, end); });
+  scf::ForOp copy = createLoop(/*alternates=*/false, /*inPairs=*/false);
+  b.setInsertionPointToStart(copy.getBody());
+  Place place = take(rings.within);
+  Value firstKeys = take(rings.firstKeys), decays = take(rings.decays);
+  this->fill(rings.joined);
+  gpu::DecayBetweenOp::create(b, loc(), place.query, place.key, place.logDecay,
+                              firstKeys, decays, place.products, place.end,
+                              getScale());
+  commit(rings.joined);
+  release(rings.decays);
+  release(rings.firstKeys);
+  gpu::HandOnOp::create(b, loc(), rings.within.query, rings.ready.query);
+  // In the places of the chunk before, which takes the recurrence longest.
+  Value at = copy.getInductionVar();
+  auto isLess = [&](Value x, Value y) -> Value {
+    return arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::slt, x, y);
+  };
+  auto loadIf = [&](Value next, Value isWanted, auto &&loadOne) {
+    auto branch = scf::IfOp::create(b, loc(), isWanted, /*withElse=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    loadOne(next);
+  };
+  Value next = ahead(at, chunkDepth - 1), values = ahead(at, valuesDepth - 1);
+  loadIf(next,
+         arith::AndIOp::create(b, loc(), isLess(begin, at), isLess(next, end)),
+         [&](Value at) { load(at, end); });
+  loadIf(values, isLess(values, end), [&](Value at) { loadValues(at, end); });
+  return success();
+}
+
+/// Strengths of a chunk are on their way during the one before it.
+LogicalResult InverseRole::emitChunks() {
+  scf::ForOp loop = plan.loop;
+  const tile::LoadOp strength = plan.chunk->strength;
+  Value begin = scalars.lookupOrDefault(loop.getLowerBound()),
+        end = scalars.lookupOrDefault(loop.getUpperBound()),
+        step = scalars.lookupOrDefault(loop.getStep());
+  auto times = [&](int64_t count) -> Value {
+    return arith::MulIOp::create(
+        b, loc(), step, arith::ConstantIndexOp::create(b, loc(), count));
+  };
+  const IRMapping around = scalars;
+  auto loadAt = [&](Value at) -> Value {
+    scalars.map(loop.getInductionVar(), at);
+    for (Operation &op : loop.getBody()->without_terminator())
+      copyScalar(b, &op, scalars);
+    Value loaded = emitter.vectors.load(strength).front();
+    scalars = around;
+    return loaded;
+  };
+  begin = arith::AddIOp::create(b, loc(), begin, times(turn));
+  Value stride = times(inverseTurns), own = loadAt(begin);
+  auto copy = scf::ForOp::create(b, loc(), begin, end, stride, own);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  Value next =
+      loadAt(arith::AddIOp::create(b, loc(), copy.getInductionVar(), stride));
+  take(rings.within.query);
+  Value logDecay = take(rings.within.logDecay),
+        products = take(rings.within.products);
+  gpu::BlockInversesOp::create(b, loc(), logDecay, products,
+                               copy.getRegionIterArg(0), getScale());
+  take(rings.joined);
+  release(rings.joined);
+  gpu::JoinInversesOp::create(b, loc(), logDecay, products);
+  gpu::HandOnOp::create(b, loc(), rings.within.query, rings.ready.query);
+  scf::YieldOp::create(b, loc(), next);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The kernel
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Registers of a thread of each role: of those that a multiprocessor has,
+/// dealt out again. A thread with the recurrence has 64 of the state, 32 of it
+/// rounded, and two products of 16.
+struct RoleRegisters {
+  int64_t consumers, within, others;
+};
+} // namespace
+static RoleRegisters getRegisters(int64_t consumerWarps) {
+  return consumerWarps > groupWarps ? RoleRegisters{160, 128, 64}
+                                    : RoleRegisters{208, 168, 104};
+}
+
+FailureOr<func::FuncOp> gdn::emitChannelRoles(func::FuncOp source,
+                                              const RolePlan &plan,
+                                              int64_t numWarps) {
+  OpBuilder b(source.getContext());
+  Location loc = source.getLoc();
+  IRMapping scalars;
+  func::FuncOp kernel = createKernel(b, source, scalars);
+  Block *entry = &kernel.front();
+  gpu::KernelFields fields(kernel);
+  fields.setThreads((numWarps + 2 * groupWarps) * gpu::warpThreads);
+  fields.setMinBlocks(1);
+  fields.setKeepLoops();
+  const ChannelChunk &chunk = *plan.chunk;
+  const ChannelRings rings = openRings(b, loc, entry, chunk);
+  TileChannels channels(b, entry);
+  tile::DecayOperandsOp operands = chunk.operands;
+  const int64_t tokens = vectorType(chunk.solve).getDimSize(0);
+  channels.take(operands.getFromQuery(), rings.ready.query);
+  channels.take(operands.getFromKey(), rings.ready.key);
+  channels.take(operands.getToEnd(), rings.ready.logDecay);
+  channels.take(chunk.solve, rings.ready.products);
+  channels.take(chunk.scores, rings.ready.products, /*firstColumn=*/tokens);
+  channels.take(operands.getEnd(), rings.ready.end);
+  channels.take(tile::LoadOp(chunk.value).getTile(), rings.values);
+  b.setInsertionPointToEnd(entry);
+  SharedByRoles shared = {b,      entry, plan, channels, /*isPaired=*/false,
+                          scalars};
+  if (failed(emitAheadOfRoles(shared, source, numWarps)))
+    return failure();
+  const RoleRegisters registers = getRegisters(numWarps);
+  auto roles = gpu::RolesOp::create(b, loc);
+  b.createBlock(&roles.getBody());
+  int64_t first = 0;
+  auto emit = [&](RoleProgram &&role, int64_t count, int64_t turn = 0,
+                  int64_t turns = 1) {
+    return emitWarps(b, source, first, std::move(role), count,
+                     /*alternate=*/false, turn, turns);
+  };
+  if (failed(emit(Consumers(shared, numWarps), registers.consumers)) ||
+      failed(emit(WithinRole(shared, rings, groupWarps), registers.within)))
+    return failure();
+  for (int64_t turn = 0; turn < inverseTurns; ++turn)
+    if (failed(emit(InverseRole(shared, rings, turn), registers.others, turn,
+                    inverseTurns)))
+      return failure();
+  if (failed(emit(BetweenRole(shared, rings, betweenWarps), registers.others)))
+    return failure();
+  b.setInsertionPointToEnd(entry);
+  func::ReturnOp::create(b, loc);
+  return kernel;
+}
