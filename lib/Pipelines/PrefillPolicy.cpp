@@ -141,13 +141,16 @@ static constexpr Row fused[] = {
 /// pay from T = 2 N^2 Hv^3 on.
 static constexpr Row channels[] = {
     // Blocks prepare their chunks. A chunk of 32 tokens takes a block 2.2 to
-    // 2.7 us, and the stages 29 ns for each head. One wave, two or more, of
-    // which the last has to be full enough.
+    // 2.7 us, and the stages 29 ns for each head. Two waves or more, of which
+    // the last has to be full enough; and one wave, which takes as long as its
+    // longest sequence: where that is more than half as long again as the mean
+    // the stages are faster, and short sequences of a batch often are so.
     {"fused-channels: fused=1; where=1 <= channels;"
-     "when=256*sequences <= tokens &"
-     "  (76*workers <= 100*sequences*heads & sequences*heads <= workers |"
-     "   145*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
-     "   210*workers <= 100*sequences*heads)",
+     "when=4096*sequences <= tokens &"
+     "    76*workers <= 100*sequences*heads & sequences*heads <= workers |"
+     "  256*sequences <= tokens &"
+     "    145*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
+     "  256*sequences <= tokens & 210*workers <= 100*sequences*heads",
      kdaH200},
     // As long as halves of the values take as long as all of them, for none.
     {"fused-channels-v-split-2: fused=1; v-split=2; where=1 <= channels;"

@@ -106,6 +106,7 @@ CHANNELS = {
     (32, 4, 32768): "fused-channels",
     (64, 4, 32768): "fused-channels",
     (64, 8, 8192): "fused-channels",
+    (32, 4, 8192): "staged-v-split-2",  # one wave, as long as its longest row
     (40, 4, 8192): "staged-v-split-2",  # the second wave would be a fifth full
     (32, 8, 1024): "staged-v-split-2",  # short rows
     (4, 1, 2048): "staged-segments-8",
