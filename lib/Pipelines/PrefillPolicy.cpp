@@ -146,11 +146,11 @@ static constexpr Row channels[] = {
     // longest sequence: where that is more than half as long again as the mean
     // the stages are faster, and short sequences of a batch often are so.
     {"fused-channels: fused=1; where=1 <= channels;"
-     "when=4096*sequences <= tokens &"
+     "when=(4096*sequences <= tokens &"
      "    76*workers <= 100*sequences*heads & sequences*heads <= workers |"
      "  256*sequences <= tokens &"
      "    145*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
-     "  256*sequences <= tokens & 210*workers <= 100*sequences*heads",
+     "  256*sequences <= tokens & 210*workers <= 100*sequences*heads)",
      kdaH200},
     // As long as halves of the values take as long as all of them, for none.
     {"fused-channels-v-split-2: fused=1; v-split=2; where=1 <= channels;"
