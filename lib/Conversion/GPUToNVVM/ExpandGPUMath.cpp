@@ -20,6 +20,7 @@ namespace gdn {
 } // namespace gdn
 
 using namespace mlir;
+using namespace gdn;
 
 /// `type` with another element type.
 static Type withElement(Type type, Type element) {
