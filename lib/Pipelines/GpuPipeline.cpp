@@ -36,6 +36,10 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   algorithm.tokenByToken = true;
   algorithm.variants = getPrefillPolicy(target);
   if (options.segmentMaps) {
+    // The workspace begins with maps, not with counters.
+    llvm::erase_if(algorithm.variants, [](const std::string &text) {
+      return llvm::StringRef(text).contains("blocks=stay;");
+    });
     // Ahead of those that a stage prepares chunks for.
     llvm::SmallVector<std::string> maps = getSegmentMaps(target);
     algorithm.variants.insert(

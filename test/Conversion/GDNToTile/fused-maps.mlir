@@ -4,6 +4,8 @@
 // themselves: one of two has all rows of H, the other those of P.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=maps:fused=2;maps=alone;when=workers<=0,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
+// RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=stay:fused=2;blocks=stay,maps:fused=2;maps=alone;when=workers<=0,staged: value-heads" 2>&1 | FileCheck %s --check-prefix=STAY
+// STAY: error: 'func.func' op expects no variants of prefill with 'blocks' beside 'maps', which lie where a workspace begins, as counters do, but got 'stay'
 
 // CHECK-LABEL: func.func @prefill__maps_alone(
 //  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x128x128xf32>, %[[MAPS:[a-z0-9]+]]: memref<?x?x128x128xf32>)

@@ -101,7 +101,14 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   SmallVector<StagedVariant, 0> chosen =
       chooseVariants(*parts, perKeyHead, wanted);
   llvm::StringSet<> suffixes, names;
+  const bool hasMaps = llvm::any_of(
+      chosen, [](const StagedVariant &variant) { return variant.mapsAlone; });
   for (const StagedVariant &variant : chosen) {
+    if (hasMaps && variant.blocksStay)
+      return entry.emitOpError("expects no variants of prefill with 'blocks' "
+                               "beside 'maps', which lie where a workspace "
+                               "begins, as counters do, but got '")
+             << variant.variants.back().name << "'";
     if (!suffixes.insert(variant.suffix).second)
       return entry.emitOpError("expects variants of prefill that differ in how "
                                "work is split, but got '")

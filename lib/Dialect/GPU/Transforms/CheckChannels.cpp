@@ -236,7 +236,8 @@ Operation *ChannelCheck::getRelease(gdn::gpu::ReceiveOp receive) {
       (isAhead(receive) && isa_and_nonnull<gdn::gpu::ReleaseOp>(end)))
     end = next(end);
   if (!end && channel.getLeader()) // the leader is handed on
-    end = getNeighbour(receive, channel.getLeader(), /*next=*/true);
+    end = dyn_cast_or_null<gdn::gpu::HandOnOp>(
+        getNeighbour(receive, channel.getLeader(), /*next=*/true));
   return isa_and_nonnull<gdn::gpu::ReleaseOp, gdn::gpu::HandOnOp>(end)
              ? end
              : nullptr;
