@@ -292,7 +292,7 @@ Value Channels::getTile(OpBuilder &b, Location loc, const Ring &ring,
   Arithmetic a{b, loc};
   int64_t bytes = llvm::alignTo(ring.type.getTileBytes(), 16);
   Value offset =
-      a.add(a.mul(at.stage, a.i32(bytes)), a.i32(getMemory(ring).tiles));
+      a.add(a.mul(at.stage, a.i32(bytes)), a.i32(getMemory(ring)->tiles));
   return LLVM::GEPOp::create(b, loc, base.getType(), b.getI8Type(), base,
                              ArrayRef<LLVM::GEPArg>{offset});
 }
@@ -432,7 +432,7 @@ void Channels::release(OpBuilder &b, const BlockThreads &threads,
     return advance(b, loc, ring);
   Value part = getPart(b, loc, ring, threads);
   Position at = getPosition(b, loc, ring);
-  Value barrier = getBarrier(b, loc, ring, at, getMemory(ring).empty, part);
+  Value barrier = getBarrier(b, loc, ring, at, getMemory(ring)->empty, part);
   // The block that fills the stage.
   const bool isOther = ring.isPaired && !alternates;
   if (isOther) {

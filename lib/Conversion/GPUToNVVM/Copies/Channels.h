@@ -73,8 +73,8 @@ private:
                        bool ahead = false);
   Ring &getRing(mlir::Value channel) { return rings.find(channel)->second; }
   /// That with the tiles.
-  const Ring &getMemory(const Ring &ring) {
-    return ring.memory ? getRing(ring.memory) : ring;
+  const Ring *getMemory(const Ring &ring) {
+    return ring.memory ? &getRing(ring.memory) : &ring;
   }
   void countRing(gpu::ChannelOp channel, int64_t perWarp);
   void zero(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring,
