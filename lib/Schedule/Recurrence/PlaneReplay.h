@@ -32,6 +32,7 @@ private:
   /// Beside two planes that tokens see there are no registers for it.
   bool loadsAhead() override { return countSeenPlanes(replay) == 1; }
   bool foldsTogether() override { return countSeenPlanes(replay) == 1; }
+  bool foldsPlanes() override;
   bool weighsEarly() override {
     return !copiesInFewWarps() || countSeenPlanes(replay) == 1;
   }

@@ -403,7 +403,7 @@ void ResidentReplay::emitRootBlock(Block &block) {
   emitScalars(block, counted);
   setVariants();
   // One row of planes at a time takes registers for one.
-  if (!scan.getState().getDefiningOp<tile::LoadOp>())
+  if (!scan.getState().getDefiningOp<tile::LoadOp>() && keepsLoops())
     gpu::KernelFields(entry->getParentOp()).setKeepLoops();
   zero = arith::ConstantIndexOp::create(b, scan.getLoc(), 0);
   FragmentEmitter all(b, scalars, stateRows);
