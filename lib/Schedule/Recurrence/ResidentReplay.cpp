@@ -358,7 +358,6 @@ void ResidentReplay::emitSums() {
   if (!worksBehindSums())
     return (void)gpu::BarrierOp::create(b, loc);
   gpu::ArriveOp::create(b, loc, numWarps - 1);
-  emitBehindSums();
 }
 
 ReplayTerms ResidentReplay::getTerms() {
@@ -442,4 +441,6 @@ void ResidentReplay::emitRootBlock(Block &block) {
   emitSums();
   emitOutput();
   emitLateStores();
+  if (worksBehindSums())
+    emitBehindSums();
 }
