@@ -6,6 +6,7 @@
 #include "KernelLowering.h"
 #include "Products/ByteMma.h"
 #include "Products/ChunkOps.h"
+#include "Products/KeyColumns.h"
 #include "Products/NarrowMma.h"
 #include "Products/PartMma.h"
 #include "Products/PlaneFold.h"

@@ -229,9 +229,9 @@ SmallVector<Value> PartReplay::loadPart(const RowGroup &group, Value part) {
 void PartReplay::emitPlaneFold(FragmentEmitter &rows, Value deltas, Value part,
                                Value unit, ValueRange loaded) {
   Value low = loaded.size() > 2 ? loaded[2] : Value();
-  auto fold = gpu::FoldPlanesOp::create(
-      b, scan.getLoc(), loaded[0], low, loaded[1], pending.kept, deltas, part,
-      pending.weights, unit, keyColumns);
+  auto fold = gpu::FoldPlanesOp::create(b, scan.getLoc(), loaded[0], low,
+                                        loaded[1], pending.kept, deltas, part,
+                                        pending.weights, unit, keyColumns);
   for (auto [tile, made] :
        llvm::zip_equal(roundings.front()->getResults(), fold.getResults()))
     rows.set(tile, made);
@@ -247,9 +247,8 @@ void PartReplay::emitPartFold(FragmentEmitter &rows, Value deltas, Value part,
   Value state = rows[scan.getState()];
   Value kept =
       emitScaled(b, loc, castRows(b, loc, state, b.getF32Type()), pending.kept);
-  Value folded = gpu::AddPartProductsOp::create(b, loc, kept.getType(), kept,
-                                                deltas, part, pending.weights,
-                                                keyColumns);
+  Value folded = gpu::AddPartProductsOp::create(
+      b, loc, kept.getType(), kept, deltas, part, pending.weights, keyColumns);
   rows.set(scan.getNewState(),
            castRows(b, loc, folded,
                     cast<gpu::FragmentType>(state.getType()).getElementType()));

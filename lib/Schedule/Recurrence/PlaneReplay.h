@@ -30,7 +30,9 @@ private:
   void emitFactors(ScanRole role, FragmentEmitter &warp) override;
   void emitStateProducts(FragmentEmitter &all) override;
   /// Beside two planes that tokens see there are no registers for it.
-  bool loadsAhead() override { return true; }
+  bool loadsAhead() override {
+    return countSeenPlanes(replay) == 1 || foldsPlanes();
+  }
   bool foldsTogether() override { return countSeenPlanes(replay) == 1; }
   bool foldsPlanes() override;
   bool weighsEarly() override {

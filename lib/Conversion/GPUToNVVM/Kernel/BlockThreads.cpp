@@ -98,7 +98,9 @@ Value BlockThreads::isWriter(const Arithmetic &a,
   }
   if (fragment.isPerColumn()) {
     if (layout.getGroups() > 1)
-      isWriter = a.isEqual(getGroup(a, layout, lane), a.i32(0));
+      isWriter = layout.getCrossed()
+                     ? a.isEqual(getGroup(a, layout, lane), a.i32(0))
+                     : a.isLess(lane, a.i32(layout.getLanes()));
     if (layout.getWarps() > 1)
       isWriter = a.both(isWriter, a.isEqual(warp, a.i32(0)));
   }

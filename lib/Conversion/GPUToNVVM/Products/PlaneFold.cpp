@@ -13,112 +13,28 @@
 // nothing.
 #include "Products/PlaneFold.h"
 
+#include "Products/KeyColumns.h"
 #include "Products/PieceWords.h"
 #include "Products/ProductFamily.h"
+#include "Products/ThreadMaths.h"
 #include "Rows/RowWork.h"
-
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include <limits>
 
 using namespace mlir;
 using namespace gdn;
 
-static constexpr int64_t laneTokens = 4, stepTokens = 16;
-/// Of a row of key columns, of a column's pair, and of a lane in it.
-static constexpr int64_t rowBytes = 2 * 264, pairBytes = 64, shareBytes = 16;
-/// Columns of a lane, and those of eight lanes.
-static constexpr int64_t vectorColumns = 16, blockColumns = 128;
-
 namespace {
-/// Numbers and memory of a thread.
-struct ThreadMaths : Arithmetic {
-  Value f32(float value) const {
-    return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
-  }
-  Value advance(Value pointer, Value bytes) const {
-    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                               pointer, ArrayRef<LLVM::GEPArg>{bytes});
-  }
-  Value advance(Value pointer, int64_t bytes) const {
-    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                               pointer, ArrayRef<LLVM::GEPArg>{int32_t(bytes)});
-  }
-  Value load(Type type, Value pointer, int64_t alignment) const {
-    return LLVM::LoadOp::create(b, loc, type, pointer, alignment);
-  }
-  Value permute(Value x, Value y, uint32_t bytes) const {
-    auto mode =
-        NVVM::PermuteModeAttr::get(b.getContext(), NVVM::PermuteMode::DEFAULT);
-    return NVVM::PermuteOp::create(b, loc, b.getI32Type(), x, y, i32(bytes),
-                                   mode);
-  }
-  Value times(Value x, Value y) const {
-    return arith::MulFOp::create(b, loc, x, y);
-  }
-  Value inverse(Value x) const {
-    return arith::DivFOp::create(b, loc, f32(1), x);
-  }
-  Value fma(Value x, Value y, Value z) const {
-    return math::FmaOp::create(b, loc, x, y, z);
-  }
-  Value asBits(Value x) const {
-    return arith::BitcastOp::create(b, loc, b.getI32Type(), x);
-  }
-  Value asFloat(Value bits) const {
-    return arith::BitcastOp::create(b, loc, b.getF32Type(), bits);
-  }
-  Value bitAnd(Value x, int64_t bits) const {
-    return arith::AndIOp::create(b, loc, x, i32(int32_t(bits)));
-  }
-  Value select(Value condition, Value yes, Value no) const {
-    return arith::SelectOp::create(b, loc, condition, yes, no);
-  }
-  Value divide(Value x, int64_t by) const {
-    return arith::DivUIOp::create(b, loc, x, i32(by));
-  }
-  Value remainder(Value x, int64_t by) const {
-    return arith::RemUIOp::create(b, loc, x, i32(by));
-  }
-  Value shuffle(NVVM::ShflKind kind, Value value, Value by) const {
-    return NVVM::ShflOp::create(b, loc, value.getType(), i32(-1), value, by,
-                                i32(31), kind, UnitAttr());
-  }
-  Value larger(Value x, Value y) const {
-    return arith::MaximumFOp::create(b, loc, x, y);
-  }
-  Value absolute(Value x) const { return math::AbsFOp::create(b, loc, x); }
-  /// Two numbers as a word of f16.
-  Value toHalves(Value pair) const {
-    return LLVM::BitcastOp::create(
-        b, loc, b.getI32Type(),
-        arith::TruncFOp::create(b, loc, VectorType::get({2}, b.getF16Type()),
-                                pair)
-            .getResult());
-  }
-  Value fromHalves(Value word) const {
-    return arith::ExtFOp::create(
-        b, loc, VectorType::get({2}, b.getF32Type()),
-        LLVM::BitcastOp::create(b, loc, VectorType::get({2}, b.getF16Type()),
-                                word)
-            .getResult());
-  }
-};
-
-/// Bits of the exponent of an f32, of its fraction, of one, and of a number
-/// that is 1 / x of a power of two where those of x are taken off.
+/// Bits of the exponent of an f32, of its fraction, and of one.
 constexpr int64_t exponentBits = 0x7F800000, fractionBits = 0x007FFFFF,
-                  bitsOfOne = 0x3F800000, inverseBits = 0x7F000000;
+                  bitsOfOne = 0x3F800000;
 
 /// gdn_gpu.fold_planes.
-class PlaneFold {
+class PlaneFold : KeyColumns {
 public:
   PlaneFold(OpBuilder &b, const BlockThreads &threads,
             gdn::gpu::FoldPlanesOp op, const IRMapping &values)
-      : b(b), loc(op.getLoc()), a{{b, loc}}, threads(threads), op(op),
+      : b(b), loc(op.getLoc()), a(b, loc), threads(threads), op(op),
         values(values), type(op.getUpper().getType()), layout(type.getRows()),
         isCrossed(layout.getCrossed()), hasLow(op.getLow()),
         pieces(layout.getPieces(type.getDimSize(1))),
@@ -126,8 +42,7 @@ public:
         steps(llvm::divideCeil(numTokens, stepTokens)) {
     group = a.divide(threads.lane, 4);
     inGroup = a.remainder(threads.lane, 4);
-    place = a.add(a.divide(group, 2),
-                  a.mul(a.remainder(group, 2), a.i32(4)));
+    place = a.add(a.divide(group, 2), a.mul(a.remainder(group, 2), a.i32(4)));
   }
   SmallVector<Value> emit();
 
@@ -149,6 +64,10 @@ private:
   using Sums = SmallVector<Value, 4>;
 
   Value get(Value value) { return values.lookupOrDefault(value); }
+  /// Of the bits of a power of two.
+  Value inverseOfPower(Value bits) {
+    return a.asFloat(a.minus(a.i32(2 * bitsOfOne), bits));
+  }
   Unit getUnit(Value scale);
   Value getFactorOfColumn(ArrayRef<Unit> units);
   SmallVector<Value> widen(int64_t row, const Unit &unit);
@@ -186,16 +105,12 @@ PlaneFold::Unit PlaneFold::getUnit(Value scale) {
   Value fraction = a.asFloat(arith::OrIOp::create(
       b, loc, a.bitAnd(bits, fractionBits), a.i32(bitsOfOne)));
   // No unit of a state is more than one: beside that deltas lose nothing.
-  Value most =
-      a.asFloat(arith::SubIOp::create(b, loc, a.i32(inverseBits), power));
-  Value shared =
-      arith::MinNumFOp::create(b, loc, get(op.getUnit()), most);
+  Value shared = arith::MinNumFOp::create(b, loc, get(op.getUnit()),
+                                          inverseOfPower(power));
   unit.scale = a.times(a.asFloat(power), shared);
   unit.start = a.times(unit.scale, a.f32(-float(0x1p23 + getZero())));
   unit.factor = a.times(shared, a.inverse(fraction));
-  Value back = a.asFloat(
-      arith::SubIOp::create(b, loc, a.i32(inverseBits), a.asBits(shared)));
-  unit.inverse = a.times(fraction, back);
+  unit.inverse = a.times(fraction, inverseOfPower(a.asBits(shared)));
   return unit;
 }
 
@@ -227,47 +142,50 @@ void PlaneFold::loadDeltas(Value row, Value factor, int64_t step,
   gdn::gpu::SharedType tile = op.getDeltas().getType();
   const int64_t tokenRows = tile.getShape()[0] / numTokens;
   const int64_t tileRow = 2 * tile.getShape()[1];
-  Value first = a.add(a.mul(inGroup, a.i32(laneTokens)),
-                      a.i32(step * stepTokens));
+  Value first =
+      a.add(a.mul(inGroup, a.i32(laneTokens)), a.i32(step * stepTokens));
   // Behind the last token those of the first one serve as well, times zero.
   Value isToken;
   if ((step + 1) * stepTokens > numTokens) {
     isToken = a.isLess(first, a.i32(numTokens));
     first = a.select(isToken, first, a.i32(0));
   }
-  Value weights =
-      a.load(VectorType::get({laneTokens}, b.getF32Type()),
-             a.advance(get(op.getWeights()), a.mul(first, a.i32(4))), 16);
+  SmallVector<Value> weights = a.loadAll(
+      b.getF32Type(), laneTokens,
+      a.advance(get(op.getWeights()), a.mul(first, a.i32(4))), laneBytes);
   Value inTile = a.add(a.mul(row, a.i32(2)),
                        a.mul(a.toI32(get(op.getAt())), a.i32(tileRow)));
-  Value pointer = a.advance(
-      get(op.getDeltas()),
-      a.add(inTile, a.mul(first, a.i32(tokenRows * tileRow))));
+  Value pointer =
+      a.advance(get(op.getDeltas()),
+                a.add(inTile, a.mul(first, a.i32(tokenRows * tileRow))));
   auto two = VectorType::get({2}, b.getF32Type());
+  auto half = two.clone(b.getF16Type());
   for (int64_t i = 0; i < laneTokens; i += 2) {
     SmallVector<Value, 2> pair;
     for (int64_t token = i; token < i + 2; ++token) {
       Value delta = arith::ExtFOp::create(
           b, loc, b.getF32Type(),
           a.load(b.getF16Type(),
-                 a.advance(pointer, token * tokenRows * tileRow), 2));
-      Value weight = a.times(
-          vector::ExtractOp::create(b, loc, weights, token), factor);
-      Value product = a.times(weight, delta);
+                 a.advance(pointer, int32_t(token * tokenRows * tileRow)), 2));
+      Value product = a.times(a.times(weights[token], factor), delta);
       pair.push_back(isToken ? a.select(isToken, product, a.f32(0)) : product);
     }
     Value both = vector::FromElementsOp::create(b, loc, two, pair);
-    deltas.first.push_back(a.toHalves(both));
-    deltas.second.push_back(a.toHalves(arith::SubFOp::create(
-        b, loc, both, a.fromHalves(deltas.first.back()))));
+    Value first = arith::TruncFOp::create(b, loc, half, both);
+    Value rest = arith::SubFOp::create(
+        b, loc, both, arith::ExtFOp::create(b, loc, two, first));
+    Value second = arith::TruncFOp::create(b, loc, half, rest);
+    deltas.first.push_back(
+        LLVM::BitcastOp::create(b, loc, b.getI32Type(), first));
+    deltas.second.push_back(
+        LLVM::BitcastOp::create(b, loc, b.getI32Type(), second));
   }
 }
 
 /// The factor of the row that is a lane's column on the right: of a group's
 /// lanes those of even groups have that of the first four rows.
 Value PlaneFold::getFactorOfColumn(ArrayRef<Unit> units) {
-  Value isOdd =
-      a.isEqual(a.remainder(group, 2), a.i32(1));
+  Value isOdd = a.isEqual(a.remainder(group, 2), a.i32(1));
   Value given = a.select(isOdd, units[1].factor, units[0].factor);
   return a.shuffle(NVVM::ShflKind::idx, given, place);
 }
@@ -306,15 +224,11 @@ SmallVector<Value> PlaneFold::loadKeys(int64_t step, int64_t block,
   const int64_t row =
       (step * type.getDimSize(1) + block * blockColumns) / vectorColumns + pair;
   Value piece = isCrossed ? group : place;
-  Value mine = a.add(a.mul(piece, a.i32(pairBytes)),
-                     a.mul(inGroup, a.i32(shareBytes)));
-  Value words = a.load(
-      VectorType::get({4}, b.getI32Type()),
-      a.advance(a.advance(get(op.getKeys()), mine), row * rowBytes), shareBytes);
-  SmallVector<Value> all;
-  for (int64_t i = 0; i < 4; ++i)
-    all.push_back(vector::ExtractOp::create(b, loc, words, i));
-  return all;
+  Value mine =
+      a.add(a.mul(piece, a.i32(pairBytes)), a.mul(inGroup, a.i32(laneBytes)));
+  Value pointer = a.advance(get(op.getKeys()), mine);
+  return a.loadAll(b.getI32Type(), 4,
+                   a.advance(pointer, int32_t(row * rowBytes)), laneBytes);
 }
 
 void PlaneFold::multiply(ArrayRef<Deltas> deltas,
@@ -329,7 +243,6 @@ void PlaneFold::multiply(ArrayRef<Deltas> deltas,
       *place = sum;
   };
   const int64_t blocks = type.getDimSize(1) / blockColumns;
-  constexpr int64_t pairs = vectorColumns / 2;
   for (int64_t step = 0; step < steps; ++step)
     for (int64_t block = 0; block < blocks; ++block)
       for (int64_t pair = 0; pair < pairs; ++pair) {
@@ -361,7 +274,8 @@ void PlaneFold::round(int64_t row, ArrayRef<Value> sums, const Unit &unit) {
     Value &chain = chains[i % 2];
     chain = chain ? a.larger(chain, a.absolute(sum)) : a.absolute(sum);
   }
-  Value most = emitLargestOfLanes(b, loc, layout, a.larger(chains[0], chains[1]));
+  Value most =
+      emitLargestOfLanes(b, loc, layout, a.larger(chains[0], chains[1]));
   Value inState = a.times(most, unit.inverse);
   auto compare = [&](arith::CmpFPredicate how, float value) -> Value {
     return arith::CmpFOp::create(b, loc, how, inState, a.f32(value));
@@ -374,8 +288,8 @@ void PlaneFold::round(int64_t row, ArrayRef<Value> sums, const Unit &unit) {
   isSome = a.both(isSome, isFinite);
   newScales.push_back(
       a.select(isSome, a.times(inState, a.f32(1.0f / 127)), none));
-  Value factor = a.select(
-      isSome, a.times(a.f32(getLargest()), a.inverse(most)), a.f32(0));
+  Value factor =
+      a.select(isSome, a.times(a.f32(getLargest()), a.inverse(most)), a.f32(0));
   Value shift = a.f32(float(1.5 * 0x1p23 + getZero()));
   for (size_t i = 0; i < sums.size(); i += 4) {
     SmallVector<Value, 4> bits;
@@ -398,8 +312,8 @@ void PlaneFold::foldTwo(int64_t first) {
   SmallVector<Unit, 2> units;
   SmallVector<Value> sums[2];
   for (int64_t of = 0; of < 2; ++of)
-    units.push_back(getUnit(vector::ExtractOp::create(
-        b, loc, get(op.getScales()), first + of)));
+    units.push_back(getUnit(
+        vector::ExtractOp::create(b, loc, get(op.getScales()), first + of)));
   SmallVector<Deltas> deltas = loadDeltas(first, units);
   for (int64_t of = 0; of < 2; ++of)
     sums[of] = widen(first + of, units[of]);
@@ -426,9 +340,8 @@ SmallVector<Value> PlaneFold::emit() {
         vector::FromElementsOp::create(b, loc, all, words));
   };
   SmallVector<Value> made = {
-      toBytes(newUpper),
-      vector::FromElementsOp::create(b, loc, get(op.getScales()).getType(),
-                                     newScales)};
+      toBytes(newUpper), vector::FromElementsOp::create(
+                             b, loc, get(op.getScales()).getType(), newScales)};
   if (hasLow)
     made.push_back(toBytes(newLow));
   return made;
@@ -439,102 +352,4 @@ SmallVector<Value> gdn::emitFoldPlanes(OpBuilder &b,
                                        gdn::gpu::FoldPlanesOp op,
                                        const IRMapping &values) {
   return PlaneFold(b, threads, op, values).emit();
-}
-
-Value gdn::emitTokenUnit(OpBuilder &b, const BlockThreads &threads,
-                         gdn::gpu::TokenUnitOp op, const IRMapping &values) {
-  Location loc = op.getLoc();
-  ThreadMaths a{{b, loc}};
-  const int64_t count = op.getWeights().getType().getShape().back();
-  Value most = a.f32(0x1p-100f);
-  for (int64_t first = 0; first < count; first += stepTokens) {
-    // Lanes behind the last token take the last ones.
-    Value token = arith::MinUIOp::create(
-        b, loc,
-        a.add(a.mul(a.remainder(threads.lane, 4), a.i32(laneTokens)),
-              a.i32(first)),
-        a.i32(count - laneTokens));
-    Value weights = a.load(
-        VectorType::get({laneTokens}, b.getF32Type()),
-        a.advance(values.lookup(op.getWeights()), a.mul(token, a.i32(4))), 16);
-    for (int64_t i = 0; i < laneTokens; ++i)
-      most = a.larger(most, vector::ExtractOp::create(b, loc, weights, i));
-  }
-  for (int64_t distance : {1, 2})
-    most = a.larger(
-        most, a.shuffle(NVVM::ShflKind::bfly, most, a.i32(distance)));
-  // 2^8 over its power of two.
-  constexpr int64_t power = 8, ofExponent = 23;
-  return a.asFloat(arith::SubIOp::create(
-      b, loc, a.i32(inverseBits + (power << ofExponent)),
-      a.bitAnd(a.asBits(most), exponentBits)));
-}
-
-/// Each thread has two neighbouring columns of four tokens at a time.
-void gdn::emitShareKeyColumns(OpBuilder &b, const BlockThreads &threads,
-                              gdn::gpu::ShareKeyColumnsOp op,
-                              const IRMapping &values) {
-  Location loc = op.getLoc();
-  ThreadMaths a{{b, loc}};
-  gdn::gpu::SharedType from = op.getFrom().getType();
-  const int64_t numTokens = from.getShape()[0], columns = from.getShape()[1];
-  constexpr int64_t pairs = 8, groups = 8, shares = stepTokens / laneTokens;
-  const int64_t blocks = columns / blockColumns;
-  const int64_t steps = llvm::divideCeil(numTokens, stepTokens);
-  const int64_t items = pairs * groups * shares * blocks * steps;
-  Value thread = a.add(a.mul(threads.warp, a.i32(gdn::gpu::warpThreads)),
-                       threads.lane);
-  auto emitItem = [&](Value item) {
-    Value pair = a.remainder(item, pairs);
-    Value group = a.remainder(a.divide(item, pairs), groups);
-    Value share = a.remainder(a.divide(item, pairs * groups), shares);
-    Value place = a.divide(item, pairs * groups * shares); // block and step
-    Value block = a.remainder(place, blocks), step = a.divide(place, blocks);
-    Value column = a.add(a.mul(block, a.i32(blockColumns)),
-                         a.add(a.mul(group, a.i32(vectorColumns)),
-                               a.mul(pair, a.i32(2))));
-    Value token = a.add(a.mul(step, a.i32(stepTokens)),
-                        a.mul(share, a.i32(laneTokens)));
-    Value isToken;
-    if (numTokens % stepTokens != 0) {
-      isToken = a.isLess(token, a.i32(numTokens));
-      token = a.select(isToken, token, a.i32(0));
-    }
-    Value pointer =
-        a.advance(values.lookup(op.getFrom()),
-                  a.add(a.mul(token, a.i32(2 * columns)),
-                        a.mul(column, a.i32(2))));
-    SmallVector<Value> two;
-    for (int64_t i = 0; i < laneTokens; ++i) {
-      Value both =
-          a.load(b.getI32Type(), a.advance(pointer, i * 2 * columns), 4);
-      two.push_back(isToken ? a.select(isToken, both, a.i32(0)) : both);
-    }
-    SmallVector<Value> words = {
-        a.permute(two[0], two[1], 0x5410), a.permute(two[2], two[3], 0x5410),
-        a.permute(two[0], two[1], 0x7632), a.permute(two[2], two[3], 0x7632)};
-    if (op.getLeft())
-      std::swap(words[1], words[2]);
-    Value row = a.add(a.mul(place, a.i32(pairs)), pair);
-    Value to = a.add(a.mul(row, a.i32(rowBytes)),
-                     a.add(a.mul(group, a.i32(pairBytes)),
-                           a.mul(share, a.i32(shareBytes))));
-    LLVM::StoreOp::create(
-        b, loc,
-        vector::FromElementsOp::create(
-            b, loc, VectorType::get({4}, b.getI32Type()), words),
-        a.advance(values.lookup(op.getTo()), to), shareBytes);
-  };
-  for (int64_t first = 0; first < items; first += threads.numThreads) {
-    Value item = a.add(thread, a.i32(first));
-    if (first + threads.numThreads <= items) {
-      emitItem(item);
-      continue;
-    }
-    auto branch = scf::IfOp::create(b, loc, a.isLess(item, a.i32(items)),
-                                    /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    emitItem(item);
-  }
 }

@@ -41,10 +41,9 @@ Value gdn::emitLargestOfLanes(OpBuilder &b, Location loc,
                               gdn::gpu::RowsAttr layout, Value value) {
   Arithmetic a{b, loc};
   for (int64_t distance = 1; distance < layout.getLanes(); distance *= 2)
-    value = arith::MaximumFOp::create(
-        b, loc, value,
-        shuffle(a, NVVM::ShflKind::bfly, value,
-                distance * layout.getLaneStep()));
+    value = arith::MaximumFOp::create(b, loc, value,
+                                      shuffle(a, NVVM::ShflKind::bfly, value,
+                                              distance * layout.getLaneStep()));
   return value;
 }
 
@@ -62,10 +61,9 @@ void gdn::emitLaneSums(OpBuilder &b, Location loc, const BlockThreads &threads,
   const int64_t dealt = distance; // lanes among which the rows are dealt
   for (; distance < lanes; distance *= 2)
     for (Value &sum : held)
-      sum = arith::AddFOp::create(
-          b, loc, sum,
-          shuffle(a, NVVM::ShflKind::bfly, sum,
-                  distance * layout.getLaneStep()));
+      sum = arith::AddFOp::create(b, loc, sum,
+                                  shuffle(a, NVVM::ShflKind::bfly, sum,
+                                          distance * layout.getLaneStep()));
   for (auto [i, part] : llvm::enumerate(parts))
     part = dealt == 1 ? held[i]
                       : shuffle(a, NVVM::ShflKind::idx, held[i / dealt],

@@ -226,8 +226,7 @@ LogicalResult AddPartProductsOp::verify() {
 static bool areKeyColumns(SharedType keys, int64_t count, int64_t columns) {
   constexpr int64_t rowElements = 264;
   const int64_t rows = llvm::divideCeil(count, 16) * columns / 16;
-  return isTile(keys, {rows, rowElements},
-                Float16Type::get(keys.getContext()));
+  return isTile(keys, {rows, rowElements}, Float16Type::get(keys.getContext()));
 }
 
 LogicalResult ShareKeyColumnsOp::verify() {
@@ -280,8 +279,9 @@ LogicalResult FoldPlanesOp::verify() {
   const bool isCrossed = rows.getCrossed();
   if (rows.getLanes() != (isCrossed ? 8 : 4) || rows.getVector() != 16 ||
       rows.getTall() || rows.getCyclic())
-    return emitOpError("expects 'upper' in a layout with a vector of 16, crossed "
-                       "with lanes = 8 or with lanes = 4, but got ")
+    return emitOpError(
+               "expects 'upper' in a layout with a vector of 16, crossed "
+               "with lanes = 8 or with lanes = 4, but got ")
            << upper;
   const int64_t numRows = upper.getShape()[0], columns = upper.getShape()[1];
   const int64_t multiple = (isCrossed ? 8 : 16) * rows.getWarps();
