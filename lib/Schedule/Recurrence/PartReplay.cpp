@@ -229,9 +229,9 @@ SmallVector<Value> PartReplay::loadPart(const RowGroup &group, Value part) {
 void PartReplay::emitPlaneFold(FragmentEmitter &rows, Value deltas, Value part,
                                Value unit, ValueRange loaded) {
   Value low = loaded.size() > 2 ? loaded[2] : Value();
-  auto fold = gpu::FoldPlanesOp::create(b, scan.getLoc(), loaded[0], low,
-                                        loaded[1], pending.kept, deltas, part,
-                                        pending.weights, unit, keyColumns);
+  auto fold = gpu::FoldPlanesOp::create(
+      b, scan.getLoc(), loaded[0], low, loaded[1], pending.kept, deltas, part,
+      pending.weights, unit, keyColumns, roundsDeltas());
   for (auto [tile, made] :
        llvm::zip_equal(roundings.front()->getResults(), fold.getResults()))
     rows.set(tile, made);

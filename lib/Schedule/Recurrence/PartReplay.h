@@ -48,6 +48,8 @@ protected:
   /// Whether tensor cores take the state's planes and keys of pending tokens in
   /// f16 as they are, with sums that begin with the state.
   virtual bool foldsPlanes() { return false; }
+  /// Whether it rounds weighted deltas to f16.
+  virtual bool roundsDeltas() { return false; }
   /// A fold of planes in blocks of four warps leaves registers for it.
   bool keepsLoops() override { return numWarps > 4 || !foldsPlanes(); }
   /// Whether all warps of a fold take their next rows together.

@@ -35,7 +35,7 @@ func.func @both(%upper: !gdn_gpu.fragment<8x128xi8, #crossed>, %low: !gdn_gpu.fr
 // One plane, of sixteen rows; 256 columns and twenty tokens.
 // CHECK-LABEL: func.func @one(
 //       CHECK:   gdn_gpu.share_key_columns %{{.+}}, %{{.+}} : <20x256xf16>, <32x264xf16>
-//       CHECK:   %{{.+}}, %{{.+}} = gdn_gpu.fold_planes %{{.+}} low() scales(%{{.+}}) kept(%{{.+}}), %{{.+}}[%{{.+}}], %{{.+}} unit(%{{.+}}), %{{.+}} : <16x256xi8, #[[$ROWS]]>, <16xf32, {{.+}}>, <20x16xf16>, <20xf32>, <32x264xf16>
+//       CHECK:   %{{.+}}, %{{.+}} = gdn_gpu.fold_planes rounded %{{.+}} low() scales(%{{.+}}) kept(%{{.+}}), %{{.+}}[%{{.+}}], %{{.+}} unit(%{{.+}}), %{{.+}} : <16x256xi8, #[[$ROWS]]>, <16xf32, {{.+}}>, <20x16xf16>, <20xf32>, <32x264xf16>
 func.func @one(%upper: !gdn_gpu.fragment<16x256xi8, #rows>, %scales: !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#rows>>,
                %kept: f32, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
@@ -45,7 +45,7 @@ func.func @one(%upper: !gdn_gpu.fragment<16x256xi8, #rows>, %scales: !gdn_gpu.fr
   %weights = gdn_gpu.alloc : !gdn_gpu.shared<20xf32>
   gdn_gpu.share_key_columns %from, %keys : !gdn_gpu.shared<20x256xf16>, !gdn_gpu.shared<32x264xf16>
   %unit = gdn_gpu.token_unit %weights : !gdn_gpu.shared<20xf32>
-  %new:2 = gdn_gpu.fold_planes %upper low() scales(%scales) kept(%kept), %deltas[%i], %weights unit(%unit), %keys
+  %new:2 = gdn_gpu.fold_planes rounded %upper low() scales(%scales) kept(%kept), %deltas[%i], %weights unit(%unit), %keys
       : !gdn_gpu.fragment<16x256xi8, #rows>, !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#rows>>,
         !gdn_gpu.shared<20x16xf16>, !gdn_gpu.shared<20xf32>, !gdn_gpu.shared<32x264xf16>
   return

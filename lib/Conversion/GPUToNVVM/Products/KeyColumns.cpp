@@ -109,6 +109,10 @@ Value gdn::emitTokenUnit(OpBuilder &b, const BlockThreads &threads,
   const ThreadMaths a(b, op.getLoc());
   constexpr int64_t laneTokens = KeyColumns::laneTokens, f32Bytes = 4;
   const int64_t count = op.getWeights().getType().getShape().back();
+  auto isCounted = [&](Value weight) -> Value {
+    return arith::CmpFOp::create(b, a.loc, arith::CmpFPredicate::OLT, weight,
+                                 a.f32(0x1p72f));
+  };
   Value most = a.f32(0x1p-100f);
   for (int64_t first = 0; first < count; first += KeyColumns::stepTokens) {
     // Lanes behind the last token take the last ones.
@@ -121,7 +125,7 @@ Value gdn::emitTokenUnit(OpBuilder &b, const BlockThreads &threads,
                               a.mul(token, a.i32(f32Bytes)));
     for (Value weight :
          a.loadAll(b.getF32Type(), laneTokens, pointer, laneTokens * f32Bytes))
-      most = a.larger(most, weight);
+      most = a.larger(most, a.select(isCounted(weight), weight, most));
   }
   for (int64_t distance : {1, 2})
     most =

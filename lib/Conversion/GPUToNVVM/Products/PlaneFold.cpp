@@ -56,10 +56,9 @@ private:
     Value scale, start; // of a plane's number, and what it begins with
     Value factor, inverse;
   };
-  /// A product's words of the left or right side that are not keys, in two
-  /// parts.
+  /// A product's words of the side that are not keys, in parts.
   struct Deltas {
-    SmallVector<Value> first, second;
+    SmallVector<SmallVector<Value>, 2> parts;
   };
   using Sums = SmallVector<Value, 4>;
 
@@ -167,18 +166,17 @@ void PlaneFold::loadDeltas(Value row, Value factor, int64_t step,
           b, loc, b.getF32Type(),
           a.load(b.getF16Type(),
                  a.advance(pointer, int32_t(token * tokenRows * tileRow)), 2));
-      Value product = a.times(a.times(weights[token], factor), delta);
+      Value product = a.times(a.times(weights[token], delta), factor);
       pair.push_back(isToken ? a.select(isToken, product, a.f32(0)) : product);
     }
-    Value both = vector::FromElementsOp::create(b, loc, two, pair);
-    Value first = arith::TruncFOp::create(b, loc, half, both);
-    Value rest = arith::SubFOp::create(
-        b, loc, both, arith::ExtFOp::create(b, loc, two, first));
-    Value second = arith::TruncFOp::create(b, loc, half, rest);
-    deltas.first.push_back(
-        LLVM::BitcastOp::create(b, loc, b.getI32Type(), first));
-    deltas.second.push_back(
-        LLVM::BitcastOp::create(b, loc, b.getI32Type(), second));
+    Value rest = vector::FromElementsOp::create(b, loc, two, pair);
+    for (auto [part, words] : llvm::enumerate(deltas.parts)) {
+      Value rounded = arith::TruncFOp::create(b, loc, half, rest);
+      words.push_back(LLVM::BitcastOp::create(b, loc, b.getI32Type(), rounded));
+      if (part + 1 < deltas.parts.size())
+        rest = arith::SubFOp::create(
+            b, loc, rest, arith::ExtFOp::create(b, loc, two, rounded));
+    }
   }
 }
 
@@ -204,14 +202,15 @@ SmallVector<PlaneFold::Deltas> PlaneFold::loadDeltas(int64_t first,
   }
   for (int64_t step = 0; step < steps; ++step) {
     Deltas deltas;
+    deltas.parts.resize(op.getRounded() ? 1 : 2);
     if (isCrossed) {
       loadDeltas(row, factor, step, deltas);
     } else {
       for (int64_t of = 0; of < 2; ++of)
         loadDeltas(threads.row(a, layout, numRows, first + of),
                    units[of].factor, step, deltas);
-      for (auto *words : {&deltas.first, &deltas.second})
-        std::swap((*words)[1], (*words)[2]);
+      for (SmallVector<Value> &words : deltas.parts)
+        std::swap(words[1], words[2]);
     }
     all.push_back(deltas);
   }
@@ -247,8 +246,7 @@ void PlaneFold::multiply(ArrayRef<Deltas> deltas,
     for (int64_t block = 0; block < blocks; ++block)
       for (int64_t pair = 0; pair < pairs; ++pair) {
         SmallVector<Value> keys = loadKeys(step, block, pair);
-        const Deltas &mine = deltas[step];
-        for (const SmallVector<Value> &part : {mine.first, mine.second}) {
+        for (const SmallVector<Value> &part : deltas[step].parts) {
           if (isCrossed) {
             int64_t at = block * vectorColumns + 2 * pair;
             add(keys, part,

@@ -244,8 +244,9 @@ def GPU_ShareKeyColumnsOp : GPU_Op<"share_key_columns"> {
 def GPU_TokenUnitOp : GPU_Op<"token_unit"> {
   let summary = "A power of two with which weighted deltas are numbers of f16";
   let description = [{
-    The largest of `weights`, which are not negative, times the result is from 256 to 512,
-    unless all are below 2^-100; of numbers that are not finite it is any power of two.
+    The largest of the `weights` below 2^72 times the result is from 256 to 512, unless that
+    is below 2^-100; no weight is negative. Larger ones are those of deltas that are not
+    finite, beside which other tokens would be lost.
 
     **Preconditions**
 
@@ -277,10 +278,11 @@ def GPU_FoldPlanesOp : GPU_Op<"fold_planes", [InferTypeOpAdaptor]> {
         y[r, c] = kept * x[r, c]
             + sum over j of weights[j] * deltas[j n + at, r] * (column c of the keys at j)
 
-    on tensor cores, where a weighted delta is a sum of two numbers of f16; and the results
-    are the [planes](slots.md#states-in-planes) of `y`. Sums begin with `kept * x`, in a unit
-    of the row in which that is exact, and in which deltas lie as with `unit`, from
-    `gdn_gpu.token_unit`, or lower.
+    on tensor cores, where a weighted delta is a sum of two numbers of f16, or with `rounded`
+    one; and the results are the [planes](slots.md#states-in-planes) of `y`. Sums begin with
+    `kept * x`, in a unit of the row in which that is exact, and in which deltas lie as with
+    `unit`, from `gdn_gpu.token_unit`, or lower. Where they are no numbers of f16 by it, the row
+    is not finite.
 
     **Preconditions**
 
@@ -319,11 +321,11 @@ def GPU_FoldPlanesOp : GPU_Op<"fold_planes", [InferTypeOpAdaptor]> {
     GPU_FragmentType:$scales, F32:$kept,
     Arg<GPU_SharedType, "deltas", [MemRead]>:$deltas, Index:$at,
     Arg<GPU_SharedType, "weights", [MemRead]>:$weights, F32:$unit,
-    Arg<GPU_SharedType, "keys", [MemRead]>:$keys);
+    Arg<GPU_SharedType, "keys", [MemRead]>:$keys, UnitAttr:$rounded);
   let results = (outs GPU_FragmentType:$new_upper, GPU_FragmentType:$new_scales,
                       Optional<GPU_FragmentType>:$new_low);
   let assemblyFormat = [{
-    $upper `low` `(` ($low^ `:` type($low))? `)` `scales` `(` $scales `)` `kept` `(` $kept `)` `,`
+    (`rounded` $rounded^)? $upper `low` `(` ($low^ `:` type($low))? `)` `scales` `(` $scales `)` `kept` `(` $kept `)` `,`
     $deltas `[` $at `]` `,` $weights `unit` `(` $unit `)` `,` $keys attr-dict
     `:` type($upper) `,` type($scales) `,` type($deltas) `,` type($weights) `,` type($keys)
   }];
