@@ -279,7 +279,7 @@ def GPU_FoldPlanesOp : GPU_Op<"fold_planes", [InferTypeOpAdaptor]> {
             + sum over j of weights[j] * deltas[j n + at, r] * (column c of the keys at j)
 
     on tensor cores, where a weighted delta is a sum of two numbers of f16, or with `rounded`
-    one; and the results are the [planes](slots.md#states-in-planes) of `y`. Sums begin with
+    one; and the results are the planes of `y`. Sums begin with
     `kept * x`, in a unit of the row in which that is exact, and in which deltas lie as with
     `unit`, from `gdn_gpu.token_unit`, or lower. Where they are no numbers of f16 by it, the row
     is not finite.
