@@ -13,10 +13,15 @@
 using namespace gdn;
 
 namespace {
+/// What the workspace of a variant begins with. Where a caller asks for the
+/// maps of segments it begins with those.
+enum class Workspace { any, counters };
+
 /// In the text SMS stands for the multiprocessors that choices inside of
 /// kernels were measured on.
 struct Row {
   const char *text, *record;
+  Workspace workspace = Workspace::any;
 };
 } // namespace
 
@@ -52,10 +57,9 @@ static constexpr Row fused[] = {
     // the first. 16/32 heads, ready, 64 x 256 tokens 300 to 261 us, 8 x 1,024
     // 106 to 104, 8 x 4,096 346 and 346; packed 525 to 478, 228 to 215, 758 to
     // 734. Of one wave, and of longer sequences from ready inputs, a chunk
-    // takes
-    // 1 to 2 % longer. Of few chunks each, 16 x 128 take 54 us, 128 x 64 272,
-    // where chunks that a stage prepares take 78 and 367; packed 104 and 480
-    // for 128 and 540.
+    // takes 1 to 2 % longer. Of few chunks each, 16 x 128 take 54 us, 128 x 64
+    // 272, where chunks that a stage prepares take 78 and 367; packed 104 and
+    // 480 for 128 and 540.
     {"fused-stay: fused=2; norm=with-rule; conv=with-rule; blocks=stay;"
      "where=keys <= 128;"
      "when=tokens <= 4096*sequences &"
@@ -67,7 +71,7 @@ static constexpr Row fused[] = {
      "any-batch=tokens <= 4096*sequences &"
      "  (150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
      "   220*workers <= 100*sequences*heads)",
-     prefillH200},
+     prefillH200, Workspace::counters},
     // One wave, two or more, of which the last has to be full enough; and two
     // turns of two chunks for each block, in the mean.
     {"fused: fused=2; norm=with-rule; conv=with-rule;"
@@ -227,11 +231,26 @@ static constexpr Row staged[] = {
     {"staged:", prefillH200},
 };
 
-llvm::SmallVector<std::string>
-gdn::getPrefillPolicy(const TargetModel &target) {
+/// Of the variant that makes the maps of sequences and nothing else, which no
+/// launch takes unless it is told to: one for each kind of decay, of which a
+/// kernel has one.
+static llvm::SmallVector<std::string> getMaps(const TargetModel &target) {
+  llvm::SmallVector<std::string> texts;
+  if (target.hasWgmma())
+    texts.push_back(
+        "segment-maps:fused=2;maps=alone;where=keys<=128;when=workers<=0");
+  texts.push_back("segment-maps:v-split=2;maps=alone;"
+                  "where=keys<=128&keys*values<=32768;when=workers<=0");
+  return texts;
+}
+
+llvm::SmallVector<std::string> gdn::getPrefillPolicy(const TargetModel &target,
+                                                     bool segmentMaps) {
   llvm::SmallVector<std::string> texts;
   auto add = [&](llvm::ArrayRef<Row> rows) {
     for (const Row &row : rows) {
+      if (segmentMaps && row.workspace == Workspace::counters)
+        continue;
       std::string text;
       // As one word: pipelines are written as text, too.
       llvm::copy_if(llvm::StringRef(row.text), std::back_inserter(text),
@@ -254,17 +273,14 @@ gdn::getPrefillPolicy(const TargetModel &target) {
     if (target.hasWgmma() &&
         llvm::StringRef(text).starts_with("staged-segments-8:"))
       text.insert(text.find(where) + where.size(), "channels<=0&");
-  return texts;
-}
-
-llvm::SmallVector<std::string> gdn::getSegmentMaps(const TargetModel &target) {
-  // Of a decay per head and, behind it, of one per channel: no kernel has both.
-  llvm::SmallVector<std::string> texts;
-  if (target.hasWgmma())
-    texts.push_back(
-        "segment-maps:fused=2;maps=alone;where=keys<=128;when=workers<=0");
-  texts.push_back("segment-maps:v-split=2;maps=alone;"
-                  "where=keys<=128&keys*values<=32768;when=workers<=0");
+  if (segmentMaps) { // ahead of those that a stage prepares chunks for
+    const llvm::SmallVector<std::string> maps = getMaps(target);
+    texts.insert(llvm::find_if(texts,
+                               [](llvm::StringRef text) {
+                                 return text.starts_with("staged");
+                               }),
+                 maps.begin(), maps.end());
+  }
   return texts;
 }
 
