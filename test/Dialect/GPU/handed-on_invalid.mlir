@@ -82,6 +82,27 @@ func.func @to_another() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
 
 // -----
 
+// Channels that hand tiles on to each other would wait for each other.
+!ring = !gdn_gpu.channel<32x64xf16, depth = 2, swizzled>
+
+func.func @backwards() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
+  %loaded = gdn_gpu.channel : !ring
+  %first = gdn_gpu.channel : !ring of %loaded : !ring
+  %second = gdn_gpu.channel : !ring of %loaded : !ring
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      gdn_gpu.hand_on %first to %second : !ring, !ring
+    }
+    gdn_gpu.warps 1 for 1 {
+      // expected-error@+1 {{'gdn_gpu.hand_on' op expects the channel that it hands tiles on to behind the other one}}
+      gdn_gpu.hand_on %second to %first : !ring, !ring
+    }
+  }
+  return
+}
+
+// -----
+
 !ring = !gdn_gpu.channel<32x64xf16, depth = 2, swizzled>
 
 func.func @not_received() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {

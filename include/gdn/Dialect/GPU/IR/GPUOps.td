@@ -77,6 +77,7 @@ def GPU_WarpsOp : GPU_Op<"warps", [RecursiveMemoryEffects, NoRegionArguments,
     - (C7) with `turn I of N` it is a role that has every `N`th place of its channels from place
       `I` on, and there are roles for each turn, of as many warps; it is not `alternate`, acquires nothing,
       and its channels have at least `N` buffers.
+    - (C8) roles of each turn use the same channels by the same ops; checked on the function.
 
     **Example**
 
