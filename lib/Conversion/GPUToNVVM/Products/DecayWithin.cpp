@@ -55,19 +55,17 @@ private:
   struct LogPlace {
     Value even, odd;
   };
-  /// Where a turn's slices begin.
-  struct Turn {
-    LogPlace logs, logsBehind; // and the next turn's
-    Value query, key, toEnd, decays;
-  };
-  /// What goes from slice to slice.
+  /// What goes from turn to carried.
   struct Carried {
-    OfHalves<Numbers> sums;       // of logs of the next one
+    LogPlace logs; // where the turn's slices begin, and
+    Value query, key, toEnd, decays;
+    OfHalves<Numbers> sums;       // of logs of the next slice
     Numbers first, below, second; // scores of half by half
     SmallVector<Value *> all();
   };
 
-  OfHalves<Pair> loadLogs(const LogPlace &place, int64_t slice);
+  OfHalves<Pair> loadLogs(const LogPlace &place, int64_t slice,
+                          int64_t offset = 0);
   Decays decaysOf(const OfHalves<Numbers> &sums);
   OfHalves<Numbers> sum(const OfHalves<Pair> &logs);
   Pair mulPair(const Pair &x, const Pair &y) {
@@ -80,7 +78,7 @@ private:
                                       const OfHalves<Pair> &queries,
                                       const OfHalves<Pair> &keys);
   Value storeDecays(Value to, const std::array<Pair, 2> &decays);
-  void emitSlice(const Turn &turn, int64_t slice, Carried &carried);
+  void emitSlice(int64_t slice, Carried &carried);
 
   Type stored; // of queries and keys as they come
   Numbers matrix;
@@ -125,9 +123,9 @@ DecayWithin::DecayWithin(OpBuilder &b, const BlockThreads &threads,
 }
 
 /// Of both halves and eight channels each, two tokens. A panel has the logs of
-/// a turn.
+/// a carried.
 DecayWithin::OfHalves<DecayWithin::Pair>
-DecayWithin::loadLogs(const LogPlace &place, int64_t slice) {
+DecayWithin::loadLogs(const LogPlace &place, int64_t slice, int64_t offset) {
   OfHalves<Pair> logs;
   for (int64_t g = 0; g < 2; ++g)
     for (int64_t half = 0; half < 2; ++half)
@@ -135,7 +133,7 @@ DecayWithin::loadLogs(const LogPlace &place, int64_t slice) {
         logs[half][g][e] =
             load(b.getF32Type(),
                  flip(e ? place.odd : place.even, slice * 64 + g * 32),
-                 half * 8 * rowBytes);
+                 half * 8 * rowBytes + offset);
   return logs;
 }
 
@@ -222,7 +220,8 @@ DecayWithin::Decays DecayWithin::decaysOf(const OfHalves<Numbers> &sums) {
 }
 
 SmallVector<Value *> DecayWithin::Carried::all() {
-  SmallVector<Value *> all;
+  SmallVector<Value *> all = {&logs.even, &logs.odd, &query,
+                              &key,       &toEnd,    &decays};
   auto append = [&](Numbers &numbers) {
     for (Value &number : numbers)
       all.push_back(&number);
@@ -236,20 +235,21 @@ SmallVector<Value *> DecayWithin::Carried::all() {
   return all;
 }
 
-void DecayWithin::emitSlice(const Turn &turn, int64_t slice, Carried &carried) {
+void DecayWithin::emitSlice(int64_t slice, Carried &carried) {
   const int64_t at = slice * sliceBytes;
-  Words queryWords = loadBlocks(flip(turn.query, at)),
-        keyWords = loadBlocks(flip(turn.key, at));
+  Words queryWords = loadBlocks(flip(carried.query, at)),
+        keyWords = loadBlocks(flip(carried.key, at));
+  // Behind the last one, sums are of logs that are still there, and left.
   OfHalves<Pair> logsBehind = slice + 1 < slices
-                                  ? loadLogs(turn.logs, slice + 1)
-                                  : loadLogs(turn.logsBehind, 0);
+                                  ? loadLogs(carried.logs, slice + 1)
+                                  : loadLogs(logs, 0, panelBytes);
   const Decays of = decaysOf(carried.sums);
   carried.sums = sum(logsBehind);
   OfHalves<Pair> ofHalf;
   for (int64_t half = 0; half < 2; ++half)
     for (int64_t g = 0; g < 2; ++g)
       ofHalf[half][g] = mulPair(of.upTo[half][g], of.behind[half][g]);
-  Value isSmall = storeDecays(add(turn.decays, slice * 16 * 4),
+  Value isSmall = storeDecays(add(carried.decays, slice * 16 * 4),
                               {mulPair(ofHalf[0][0], ofHalf[1][0]),
                                mulPair(ofHalf[0][1], ofHalf[1][1])});
   OfHalves<Pair> queries, keys;
@@ -291,7 +291,7 @@ void DecayWithin::emitSlice(const Turn &turn, int64_t slice, Carried &carried) {
     b.setInsertionPointToStart(branch.thenBlock());
     scf::YieldOp::create(
         b, loc,
-        flatten(boundFactors(loadLogs(turn.logs, slice), queries, keys)));
+        flatten(boundFactors(loadLogs(carried.logs, slice), queries, keys)));
     b.setInsertionPointToStart(branch.elseBlock());
     scf::YieldOp::create(b, loc, given);
   }
@@ -307,13 +307,15 @@ void DecayWithin::emitSlice(const Turn &turn, int64_t slice, Carried &carried) {
     carried.below = addTf32(leftBelow, right, carried.below);
     carried.second = addTf32(leftBelow, rightBelow, carried.second);
   }
-  storeBlocks(flip(turn.query, at), toQuery);
-  storeBlocks(flip(turn.key, at), toKey);
-  storeBlocks(flip(turn.toEnd, at), toLast);
+  storeBlocks(flip(carried.query, at), toQuery);
+  storeBlocks(flip(carried.key, at), toKey);
+  storeBlocks(flip(carried.toEnd, at), toLast);
 }
 
 void DecayWithin::emit() {
-  Carried carried = {sum(loadLogs(logs, 0)), zeros(), zeros(), zeros()};
+  Carried carried = {logs,    query,   key,
+                     toEnd,   decays,  sum(loadLogs(logs, 0)),
+                     zeros(), zeros(), zeros()};
   auto values = [&] {
     return llvm::map_to_vector(carried.all(),
                                [](Value *value) { return *value; });
@@ -328,18 +330,13 @@ void DecayWithin::emit() {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     take(loop.getRegionIterArgs());
-    Value number = loop.getInductionVar();
-    Value panel = a.mul(number, a.i32(panelBytes)),
-          at = a.mul(number, a.i32(slices * sliceBytes));
-    // Sums behind the last turn are of logs that are still there, and left.
-    Turn turn = {{add(logs.even, panel), add(logs.odd, panel)},
-                 {add(logs.even, panelBytes), add(logs.odd, panelBytes)},
-                 flip(query, at),
-                 flip(key, at),
-                 flip(toEnd, at),
-                 add(decays, a.mul(number, a.i32(slices * 16 * 4)))};
     for (int64_t slice = 0; slice < slices; ++slice)
-      emitSlice(turn, slice, carried);
+      emitSlice(slice, carried);
+    for (Value *log : {&carried.logs.even, &carried.logs.odd})
+      *log = add(*log, panelBytes);
+    for (Value *tile : {&carried.query, &carried.key, &carried.toEnd})
+      *tile = flip(*tile, slices * sliceBytes);
+    carried.decays = add(carried.decays, slices * 16 * 4);
     scf::YieldOp::create(b, loc, values());
   }
   take(loop.getResults());
