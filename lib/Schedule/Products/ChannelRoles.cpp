@@ -399,7 +399,7 @@ struct RoleRegisters {
 };
 } // namespace
 static RoleRegisters getRegisters(int64_t consumerWarps) {
-  return consumerWarps > groupWarps ? RoleRegisters{160, 120, 72}
+  return consumerWarps > groupWarps ? RoleRegisters{160, 128, 64}
                                     : RoleRegisters{208, 168, 104};
 }
 

@@ -26,7 +26,7 @@ public:
 
 private:
   /// Of a panel of 64 channels.
-  static constexpr int64_t panels = 2, slices = 4;
+  static constexpr int64_t slices = 4;
 
   /// Where a panel begins.
   struct Panel {
@@ -97,38 +97,38 @@ void DecayBetween::storeEnd() {
 }
 
 void DecayBetween::emit() {
-  const Panel own = panelOf(threads.warp),
-              other = panelOf(flip(threads.warp, a.i32(1)));
   // Even and odd slices.
   std::array<std::array<Numbers, 2>, 2> sums;
   for (auto &ofSlices : sums)
     ofSlices.fill(zeros());
-  Slice next = load(own, 0);
-  for (int64_t number = 0; number < panels * slices; ++number) {
-    const Panel &panel = number < slices ? own : other;
-    const int64_t slice = number % slices, at = slice * sliceBytes;
-    const Slice now = next;
-    Words decay = decaysOf(panel, 0, slice);
-    // Beside this one, which stores where no other slice is.
-    if (number + 1 < panels * slices)
-      next = load(number + 1 < slices ? own : other, (number + 1) % slices);
-    for (int64_t half = 0; half < 2; ++half) {
-      Numbers &sum = sums[slice % 2][half];
-      sum = addProduct(now.left, ArrayRef(now.right).slice(2 * half, 2), sum);
+  for (bool isOwn : {true, false}) {
+    const Panel panel =
+        panelOf(isOwn ? threads.warp : flip(threads.warp, a.i32(1)));
+    Slice next = load(panel, 0);
+    for (int64_t slice = 0; slice < slices; ++slice) {
+      const Slice now = next;
+      Words decay = decaysOf(panel, 0, slice);
+      // Beside this one, which stores where no other slice is.
+      if (slice + 1 < slices)
+        next = load(panel, slice + 1);
+      for (int64_t half = 0; half < 2; ++half) {
+        Numbers &sum = sums[slice % 2][half];
+        sum = addProduct(now.left, ArrayRef(now.right).slice(2 * half, 2), sum);
+      }
+      syncWarp(); // all have loaded what is written below
+      auto storeDecayed = [&](Value to, Words words) {
+        for (auto [word, factor] : llvm::zip_equal(words, decay))
+          word = mulWords(word, factor);
+        storeBlocks(flip(to, slice * sliceBytes), words);
+      };
+      storeDecayed(panel.input, now.left);
+      if (!isOwn)
+        continue;
+      // The first keys, as rows.
+      decay = decaysOf(panel, 1, slice);
+      storeDecayed(panel.toEnd,
+                   {now.right[0], now.right[2], now.right[1], now.right[3]});
     }
-    syncWarp(); // all have loaded what is written below
-    auto storeDecayed = [&](Value to, Words words) {
-      for (auto [word, factor] : llvm::zip_equal(words, decay))
-        word = mulWords(word, factor);
-      storeBlocks(flip(to, at), words);
-    };
-    storeDecayed(panel.input, now.left);
-    if (number >= slices)
-      continue;
-    // The first keys, as rows.
-    decay = decaysOf(panel, 1, slice);
-    storeDecayed(panel.toEnd,
-                 {now.right[0], now.right[2], now.right[1], now.right[3]});
   }
   storeEnd();
   Value scale = select(hasKeys, f32(1), values.lookup(op.getScale()));

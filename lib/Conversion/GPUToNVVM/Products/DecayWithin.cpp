@@ -64,8 +64,7 @@ private:
     SmallVector<Value *> all();
   };
 
-  OfHalves<Pair> loadLogs(const LogPlace &place, int64_t slice,
-                          int64_t offset = 0);
+  OfHalves<Pair> loadLogs(const LogPlace &place, int64_t slice);
   Decays decaysOf(const OfHalves<Numbers> &sums);
   OfHalves<Numbers> sum(const OfHalves<Pair> &logs);
   Pair mulPair(const Pair &x, const Pair &y) {
@@ -78,7 +77,7 @@ private:
                                       const OfHalves<Pair> &queries,
                                       const OfHalves<Pair> &keys);
   Value storeDecays(Value to, const std::array<Pair, 2> &decays);
-  void emitSlice(int64_t slice, Carried &carried);
+  void emitSlice(int64_t slice, const LogPlace &behind, Carried &carried);
 
   Type stored; // of queries and keys as they come
   Numbers matrix;
@@ -125,7 +124,7 @@ DecayWithin::DecayWithin(OpBuilder &b, const BlockThreads &threads,
 /// Of both halves and eight channels each, two tokens. A panel has the logs of
 /// a carried.
 DecayWithin::OfHalves<DecayWithin::Pair>
-DecayWithin::loadLogs(const LogPlace &place, int64_t slice, int64_t offset) {
+DecayWithin::loadLogs(const LogPlace &place, int64_t slice) {
   OfHalves<Pair> logs;
   for (int64_t g = 0; g < 2; ++g)
     for (int64_t half = 0; half < 2; ++half)
@@ -133,7 +132,7 @@ DecayWithin::loadLogs(const LogPlace &place, int64_t slice, int64_t offset) {
         logs[half][g][e] =
             load(b.getF32Type(),
                  flip(e ? place.odd : place.even, slice * 64 + g * 32),
-                 half * 8 * rowBytes + offset);
+                 half * 8 * rowBytes);
   return logs;
 }
 
@@ -235,14 +234,14 @@ SmallVector<Value *> DecayWithin::Carried::all() {
   return all;
 }
 
-void DecayWithin::emitSlice(int64_t slice, Carried &carried) {
+void DecayWithin::emitSlice(int64_t slice, const LogPlace &behind,
+                            Carried &carried) {
   const int64_t at = slice * sliceBytes;
   Words queryWords = loadBlocks(flip(carried.query, at)),
         keyWords = loadBlocks(flip(carried.key, at));
-  // Behind the last one, sums are of logs that are still there, and left.
   OfHalves<Pair> logsBehind = slice + 1 < slices
                                   ? loadLogs(carried.logs, slice + 1)
-                                  : loadLogs(logs, 0, panelBytes);
+                                  : loadLogs(behind, 0);
   const Decays of = decaysOf(carried.sums);
   carried.sums = sum(logsBehind);
   OfHalves<Pair> ofHalf;
@@ -330,10 +329,14 @@ void DecayWithin::emit() {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     take(loop.getRegionIterArgs());
+    // Behind the last turn those of it again: they are there, and of no use.
+    Value isLast = a.isEqual(loop.getInductionVar(), a.i32(turns - 1));
+    Value offset = select(isLast, a.i32(0), a.i32(panelBytes));
+    const LogPlace behind = {add(carried.logs.even, offset),
+                             add(carried.logs.odd, offset)};
     for (int64_t slice = 0; slice < slices; ++slice)
-      emitSlice(slice, carried);
-    for (Value *log : {&carried.logs.even, &carried.logs.odd})
-      *log = add(*log, panelBytes);
+      emitSlice(slice, behind, carried);
+    carried.logs = behind;
     for (Value *tile : {&carried.query, &carried.key, &carried.toEnd})
       *tile = flip(*tile, slices * sliceBytes);
     carried.decays = add(carried.decays, slices * 16 * 4);
