@@ -34,21 +34,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   algorithm.chunkStages = ChunkStages::staged;
   // What they do not take: token by token, with the state in registers.
   algorithm.tokenByToken = true;
-  algorithm.variants = getPrefillPolicy(target);
-  if (options.segmentMaps) {
-    // The workspace begins with maps, not with counters.
-    llvm::erase_if(algorithm.variants, [](const std::string &text) {
-      return llvm::StringRef(text).contains("blocks=stay;");
-    });
-    // Ahead of those that a stage prepares chunks for.
-    llvm::SmallVector<std::string> maps = getSegmentMaps(target);
-    algorithm.variants.insert(
-        llvm::find_if(algorithm.variants,
-                      [](const std::string &text) {
-                        return llvm::StringRef(text).starts_with("staged");
-                      }),
-        maps.begin(), maps.end());
-  }
+  algorithm.variants = getPrefillPolicy(target, options.segmentMaps);
   algorithm.shortChunks = getShortChunks().str();
   algorithm.longestFirst = takesLongestFirst(target);
   ConvPolicy conv = getConvPolicy();

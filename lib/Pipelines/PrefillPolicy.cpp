@@ -13,10 +13,15 @@
 using namespace gdn;
 
 namespace {
+/// What the workspace of a variant begins with. Where a caller asks for the
+/// maps of segments it begins with those.
+enum class Workspace { any, counters };
+
 /// In the text SMS stands for the multiprocessors that choices inside of
 /// kernels were measured on.
 struct Row {
   const char *text, *record;
+  Workspace workspace = Workspace::any;
 };
 } // namespace
 
@@ -52,29 +57,38 @@ static constexpr Row fused[] = {
     // the first. 16/32 heads, ready, 64 x 256 tokens 300 to 261 us, 8 x 1,024
     // 106 to 104, 8 x 4,096 346 and 346; packed 525 to 478, 228 to 215, 758 to
     // 734. Of one wave, and of longer sequences from ready inputs, a chunk
-    // takes
-    // 1 to 2 % longer. Of few chunks each, 16 x 128 take 54 us, 128 x 64 272,
-    // where chunks that a stage prepares take 78 and 367; packed 104 and 480
-    // for 128 and 540.
+    // takes 1 to 2 % longer, which is why there the second wave has to be
+    // fuller. Of few chunks each, 8 x 128 take 29 us, 16 x 64 43, where chunks
+    // that a stage prepares take 42 and 56; packed 59 and 76 for 76 and 92.
     {"fused-stay: fused=2; norm=with-rule; conv=with-rule; blocks=stay;"
      "where=keys <= 128;"
      "when=tokens <= 4096*sequences &"
-     "  (256*sequences <= tokens &"
+     "  (64*sequences <= tokens & tokens <= 256*sequences &"
+     "     120*workers <= 100*sequences*heads |"
+     "   256*sequences <= tokens & 1 <= norms &"
+     "     145*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
+     "   256*sequences <= tokens & tokens <= 1024*sequences &"
+     "     145*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
+     "   256*sequences <= tokens &"
      "     150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
-     "   256*sequences <= tokens & 220*workers <= 100*sequences*heads |"
-     "   128*sequences <= tokens & 350*workers <= 100*sequences*heads |"
-     "   64*sequences <= tokens & 8*workers <= sequences*heads);"
+     "   256*sequences <= tokens & 220*workers <= 100*sequences*heads);"
      "any-batch=tokens <= 4096*sequences &"
      "  (150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
      "   220*workers <= 100*sequences*heads)",
-     prefillH200},
-    // One wave, two or more, of which the last has to be full enough; and two
-    // turns of two chunks for each block, in the mean.
+     prefillH200, Workspace::counters},
+    // One wave of at least a chunk for each block in the mean, two or more, of
+    // which the last has to be full enough, of two turns of two chunks. 3 x 128
+    // tokens of 16/32 heads take 17.3 us for the 21.3 of a stage that prepares
+    // them, packed 31.9 for 38.8.
     {"fused: fused=2; norm=with-rule; conv=with-rule;"
-     "when=256*sequences <= tokens &"
-     "  (51*workers <= 100*sequences*heads & sequences*heads <= workers |"
-     "   150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
-     "   220*workers <= 100*sequences*heads);"
+     "when=64*sequences <= tokens &"
+     "  (keys <= 128 &"
+     "     51*workers <= 100*sequences*heads & sequences*heads <= workers |"
+     "   256*sequences <= tokens &"
+     "     51*workers <= 100*sequences*heads & sequences*heads <= workers |"
+     "   256*sequences <= tokens &"
+     "     150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
+     "   256*sequences <= tokens & 220*workers <= 100*sequences*heads);"
      "any-batch="
      "  (51*workers <= 100*sequences*heads & sequences*heads <= workers |"
      "   150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
@@ -83,30 +97,41 @@ static constexpr Row fused[] = {
     // Segments: all blocks of a stage in one wave, and enough tokens. Four are
     // for heads that are too many for five of halves and too few for three of
     // two sequences, where they have the norm with the rule; of one sequence
-    // without a norm three take 3 to 8 % less (8/24 heads, 4,096 and 8,192
-    // tokens). Two short sequences may be alike: halves take 209 us for four
+    // without a norm, or of few tokens, three take 2 to 8 % less (8/24 heads,
+    // packed, 4,096 tokens 147 us for 157, 8,192 262 for 267, 12,288 378 for
+    // 374). Two short sequences may be alike: halves take 209 us for four
     // segments' 262 then (8/24 heads, 4,096 + 4,096 tokens, packed), and three
     // segments 127 for 161 (ready), which cut the longer one where it is one.
-    // The scan takes maps of up to 128 keys without spilling.
+    // The scan takes maps of up to 128 keys without spilling. One sequence of
+    // few heads is cut from 16 to 32 chunks on: of 2/8 heads 2,048 tokens take
+    // 39 us for the 46 of segments that a stage prepares, packed 64 for 68, and
+    // 1,536 35 for 49, packed 57 for 67.
     {"fused-segments-9: fused=2; v-split=2; segments=9; "
      "where=keys <= 128;"
      "when=16*heads <= workers & sequences <= 2 &"
-     "  (4608 <= tokens | 3072 <= tokens & workers <= 32*heads)",
+     "  (4608 <= tokens | 3072 <= tokens & workers <= 32*heads |"
+     "   1920 <= tokens & workers <= 32*heads & sequences <= 1 & 128 <= keys)",
      prefillH200},
     {"fused-segments-5: fused=2; v-split=2; segments=5; "
      "where=keys <= 128;"
-     "when=8*heads <= workers & sequences <= 2 & 1920 <= tokens &"
-     "  workers <= 16*heads",
+     "when=8*heads <= workers & sequences <= 2 &"
+     "  (1920 <= tokens & workers <= 16*heads |"
+     "   1536 <= tokens & workers <= 32*heads & sequences <= 1 & 128 <= keys |"
+     "   1184 <= tokens & workers <= 32*heads & sequences <= 1 & 128 <= keys &"
+     "     101*heads <= 12*workers |"
+     "   1024 <= tokens & workers <= 32*heads & sequences <= 1 & 128 <= keys &"
+     "     101*heads <= 12*workers & norms <= 0)",
      prefillH200},
     {"fused-segments-4: fused=2; norm=with-rule; segments=4; where=keys <= 128;"
      "when=5*heads <= workers & workers <= 8*heads &"
-     "  (sequences <= 1 & 3072 <= tokens & 1 <= norms |"
+     "  (sequences <= 1 & 12288 <= tokens & 1 <= norms |"
      "   2 <= sequences & sequences <= 2 & 8193 <= tokens)",
      prefillH200},
     {"fused-segments-3: fused=2; v-split=2; segments=3; scan=576; "
      "where=keys <= 128;"
      "when=4*heads <= workers & workers <= 8*heads &"
      "  (sequences <= 1 & 3072 <= tokens |"
+     "   sequences <= 1 & 2048 <= tokens & norms <= 0 & 128 <= keys |"
      "   sequences <= 2 & 24576 <= tokens & workers <= 5*heads |"
      "   2 <= sequences & sequences <= 2 & 4608 <= tokens & tokens <= 8192 &"
      "     5*heads <= workers & norms <= 0)",
@@ -115,17 +140,26 @@ static constexpr Row fused[] = {
     // multiprocessors; but not of sequences that are better cut, which few
     // tokens, many blocks and many sequences are not. And three waves where two
     // of whole heads would be half empty: a chunk of a half takes 1 / 1.65 of
-    // the time.
+    // the time. Of ready inputs a chunk is enough: 4/16 heads, 3 x 128 tokens,
+    // 11 us for the 16 of a stage that prepares them.
     {"fused-v-split-2: fused=2; v-split=2; norm=behind; where=keys <= 128;"
-     "when=256*sequences <= tokens &"
-     "  (12*workers <= 100*sequences*heads & 2*sequences*heads <= workers &"
+     "when=(256*sequences <= tokens &"
+     "     12*workers <= 100*sequences*heads & 2*sequences*heads <= workers &"
      "     workers*workers*tokens"
      "       <= 8711*sequences*sequences*heads*heads*heads |"
-     "   12*workers <= 100*sequences*heads & 2*sequences*heads <= workers &"
+     "   256*sequences <= tokens &"
+     "     12*workers <= 100*sequences*heads & 2*sequences*heads <= workers &"
      "     115*workers*workers <= 100*sequences*sequences*heads*heads*heads |"
-     "   12*workers <= 100*sequences*heads & 2*sequences*heads <= workers &"
+     "   256*sequences <= tokens &"
+     "     12*workers <= 100*sequences*heads & 2*sequences*heads <= workers &"
      "     3 <= sequences |"
-     "   100*workers <= 100*sequences*heads & 2*sequences*heads <= 3*workers);"
+     "   256*sequences <= tokens & tokens <= 1024*sequences &"
+     "     12*workers <= 100*sequences*heads & 2*sequences*heads <= workers &"
+     "     2 <= sequences |"
+     "   64*sequences <= tokens & tokens <= 256*sequences & norms <= 0 &"
+     "     12*workers <= 100*sequences*heads & 2*sequences*heads <= workers |"
+     "   256*sequences <= tokens & 100*workers <= 100*sequences*heads &"
+     "     2*sequences*heads <= 3*workers);"
      "any-batch=always",
      prefillH200},
     {"fused-v-split-2: fused=2; v-split=2; norm=behind; where=129 <= keys;"
@@ -180,14 +214,26 @@ static constexpr Row channels[] = {
 static constexpr Row staged[] = {
     // Few tokens: two groups for each warp of a pass over memory. Measured:
     // 2/8 and 16/32 heads win up to 124 tokens times heads a multiprocessor,
-    // 16/32 lose at 248; from 2,048 tokens on segments are better.
+    // 16/32 lose at 248; from 2,048 tokens on segments are better. Where blocks
+    // can prepare chunks they are as fast from 62 on (2/8 heads, 1 x 1,024
+    // tokens, 50 us for 52), with few blocks from 1,184 tokens on (1 x 1,536 67
+    // for 57), and with half a wave or more of sequences that have a chunk.
     {"staged-v-split-4-short: pieces=8; v-split=4;"
      "where=256 <= values & 32769 <= keys*values;"
      "when=tokens*heads <= 128*workers & tokens <= 2047",
      packedH200},
     {"staged-v-split-2-short: pieces=8; v-split=2;"
      "where=128 <= values & keys*values <= 32768;"
-     "when=tokens*heads <= 128*workers & tokens <= 2047",
+     "when=tokens*heads <= 128*workers & tokens <= 2047 &"
+     "  (norms <= 0 | 129 <= values | 129 <= keys |"
+     "   keys <= 127 | tokens <= 63*sequences |"
+     "   tokens*heads <= 63*workers & 100*sequences*heads <= 51*workers |"
+     "   tokens <= 255*sequences & 100*sequences*heads <= 51*workers |"
+     "   101*sequences*heads <= 12*workers & tokens <= 1183 |"
+     "   101*sequences*heads <= 12*workers & 2 <= sequences |"
+     "   33*heads <= workers & sequences <= 1 |"
+     "   101*workers <= 100*sequences*heads &"
+     "     100*sequences*heads <= 119*workers)",
      packedH200},
     {"staged-short: pieces=8;" // and of whole heads, where they are not shared
      "when=tokens*heads <= 128*workers & tokens <= 2047",
@@ -232,11 +278,26 @@ static constexpr Row staged[] = {
     {"staged:", prefillH200},
 };
 
-llvm::SmallVector<std::string>
-gdn::getPrefillPolicy(const TargetModel &target) {
+/// Of the variant that makes the maps of sequences and nothing else, which no
+/// launch takes unless it is told to: one for each kind of decay, of which a
+/// kernel has one.
+static llvm::SmallVector<std::string> getMaps(const TargetModel &target) {
+  llvm::SmallVector<std::string> texts;
+  if (target.hasWgmma())
+    texts.push_back(
+        "segment-maps:fused=2;maps=alone;where=keys<=128;when=workers<=0");
+  texts.push_back("segment-maps:v-split=2;maps=alone;"
+                  "where=keys<=128&keys*values<=32768;when=workers<=0");
+  return texts;
+}
+
+llvm::SmallVector<std::string> gdn::getPrefillPolicy(const TargetModel &target,
+                                                     bool segmentMaps) {
   llvm::SmallVector<std::string> texts;
   auto add = [&](llvm::ArrayRef<Row> rows) {
     for (const Row &row : rows) {
+      if (segmentMaps && row.workspace == Workspace::counters)
+        continue;
       std::string text;
       // As one word: pipelines are written as text, too.
       llvm::copy_if(llvm::StringRef(row.text), std::back_inserter(text),
@@ -259,17 +320,14 @@ gdn::getPrefillPolicy(const TargetModel &target) {
     if (target.hasWgmma() &&
         llvm::StringRef(text).starts_with("staged-segments-8:"))
       text.insert(text.find(where) + where.size(), "channels<=0&");
-  return texts;
-}
-
-llvm::SmallVector<std::string> gdn::getSegmentMaps(const TargetModel &target) {
-  // Of a decay per head and, behind it, of one per channel: no kernel has both.
-  llvm::SmallVector<std::string> texts;
-  if (target.hasWgmma())
-    texts.push_back(
-        "segment-maps:fused=2;maps=alone;where=keys<=128;when=workers<=0");
-  texts.push_back("segment-maps:v-split=2;maps=alone;"
-                  "where=keys<=128&keys*values<=32768;when=workers<=0");
+  if (segmentMaps) { // ahead of those that a stage prepares chunks for
+    const llvm::SmallVector<std::string> maps = getMaps(target);
+    texts.insert(llvm::find_if(texts,
+                               [](llvm::StringRef text) {
+                                 return text.starts_with("staged");
+                               }),
+                 maps.begin(), maps.end());
+  }
   return texts;
 }
 

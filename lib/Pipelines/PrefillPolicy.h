@@ -13,13 +13,10 @@
 namespace gdn {
 
 /// Texts of the option `variants` of convert-gdn-to-tile, in the order in which
-/// launches ask for them.
-llvm::SmallVector<std::string> getPrefillPolicy(const TargetModel &target);
-
-/// The same of the variant that makes the maps of sequences and nothing else,
-/// which no launch takes unless it is told to: one text for each kind of decay,
-/// of which a kernel has one.
-llvm::SmallVector<std::string> getSegmentMaps(const TargetModel &target);
+/// launches ask for them. With `segmentMaps`, one that makes the maps of
+/// sequences is among them, and none whose workspace begins with other things.
+llvm::SmallVector<std::string> getPrefillPolicy(const TargetModel &target,
+                                                bool segmentMaps);
 
 /// The option `short-chunks` of convert-gdn-to-tile: for which heads chunks
 /// have fewer tokens.

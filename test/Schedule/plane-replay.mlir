@@ -35,6 +35,7 @@
 // others ask for the state, and get the count with the tokens. So the gates are made by
 // the warp of the value.
 //
+//   CROWDED-DAG: #[[$CROSSED:.+]] = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 16, crossed = true>
 // CROWDED-LABEL: func.func @decode_crowded(
 //  CROWDED-SAME:   min_blocks = 4 : i64, threads = 128
 //  CROWDED-SAME:   conditions = {{\[\[\["4096"\], \["N", "Hv"\]\]\]}}
@@ -102,8 +103,10 @@
 //       CROWDED:   scf.if
 //  CROWDED-NEXT:     gdn_gpu.share_column_parts spread
 //       CROWDED:   gdn_gpu.arrive for 7
-//  CROWDED-NEXT:   scf.if
-//  CROWDED-NEXT:     gdn_gpu.load_shared %[[LOW]] row(%c0) : <128x128xi8> -> <128x128xi8,
+//       CROWDED:   gdn_gpu.warps 7 for 1 {
+//  CROWDED-NEXT:     gdn_gpu.await_arrivals
+//       CROWDED:   scf.if
+//       CROWDED:     gdn_gpu.load_shared %[[LOW]] row(%c0) : <128x128xi8> -> <128x128xi8,
 //       CROWDED:     gdn_gpu.add_part_products
 // CROWDED-COUNT-3:     gdn_gpu.store
 //
@@ -113,7 +116,7 @@
 //       CROWDED:   scf.for
 
 // A lane has pieces of sixteen columns. The sums over pending tokens are made ahead of
-// the fold, for which the last warp alone does not wait. There is no persistent kernel.
+// the fold, ahead of which the last warp makes the output while others fold. There is no persistent kernel.
 //
 //   CHECK-DAG: #[[$PART:.+]] = #gdn_gpu.rows<warps = 8, lanes = 4, vector = 16>{{$}}
 //   CHECK-NOT: func.func @decode_persistent
@@ -139,14 +142,14 @@
 //       CHECK:   gdn_gpu.barrier
 //       CHECK:   gdn_gpu.warps 0 for 4
 //       CHECK:   gdn_gpu.arrive for 7
-//  CHECK-NEXT:   scf.if %[[FULL]] {
+//  CHECK-NEXT:   gdn_gpu.warps 7 for 1 {
+//  CHECK-NEXT:     gdn_gpu.await_arrivals
+//       CHECK:   scf.if %[[FULL]] {
 //   CHECK-NOT:     gdn_gpu.load %
 //       CHECK:     gdn_gpu.add_part_products %{{.+}}, %{{.+}}, %{{.+}}, %[[KEYS]] : <128x128xf32, #[[$PART]]>, <16x128xf32>,
 //   CHECK-NOT:     gdn_gpu.barrier
 // CHECK-COUNT-3:     gdn_gpu.store
 //   CHECK-NOT:   gdn_gpu.barrier
-//       CHECK:   gdn_gpu.warps 7 for 1 {
-//  CHECK-NEXT:     gdn_gpu.await_arrivals
 func.func @decode(%Hk: index {gdn.name = "Hk"}, %Hv: index {gdn.name = "Hv"}, %q: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "q"}, %k: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "k"}, %v: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "v"}, %log_decay: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "log_decay"}, %beta: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "beta"}, %slots: tensor<?xi32> {gdn.dims = ["N"], gdn.name = "slots"}, %state_pool: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_pool"}, %state_scales: !gdn.pool<?x?x128xf32> {gdn.dims = ["P", "Hv", "128"], gdn.name = "state_scales"}, %state_low: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_low"}, %pending_keys: !gdn.pool<?x?x16x128xf32> {gdn.dims = ["P", "Hk", "16", "128"], gdn.name = "pending_keys"}, %pending_deltas: !gdn.pool<?x?x16x128xf32> {gdn.dims = ["P", "Hv", "16", "128"], gdn.name = "pending_deltas"}, %pending_decays: !gdn.pool<?x?x16xf32> {gdn.dims = ["P", "Hv", "16"], gdn.name = "pending_decays"}, %pending_counts: !gdn.pool<?x?xi32> {gdn.dims = ["P", "Hk"], gdn.name = "pending_counts"}) -> (tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "core"}) attributes {gdn.entry} {
   %core = gdn.delta_rule %q, %k, %v gates(%log_decay, %beta) pool(%state_pool) slots(%slots) scales(%state_scales) low(%state_low) pending(%pending_keys, %pending_deltas, %pending_decays) counts(%pending_counts) : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x128x128xi8>, tensor<?xi32> scales !gdn.pool<?x?x128xf32> low !gdn.pool<?x?x128x128xi8> pending !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16x128xf32>, !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> -> tensor<?x?x128xbf16>
   return %core : tensor<?x?x128xbf16>
@@ -185,9 +188,23 @@ func.func @upper(%Hk: index {gdn.name = "Hk"}, %Hv: index {gdn.name = "Hv"}, %q:
 //       CHECK:   gdn_gpu.map_rows %[[SCALE]]
 //       CHECK:     math.exp
 //  CHECK-NEXT:     arith.mulf
-//       CHECK:   gdn_gpu.share_column_parts spread %[[KEYS]], %{{.+}} : <16x128xf16>, <128x32xbf16>
-//       CHECK:   gdn_gpu.add_part_products %{{.+}} : <128x128xf32, {{.+}}>, <16x128xf16>,
+// Keys are multiplied as they are, by planes that become f32 in the product's sums.
+//       CHECK:   gdn_gpu.share_key_columns %[[KEYS]], %[[COLUMNS:.+]] : <16x128xf16>, <8x264xf16>
 //       CHECK:   gdn_gpu.map_rows %{{.+}} : !gdn_gpu.fragment<1x128xf32, {{.+}} -> !gdn_gpu.fragment<1x128xf16, {{.+}}>, !gdn_gpu.fragment<1xf32
+//       CHECK:   %[[UNIT:.+]] = gdn_gpu.token_unit %[[WEIGHTS:.+]] : <16xf32>
+//       CHECK:   gdn_gpu.fold_planes {{.+}}, %[[WEIGHTS]] unit(%[[UNIT]]), %[[COLUMNS]] : <128x128xi8, {{.+}}>, <128xf32, {{.+}}>, <16x128xf16>, <16xf32>, <8x264xf16>
+// CHECK-COUNT-3:     gdn_gpu.store
+//
+// In blocks of four warps eight rows are the columns of a product: lanes of a row are
+// four apart. There are registers for the next rows of both planes, and for what loops
+// have made ahead.
+//
+// CROWDED-LABEL: func.func @narrow_crowded(
+//   CROWDED-NOT:   keep_loops
+//       CROWDED:   gdn_gpu.share_key_columns left
+//       CROWDED:   scf.for {{.+}} iter_args({{.+}} -> (!gdn_gpu.fragment<32x128xi8, #[[$CROSSED]]>, !gdn_gpu.fragment<32xf32, {{.+}}>, !gdn_gpu.fragment<32x128xi8, #[[$CROSSED]]>) {
+//       CROWDED:     gdn_gpu.fold_planes
+// CROWDED-COUNT-3:   gdn_gpu.store
 func.func @narrow(%Hk: index {gdn.name = "Hk"}, %Hv: index {gdn.name = "Hv"}, %q: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "q"}, %k: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hk", "128"], gdn.name = "k"}, %v: tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "v"}, %log_decay: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "log_decay"}, %beta: tensor<?x?xf32> {gdn.dims = ["N", "Hv"], gdn.name = "beta"}, %slots: tensor<?xi32> {gdn.dims = ["N"], gdn.name = "slots"}, %state_pool: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_pool"}, %state_scales: !gdn.pool<?x?x128xf32> {gdn.dims = ["P", "Hv", "128"], gdn.name = "state_scales"}, %state_low: !gdn.pool<?x?x128x128xi8> {gdn.dims = ["P", "Hv", "128", "128"], gdn.name = "state_low"}, %pending_keys: !gdn.pool<?x?x16x128xf16> {gdn.dims = ["P", "Hk", "16", "128"], gdn.name = "pending_keys"}, %pending_deltas: !gdn.pool<?x?x16x128xf16> {gdn.dims = ["P", "Hv", "16", "128"], gdn.name = "pending_deltas"}, %pending_decays: !gdn.pool<?x?x16xf32> {gdn.dims = ["P", "Hv", "16"], gdn.name = "pending_decays"}, %pending_counts: !gdn.pool<?x?xi32> {gdn.dims = ["P", "Hk"], gdn.name = "pending_counts"}, %pending_scales: !gdn.pool<?x?x16xf32> {gdn.dims = ["P", "Hv", "16"], gdn.name = "pending_scales"}) -> (tensor<?x?x128xbf16> {gdn.dims = ["N", "Hv", "128"], gdn.name = "core"}) attributes {gdn.entry} {
   %core = gdn.delta_rule %q, %k, %v gates(%log_decay, %beta) pool(%state_pool) slots(%slots) scales(%state_scales) low(%state_low) pending(%pending_keys, %pending_deltas, %pending_decays) counts(%pending_counts) delta_scales(%pending_scales) : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x128x128xi8>, tensor<?xi32> scales !gdn.pool<?x?x128xf32> low !gdn.pool<?x?x128x128xi8> pending !gdn.pool<?x?x16x128xf16>, !gdn.pool<?x?x16x128xf16>, !gdn.pool<?x?x16xf32> counts !gdn.pool<?x?xi32> delta_scales !gdn.pool<?x?x16xf32> -> tensor<?x?x128xbf16>
   return %core : tensor<?x?x128xbf16>

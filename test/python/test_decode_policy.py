@@ -49,6 +49,33 @@ def test_policy(tool, target, variants, commit_threads):
     assert found == variants | {f"{name}_aligned": sizes for name, sizes in aligned.items()}
 
 
+# docs/spec/numerics.md has the same table: from how many units on decode with deferred writes has
+# another form, whose bits are its own.
+FORMS = {
+    ("sm_80", "bf16"): {"crowded": "1024"},
+    ("sm_86", "bf16"): {},
+    ("sm_90a", "f32"): {"persistent": "1280"},
+    ("sm_90a", "f16"): {"crowded": "1024"},
+    ("sm_90a", "i8x2"): {},
+    ("sm_100a", "f32"): {"persistent": "1280"},
+    ("sm_100a", "bf16"): {"crowded": "1024"},
+    ("sm_120a", "f32"): {},
+}
+
+
+@pytest.mark.parametrize("target, state", FORMS)
+def test_forms_of_deferred_writes(tool, target, state):
+    arguments = [*ARGUMENTS[:2], f"--state={state}", "--defer-writes=16", "--only=decode"]
+    done = tool("gdn-compile", *arguments, f"--target={target}", "--emit=gpu")
+    assert done.returncode == 0, done.stderr
+    found = {}
+    for program in done.stdout.split("func.func @")[1:]:
+        if bits := re.search(r'\bbits = "(\w+)"', program):
+            least = re.search(r'conditions = \[\[\["(\d+)"\], \["N", "Hv"\]', program)
+            found[bits[1]] = least[1]
+    assert found == FORMS[target, state]
+
+
 @pytest.mark.parametrize("pending", ["f32", "f16"])
 @pytest.mark.parametrize("state", ["i8x2", "i8x2_upper", "i8"])
 def test_states_in_planes(tool, state, pending):

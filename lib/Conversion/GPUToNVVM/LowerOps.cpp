@@ -7,8 +7,10 @@
 #include "KernelLowering.h"
 #include "Products/ByteMma.h"
 #include "Products/ChunkOps.h"
+#include "Products/KeyColumns.h"
 #include "Products/NarrowMma.h"
 #include "Products/PartMma.h"
+#include "Products/PlaneFold.h"
 #include "Products/ProductFamily.h"
 #include "Products/SplitMma.h"
 #include "Rows/RowWork.h"
@@ -243,6 +245,16 @@ void KernelLowering::lower(Operation &op) {
       })
       .Case([&](gdn::gpu::ShareColumnPartsOp parts) {
         emitShareColumnParts(b, threads, parts, values);
+      })
+      .Case([&](gdn::gpu::ShareKeyColumnsOp keys) {
+        emitShareKeyColumns(b, threads, keys, values);
+      })
+      .Case([&](gdn::gpu::TokenUnitOp unit) {
+        values.map(unit.getUnit(), emitTokenUnit(b, threads, unit, values));
+      })
+      .Case([&](gdn::gpu::FoldPlanesOp fold) {
+        values.map(fold->getResults(),
+                   emitFoldPlanes(b, threads, fold, values));
       })
       .Case([&](gdn::gpu::AddPartProductsOp products) {
         values.map(products.getResult(),

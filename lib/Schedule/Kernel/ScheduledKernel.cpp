@@ -58,7 +58,8 @@ bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
   stateRows =
       isAcross && !own
           ? gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector,
-                               /*cyclic=*/false, /*tall=*/true)
+                               /*cyclic=*/false, /*tall=*/true,
+                               /*crossed=*/false)
           : gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector,
                                /*cyclic=*/stored.isF32() || widensRows());
   int64_t rows = state.getDimSize(0);

@@ -200,7 +200,7 @@ void SlotMovesKernel::emitState(StateMove move) {
   if (liesAcross(store.getView(), store.getDims()))
     layout = gpu::RowsAttr::get(b.getContext(), numWarps, foldLanes,
                                 layout.getVector(), /*cyclic=*/false,
-                                /*tall=*/true);
+                                /*tall=*/true, /*crossed=*/false);
   emitStateMove(b, move, scalars, layout);
 }
 

@@ -26,8 +26,6 @@
 #include "Kernel/KernelFunction.h"
 #include "Products/LoadsAndStores.h"
 
-#include "mlir/IR/Matchers.h"
-
 using namespace mlir;
 using namespace gdn;
 
@@ -41,74 +39,6 @@ static constexpr int64_t betweenWarps = 2;
 /// Chunks by which the recurrence is behind, at most, when places are filled
 /// again.
 static constexpr int64_t lag = 2;
-
-//===----------------------------------------------------------------------===//
-// The chunk
-//===----------------------------------------------------------------------===//
-
-/// The only user of `value`, if it is such an op.
-template <typename Op> static Op getOnlyUser(Value value) {
-  return value.hasOneUse() ? dyn_cast<Op>(*value.user_begin()) : Op();
-}
-
-/// The number that `map` multiplies the elements of its input with, on the way
-/// to 16 bits; none if it does anything else.
-static std::optional<double> getScale(tile::MapRowsOp map) {
-  if (!map || map.getInputs().size() != 1 || map.getNumResults() != 1)
-    return std::nullopt;
-  Block &body = map.getBody().front();
-  std::optional<double> scale = 1;
-  Value row = body.getArgument(1);
-  for (Operation &op : body.without_terminator()) {
-    DenseFPElementsAttr factor;
-    if (isa<arith::TruncFOp>(op) && op.getOperand(0) == row)
-      row = op.getResult(0);
-    else if (isa<arith::MulFOp>(op) && op.getOperand(0) == row &&
-             matchPattern(op.getOperand(1), m_Constant(&factor)) &&
-             factor.isSplat() && *scale == 1) {
-      scale = factor.getSplatValue<APFloat>().convertToDouble();
-      row = op.getResult(0);
-    } else
-      return std::nullopt;
-  }
-  return body.getTerminator()->getOperand(0) == row ? scale : std::nullopt;
-}
-
-std::optional<ChannelChunk> ChannelChunk::find(Block &body) {
-  ChannelChunk chunk;
-  for (auto operands : body.getOps<tile::DecayOperandsOp>())
-    chunk.operands = operands;
-  if (!chunk.operands)
-    return std::nullopt;
-  tile::DecayOperandsOp operands = chunk.operands;
-  chunk.query = operands.getQuery().getDefiningOp<tile::LoadOp>();
-  chunk.key = operands.getKey().getDefiningOp<tile::LoadOp>();
-  chunk.logDecay = operands.getLogDecay().getDefiningOp<tile::LoadOp>();
-  // Scores of keys times strengths, their inverse, and that times strengths.
-  auto triangle = getOnlyUser<tile::MapRowsOp>(operands.getKeyScores());
-  if (!triangle || triangle.getInputs().size() != 2 ||
-      triangle.getNumResults() != 1)
-    return std::nullopt;
-  Value strength = triangle.getInputs()[1];
-  chunk.strength = strength.getDefiningOp<tile::LoadOp>();
-  chunk.inverse = getOnlyUser<tile::TriInverseOp>(triangle.getResult(0));
-  if (!chunk.inverse || !chunk.query || !chunk.key || !chunk.logDecay ||
-      !chunk.strength)
-    return std::nullopt;
-  auto solve = getOnlyUser<tile::MapRowsOp>(chunk.inverse.getResult());
-  auto scores = getOnlyUser<tile::MapRowsOp>(operands.getQueryScores());
-  std::optional<double> scale = getScale(scores);
-  VectorType logs = vectorType(operands.getLogDecay());
-  if (!solve || !scale || solve.getNumResults() != 1 ||
-      logs.getShape() != ArrayRef<int64_t>{32, 128} ||
-      !logs.getElementType().isF32() ||
-      !isNarrow(vectorType(operands.getKey())))
-    return std::nullopt;
-  chunk.solve = solve.getResult(0);
-  chunk.scores = scores.getResult(0);
-  chunk.scale = *scale;
-  return chunk;
-}
 
 //===----------------------------------------------------------------------===//
 // Channels

@@ -149,8 +149,14 @@ bool RolePlan::findChannels(const DenseSet<Operation *> &recurrence) {
   for (Operation &op : *body)
     if (isa<tile::TileDialect>(op.getDialect()) && !recurrence.contains(&op) &&
         !isa<tile::TransposeOp>(op) &&
-        !llvm::is_contained(perWarpgroup, dyn_cast<tile::LoadOp>(op)))
+        !llvm::is_contained(perWarpgroup, dyn_cast<tile::LoadOp>(op))) {
+      if (!chunk->contains(&op)) {
+        op.emitRemark("a chunk with a decay per channel has no roles: expects "
+                      "no other work that needs no state");
+        return false;
+      }
       produced.insert(&op);
+    }
   tile::DecayOperandsOp operands = chunk->operands;
   copied = {operands.getFromQuery(), operands.getFromKey(),
             operands.getToEnd(),     chunk->solve,

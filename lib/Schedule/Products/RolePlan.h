@@ -4,6 +4,7 @@
 #ifndef GDN_LIB_SCHEDULE_PRODUCTS_ROLEPLAN_H
 #define GDN_LIB_SCHEDULE_PRODUCTS_ROLEPLAN_H
 
+#include "Products/ChannelChunk.h"
 #include "Products/ConvolvedValues.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -11,19 +12,6 @@
 #include "llvm/ADT/SetVector.h"
 
 namespace gdn {
-
-/// What makes a chunk with a decay per channel ready for the recurrence, of
-/// tiles as they are in memory.
-struct ChannelChunk {
-  tile::DecayOperandsOp operands;
-  tile::TriInverseOp inverse;
-  tile::LoadOp query, key, logDecay, strength, value;
-  mlir::Value solve, scores; // T, and P times `scale`
-  double scale = 1;
-
-  /// None if the body of a loop has no such chunk.
-  static std::optional<ChannelChunk> find(mlir::Block &body);
-};
 
 /// A loop over chunks in roles. The consumers have what needs the state, the
 /// producer has the products that do not. What needs no product is for the role

@@ -176,6 +176,19 @@ static bool hasChannels(func::FuncOp func) {
   return found;
 }
 
+/// Tokens of a chunk whose operands with a decay per channel are not 16 rows
+/// for each of the warps, so that roles alone can make them; 0 if there is
+/// none.
+static int64_t countUnevenTokens(func::FuncOp func, int64_t numWarps) {
+  int64_t tokens = 0;
+  func.walk([&](tile::DecayOperandsOp operands) {
+    const int64_t rows = vectorType(operands.getLogDecay()).getDimSize(0);
+    if (rows != 16 * numWarps)
+      tokens = rows;
+  });
+  return tokens;
+}
+
 /// Whether operands have two parts, whose products add up.
 static bool hasParts(func::FuncOp func) {
   bool found = false;
@@ -231,6 +244,12 @@ void ScheduleTileProducts::runOnOperation() {
       if (failed(kernel))
         return signalPassFailure();
       keepIfSmall(func, *kernel);
+      continue;
+    }
+    if (int64_t tokens = countUnevenTokens(func, numWarps)) {
+      func.emitRemark() << "'" << func.getName() << "' has decays per channel "
+                        << "of " << tokens << " tokens for " << numWarps
+                        << " warps, which have 16 each without roles";
       continue;
     }
     // Warps that have too few registers for a product together make their own.

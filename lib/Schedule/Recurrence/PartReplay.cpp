@@ -51,9 +51,14 @@ void PartReplay::emitState(FragmentEmitter &all) {
       {2, scan.getState().getType().getDimSize(0)}, b.getF32Type()));
   emitStateProducts(all);
   VectorType keys = replay.getPendingKey().getType();
-  keyColumns = allocate(VectorType::get(
-      {keys.getDimSize(1), int64_t(2 * llvm::alignTo<16>(keys.getDimSize(0)))},
-      b.getBF16Type()));
+  const int64_t tokens = llvm::alignTo<16>(keys.getDimSize(0)),
+                columns = keys.getDimSize(1);
+  constexpr int64_t laneColumns = 16, rowElements = 264;
+  keyColumns = allocate(
+      foldsPlanes()
+          ? VectorType::get({tokens / 16 * columns / laneColumns, rowElements},
+                            b.getF16Type())
+          : VectorType::get({columns, 2 * tokens}, b.getBF16Type()));
   OpBuilder::InsertionGuard guard(b);
   enterFold();
   if (keepsState())
@@ -70,6 +75,10 @@ void PartReplay::enterFold() {
 }
 
 void PartReplay::shareKeyColumns() {
+  // Rows of a kept state are the left side of products.
+  if (foldsPlanes())
+    return (void)gpu::ShareKeyColumnsOp::create(
+        b, scan.getLoc(), pending.keys, keyColumns, /*left=*/!keepsState());
   gpu::ShareColumnPartsOp::create(b, scan.getLoc(), pending.keys, keyColumns,
                                   /*spread=*/keepsState());
 }
@@ -104,6 +113,14 @@ void PartReplay::copyUnseen() {
   }
 }
 
+/// Null where it does not count.
+Value PartReplay::getTokenUnit() {
+  if (!foldsPlanes())
+    return nullptr;
+  return gpu::TokenUnitOp::create(b, scan.getLoc(), b.getF32Type(),
+                                  pending.weights);
+}
+
 /// All rows at once, of what threads have.
 void PartReplay::emitBehindSums() {
   Location loc = scan.getLoc();
@@ -118,7 +135,7 @@ void PartReplay::emitBehindSums() {
                                                   unseen[tile], zero)
                             .getResult()
                       : keptState[tile]);
-  emitFoldRows(group, zero, now);
+  emitFoldRows(group, zero, getTokenUnit(), now);
 }
 
 /// Pending keys become parts once for all rows, of which each warp takes eight
@@ -137,19 +154,20 @@ void PartReplay::emitFold() {
     first = loadPart(group, index(0));
   shareKeyColumns();
   gpu::BarrierOp::create(b, loc);
+  Value unit = getTokenUnit();
   auto loop =
       scf::ForOp::create(b, loc, index(0), index(parts), index(1), first);
   b.setInsertionPointToStart(loop.getBody());
   Value part = loop.getInductionVar();
   if (!isAhead) {
-    emitFoldRows(group, part, loadPart(group, part));
+    emitFoldRows(group, part, unit, loadPart(group, part));
     return;
   }
   // The last one's again behind it.
   Value next = arith::MinUIOp::create(
       b, loc, arith::AddIOp::create(b, loc, part, index(1)), index(parts - 1));
   SmallVector<Value> ahead = loadPart(group, next);
-  emitFoldRows(group, part, loop.getRegionIterArgs());
+  emitFoldRows(group, part, unit, loop.getRegionIterArgs());
   scf::YieldOp::create(b, loc, ahead);
 }
 
@@ -164,7 +182,12 @@ RowGroup PartReplay::getPart(int64_t numRows) {
   return group;
 }
 
+/// Eight rows of a warp have two lanes' rows of a product on the right.
 gpu::RowsAttr PartReplay::getPartRows() {
+  if (foldsPlanes() && !keepsState())
+    return gpu::RowsAttr::get(b.getContext(), numWarps, 2 * partLanes,
+                              getOwnVector(), /*cyclic=*/false, /*tall=*/false,
+                              /*crossed=*/true);
   return gpu::RowsAttr::get(b.getContext(), numWarps, partLanes,
                             getOwnVector());
 }
@@ -202,12 +225,21 @@ SmallVector<Value> PartReplay::loadPart(const RowGroup &group, Value part) {
       getFoldTiles(), [&](Value tile) { return loadPart(group, part, tile); });
 }
 
-void PartReplay::emitFoldRows(const RowGroup &group, Value part,
+/// The planes of the rows with their pending tokens.
+void PartReplay::emitPlaneFold(FragmentEmitter &rows, Value deltas, Value part,
+                               Value unit, ValueRange loaded) {
+  Value low = loaded.size() > 2 ? loaded[2] : Value();
+  auto fold = gpu::FoldPlanesOp::create(
+      b, scan.getLoc(), loaded[0], low, loaded[1], pending.kept, deltas, part,
+      pending.weights, unit, keyColumns, roundsDeltas());
+  for (auto [tile, made] :
+       llvm::zip_equal(roundings.front()->getResults(), fold.getResults()))
+    rows.set(tile, made);
+}
+
+void PartReplay::emitPartFold(FragmentEmitter &rows, Value deltas, Value part,
                               ValueRange loaded) {
   Location loc = scan.getLoc();
-  const int64_t numRows = group.count;
-  FragmentEmitter rows(b, scalars, getPartRows());
-  rows.setRowGroup(&group);
   for (auto [tile, fragment] : llvm::zip_equal(getFoldTiles(), loaded))
     rows.set(tile, fragment);
   if (widen)
@@ -215,20 +247,31 @@ void PartReplay::emitFoldRows(const RowGroup &group, Value part,
   Value state = rows[scan.getState()];
   Value kept =
       emitScaled(b, loc, castRows(b, loc, state, b.getF32Type()), pending.kept);
-  VectorType deltas = getPendingRoom(replay.getPendingDeltas());
-  auto pieces = VectorType::get(
-      {deltas.getNumElements() / numRows, numRows},
-      cast<gpu::SharedType>(pending.deltas.getType()).getElementType());
   Value folded = gpu::AddPartProductsOp::create(
-      b, loc, kept.getType(), kept,
-      gpu::ReshapeOp::create(b, loc, gpu::SharedType::get(pieces),
-                             pending.deltas),
-      part, pending.weights, keyColumns);
+      b, loc, kept.getType(), kept, deltas, part, pending.weights, keyColumns);
   rows.set(scan.getNewState(),
            castRows(b, loc, folded,
                     cast<gpu::FragmentType>(state.getType()).getElementType()));
   for (Operation *op : roundings)
     rows.emit(op);
+}
+
+void PartReplay::emitFoldRows(const RowGroup &group, Value part, Value unit,
+                              ValueRange loaded) {
+  Location loc = scan.getLoc();
+  const int64_t numRows = group.count;
+  FragmentEmitter rows(b, scalars, getPartRows());
+  rows.setRowGroup(&group);
+  VectorType room = getPendingRoom(replay.getPendingDeltas());
+  auto pieces = VectorType::get(
+      {room.getNumElements() / numRows, numRows},
+      cast<gpu::SharedType>(pending.deltas.getType()).getElementType());
+  Value deltas = gpu::ReshapeOp::create(b, loc, gpu::SharedType::get(pieces),
+                                        pending.deltas);
+  if (foldsPlanes())
+    emitPlaneFold(rows, deltas, part, unit, loaded);
+  else
+    emitPartFold(rows, deltas, part, loaded);
   // Threads store what they have loaded, and the lanes of a row meet in its
   // rounding before one of them stores its scale: the order needs no barrier.
   if (foldsTogether() && !keepsState())

@@ -45,6 +45,13 @@ protected:
   virtual void emitStateProducts(FragmentEmitter &all) = 0;
   /// Whether a fold loads the next rows ahead of its work.
   virtual bool loadsAhead() { return true; }
+  /// Whether tensor cores take the state's planes and keys of pending tokens in
+  /// f16 as they are, with sums that begin with the state.
+  virtual bool foldsPlanes() { return false; }
+  /// Whether it rounds weighted deltas to f16.
+  virtual bool roundsDeltas() { return false; }
+  /// A fold of planes in blocks of four warps leaves registers for it.
+  bool keepsLoops() override { return numWarps > 4 || !foldsPlanes(); }
   /// Whether all warps of a fold take their next rows together.
   virtual bool foldsTogether() { return false; }
 
@@ -57,9 +64,15 @@ protected:
 private:
   void shareKeyColumns();
   void emitFold();
-  void emitFoldRows(const RowGroup &group, mlir::Value part,
+  void emitFoldRows(const RowGroup &group, mlir::Value part, mlir::Value unit,
                     mlir::ValueRange loaded);
   RowGroup getPart(int64_t numRows);
+  mlir::Value getTokenUnit();
+  void emitPlaneFold(FragmentEmitter &rows, mlir::Value deltas,
+                     mlir::Value part, mlir::Value unit,
+                     mlir::ValueRange loaded);
+  void emitPartFold(FragmentEmitter &rows, mlir::Value deltas, mlir::Value part,
+                    mlir::ValueRange loaded);
   gpu::RowsAttr getPartRows();
   /// What a fold loads of the state.
   llvm::SmallVector<mlir::Value> getFoldTiles();
@@ -72,7 +85,7 @@ private:
   /// Tiles of a state that is kept: in registers, and in shared memory what no
   /// token sees.
   llvm::DenseMap<mlir::Value, mlir::Value> keptState, unseen;
-  mlir::Value keyColumns; // in shared memory, as parts
+  mlir::Value keyColumns; // in shared memory, as parts or in f16
   llvm::SmallVector<mlir::Value> atPart(const RowGroup &group, mlir::Value part,
                                         mlir::ValueRange indices, int64_t dim);
 

@@ -3,6 +3,7 @@
 // Which states suit, the planes that are read, and their products.
 #include "Recurrence/PlaneReplay.h"
 
+#include "Kernel/PendingSource.h"
 #include "Kernel/RowParts.h"
 
 using namespace mlir;
@@ -55,6 +56,14 @@ void PlaneReplay::emitFactors(ScanRole role, FragmentEmitter &warp) {
     gpu::StoreSharedOp::create(b, loc, parts[i], made.rows,
                                arith::ConstantIndexOp::create(b, loc, i));
   gpu::StoreSharedOp::create(b, loc, parts[numParts], made.unit, Value());
+}
+
+bool PlaneReplay::foldsPlanes() {
+  constexpr int64_t blockColumns = 128;
+  VectorType keys =
+      findPendingSource(replay.getPendingKey()).load.getTile().getType();
+  return keys.getElementType().isF16() &&
+         keys.getDimSize(1) % blockColumns == 0;
 }
 
 bool PlaneReplay::keepsState() {

@@ -29,9 +29,15 @@ private:
   llvm::SmallVector<tile::LoadOp> getStateLoads() override;
   void emitFactors(ScanRole role, FragmentEmitter &warp) override;
   void emitStateProducts(FragmentEmitter &all) override;
-  /// Beside two planes that tokens see there are no registers for it.
-  bool loadsAhead() override { return countSeenPlanes(replay) == 1; }
+  /// Beside two planes that tokens see there are no registers for it where they
+  /// become f32 ahead of their products.
+  bool loadsAhead() override {
+    return countSeenPlanes(replay) == 1 || foldsPlanes();
+  }
   bool foldsTogether() override { return countSeenPlanes(replay) == 1; }
+  bool foldsPlanes() override;
+  /// Where tokens see eight bits of a state.
+  bool roundsDeltas() override { return countSeenPlanes(replay) == 1; }
   bool weighsEarly() override {
     return !copiesInFewWarps() || countSeenPlanes(replay) == 1;
   }

@@ -358,7 +358,6 @@ void ResidentReplay::emitSums() {
   if (!worksBehindSums())
     return (void)gpu::BarrierOp::create(b, loc);
   gpu::ArriveOp::create(b, loc, numWarps - 1);
-  emitBehindSums();
 }
 
 ReplayTerms ResidentReplay::getTerms() {
@@ -403,7 +402,7 @@ void ResidentReplay::emitRootBlock(Block &block) {
   emitScalars(block, counted);
   setVariants();
   // One row of planes at a time takes registers for one.
-  if (!scan.getState().getDefiningOp<tile::LoadOp>())
+  if (!scan.getState().getDefiningOp<tile::LoadOp>() && keepsLoops())
     gpu::KernelFields(entry->getParentOp()).setKeepLoops();
   zero = arith::ConstantIndexOp::create(b, scan.getLoc(), 0);
   FragmentEmitter all(b, scalars, stateRows);
@@ -442,4 +441,6 @@ void ResidentReplay::emitRootBlock(Block &block) {
   emitSums();
   emitOutput();
   emitLateStores();
+  if (worksBehindSums())
+    emitBehindSums();
 }

@@ -39,6 +39,9 @@ protected:
   void emitOutputOf(FragmentEmitter &warp) override;
 
   bool storesPending(mlir::Operation *op) const;
+  /// Whether what a turn of a loop needs is made in the turn: one row of planes
+  /// at a time takes registers for one.
+  virtual bool keepsLoops() { return true; }
   /// Whether the warps that make no operand copy the pending tokens, alone.
   virtual bool copiesInFewWarps() { return false; }
   /// Whether the last warp makes what remains of pending tokens before they

@@ -72,3 +72,32 @@ func.func @chunks(%n: index, %x: !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<
   }
   return
 }
+
+// Two tiles in a turn, of which the leader is handed on.
+// CHECK-LABEL: func.func @twice(
+func.func @twice() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
+  %q = gdn_gpu.channel : !keys
+  %k = gdn_gpu.channel : !keys with %q : !keys
+  %q1 = gdn_gpu.channel : !keys of %q : !keys
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %qt = gdn_gpu.acquire %q : !keys -> !gdn_gpu.shared<32x128xbf16, swizzled>
+      %kt = gdn_gpu.acquire %k : !keys -> !gdn_gpu.shared<32x128xbf16, swizzled>
+      gdn_gpu.commit %k : !keys
+      gdn_gpu.commit %q : !keys
+    }
+    gdn_gpu.warps 1 for 1 {
+      %qt = gdn_gpu.receive %q : !keys -> !gdn_gpu.shared<32x128xbf16, swizzled>
+      %kt = gdn_gpu.receive %k : !keys -> !gdn_gpu.shared<32x128xbf16, swizzled>
+      gdn_gpu.hand_on %q to %q1 : !keys, !keys
+      %qs = gdn_gpu.receive %q : !keys -> !gdn_gpu.shared<32x128xbf16, swizzled>
+      %ks = gdn_gpu.receive %k : !keys -> !gdn_gpu.shared<32x128xbf16, swizzled>
+      gdn_gpu.hand_on %q to %q1 : !keys, !keys
+    }
+    gdn_gpu.warps 2 for 1 {
+      %qt = gdn_gpu.receive %q1 : !keys -> !gdn_gpu.shared<32x128xbf16, swizzled>
+      gdn_gpu.release %q1 : !keys
+    }
+  }
+  return
+}

@@ -82,6 +82,27 @@ func.func @to_another() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
 
 // -----
 
+// Channels that hand tiles on to each other would wait for each other.
+!ring = !gdn_gpu.channel<32x64xf16, depth = 2, swizzled>
+
+func.func @backwards() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
+  %loaded = gdn_gpu.channel : !ring
+  %first = gdn_gpu.channel : !ring of %loaded : !ring
+  %second = gdn_gpu.channel : !ring of %loaded : !ring
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      gdn_gpu.hand_on %first to %second : !ring, !ring
+    }
+    gdn_gpu.warps 1 for 1 {
+      // expected-error@+1 {{'gdn_gpu.hand_on' op expects the channel that it hands tiles on to behind the other one}}
+      gdn_gpu.hand_on %second to %first : !ring, !ring
+    }
+  }
+  return
+}
+
+// -----
+
 !ring = !gdn_gpu.channel<32x64xf16, depth = 2, swizzled>
 
 func.func @not_received() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
@@ -182,9 +203,28 @@ func.func @together() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
   %ring = gdn_gpu.channel : !ring
   gdn_gpu.roles {
     gdn_gpu.warps 1 for 2 in_turns {
-      // expected-error@+1 {{'gdn_gpu.receive' op expects a role that is not in turns, or to be inside gdn_gpu.each_warp and not to fill a channel}}
+      // expected-error@+1 {{'gdn_gpu.receive' op expects a role that is not in turns, or to be inside gdn_gpu.each_warp of all its warps and not to fill a channel}}
       %tile = gdn_gpu.receive %ring : !ring -> !gdn_gpu.shared<4xf32>
       gdn_gpu.release %ring : !ring
+    }
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<4xf32, depth = 2>
+
+func.func @some_turns() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
+  %ring = gdn_gpu.channel : !ring
+  gdn_gpu.roles {
+    gdn_gpu.warps 1 for 2 in_turns {
+      gdn_gpu.each_warp 0 for 1 {
+      ^bb0(%turn: index):
+        // expected-error@+1 {{'gdn_gpu.receive' op expects a role that is not in turns, or to be inside gdn_gpu.each_warp of all its warps and not to fill a channel}}
+        %tile = gdn_gpu.receive %ring : !ring -> !gdn_gpu.shared<4xf32>
+        gdn_gpu.release %ring : !ring
+      }
     }
   }
   return
@@ -200,7 +240,7 @@ func.func @filled_in_turns() attributes {gdn_gpu.kernel = {threads = 96 : i64}} 
     gdn_gpu.warps 1 for 2 in_turns {
       gdn_gpu.each_warp 0 for 2 {
       ^bb0(%turn: index):
-        // expected-error@+1 {{'gdn_gpu.acquire' op expects a role that is not in turns, or to be inside gdn_gpu.each_warp and not to fill a channel}}
+        // expected-error@+1 {{'gdn_gpu.acquire' op expects a role that is not in turns, or to be inside gdn_gpu.each_warp of all its warps and not to fill a channel}}
         %tile = gdn_gpu.acquire %ring : !ring -> !gdn_gpu.shared<4xf32>
         gdn_gpu.commit %ring : !ring
       }

@@ -74,5 +74,5 @@ func.func private @swizzled_row(!gdn_gpu.channel<64xbf16, depth = 2, swizzled>)
 
 // -----
 
-// expected-error@+1 {{expects 'cyclic' or 'tall', but got both}}
+// expected-error@+1 {{expects one of 'cyclic', 'tall' and 'crossed'}}
 func.func private @cyclic_and_tall(!gdn_gpu.fragment<8x8xf32, #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4, cyclic = true, tall = true>>)

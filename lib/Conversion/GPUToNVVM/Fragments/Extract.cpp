@@ -18,12 +18,13 @@ Value gdn::emitExtract(OpBuilder &b, gdn::gpu::ExtractOp extract, Value local) {
   if (type.isPerRow()) {
     int64_t step = layout.getGroupStep(type.getDimSize(0));
     buffer = layout.getTall() ? index % step : index / layout.getGroups();
-    lane = index / step % layout.getGroups() * layout.getLanes();
+    lane = index / step % layout.getGroups() *
+           (layout.getCrossed() ? 1 : layout.getLanes());
     isEverywhere = layout.getGroups() == 1;
   } else {
     int64_t vector = layout.getVector(), piece = index / vector;
     buffer = piece / layout.getLanes() * vector + index % vector;
-    lane = piece % layout.getLanes();
+    lane = piece % layout.getLanes() * layout.getLaneStep();
     isEverywhere = layout.getLanes() == 1;
   }
   Value element = vector::ExtractOp::create(b, loc, local, buffer);

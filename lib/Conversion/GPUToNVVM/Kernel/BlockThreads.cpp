@@ -56,10 +56,25 @@ Value Arithmetic::isEqual(Value lhs, Value rhs) const {
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, lhs, rhs);
 }
 
+/// The number of the lane in its row, and that of its row among those of the
+/// warp.
+static Value getLaneInRow(const Arithmetic &a, gdn::gpu::RowsAttr layout,
+                          Value lane) {
+  if (layout.getCrossed())
+    return arith::DivUIOp::create(a.b, a.loc, lane, a.i32(layout.getGroups()));
+  return arith::RemUIOp::create(a.b, a.loc, lane, a.i32(layout.getLanes()));
+}
+
+static Value getGroup(const Arithmetic &a, gdn::gpu::RowsAttr layout,
+                      Value lane) {
+  if (layout.getCrossed())
+    return arith::RemUIOp::create(a.b, a.loc, lane, a.i32(layout.getGroups()));
+  return arith::DivUIOp::create(a.b, a.loc, lane, a.i32(layout.getLanes()));
+}
+
 Value BlockThreads::row(const Arithmetic &a, gpu::RowsAttr layout, int64_t rows,
                         int64_t i) const {
-  Value group =
-      arith::DivUIOp::create(a.b, a.loc, lane, a.i32(layout.getLanes()));
+  Value group = getGroup(a, layout, lane);
   if (layout.getGroups() == 1)
     group = a.i32(0);
   else if (layout.getTall())
@@ -71,9 +86,7 @@ Value BlockThreads::row(const Arithmetic &a, gpu::RowsAttr layout, int64_t rows,
 }
 
 Value BlockThreads::column(const Arithmetic &a, gpu::RowsAttr layout) const {
-  Value inRow =
-      arith::RemUIOp::create(a.b, a.loc, lane, a.i32(layout.getLanes()));
-  return a.mul(inRow, a.i32(layout.getVector()));
+  return a.mul(getLaneInRow(a, layout, lane), a.i32(layout.getVector()));
 }
 
 Value BlockThreads::isWriter(const Arithmetic &a,
@@ -81,13 +94,13 @@ Value BlockThreads::isWriter(const Arithmetic &a,
   gpu::RowsAttr layout = fragment.getRows();
   Value isWriter;
   if (fragment.isPerRow() && layout.getLanes() > 1) {
-    Value inRow =
-        arith::RemUIOp::create(a.b, a.loc, lane, a.i32(layout.getLanes()));
-    isWriter = a.isEqual(inRow, a.i32(0));
+    isWriter = a.isEqual(getLaneInRow(a, layout, lane), a.i32(0));
   }
   if (fragment.isPerColumn()) {
     if (layout.getGroups() > 1)
-      isWriter = a.isLess(lane, a.i32(layout.getLanes()));
+      isWriter = layout.getCrossed()
+                     ? a.isEqual(getGroup(a, layout, lane), a.i32(0))
+                     : a.isLess(lane, a.i32(layout.getLanes()));
     if (layout.getWarps() > 1)
       isWriter = a.both(isWriter, a.isEqual(warp, a.i32(0)));
   }

@@ -41,8 +41,9 @@ Value gdn::emitLargestOfLanes(OpBuilder &b, Location loc,
                               gdn::gpu::RowsAttr layout, Value value) {
   Arithmetic a{b, loc};
   for (int64_t distance = 1; distance < layout.getLanes(); distance *= 2)
-    value = arith::MaximumFOp::create(
-        b, loc, value, shuffle(a, NVVM::ShflKind::bfly, value, distance));
+    value = arith::MaximumFOp::create(b, loc, value,
+                                      shuffle(a, NVVM::ShflKind::bfly, value,
+                                              distance * layout.getLaneStep()));
   return value;
 }
 
@@ -53,14 +54,16 @@ void gdn::emitLaneSums(OpBuilder &b, Location loc, const BlockThreads &threads,
   const int64_t lanes = layout.getLanes();
   SmallVector<Value> held(parts.begin(), parts.end());
   int64_t distance = 1;
+  store &= !layout.getCrossed();
   for (; store && held.size() > 1 && held.size() % 2 == 0 && distance < lanes;
        distance *= 2)
     held = shareOut(a, threads.lane, held, distance);
   const int64_t dealt = distance; // lanes among which the rows are dealt
   for (; distance < lanes; distance *= 2)
     for (Value &sum : held)
-      sum = arith::AddFOp::create(
-          b, loc, sum, shuffle(a, NVVM::ShflKind::bfly, sum, distance));
+      sum = arith::AddFOp::create(b, loc, sum,
+                                  shuffle(a, NVVM::ShflKind::bfly, sum,
+                                          distance * layout.getLaneStep()));
   for (auto [i, part] : llvm::enumerate(parts))
     part = dealt == 1 ? held[i]
                       : shuffle(a, NVVM::ShflKind::idx, held[i / dealt],

@@ -19,7 +19,7 @@ static LogicalResult verifyPartRows(Operation *op, StringRef name,
                                     int64_t rowsAtOnce) {
   RowsAttr rows = type.getRows();
   if (rows.getLanes() != 4 || !llvm::is_contained(vectors, rows.getVector()) ||
-      rows.getTall())
+      rows.getTall() || rows.getCrossed())
     return op->emitOpError("expects '")
            << name << "' in a layout with lanes = 4 and a vector of "
            << llvm::interleaved(vectors, " or ") << ", not tall, but got "
@@ -220,4 +220,96 @@ LogicalResult AddPartProductsOp::verify() {
     return emitOpError("expects 'parts' to be ")
            << shape[0] << " x " << shape[1] << " of bf16, but got " << parts;
   return success();
+}
+
+/// What keys of `count` tokens in `columns` columns become.
+static bool areKeyColumns(SharedType keys, int64_t count, int64_t columns) {
+  constexpr int64_t rowElements = 264;
+  const int64_t rows = llvm::divideCeil(count, 16) * columns / 16;
+  return isTile(keys, {rows, rowElements}, Float16Type::get(keys.getContext()));
+}
+
+LogicalResult ShareKeyColumnsOp::verify() {
+  // share_key_columns_c1
+  SharedType from = getFrom().getType();
+  if (from.getRank() != 2 || !from.getElementType().isF16() ||
+      from.getSwizzled() || from.getShape()[0] % 4 != 0 ||
+      from.getShape()[1] % 128 != 0)
+    return emitOpError("expects 'from' to be a multiple of 4 rows of a "
+                       "multiple of 128 f16, but got ")
+           << from;
+  if (areKeyColumns(getTo().getType(), from.getShape()[0], from.getShape()[1]))
+    return success();
+  return emitOpError("expects 'to' to be ")
+         << llvm::divideCeil(from.getShape()[0], 16) * from.getShape()[1] / 16
+         << " x 264 of f16, but got " << getTo().getType();
+}
+
+static LogicalResult verifyWeights(Operation *op, SharedType weights) {
+  if (isTile(weights, {weights.getShape().back()},
+             Float32Type::get(op->getContext())) &&
+      weights.getShape().back() % 4 == 0)
+    return success();
+  return op->emitOpError("expects 'weights' to be a multiple of 4 of f32, but "
+                         "got ")
+         << weights;
+}
+
+LogicalResult TokenUnitOp::verify() { // token_unit_c1
+  return verifyWeights(*this, getWeights().getType());
+}
+
+LogicalResult FoldPlanesOp::inferReturnTypes(MLIRContext *,
+                                             std::optional<Location>,
+                                             Adaptor adaptor,
+                                             SmallVectorImpl<Type> &types) {
+  types.assign({adaptor.getUpper().getType(), adaptor.getScales().getType()});
+  if (Value low = adaptor.getLow())
+    types.push_back(low.getType());
+  return success();
+}
+
+LogicalResult FoldPlanesOp::verify() {
+  // fold_planes_c1
+  FragmentType upper = getUpper().getType();
+  if (upper.getRank() != 2 || !upper.getElementType().isInteger(8))
+    return emitOpError("expects 'upper' to be a tile of rank 2 of i8, but got ")
+           << upper;
+  RowsAttr rows = upper.getRows();
+  const bool isCrossed = rows.getCrossed();
+  if (rows.getLanes() != (isCrossed ? 8 : 4) || rows.getVector() != 16 ||
+      rows.getTall() || rows.getCyclic())
+    return emitOpError(
+               "expects 'upper' in a layout with a vector of 16, crossed "
+               "with lanes = 8 or with lanes = 4, but got ")
+           << upper;
+  const int64_t numRows = upper.getShape()[0], columns = upper.getShape()[1];
+  const int64_t multiple = (isCrossed ? 8 : 16) * rows.getWarps();
+  if (numRows % multiple != 0 || columns % 128 != 0)
+    return emitOpError("expects a multiple of ")
+           << multiple << " rows and of 128 columns, but got " << upper;
+  if (getLow() && getLow().getType() != upper)
+    return emitOpError("expects 'low' to be ")
+           << upper << ", but got " << getLow().getType();
+  auto perRow = FragmentType::get(
+      VectorType::get({numRows}, Float32Type::get(getContext())),
+      PerRowAttr::get(getContext(), rows));
+  if (getScales().getType() != perRow)
+    return emitOpError("expects 'scales' to be ")
+           << perRow << ", but got " << getScales().getType();
+  // fold_planes_c2
+  SharedType weights = getWeights().getType(), deltas = getDeltas().getType();
+  if (failed(verifyWeights(*this, weights)))
+    return failure();
+  const int64_t count = weights.getShape().back();
+  if (deltas.getRank() != 2 || deltas.getShape()[0] % count != 0 ||
+      !isTile(deltas, {deltas.getShape()[0], numRows},
+              Float16Type::get(getContext())))
+    return emitOpError("expects 'deltas' to be a multiple of ")
+           << count << " rows of " << numRows << " f16, but got " << deltas;
+  if (areKeyColumns(getKeys().getType(), count, columns))
+    return success();
+  return emitOpError("expects 'keys' to be ")
+         << llvm::divideCeil(count, 16) * columns / 16
+         << " x 264 of f16, but got " << getKeys().getType();
 }

@@ -177,6 +177,9 @@ LogicalResult HandOnOp::verify() {
       from == to ||
       to.getMemory() != (from.getMemory() ? from.getMemory() : getFrom()))
     return emitOpError("expects channels of the same memory, without leaders");
+  if (!from->isBeforeInBlock(to))
+    return emitOpError("expects the channel that it hands tiles on to behind "
+                       "the other one");
   return success();
 }
 

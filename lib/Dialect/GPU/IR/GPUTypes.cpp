@@ -33,7 +33,7 @@ void GPUDialect::registerLayoutsAndTypes() {
 
 LogicalResult RowsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t warps, int64_t lanes, int64_t vector,
-                               bool cyclic, bool tall) {
+                               bool cyclic, bool tall, bool crossed) {
   if (warps < 1)
     return emitError() << "expects 'warps' to be at least 1, but got " << warps;
   if (!llvm::is_contained({1, 2, 4, 8, 16, 32}, lanes))
@@ -43,8 +43,8 @@ LogicalResult RowsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expects 'vector' to be a power of two up to 64, "
                           "but got "
                        << vector;
-  if (cyclic && tall)
-    return emitError() << "expects 'cyclic' or 'tall', but got both";
+  if (cyclic + tall + crossed > 1)
+    return emitError() << "expects one of 'cyclic', 'tall' and 'crossed'";
   return success();
 }
 

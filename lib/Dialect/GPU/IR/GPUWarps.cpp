@@ -88,9 +88,11 @@ static LogicalResult verifyTurns(WarpsOp role) {
       auto type = dyn_cast<ChannelType>(operand.getType());
       if (!type)
         continue;
-      if (!op->getParentOfType<EachWarpOp>() || isa<AcquireOp>(op)) {
+      auto each = op->getParentOfType<EachWarpOp>();
+      if (!each || int64_t(each.getCount()) != count || isa<AcquireOp>(op)) {
         op->emitOpError("expects a role that is not in turns, or to be inside "
-                        "gdn_gpu.each_warp and not to fill a channel");
+                        "gdn_gpu.each_warp of all its warps and not to fill a "
+                        "channel");
         return WalkResult::interrupt();
       }
       if (int64_t(type.getDepth()) < count) {

@@ -33,6 +33,7 @@ private:
   enum class Turn { acquire, commit, unknown };
   LogicalResult checkTurns(Region &region, Turn &turn);
   LogicalResult checkLeader(Operation *op);
+  bool isMemoryCopied();
   /// Whether `op` hands tiles on to the channel.
   bool isTo(Operation *op) {
     auto handOn = dyn_cast<gdn::gpu::HandOnOp>(op);
@@ -112,6 +113,9 @@ static Operation *getNeighbour(Operation *op, Value channel, bool next) {
   while ((at = next ? at->getNextNode() : at->getPrevNode())) {
     bool isInside = false;
     at->walk([&](Operation *inner) {
+      auto handOn = dyn_cast<gdn::gpu::HandOnOp>(inner);
+      if (handOn && handOn.getTo() == channel) // what is of another role
+        return;
       isInside |= llvm::is_contained(inner->getOperands(), channel) &&
                   fills(inner) == fills(op);
     });
@@ -235,9 +239,12 @@ Operation *ChannelCheck::getRelease(gdn::gpu::ReceiveOp receive) {
   if (isAhead(end) ||
       (isAhead(receive) && isa_and_nonnull<gdn::gpu::ReleaseOp>(end)))
     end = next(end);
-  if (!end && channel.getLeader()) // the leader is handed on
-    end = dyn_cast_or_null<gdn::gpu::HandOnOp>(
+  if (channel.getLeader()) { // which may be handed on
+    auto handOn = dyn_cast_or_null<gdn::gpu::HandOnOp>(
         getNeighbour(receive, channel.getLeader(), /*next=*/true));
+    if (handOn && (!end || handOn->isBeforeInBlock(end)))
+      end = handOn;
+  }
   return isa_and_nonnull<gdn::gpu::ReleaseOp, gdn::gpu::HandOnOp>(end)
              ? end
              : nullptr;
@@ -385,12 +392,26 @@ LogicalResult ChannelCheck::checkReads(Value tile, Operation *end) {
       continue;
     InFlightDiagnostic diag =
         end->emitOpError("expects what was loaded to be used before, since ")
-        << (box ? "gdn_gpu.begin_copy tensor_map" : "gdn_gpu.copy")
+        << (copy ? "gdn_gpu.copy" : "gdn_gpu.begin_copy tensor_map")
         << " fills the channel";
     diag.attachNote(user->getLoc()) << "loaded here";
     return diag;
   }
   return success();
+}
+
+/// Whether copies fill the channel that this one is of.
+bool ChannelCheck::isMemoryCopied() {
+  if (!channel.getMemory())
+    return false;
+  for (Operation *user : channel.getMemory().getUsers())
+    if (auto acquire = dyn_cast<gdn::gpu::AcquireOp>(user))
+      for (Operation *use : acquire.getTile().getUsers()) {
+        auto begin = dyn_cast<gdn::gpu::BeginCopyOp>(use);
+        if (isa<gdn::gpu::CopyOp>(use) || (begin && begin.getTensorMap()))
+          return true;
+      }
+  return false;
 }
 
 LogicalResult ChannelCheck::run() {
@@ -419,7 +440,7 @@ LogicalResult ChannelCheck::run() {
     return failure();
   for (Operation *begin : begins)
     if (auto receive = dyn_cast<gdn::gpu::ReceiveOp>(begin);
-        receive && (copy || box))
+        receive && (copy || box || isMemoryCopied()))
       if (failed(checkReads(receive.getResult(), getRelease(receive))))
         return failure();
   return success();

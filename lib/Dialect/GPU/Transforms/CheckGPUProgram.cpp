@@ -423,6 +423,7 @@ LogicalResult SharedTileWalk::walk(Region &region) {
 
 LogicalResult gdn::checkGPUProgram(FunctionOpInterface function) {
   if (failed(checkLayouts(function)) || failed(checkChannels(function)) ||
+      failed(checkHandedOn(function)) || failed(checkUnits(function)) ||
       failed(checkTensorMapStores(function)) || failed(checkRoles(function)) ||
       failed(checkPairs(function)) || failed(checkLaunches(function)) ||
       failed(checkLastReaders(function)) ||

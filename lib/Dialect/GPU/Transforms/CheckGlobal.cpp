@@ -130,6 +130,8 @@ LogicalResult GlobalWalk::visitAccess(const GlobalAccess &access) {
 /// How the rows lie whose elements `op` adds or compares, each over its lanes;
 /// null for none.
 static gdn::gpu::RowsAttr getReducedRows(Operation &op) {
+  if (auto fold = dyn_cast<gdn::gpu::FoldPlanesOp>(op))
+    return fold.getUpper().getType().getRows();
   auto map = dyn_cast<gdn::gpu::MapRowsOp>(op);
   if (!map || map.getInputs().empty())
     return nullptr;

@@ -21,6 +21,12 @@ mlir::LogicalResult checkGlobalAccesses(mlir::FunctionOpInterface function);
 /// Shared tiles and elements of global memory of two roles.
 mlir::LogicalResult checkRoles(mlir::FunctionOpInterface function);
 
+/// How often roles hand tiles on, and in which turns.
+mlir::LogicalResult checkHandedOn(mlir::FunctionOpInterface function);
+
+/// Which number roles go on with where units are taken.
+mlir::LogicalResult checkUnits(mlir::FunctionOpInterface function);
+
 /// What is begun and has to be waited for.
 mlir::LogicalResult checkPairs(mlir::FunctionOpInterface function);
 

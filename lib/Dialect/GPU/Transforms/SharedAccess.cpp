@@ -105,6 +105,16 @@ SmallVector<SharedAccess, 4> gdn::getSharedAccesses(Operation *op) {
     return {SharedAccess{products.getDeltas(), false, true},
             SharedAccess{products.getWeights(), false, true},
             SharedAccess{products.getParts(), false, true}};
+  if (auto keys =
+          dyn_cast<gdn::gpu::ShareKeyColumnsOp>(op)) // share_key_columns_c2
+    return {SharedAccess{keys.getFrom(), false, true},
+            SharedAccess{keys.getTo(), true, false}};
+  if (auto unit = dyn_cast<gdn::gpu::TokenUnitOp>(op)) // token_unit_c2
+    return {SharedAccess{unit.getWeights(), false, true}};
+  if (auto fold = dyn_cast<gdn::gpu::FoldPlanesOp>(op)) // fold_planes_c3
+    return {SharedAccess{fold.getDeltas(), false, true},
+            SharedAccess{fold.getWeights(), false, true},
+            SharedAccess{fold.getKeys(), false, true}};
   return {};
 }
 

@@ -274,10 +274,14 @@ def GPU_HandOnOp : GPU_Op<"hand_on", [MemoryEffects<[MemRead, MemWrite]>]> {
 
     **Preconditions**
 
-    - (C1) `to` is a channel of `from`, or both are of the same one; neither has a
-      leader.
+    - (C1) `to` is a channel of `from`, or both are of the same one, and `to` stands behind
+      `from`; neither has a leader.
     - (C2) the op of this role on `from` before it is a `gdn_gpu.receive` in the same
       block; checked on the function.
+    - (C3) a role hands all tiles that it receives from a channel on to the same one, or gives
+      all of them back; checked on the function.
+    - (C4) a role hands tiles on to `to` from `from` alone; checked on the function.
+    - (C5) it receives nothing from `to`; checked on the function.
 
     **Example**
 

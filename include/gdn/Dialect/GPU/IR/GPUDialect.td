@@ -97,23 +97,31 @@ def GPU_RowsAttr : GPU_Attr<"Rows", "rows"> {
         (w * g + l / lanes) * n + i
 
     which is for arrays whose columns lie side by side in memory: a thread reads
-    its rows of a column at once. A layout is not both.
+    its rows of a column at once.
+
+    With `crossed` lanes of a row are `g` apart: `l / g` stands for `l mod lanes` in
+    its columns and `l mod g` for `l / lanes` in its row, which is how products have
+    rows on the right. A layout is at most one of the three.
 
     `lanes` is a power of two up to 32, `vector` one up to 64.
   }];
   let parameters = (ins "int64_t":$warps, "int64_t":$lanes, "int64_t":$vector,
                         DefaultValuedParameter<"bool", "false">:$cyclic,
-                        DefaultValuedParameter<"bool", "false">:$tall);
+                        DefaultValuedParameter<"bool", "false">:$tall,
+                        DefaultValuedParameter<"bool", "false">:$crossed);
   let builders = [
     AttrBuilder<(ins "int64_t":$warps, "int64_t":$lanes, "int64_t":$vector,
                      CArg<"bool", "false">:$cyclic), [{
-      return $_get($_ctxt, warps, lanes, vector, cyclic, /*tall=*/false);
+      return $_get($_ctxt, warps, lanes, vector, cyclic, /*tall=*/false,
+                   /*crossed=*/false);
     }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Rows that a warp works on at once.
     int64_t getGroups() const { return 32 / getLanes(); }
+    /// From a lane of a row to the next one of the row.
+    int64_t getLaneStep() const { return getCrossed() ? getGroups() : 1; }
     /// Rows of a tile of `rows` rows that a thread holds (n above).
     int64_t getLocalRows(int64_t rows) const;
     /// From a row of a thread to its next.
@@ -136,7 +144,8 @@ def GPU_RowsAttr : GPU_Attr<"Rows", "rows"> {
     /// True if the tiles of matrix instructions lie like this: four lanes to a
     /// row, two columns each, eight rows at once.
     bool isMatrix() const {
-      return getLanes() == 4 && getVector() == 2 && !getCyclic() && !getTall();
+      return getLanes() == 4 && getVector() == 2 && !getCyclic() && !getTall() &&
+             !getCrossed();
     }
     /// Columns of a row that a thread holds: pieces * vector.
     int64_t getLocalColumns(int64_t columns) const {

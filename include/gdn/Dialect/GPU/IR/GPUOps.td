@@ -75,8 +75,8 @@ def GPU_WarpsOp : GPU_Op<"warps", [RecursiveMemoryEffects, NoRegionArguments,
       of two blocks each has every second place of its channels, from the block's
       number in the cluster on.
     - (C7) with `in_turns` it is a role of at least two warps, not `alternate`: warp `I` of `N` has
-      every `N`th place of its channels from place `I` on. Ops on channels are inside a `gdn_gpu.each_warp`,
-      and none of them is `gdn_gpu.acquire`; the channels have at least `N` buffers.
+      every `N`th place of its channels from place `I` on. Ops on channels are inside a `gdn_gpu.each_warp`
+      of all its warps, and none of them is `gdn_gpu.acquire`; the channels have at least `N` buffers.
 
     **Example**
 

@@ -109,7 +109,8 @@ def GPU_UnitsOp : GPU_Op<"units", [
       an index; it is not `contiguous`.
     - (C4) if one is `taken`, all of the function are, and one `gdn_gpu.take_unit`
       says which comes next; checked on the function.
-    - (C5) all roles are given the number of `gdn_gpu.take_unit`. Not checked.
+    - (C5) what the body gives is the number of `gdn_gpu.take_unit`, or one from a channel
+      that is filled with it; checked on the function.
 
     **Example**
 

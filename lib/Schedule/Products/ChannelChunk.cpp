@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The ops of a chunk with a decay per channel that roles of their own make.
+// They are found by the values that go from one to the next, and by what maps
+// do with them: the roles make the same, by other ops.
+#include "Products/ChannelChunk.h"
+
+#include "Products/SharedTiles.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// The only user of `value`, if it is such an op.
+template <typename Op> static Op getOnlyUser(Value value) {
+  return value.hasOneUse() ? dyn_cast<Op>(*value.user_begin()) : Op();
+}
+
+namespace {
+/// A tile that a map multiplies rows with: each row with an element, or all of
+/// them with the same vector.
+struct RowFactor {
+  Value factor;
+  bool isPerRow;
+
+  bool operator==(const RowFactor &other) const {
+    return factor == other.factor && isPerRow == other.isPerRow;
+  }
+};
+} // namespace
+
+/// What `map` multiplies its first input with in f32, rounded once to f16; none
+/// if it does anything else.
+static std::optional<SmallVector<RowFactor, 1>>
+getFactors(tile::MapRowsOp map) {
+  if (map.getNumResults() != 1 ||
+      !vectorType(map.getResult(0)).getElementType().isF16())
+    return std::nullopt;
+  Block &body = map.getBody().front();
+  SmallVector<RowFactor, 1> factors;
+  Value row = body.getArgument(1);
+  auto isWide = [](Value value) {
+    return getElementTypeOrSelf(value.getType()).isF32();
+  };
+  for (Operation &op : body.without_terminator()) {
+    if (isa<vector::BroadcastOp>(op))
+      continue; // where it is used
+    const bool isFirst = row == body.getArgument(1);
+    if (auto multiply = dyn_cast<arith::MulFOp>(op); multiply && isWide(row)) {
+      Value lhs = multiply.getLhs(), rhs = multiply.getRhs();
+      Value other = lhs == row ? rhs : rhs == row ? lhs : Value();
+      auto spread =
+          other ? other.getDefiningOp<vector::BroadcastOp>() : nullptr;
+      auto element =
+          spread ? dyn_cast<BlockArgument>(spread.getSource()) : nullptr;
+      if (element && element.getOwner() == &body && element.getArgNumber() > 1)
+        factors.push_back({map.getInputs()[element.getArgNumber() - 1], true});
+      else if (other && !map.getBody().isAncestor(other.getParentRegion()))
+        factors.push_back({other, false});
+      else
+        return std::nullopt;
+    } else if (op.getNumOperands() != 1 || op.getOperand(0) != row ||
+               !(isa<arith::ExtFOp>(op) && isFirst) &&
+                   !(isa<arith::TruncFOp>(op) && isWide(row))) {
+      return std::nullopt;
+    }
+    row = op.getResult(0);
+  }
+  return body.getTerminator()->getOperand(0) == row ? std::optional(factors)
+                                                    : std::nullopt;
+}
+
+/// Says that a chunk has no roles since `map` is not what they make.
+static std::nullopt_t refuse(tile::MapRowsOp map, StringRef expected) {
+  map.emitRemark() << "a chunk with a decay per channel has no roles: expects "
+                   << expected << ", rounded once to f16";
+  return std::nullopt;
+}
+
+std::optional<ChannelChunk> ChannelChunk::find(Block &body) {
+  ChannelChunk chunk;
+  for (auto operands : body.getOps<tile::DecayOperandsOp>()) {
+    if (chunk.operands)
+      return std::nullopt;
+    chunk.operands = operands;
+  }
+  if (!chunk.operands)
+    return std::nullopt;
+  tile::DecayOperandsOp operands = chunk.operands;
+  chunk.query = operands.getQuery().getDefiningOp<tile::LoadOp>();
+  chunk.key = operands.getKey().getDefiningOp<tile::LoadOp>();
+  chunk.logDecay = operands.getLogDecay().getDefiningOp<tile::LoadOp>();
+  VectorType logs = vectorType(operands.getLogDecay());
+  auto triangle = getOnlyUser<tile::MapRowsOp>(operands.getKeyScores());
+  if (!triangle || triangle.getNumResults() != 1 || !chunk.query ||
+      !chunk.key || !chunk.logDecay ||
+      logs.getShape() != ArrayRef<int64_t>{32, 128} ||
+      !logs.getElementType().isF32() ||
+      !isNarrow(vectorType(operands.getKey())))
+    return std::nullopt;
+  chunk.inverse = getOnlyUser<tile::TriInverseOp>(triangle.getResult(0));
+  if (!chunk.inverse)
+    return std::nullopt;
+  auto solve = getOnlyUser<tile::MapRowsOp>(chunk.inverse.getResult());
+  auto scores = getOnlyUser<tile::MapRowsOp>(operands.getQueryScores());
+  if (!solve || !scores)
+    return std::nullopt;
+  // Rows of scores times their strengths, the inverse, its columns times
+  // theirs.
+  auto factors = getFactors(triangle);
+  if (!factors || factors->size() != 1 || !factors->front().isPerRow ||
+      triangle.getInputs()[0] != operands.getKeyScores())
+    return refuse(triangle, "rows of the scores of keys times strengths");
+  Value strength = factors->front().factor;
+  chunk.strength = strength.getDefiningOp<tile::LoadOp>();
+  if (!chunk.strength)
+    return std::nullopt;
+  factors = getFactors(solve);
+  if (!factors || *factors != SmallVector<RowFactor, 1>{{strength, false}} ||
+      solve.getInputs()[0] != chunk.inverse.getResult())
+    return refuse(solve, "columns of the inverse times the same strengths");
+  factors = getFactors(scores);
+  DenseFPElementsAttr scale;
+  if (!factors || factors->size() > 1 ||
+      scores.getInputs()[0] != operands.getQueryScores() ||
+      (!factors->empty() &&
+       (!matchPattern(factors->front().factor, m_Constant(&scale)) ||
+        factors->front().isPerRow || !scale.isSplat())))
+    return refuse(scores, "scores of queries times a number");
+  if (!factors->empty())
+    chunk.scale = scale.getSplatValue<APFloat>().convertToDouble();
+  chunk.solve = solve.getResult(0);
+  chunk.scores = scores.getResult(0);
+  return chunk;
+}
+
+bool ChannelChunk::contains(Operation *op) const {
+  if (auto load = dyn_cast<tile::LoadOp>(op))
+    return llvm::is_contained({query, key, logDecay, strength}, load);
+  for (Value value : op->getResults())
+    if (value == solve || value == scores)
+      return true;
+  return op == operands || op == inverse ||
+         llvm::is_contained(op->getUsers(), inverse);
+}
