@@ -99,9 +99,12 @@ def test_measured_batches_keep_their_kernels(tool, tmp_path, case):
 CHANNELS = {
     (32, 1, 8192): "staged-v-split-2-ahead",
     (32, 1, 32768): "staged-v-split-2-ahead",
-    (64, 1, 32768): "staged-v-split-2-ahead",
+    (64, 1, 32768): "fused-channels-v-split-2",
+    (64, 1, 512): "staged-v-split-2-ahead",  # few tokens
     (12, 1, 2048): "staged-v-split-2-ahead",
     (67, 1, 8192): "staged-v-split-2",  # more blocks than multiprocessors
+    (64, 1, 8192): "fused-channels-v-split-2",
+    (96, 1, 8192): "fused-channels",
     (32, 8, 8192): "fused-channels",  # two waves
     (32, 4, 32768): "fused-channels",
     (64, 4, 32768): "fused-channels",
