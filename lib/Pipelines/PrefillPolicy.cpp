@@ -174,21 +174,26 @@ static constexpr Row fused[] = {
 /// chunk takes them 1.2 us, so that segments, whose maps take as long again,
 /// pay from T = 2 N^2 Hv^3 on.
 static constexpr Row channels[] = {
-    // Blocks prepare their chunks. A chunk of 32 tokens takes a block 2.2 to
-    // 2.7 us, and the stages 29 ns for each head. Two waves or more, of which
-    // the last has to be full enough; and one wave, which takes as long as its
-    // longest sequence: where that is more than half as long again as the mean
-    // the stages are faster, and short sequences of a batch often are so.
+    // Blocks prepare their chunks. A chunk of 32 tokens takes a block 1.9 us,
+    // one of half of the values 1.6, and the stages 29 ns for each head. One
+    // sequence of so many heads that this is less, where a wave has place for
+    // two blocks for each.
+    {"fused-channels-v-split-2: fused=1; v-split=2; where=1 <= channels;"
+     "when=sequences <= 1 & 512 <= tokens & 45*workers <= 100*heads &"
+     "  2*heads <= workers",
+     kdaH200},
+    // Whole heads: in one wave, which takes as long as its longest sequence,
+    // where that is so of one sequence alone, and of long sequences, of which
+    // few are twice as long as the mean; and two waves or more, of which the
+    // last has to be full enough.
     {"fused-channels: fused=1; where=1 <= channels;"
-     "when=(4096*sequences <= tokens &"
+     "when=(512*sequences <= tokens & 48*workers <= 100*heads &"
+     "    sequences*heads <= workers |"
+     "  4096*sequences <= tokens &"
      "    76*workers <= 100*sequences*heads & sequences*heads <= workers |"
      "  256*sequences <= tokens &"
-     "    145*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
-     "  256*sequences <= tokens & 210*workers <= 100*sequences*heads)",
-     kdaH200},
-    // As long as halves of the values take as long as all of them, for none.
-    {"fused-channels-v-split-2: fused=1; v-split=2; where=1 <= channels;"
-     "when=workers <= 0",
+     "    120*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
+     "  128*sequences <= tokens & 210*workers <= 100*sequences*heads)",
      kdaH200},
     {"staged-segments-8: v-split=2; segments=8;"
      "where=1 <= channels & keys <= 128 & keys*values <= 32768;"

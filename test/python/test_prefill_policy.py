@@ -99,16 +99,26 @@ def test_measured_batches_keep_their_kernels(tool, tmp_path, case):
 CHANNELS = {
     (32, 1, 8192): "staged-v-split-2-ahead",
     (32, 1, 32768): "staged-v-split-2-ahead",
-    (64, 1, 32768): "staged-v-split-2-ahead",
+    (64, 1, 32768): "fused-channels-v-split-2",
+    (64, 1, 500): "staged-v-split-2-ahead",  # few tokens
+    (60, 1, 4096): "fused-channels-v-split-2",
+    (80, 1, 4096): "fused-channels",
+    (64, 2, 4096): "fused-channels",  # as long as the stages if one row has all tokens
+    (32, 5, 20480): "fused-channels",
+    (32, 16, 2048): "fused-channels",
     (12, 1, 2048): "staged-v-split-2-ahead",
-    (67, 1, 8192): "staged-v-split-2",  # more blocks than multiprocessors
+    (67, 1, 8192): "fused-channels",  # halves are more blocks than multiprocessors
+    (67, 1, 500): "staged-v-split-2",
+    (64, 1, 8192): "fused-channels-v-split-2",
+    (96, 1, 8192): "fused-channels",
     (32, 8, 8192): "fused-channels",  # two waves
     (32, 4, 32768): "fused-channels",
     (64, 4, 32768): "fused-channels",
     (64, 8, 8192): "fused-channels",
     (32, 4, 8192): "staged-v-split-2",  # one wave, as long as its longest row
-    (40, 4, 8192): "staged-v-split-2",  # the second wave would be a fifth full
-    (32, 8, 1024): "staged-v-split-2",  # short rows
+    (38, 4, 8192): "staged-v-split-2",  # the second wave would be a sixth full
+    (32, 8, 1024): "staged-v-split-2",  # short rows, two waves
+    (32, 4, 8191): "staged-v-split-2",
     (4, 1, 2048): "staged-segments-8",
     (8, 1, 2048): "staged-segments-8",
     (16, 1, 8192): "staged-segments-8",

@@ -164,7 +164,7 @@ template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
     if (auto role = dyn_cast<gdn::gpu::WarpsOp>(warps.getOperation());
         role && isa<gdn::gpu::RolesOp>(role->getParentOp())) {
       enterRole(b, role, numThreads, threads);
-      channels.enterRole(b, role);
+      channels.enterRole(b, role, threads.warp);
     }
     if (gdn::gpu::KernelFields(source).getKeepLoops())
       recomputeSharedNumbers(warps.getBody());

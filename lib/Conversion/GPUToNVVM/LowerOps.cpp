@@ -3,6 +3,7 @@
 // Single ops of a program, by the rooms that write their code.
 #include "Copies/TileCopy.h"
 #include "Fragments/SharedMatrix.h"
+#include "Kernel/OptimizationBarrier.h"
 #include "KernelLowering.h"
 #include "Products/ByteMma.h"
 #include "Products/ChunkOps.h"
@@ -207,7 +208,20 @@ void KernelLowering::lower(Operation &op) {
           mine.numThreads =
               copy->getParentOfType<gdn::gpu::WarpsOp>().getCount() *
               gdn::gpu::warpThreads;
-        auto pieces = [&] { emitCopy(b, copy, mine, at(copy), rows, to); };
+        auto pieces = [&] {
+          auto indices = llvm::to_vector(get(copy.getIndices()));
+          // Nothing of the last tile is computed ahead of it, to be kept.
+          if (isRestBesideWork(copy)) {
+            for (Value &index : indices)
+              if (!matchPattern(index, m_Constant()))
+                index = optimizationBarrier(b, loc, index);
+            mine.lane = optimizationBarrier(b, loc, mine.lane);
+          }
+          TileMemory from =
+              memory.getTile(b, loc, copy.getView(), values, indices,
+                             copy.getDims(), copy.getBuffer().getType());
+          emitCopy(b, copy, mine, from, rows, to);
+        };
         if (!copy.getTensorMap())
           return pieces();
         emitTensorMapCopy(b, copy, threads, entry.tensorMaps, entry.kernel,

@@ -14,9 +14,13 @@
 //                                                          U, O'; W; X
 //                                                          O, S; release
 //
-// Two roles have the inverses of every second chunk each. What the first
+// Two warps have the inverses of every second chunk each. What the first
 // tokens' keys and the decays of 16 tokens are goes from within to between by a
 // ring of its own.
+//
+// A multiprocessor has one cache for the instructions of all roles. Where their
+// loops did not fit, all of them waited for instructions, and a chunk took half
+// as long again.
 #include "Products/ChannelRoles.h"
 
 #include "Kernel/KernelFunction.h"
@@ -32,6 +36,9 @@ static constexpr int64_t chunkDepth = 5, keysDepth = 2, valuesDepth = 3;
 /// Inverses take turns: one takes longer than a chunk of the other roles.
 static constexpr int64_t inverseTurns = 2;
 static constexpr int64_t betweenWarps = 2;
+/// Chunks by which the recurrence is behind, at most, when places are filled
+/// again.
+static constexpr int64_t lag = 2;
 
 //===----------------------------------------------------------------------===//
 // Channels
@@ -166,15 +173,10 @@ private:
   void loadValues(Value at, Value end);
 };
 
-/// Inverses of every second chunk.
+/// Inverses, of which warps have a chunk each in turns.
 struct InverseRole final : ChannelRole {
-  InverseRole(const SharedByRoles &shared, const ChannelRings &rings,
-              int64_t turn)
-      : ChannelRole(shared, rings, /*numWarps=*/1), turn(turn) {}
+  using ChannelRole::ChannelRole;
   LogicalResult emitChunks() override;
-
-private:
-  int64_t turn;
 };
 } // namespace
 
@@ -240,7 +242,7 @@ LogicalResult BetweenRole::emitChunks() {
     loadOne(loop.getInductionVar());
   };
   loadFirst(chunkDepth, [&](Value at) { load(at, end); });
-  loadFirst(valuesDepth - 1, [&](Value at) { loadValues(at, end); });
+  loadFirst(valuesDepth, [&](Value at) { loadValues(at, end); });
   scf::ForOp copy = createLoop(/*alternates=*/false, /*inPairs=*/false);
   b.setInsertionPointToStart(copy.getBody());
   Place place = take(rings.within);
@@ -253,22 +255,24 @@ LogicalResult BetweenRole::emitChunks() {
   release(rings.decays);
   release(rings.firstKeys);
   gpu::HandOnOp::create(b, loc(), rings.within.query, rings.ready.query);
-  // In the places of the chunk before, which takes the recurrence longest.
+  // In the places of a chunk that the recurrence has done by now: that of the
+  // chunk before would be waited for.
   Value at = copy.getInductionVar();
   auto isLess = [&](Value x, Value y) -> Value {
     return arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::slt, x, y);
   };
-  auto loadIf = [&](Value next, Value isWanted, auto &&loadOne) {
+  Value isBehind = isLess(ahead(begin, lag - 1), at);
+  auto loadIf = [&](int64_t depth, auto &&loadOne) {
+    Value next = ahead(at, depth - lag);
+    Value isWanted =
+        arith::AndIOp::create(b, loc(), isBehind, isLess(next, end));
     auto branch = scf::IfOp::create(b, loc(), isWanted, /*withElse=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
     loadOne(next);
   };
-  Value next = ahead(at, chunkDepth - 1), values = ahead(at, valuesDepth - 1);
-  loadIf(next,
-         arith::AndIOp::create(b, loc(), isLess(begin, at), isLess(next, end)),
-         [&](Value at) { load(at, end); });
-  loadIf(values, isLess(values, end), [&](Value at) { loadValues(at, end); });
+  loadIf(chunkDepth, [&](Value at) { load(at, end); });
+  loadIf(valuesDepth, [&](Value at) { loadValues(at, end); });
   return success();
 }
 
@@ -279,9 +283,8 @@ LogicalResult InverseRole::emitChunks() {
   Value begin = scalars.lookupOrDefault(loop.getLowerBound()),
         end = scalars.lookupOrDefault(loop.getUpperBound()),
         step = scalars.lookupOrDefault(loop.getStep());
-  auto times = [&](int64_t count) -> Value {
-    return arith::MulIOp::create(
-        b, loc(), step, arith::ConstantIndexOp::create(b, loc(), count));
+  auto times = [&](Value count) -> Value {
+    return arith::MulIOp::create(b, loc(), step, count);
   };
   const IRMapping around = scalars;
   auto loadAt = [&](Value at) -> Value {
@@ -293,7 +296,8 @@ LogicalResult InverseRole::emitChunks() {
     return loaded;
   };
   begin = arith::AddIOp::create(b, loc(), begin, times(turn));
-  Value stride = times(inverseTurns), own = loadAt(begin);
+  Value stride = times(arith::ConstantIndexOp::create(b, loc(), inverseTurns));
+  Value own = loadAt(begin);
   auto copy = scf::ForOp::create(b, loc(), begin, end, stride, own);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
@@ -362,18 +366,15 @@ FailureOr<func::FuncOp> gdn::emitChannelRoles(func::FuncOp source,
   auto roles = gpu::RolesOp::create(b, loc);
   b.createBlock(&roles.getBody());
   int64_t first = 0;
-  auto emit = [&](RoleProgram &&role, int64_t count, int64_t turn = 0,
-                  int64_t turns = 1) {
+  auto emit = [&](RoleProgram &&role, int64_t count, int64_t turns = 1) {
     return emitWarps(b, source, first, std::move(role), count,
-                     /*alternate=*/false, turn, turns);
+                     /*alternate=*/false, turns);
   };
   if (failed(emit(Consumers(shared, numWarps), registers.consumers)) ||
-      failed(emit(WithinRole(shared, rings, groupWarps), registers.within)))
+      failed(emit(WithinRole(shared, rings, groupWarps), registers.within)) ||
+      failed(emit(InverseRole(shared, rings, /*numWarps=*/1), registers.others,
+                  inverseTurns)))
     return failure();
-  for (int64_t turn = 0; turn < inverseTurns; ++turn)
-    if (failed(emit(InverseRole(shared, rings, turn), registers.others, turn,
-                    inverseTurns)))
-      return failure();
   if (failed(emit(BetweenRole(shared, rings, betweenWarps), registers.others)))
     return failure();
   b.setInsertionPointToEnd(entry);

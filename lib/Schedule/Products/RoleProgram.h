@@ -39,6 +39,9 @@ public:
     return channels.receiveUnit(loc);
   }
 
+  /// The number of the warp, an index, where the role is in turns.
+  mlir::Value turn;
+
 protected:
   /// Emits the loop over chunks.
   virtual mlir::LogicalResult emitChunks() {
@@ -81,12 +84,12 @@ mlir::LogicalResult emitAheadOfRoles(SharedByRoles &shared,
                                      mlir::func::FuncOp source,
                                      int64_t numWarps);
 
-/// The region of a role, whose warps are the next ones from `first` on; of
-/// `turns` that roles take it has the one that is given.
+/// The region of a role, whose warps are the next ones from `first` on: those
+/// of the program, or with `turns` above 1 so many, each by itself.
 mlir::LogicalResult emitWarps(mlir::OpBuilder &b, mlir::func::FuncOp source,
                               int64_t &first, RoleProgram &&role,
                               int64_t registers, bool alternate,
-                              int64_t turn = 0, int64_t turns = 1);
+                              int64_t turns = 1);
 
 /// Copies chunk after chunk, each as soon as there is a buffer for it.
 struct LoadRole final : RoleProgram {

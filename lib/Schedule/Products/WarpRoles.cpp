@@ -179,18 +179,21 @@ LogicalResult gdn::emitAheadOfRoles(SharedByRoles &shared, func::FuncOp source,
 
 LogicalResult gdn::emitWarps(OpBuilder &b, func::FuncOp source, int64_t &first,
                              RoleProgram &&role, int64_t registers,
-                             bool alternate, int64_t turn, int64_t turns) {
+                             bool alternate, int64_t turns) {
   OpBuilder::InsertionGuard guard(b);
   Location loc = source.getLoc();
-  auto warps =
-      gpu::WarpsOp::create(b, loc, TypeRange(), first, role.getNumWarps(),
-                           b.getI64IntegerAttr(registers), alternate);
-  if (turns > 1) {
-    warps.setTurn(turn);
-    warps.setTurns(turns);
-  }
-  first += role.getNumWarps();
+  auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), first,
+                                    role.getNumWarps() * turns,
+                                    b.getI64IntegerAttr(registers), alternate,
+                                    /*in_turns=*/turns > 1);
+  first += warps.getCount();
   b.createBlock(&warps.getBody());
+  if (turns > 1) {
+    auto each = gpu::EachWarpOp::create(b, loc, TypeRange(), 0, turns);
+    gpu::YieldOp::create(b, loc);
+    Block *body = b.createBlock(&each.getBody(), {}, b.getIndexType(), loc);
+    role.turn = body->getArgument(0);
+  }
   if (role.stays()) {
     auto units = gpu::UnitsOp::create(b, loc, /*contiguous=*/false,
                                       /*taken=*/true);

@@ -5,21 +5,18 @@
 //
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
 
-// Four slices of 16 channels. Sums of logs of both halves, of eight channels each, are
-// products of tf32; exponentials of them are decays: 8 each up to a token, behind it, and
-// from the middle.
+// Four slices of 16 channels, two in a turn of a loop. Sums of logs of both halves, of eight
+// channels each, are products of tf32; exponentials of them are decays: 8 each up to a token,
+// behind it, and from the middle.
 // CHECK-LABEL: llvm.func @chunk(
 //       CHECK: nvvm.barrier
 // CHECK-COUNT-4: m16n8k8.row.col.f32.tf32.tf32.f32
-// CHECK-COUNT-24: ex2.approx.ftz.f32
-// CHECK-COUNT-4: m16n8k8.row.col.f32.tf32.tf32.f32
-// A slice: the decays of the next one, and sums of the one behind that, are on their way.
+//       CHECK: scf.for %{{.+}} = %c0_i32 to %c2_i32 step %c1_i32
+// A slice: sums of the next one are on their way.
 // CHECK-COUNT-2: nvvm.ldmatrix
-//       CHECK: nvvm.vote.sync any
-//       CHECK: nvvm.bar.warp.sync
-// CHECK-COUNT-2: nvvm.stmatrix
 // CHECK-COUNT-24: ex2.approx.ftz.f32
 // CHECK-COUNT-4: m16n8k8.row.col.f32.tf32.tf32.f32
+//       CHECK: nvvm.vote.sync any
 // Only where one of the decays is very small are the factors of scores made again, of
 // bounded logs.
 //       CHECK: scf.if
@@ -30,17 +27,18 @@
 //       CHECK: nvvm.bar.warp.sync
 // Three products of halves for eight channels each.
 // CHECK-COUNT-6: m16n8k8.row.col.f32.tf32.tf32.f32
-//       CHECK: nvvm.stmatrix
-// CHECK-COUNT-3: nvvm.vote.sync any
+// CHECK-COUNT-3: nvvm.stmatrix
+//       CHECK: nvvm.vote.sync any
+//   CHECK-NOT: nvvm.vote.sync any
 //       CHECK: nvvm.barrier
-// Eight slices of the second 16 tokens with keys of the first.
-// CHECK-COUNT-2: nvvm.ldmatrix
+// Eight slices of the second 16 tokens with keys of the first, of which four get decays, too.
+// What the next slice multiplies is loaded first.
+// CHECK-COUNT-4: nvvm.ldmatrix
 // CHECK-COUNT-2: nvvm.mma.sync {{.+}} shape = #nvvm.shape<m = 16, n = 8, k = 16>
 //       CHECK: nvvm.bar.warp.sync
-//       CHECK: nvvm.stmatrix
-//       CHECK: scf.if
-//       CHECK: nvvm.stmatrix
-// CHECK-COUNT-14: nvvm.ldmatrix
+// CHECK-COUNT-2: nvvm.stmatrix
+// CHECK-COUNT-12: nvvm.ldmatrix
+//   CHECK-NOT: nvvm.ldmatrix
 //       CHECK: nvvm.barrier
 // Scores of both blocks, then substitution: a lane has a column of 16.
 // CHECK-COUNT-2: nvvm.stmatrix

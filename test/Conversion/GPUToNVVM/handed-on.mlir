@@ -2,8 +2,8 @@
 //
 // A ring whose tiles are handed on: one memory, a barrier for each place and
 // channel that counts those who fill it, and one that says that a place is
-// free, at which the last roles arrive. A role that takes turns goes on by as
-// many places as there are turns.
+// free, at which the last roles arrive. A warp of a role in turns begins at the
+// place of its number and goes on by as many as there are warps.
 //
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
 
@@ -26,8 +26,8 @@
 //       CHECK:   llvm.store %c1_i32, %[[PARITY:.+]] :
 //       CHECK:   mbarrier.try_wait
 //       CHECK:   "mbarrier.arrive.shared::cta.b64 _, [$0];"
-// The first turn begins at the first place, the second at the next.
-//       CHECK:   llvm.store %c0_i32, %[[PLACE:.+]] :
+//       CHECK:   %[[TURN:.+]] = arith.subi %{{.+}}, %c1_i32
+//       CHECK:   llvm.store %[[TURN]], %[[PLACE:.+]] :
 //       CHECK:   mbarrier.try_wait
 //       CHECK:   "fence.proxy.async.shared::cta;"
 //       CHECK:   "mbarrier.arrive.shared::cta.b64 _, [$0];"
@@ -35,13 +35,12 @@
 //       CHECK:   %[[IS_BEFORE:.+]] = arith.cmpi {{.+}}, %[[NEXT]], %c3_i32
 //       CHECK:   %[[AGAIN:.+]] = arith.addi %{{.+}}, %c-1_i32
 //       CHECK:   arith.select %[[IS_BEFORE]], %[[NEXT]], %[[AGAIN]]
-//       CHECK:   llvm.store %c1_i32, %{{.+}} :
-//       CHECK:   mbarrier.try_wait
 func.func @chain(%n: index, %out: memref<?x64xf16>)
     attributes {gdn_gpu.kernel = {threads = 160 : i64},
                 gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
   %loaded = gdn_gpu.channel zeroed : !ring
   %made = gdn_gpu.channel : !ring of %loaded : !ring
   gdn_gpu.roles {
@@ -51,16 +50,13 @@ func.func @chain(%n: index, %out: memref<?x64xf16>)
         gdn_gpu.commit %loaded : !ring
       }
     }
-    gdn_gpu.warps 1 for 1 turn 0 of 2 {
-      scf.for %i = %c0 to %n step %c1 {
-        %t = gdn_gpu.receive %loaded : !ring -> !tile
-        gdn_gpu.hand_on %loaded to %made : !ring, !ring
-      }
-    }
-    gdn_gpu.warps 2 for 1 turn 1 of 2 {
-      scf.for %i = %c0 to %n step %c1 {
-        %t = gdn_gpu.receive %loaded : !ring -> !tile
-        gdn_gpu.hand_on %loaded to %made : !ring, !ring
+    gdn_gpu.warps 1 for 2 in_turns {
+      gdn_gpu.each_warp 0 for 2 {
+      ^bb0(%turn: index):
+        scf.for %i = %turn to %n step %c2 {
+          %t = gdn_gpu.receive %loaded : !ring -> !tile
+          gdn_gpu.hand_on %loaded to %made : !ring, !ring
+        }
       }
     }
     gdn_gpu.warps 3 for 1 {

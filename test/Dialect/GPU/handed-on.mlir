@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tiles that roles change in place and hand on, and roles that take turns:
+// Tiles that roles change in place and hand on, and a role in turns:
 // round trip, both forms, and a program that gdn-gpu-check lets pass.
 //
 // RUN: gdn-gpu-opt %s | gdn-gpu-opt | FileCheck %s
@@ -19,12 +19,12 @@
 //       CHECK:   %[[Q1:.+]] = gdn_gpu.channel : <32x128xf16, depth = 5, swizzled> of %[[Q]] :
 //       CHECK:   gdn_gpu.channel : <32x128xf32, depth = 5, swizzled> with %[[Q1]] : {{.+}} of %[[G]] :
 //       CHECK:     gdn_gpu.hand_on %[[Q]] to %[[Q1]] :
-//       CHECK:   gdn_gpu.warps 5 for 1 turn 0 of 2 {
-//       CHECK:   gdn_gpu.warps 6 for 1 turn 1 of 2 {
+//       CHECK:   gdn_gpu.warps 5 for 2 in_turns {
 func.func @chunks(%n: index, %x: !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>>)
     attributes {gdn_gpu.kernel = {threads = 224 : i64}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
   %q = gdn_gpu.channel : !keys
   %k = gdn_gpu.channel : !keys with %q : !keys
   %g = gdn_gpu.channel zeroed : !logs with %q : !keys
@@ -60,16 +60,13 @@ func.func @chunks(%n: index, %x: !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<
         gdn_gpu.release %f : !first
       }
     }
-    gdn_gpu.warps 5 for 1 turn 0 of 2 {
-      scf.for %i = %c0 to %n step %c1 {
-        %qt = gdn_gpu.receive %q1 : !made -> !gdn_gpu.shared<32x128xf16, swizzled>
-        gdn_gpu.release %q1 : !made
-      }
-    }
-    gdn_gpu.warps 6 for 1 turn 1 of 2 {
-      scf.for %i = %c0 to %n step %c1 {
-        %qt = gdn_gpu.receive %q1 : !made -> !gdn_gpu.shared<32x128xf16, swizzled>
-        gdn_gpu.release %q1 : !made
+    gdn_gpu.warps 5 for 2 in_turns {
+      gdn_gpu.each_warp 0 for 2 {
+      ^bb0(%turn: index):
+        scf.for %i = %turn to %n step %c2 {
+          %qt = gdn_gpu.receive %q1 : !made -> !gdn_gpu.shared<32x128xf16, swizzled>
+          gdn_gpu.release %q1 : !made
+        }
       }
     }
   }

@@ -160,8 +160,8 @@ func.func @changed() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
 
 func.func @one_turn() attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
   gdn_gpu.roles {
-    // expected-error@+1 {{'gdn_gpu.warps' op expects one role of as many warps for each of 2 turns}}
-    gdn_gpu.warps 0 for 1 turn 0 of 2 {
+    // expected-error@+1 {{'gdn_gpu.warps' op expects to be a role of at least two warps, not alternate, where it is in turns}}
+    gdn_gpu.warps 0 for 1 in_turns {
     }
   }
   return
@@ -169,11 +169,9 @@ func.func @one_turn() attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
 
 // -----
 
-func.func @no_turn() attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
-  gdn_gpu.roles {
-    // expected-error@+1 {{'gdn_gpu.warps' op expects to be a role, not alternate, with a turn from 0 to less than how many there are, at least two, but got 2 of 2}}
-    gdn_gpu.warps 0 for 1 turn 2 of 2 {
-    }
+func.func @no_role() attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
+  // expected-error@+1 {{'gdn_gpu.warps' op expects to be a role of at least two warps, not alternate, where it is in turns}}
+  gdn_gpu.warps 0 for 2 in_turns {
   }
   return
 }
@@ -185,18 +183,67 @@ func.func @no_turn() attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
 func.func @turns_of_one_place() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
   %ring = gdn_gpu.channel : !ring
   gdn_gpu.roles {
-    gdn_gpu.warps 0 for 1 {
-      %tile = gdn_gpu.acquire %ring : !ring -> !gdn_gpu.shared<4xf32>
-      gdn_gpu.commit %ring : !ring
+    gdn_gpu.warps 1 for 2 in_turns {
+      gdn_gpu.each_warp 0 for 2 {
+      ^bb0(%turn: index):
+        // expected-error@+1 {{'gdn_gpu.receive' op expects a channel of a depth of at least 2, a place for each turn}}
+        %tile = gdn_gpu.receive %ring : !ring -> !gdn_gpu.shared<4xf32>
+        gdn_gpu.release %ring : !ring
+      }
     }
-    // expected-error@+1 {{'gdn_gpu.warps' op expects channels that it does not fill, of a depth of at least 2}}
-    gdn_gpu.warps 1 for 1 turn 0 of 2 {
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<4xf32, depth = 2>
+
+func.func @together() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
+  %ring = gdn_gpu.channel : !ring
+  gdn_gpu.roles {
+    gdn_gpu.warps 1 for 2 in_turns {
+      // expected-error@+1 {{'gdn_gpu.receive' op expects a role that is not in turns, or to be inside gdn_gpu.each_warp of all its warps and not to fill a channel}}
       %tile = gdn_gpu.receive %ring : !ring -> !gdn_gpu.shared<4xf32>
       gdn_gpu.release %ring : !ring
     }
-    gdn_gpu.warps 2 for 1 turn 1 of 2 {
-      %tile = gdn_gpu.receive %ring : !ring -> !gdn_gpu.shared<4xf32>
-      gdn_gpu.release %ring : !ring
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<4xf32, depth = 2>
+
+func.func @some_turns() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
+  %ring = gdn_gpu.channel : !ring
+  gdn_gpu.roles {
+    gdn_gpu.warps 1 for 2 in_turns {
+      gdn_gpu.each_warp 0 for 1 {
+      ^bb0(%turn: index):
+        // expected-error@+1 {{'gdn_gpu.receive' op expects a role that is not in turns, or to be inside gdn_gpu.each_warp of all its warps and not to fill a channel}}
+        %tile = gdn_gpu.receive %ring : !ring -> !gdn_gpu.shared<4xf32>
+        gdn_gpu.release %ring : !ring
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<4xf32, depth = 2>
+
+func.func @filled_in_turns() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
+  %ring = gdn_gpu.channel : !ring
+  gdn_gpu.roles {
+    gdn_gpu.warps 1 for 2 in_turns {
+      gdn_gpu.each_warp 0 for 2 {
+      ^bb0(%turn: index):
+        // expected-error@+1 {{'gdn_gpu.acquire' op expects a role that is not in turns, or to be inside gdn_gpu.each_warp of all its warps and not to fill a channel}}
+        %tile = gdn_gpu.acquire %ring : !ring -> !gdn_gpu.shared<4xf32>
+        gdn_gpu.commit %ring : !ring
+      }
     }
   }
   return

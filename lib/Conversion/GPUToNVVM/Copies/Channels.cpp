@@ -32,8 +32,8 @@ Channels::Channels(func::FuncOp program, bool everyThreadArrives)
     countRing(channel, everyThreadArrives ? gpu::warpThreads : 1);
 }
 
-/// Who arrives at the barriers of a channel: `perWarp` for each warp. Of roles
-/// that take turns one is there each time.
+/// Who arrives at the barriers of a channel: `perWarp` for each warp. Of a
+/// role in turns one is there each time.
 void Channels::countRing(gpu::ChannelOp channel, int64_t perWarp) {
   Ring ring;
   ring.type = channel.getChannel().getType();
@@ -56,23 +56,21 @@ void Channels::countRing(gpu::ChannelOp channel, int64_t perWarp) {
       changers.insert(role);
     }
   }
-  auto isThere = [](Operation *op) {
-    return cast<gpu::WarpsOp>(op).getTurn() == 0;
+  auto countWarps = [](Operation *op) -> int64_t {
+    auto role = cast<gpu::WarpsOp>(op);
+    return role.getInTurns() ? 1 : role.getCount();
   };
   for (Operation *changer : changers)
-    if (isThere(changer))
-      ring.filling += cast<gpu::WarpsOp>(changer).getCount() * perWarp;
+    ring.filling += countWarps(changer) * perWarp;
   // Of a role that reads parts, one warp arrives for each.
   for (Operation *reader : readers) {
     auto role = cast<gpu::WarpsOp>(reader);
     hasAlternate |= role.getAlternate();
     int64_t arrivals =
-        perWarp * (ring.type.getParts() > 1 ? 1 : int64_t(role.getCount()));
+        perWarp * (ring.type.getParts() > 1 ? 1 : countWarps(reader));
     // Of both blocks, where a role empties what both fill.
     if (ring.isPaired && !role.getAlternate())
       arrivals *= 2;
-    if (!isThere(reader))
-      continue;
     (ring.memory ? getRing(ring.memory) : ring).emptying += arrivals;
     ring.alternate += role.getAlternate() ? arrivals : 0;
   }
@@ -211,10 +209,9 @@ void Channels::initialise(OpBuilder &b, Location loc,
     NVVM::Barrier0Op::create(b, loc);
 }
 
-void Channels::enterRole(OpBuilder &b, gpu::WarpsOp role) {
+void Channels::enterRole(OpBuilder &b, gpu::WarpsOp role, Value warp) {
   alternates = role.getAlternate();
-  turns = role.getTurns();
-  const int64_t first = role.getTurn();
+  turns = role.getInTurns() ? role.getCount() : 1;
   for (auto &[channel, ring] : rings) {
     if (ring.leader)
       continue;
@@ -225,8 +222,8 @@ void Channels::enterRole(OpBuilder &b, gpu::WarpsOp role) {
       Arithmetic a{b, role.getLoc()};
       bool fills = isa<gpu::AcquireOp, gpu::CommitOp>(user) &&
                    !ring.isExchanged; // which is waited for when it is full
-      LLVM::StoreOp::create(b, a.loc, alternates ? rank : a.i32(first),
-                            ring.stage);
+      Value first = alternates ? rank : turns > 1 ? warp : a.i32(0);
+      LLVM::StoreOp::create(b, a.loc, first, ring.stage);
       LLVM::StoreOp::create(b, a.loc, a.i32(fills ? 1 : 0), ring.parity);
       break;
     }

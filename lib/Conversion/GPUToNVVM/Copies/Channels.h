@@ -25,8 +25,8 @@ public:
   /// Sets up the barriers and lets all threads of the block meet.
   void initialise(mlir::OpBuilder &b, mlir::Location loc,
                   const BlockThreads &threads, int64_t numWarps);
-  /// The positions of a role in the rings that it uses.
-  void enterRole(mlir::OpBuilder &b, gpu::WarpsOp role);
+  /// The positions of a role in the rings that it uses; `warp` is the thread's.
+  void enterRole(mlir::OpBuilder &b, gpu::WarpsOp role, mlir::Value warp);
 
   /// Waits; returns the pointer to the tile. `threads` are those of the role.
   mlir::Value acquire(mlir::OpBuilder &b, const BlockThreads &threads,
@@ -99,7 +99,7 @@ private:
   bool everyThreadArrives;
   bool hasAlternate = false; // whether some role takes every second stage
   bool alternates = false;   // whether the role at hand does
-  int64_t turns = 1;         // of which the role at hand has one
+  int64_t turns = 1;         // of warps of the role at hand
   mlir::Value rank;          // of the block in its cluster, i32; null: alone
   llvm::MapVector<mlir::Value, Ring> rings;  // by channel
   llvm::DenseSet<mlir::Operation *> awaited; // receives, by one before them

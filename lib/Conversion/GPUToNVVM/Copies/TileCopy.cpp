@@ -359,10 +359,60 @@ static void emitPieces(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   }
 }
 
+/// Of the last chunk of a role that has other work beside its copies: a loop
+/// over pieces, which few instructions and registers are for.
+static void emitRestInLoop(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
+                           const BlockThreads &threads,
+                           const TileMemory &memory, Value rows, Value buffer) {
+  Location loc = copy.getLoc();
+  Arithmetic a{b, loc};
+  gdn::gpu::SharedType type = copy.getBuffer().getType();
+  const int64_t rowPieces = type.getRowBytes() / pieceBytes;
+  SharedMatrix matrix(b, loc, threads.lane, type, buffer);
+  auto advance = [&](Value pointer, Value bytes) -> Value {
+    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
+                               pointer, ArrayRef<LLVM::GEPArg>{bytes});
+  };
+  Value thread =
+      a.add(a.mul(threads.warp, a.i32(gdn::gpu::warpThreads)), threads.lane);
+  Value end = arith::TruncIOp::create(b, loc, b.getI32Type(), a.toI64(rows));
+  Value stride = memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
+  auto loop =
+      scf::ForOp::create(b, loc, thread, a.i32(type.getShape()[0] * rowPieces),
+                         a.i32(threads.numThreads));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value number = loop.getInductionVar();
+  Value row = arith::DivUIOp::create(b, loc, number, a.i32(rowPieces));
+  Value column = a.mul(arith::RemUIOp::create(b, loc, number, a.i32(rowPieces)),
+                       a.i32(pieceBytes));
+  Value isThere = a.isLess(row, end);
+  Value bytes =
+      arith::SelectOp::create(b, loc, isThere, a.i32(pieceBytes), a.i32(0));
+  Value fromRow = arith::SelectOp::create(b, loc, isThere, row, a.i32(0));
+  Value from = advance(advance(memory.pointer, a.mul(a.toI64(fromRow), stride)),
+                       a.toI64(column));
+  NVVM::CpAsyncOp::create(b, loc, matrix.getAddress(row, column), from,
+                          pieceBytes, NVVM::LoadCacheModifierKind::CG, bytes);
+}
+
+bool gdn::isRestBesideWork(gdn::gpu::BeginCopyOp copy) {
+  gdn::gpu::WarpsOp role = gdn::gpu::getRole(copy);
+  return role && copy.getTensorMap() && copy.getRows() &&
+         role.getBody()
+             .walk([](gdn::gpu::DecayBetweenOp) {
+               return WalkResult::interrupt();
+             })
+             .wasInterrupted();
+}
+
 void gdn::emitCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
                    const BlockThreads &threads, const TileMemory &memory,
                    Value rows, Value buffer) {
-  emitPieces(b, copy, threads, memory, rows, buffer);
+  if (isRestBesideWork(copy))
+    emitRestInLoop(b, copy, threads, memory, rows, buffer);
+  else
+    emitPieces(b, copy, threads, memory, rows, buffer);
   emitEndOfCopies(b, copy.getLoc());
 }
 

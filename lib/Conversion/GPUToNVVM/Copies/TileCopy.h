@@ -14,6 +14,9 @@ namespace gdn {
 void emitCopy(mlir::OpBuilder &b, gpu::BeginCopyOp copy,
               const BlockThreads &threads, const TileMemory &memory,
               mlir::Value rows, mlir::Value buffer);
+/// Whether `copy` is by a tensor map but for the last tile, in a role that has
+/// other work.
+bool isRestBesideWork(gpu::BeginCopyOp copy);
 
 /// The way back, each group its columns; as boxes of `maps` where the copy
 /// goes by a tensor map, with its `indices` in the view.

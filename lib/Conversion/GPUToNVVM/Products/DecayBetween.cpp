@@ -2,7 +2,8 @@
 //
 // gdn_gpu.decay_between. A warp has the queries or the keys of tokens 16 to 31,
 // in eight slices of 16 channels: as they are multiplied they get the decay of
-// the tokens before them.
+// the tokens before them. Of the first keys a warp has one of two panels, which
+// comes first.
 #include "Products/ChunkCode.h"
 #include "Products/ChunkOps.h"
 
@@ -24,25 +25,58 @@ public:
   void emit();
 
 private:
-  static constexpr int64_t slices = channels / 16;
+  /// Of a panel of 64 channels.
+  static constexpr int64_t slices = 4;
+
+  /// Where a panel begins.
+  struct Panel {
+    Value input, firstKeys, decays, toEnd;
+  };
+  struct Slice {
+    Words left, right;
+  };
 
   Value addressOf(Value tile) { return address(values.lookup(tile)); }
-  Words decaysOf(int64_t block, int64_t slice);
+  Panel panelOf(Value number);
+  Slice load(const Panel &panel, int64_t slice);
+  Words decaysOf(const Panel &panel, int64_t block, int64_t slice);
   void storeEnd();
 
   DecayBetweenOp op;
   const IRMapping &values;
-  Value hasKeys, decays;
+  Value hasKeys;
 };
 
 } // namespace
 
+DecayBetween::Panel DecayBetween::panelOf(Value number) {
+  Value rows = rowOfBlocks();
+  Value input =
+      select(hasKeys, addressOf(op.getKey()), addressOf(op.getQuery()));
+  return {
+      add(add(add(input, blockBytes), rows), a.mul(number, a.i32(panelBytes))),
+      add(add(addressOf(op.getFirstKeys()), rowOfBlocks(/*isRight=*/true)),
+          a.mul(number, a.i32(blockBytes))),
+      add(add(addressOf(op.getDecays()), left(column, 2)), left(number, 8)),
+      add(add(addressOf(op.getLogDecay()), rows),
+          a.mul(number, a.i32(2 * panelBytes)))};
+}
+
+DecayBetween::Slice DecayBetween::load(const Panel &panel, int64_t slice) {
+  const int64_t at = slice * sliceBytes;
+  Slice loaded;
+  loaded.left = loadBlocks(flip(panel.input, at));
+  loaded.right = loadBlocks(flip(panel.firstKeys, at));
+  return loaded;
+}
+
 /// Of a block, on words of a slice of rows.
-DecayBetween::Words DecayBetween::decaysOf(int64_t block, int64_t slice) {
+DecayBetween::Words DecayBetween::decaysOf(const Panel &panel, int64_t block,
+                                           int64_t slice) {
   Words words;
   for (int64_t half = 0; half < 2; ++half) {
-    Numbers pair =
-        loadNumbers(decays, (block * channels + slice * 16 + half * 8) * 4, 2);
+    Numbers pair = loadNumbers(
+        panel.decays, (block * channels + slice * 16 + half * 8) * 4, 2);
     words.append(2, roundPair(pair[0], pair[1]));
   }
   return words;
@@ -63,42 +97,38 @@ void DecayBetween::storeEnd() {
 }
 
 void DecayBetween::emit() {
-  Value rows = rowOfBlocks(), columns = rowOfBlocks(/*isRight=*/true);
-  Value input =
-      add(add(select(hasKeys, addressOf(op.getKey()), addressOf(op.getQuery())),
-              blockBytes),
-          rows);
-  Value firstKeys = add(addressOf(op.getFirstKeys()), columns);
-  Value logDecay = addressOf(op.getLogDecay()), toEnd = add(logDecay, rows);
-  decays = add(addressOf(op.getDecays()), left(column, 2));
   // Even and odd slices.
   std::array<std::array<Numbers, 2>, 2> sums;
   for (auto &ofSlices : sums)
     ofSlices.fill(zeros());
-  for (int64_t slice = 0; slice < slices; ++slice) {
-    const int64_t panel = slice / 4, at = slice % 4 * sliceBytes;
-    Value from = add(flip(input, at), panel * panelBytes);
-    Words left = loadBlocks(from);
-    Words right = loadBlocks(add(flip(firstKeys, at), panel * blockBytes));
-    for (int64_t half = 0; half < 2; ++half) {
-      Numbers &sum = sums[slice % 2][half];
-      sum = addProduct(left, ArrayRef(right).slice(2 * half, 2), sum);
+  for (bool isOwn : {true, false}) {
+    const Panel panel =
+        panelOf(isOwn ? threads.warp : flip(threads.warp, a.i32(1)));
+    Slice next = load(panel, 0);
+    for (int64_t slice = 0; slice < slices; ++slice) {
+      const Slice now = next;
+      Words decay = decaysOf(panel, 0, slice);
+      // Beside this one, which stores where no other slice is.
+      if (slice + 1 < slices)
+        next = load(panel, slice + 1);
+      for (int64_t half = 0; half < 2; ++half) {
+        Numbers &sum = sums[slice % 2][half];
+        sum = addProduct(now.left, ArrayRef(now.right).slice(2 * half, 2), sum);
+      }
+      syncWarp(); // all have loaded what is written below
+      auto storeDecayed = [&](Value to, Words words) {
+        for (auto [word, factor] : llvm::zip_equal(words, decay))
+          word = mulWords(word, factor);
+        storeBlocks(flip(to, slice * sliceBytes), words);
+      };
+      storeDecayed(panel.input, now.left);
+      if (!isOwn)
+        continue;
+      // The first keys, as rows.
+      decay = decaysOf(panel, 1, slice);
+      storeDecayed(panel.toEnd,
+                   {now.right[0], now.right[2], now.right[1], now.right[3]});
     }
-    syncWarp(); // all have loaded what is written below
-    Words decay = decaysOf(0, slice);
-    for (int64_t i = 0; i < 4; ++i)
-      left[i] = mulWords(left[i], decay[i]);
-    storeBlocks(from, left);
-    // The first keys, as rows.
-    auto branch = scf::IfOp::create(
-        b, loc, a.isEqual(threads.warp, a.i32(panel)), /*withElse=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    decay = decaysOf(1, slice);
-    Words keys = {right[0], right[2], right[1], right[3]};
-    for (int64_t i = 0; i < 4; ++i)
-      keys[i] = mulWords(keys[i], decay[i]);
-    storeBlocks(add(flip(toEnd, at), 2 * panel * panelBytes), keys);
   }
   storeEnd();
   Value scale = select(hasKeys, f32(1), values.lookup(op.getScale()));
@@ -112,9 +142,9 @@ void DecayBetween::emit() {
       };
       scores.push_back(roundPair(sum(i), sum(i + 1)));
     }
-  Value ofQueries =
-      add(add(addressOf(op.getProducts()), flip(rows, 64)), blockBytes);
-  Value ofKeys = add(logDecay, rowOfKeyScores());
+  Value ofQueries = add(
+      add(addressOf(op.getProducts()), flip(rowOfBlocks(), 64)), blockBytes);
+  Value ofKeys = add(addressOf(op.getLogDecay()), rowOfKeyScores());
   storeBlocks(select(hasKeys, ofKeys, ofQueries), scores);
   syncWarp();
 }

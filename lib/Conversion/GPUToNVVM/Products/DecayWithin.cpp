@@ -9,8 +9,10 @@
 // queries, then their keys; columns are keys of the first half or the second.
 // Factors of scores begin in the middle of the 16 tokens.
 //
-// Decays of the next slice, and sums of the one behind it, are under way while
-// this one is multiplied.
+// Sums of the next slice are under way while this one is multiplied. A loop has
+// two slices in a turn: all roles of such a kernel have their instructions in
+// one cache, and a fourth of a warp's time went by waiting for those of four
+// slices.
 #include "Products/ChunkCode.h"
 #include "Products/ChunkOps.h"
 #include "Products/ProductFamily.h"
@@ -32,7 +34,8 @@ public:
   void emit();
 
 private:
-  static constexpr int64_t slices = 4;
+  /// Turns of the loop, and slices in one.
+  static constexpr int64_t turns = 2, slices = 2;
   /// Of a half, the channels 8 g and on, for g = 0, 1.
   template <typename T> using OfHalves = std::array<std::array<T, 2>, 2>;
   using Pair = std::array<Value, 2>;
@@ -48,7 +51,20 @@ private:
     OfHalves<Pair> upTo, behind, inverse;
   };
 
-  OfHalves<Pair> loadLogs(int64_t slice);
+  /// Where a lane's logs of a half begin: of even and odd tokens.
+  struct LogPlace {
+    Value even, odd;
+  };
+  /// What goes from turn to carried.
+  struct Carried {
+    LogPlace logs; // where the turn's slices begin, and
+    Value query, key, toEnd, decays;
+    OfHalves<Numbers> sums;       // of logs of the next slice
+    Numbers first, below, second; // scores of half by half
+    SmallVector<Value *> all();
+  };
+
+  OfHalves<Pair> loadLogs(const LogPlace &place, int64_t slice);
   Decays decaysOf(const OfHalves<Numbers> &sums);
   OfHalves<Numbers> sum(const OfHalves<Pair> &logs);
   Pair mulPair(const Pair &x, const Pair &y) {
@@ -57,16 +73,16 @@ private:
   Value roundPair(const Pair &x) { return ChunkCode::roundPair(x[0], x[1]); }
   void setRows(Factors &factors, int64_t g, const Pair &query, const Pair &key,
                const Pair &decay);
-  std::array<Factors, 2> boundFactors(int64_t slice,
+  std::array<Factors, 2> boundFactors(OfHalves<Pair> logs,
                                       const OfHalves<Pair> &queries,
                                       const OfHalves<Pair> &keys);
-  Value storeDecays(int64_t slice, const std::array<Pair, 2> &decays);
-  void emitSlice(int64_t slice, Decays &decays, OfHalves<Numbers> &sums);
+  Value storeDecays(Value to, const std::array<Pair, 2> &decays);
+  void emitSlice(int64_t slice, const LogPlace &behind, Carried &carried);
 
   Type stored; // of queries and keys as they come
   Numbers matrix;
-  Value evenLogs, oddLogs, query, key, toEnd, decays, parts;
-  Numbers first, below, second; // scores of half by half
+  LogPlace logs;
+  Value query, key, toEnd, decays, parts;
 };
 
 } // namespace
@@ -74,8 +90,7 @@ private:
 DecayWithin::DecayWithin(OpBuilder &b, const BlockThreads &threads,
                          DecayWithinOp op, const IRMapping &values)
     : ChunkCode(b, op.getLoc(), threads),
-      stored(op.getQuery().getType().getElementType()), first(zeros()),
-      below(zeros()), second(zeros()) {
+      stored(op.getQuery().getType().getElementType()) {
   auto addressOf = [&](Value tile) { return address(values.lookup(tile)); };
   Value tokens = right(threads.warp, 1), half = bits(threads.warp, 1);
   Value fromToken = a.mul(tokens, a.i32(blockBytes));
@@ -86,8 +101,7 @@ DecayWithin::DecayWithin(OpBuilder &b, const BlockThreads &threads,
   Value inPiece = left(bits(row, 3), 2);
   Value place =
       add(add(a.mul(column, a.i32(rowBytes)), left(piece, 4)), inPiece);
-  evenLogs = add(log, place);
-  oddLogs = add(log, flip(add(place, rowBytes), 16));
+  logs = {add(log, place), add(log, flip(add(place, rowBytes), 16))};
   parts = add(add(log, panelBytes), left(lane, 4));
   // Matrices.
   Value blocks = rowOfBlocks();
@@ -107,17 +121,18 @@ DecayWithin::DecayWithin(OpBuilder &b, const BlockThreads &threads,
   }
 }
 
-/// Of both halves and eight channels each, two tokens.
-DecayWithin::OfHalves<DecayWithin::Pair> DecayWithin::loadLogs(int64_t slice) {
+/// Of both halves and eight channels each, two tokens. A panel has the logs of
+/// a carried.
+DecayWithin::OfHalves<DecayWithin::Pair>
+DecayWithin::loadLogs(const LogPlace &place, int64_t slice) {
   OfHalves<Pair> logs;
   for (int64_t g = 0; g < 2; ++g)
-    for (int64_t half = 0; half < 2; ++half) {
-      const int64_t offset = half * 8 * rowBytes + slice / 2 * panelBytes;
+    for (int64_t half = 0; half < 2; ++half)
       for (int64_t e = 0; e < 2; ++e)
         logs[half][g][e] =
             load(b.getF32Type(),
-                 flip(e ? oddLogs : evenLogs, slice % 2 * 64 + g * 32), offset);
-    }
+                 flip(e ? place.odd : place.even, slice * 64 + g * 32),
+                 half * 8 * rowBytes);
   return logs;
 }
 
@@ -139,9 +154,8 @@ void DecayWithin::setRows(Factors &factors, int64_t g, const Pair &query,
 /// Factors of scores where 16 tokens forget almost all: with bounded logs. What
 /// they are to give is less than what rounding leaves of others.
 std::array<DecayWithin::Factors, 2>
-DecayWithin::boundFactors(int64_t slice, const OfHalves<Pair> &queries,
+DecayWithin::boundFactors(OfHalves<Pair> logs, const OfHalves<Pair> &queries,
                           const OfHalves<Pair> &keys) {
-  OfHalves<Pair> logs = loadLogs(slice);
   Value least = f32(DecayWithinOp::leastLogOfScores);
   for (auto &half : logs)
     for (Pair &pair : half)
@@ -170,15 +184,14 @@ DecayWithin::boundFactors(int64_t slice, const OfHalves<Pair> &queries,
 
 /// Decays of the 16 tokens; whether one of any lane is too small for the
 /// factors of scores.
-Value DecayWithin::storeDecays(int64_t slice,
-                               const std::array<Pair, 2> &ofHalf) {
+Value DecayWithin::storeDecays(Value to, const std::array<Pair, 2> &ofHalf) {
   auto branch = scf::IfOp::create(b, loc, a.isEqual(row, a.i32(0)),
                                   /*withElseRegion=*/false);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
     for (int64_t g = 0; g < 2; ++g)
-      storeNumbers(ofHalf[g], decays, (slice * 16 + g * 8) * 4);
+      storeNumbers(ofHalf[g], to, g * 8 * 4);
   }
   auto least = [&](Value x, Value y) -> Value {
     return arith::MinNumFOp::create(b, loc, x, y);
@@ -205,20 +218,39 @@ DecayWithin::Decays DecayWithin::decaysOf(const OfHalves<Numbers> &sums) {
   return decays;
 }
 
-void DecayWithin::emitSlice(int64_t slice, Decays &of,
-                            OfHalves<Numbers> &sums) {
+SmallVector<Value *> DecayWithin::Carried::all() {
+  SmallVector<Value *> all = {&logs.even, &logs.odd, &query,
+                              &key,       &toEnd,    &decays};
+  auto append = [&](Numbers &numbers) {
+    for (Value &number : numbers)
+      all.push_back(&number);
+  };
+  for (auto &half : sums)
+    for (Numbers &ofChannels : half)
+      append(ofChannels);
+  append(first);
+  append(below);
+  append(second);
+  return all;
+}
+
+void DecayWithin::emitSlice(int64_t slice, const LogPlace &behind,
+                            Carried &carried) {
   const int64_t at = slice * sliceBytes;
-  Words queryWords = loadBlocks(flip(query, at)),
-        keyWords = loadBlocks(flip(key, at));
-  OfHalves<Pair> logs;
-  if (slice + 2 < slices)
-    logs = loadLogs(slice + 2);
+  Words queryWords = loadBlocks(flip(carried.query, at)),
+        keyWords = loadBlocks(flip(carried.key, at));
+  OfHalves<Pair> logsBehind = slice + 1 < slices
+                                  ? loadLogs(carried.logs, slice + 1)
+                                  : loadLogs(behind, 0);
+  const Decays of = decaysOf(carried.sums);
+  carried.sums = sum(logsBehind);
   OfHalves<Pair> ofHalf;
   for (int64_t half = 0; half < 2; ++half)
     for (int64_t g = 0; g < 2; ++g)
       ofHalf[half][g] = mulPair(of.upTo[half][g], of.behind[half][g]);
-  Value isSmall = storeDecays(slice, {mulPair(ofHalf[0][0], ofHalf[1][0]),
-                                      mulPair(ofHalf[0][1], ofHalf[1][1])});
+  Value isSmall = storeDecays(add(carried.decays, slice * 16 * 4),
+                              {mulPair(ofHalf[0][0], ofHalf[1][0]),
+                               mulPair(ofHalf[0][1], ofHalf[1][1])});
   OfHalves<Pair> queries, keys;
   std::array<Factors, 2> factors;
   Words toQuery(4), toKey(4), toLast(4);
@@ -241,13 +273,6 @@ void DecayWithin::emitSlice(int64_t slice, Decays &of,
     toKey[2 * g + 1] = roundPair(mulPair({rows[1], rows[3]}, ofHalf[0][g]));
     toLast[2 * g] = roundPair(mulPair(toMiddle, ofHalf[1][g]));
   }
-  syncWarp(); // all have loaded what is written below
-  storeBlocks(flip(query, at), toQuery);
-  storeBlocks(flip(key, at), toKey);
-  if (slice + 1 < slices)
-    of = decaysOf(sums);
-  if (slice + 2 < slices)
-    sums = sum(logs);
   auto flatten = [](const std::array<Factors, 2> &all) {
     SmallVector<Value> flat;
     for (const Factors &factors : all)
@@ -263,12 +288,13 @@ void DecayWithin::emitSlice(int64_t slice, Decays &of,
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
-    scf::YieldOp::create(b, loc, flatten(boundFactors(slice, queries, keys)));
+    scf::YieldOp::create(
+        b, loc,
+        flatten(boundFactors(loadLogs(carried.logs, slice), queries, keys)));
     b.setInsertionPointToStart(branch.elseBlock());
     scf::YieldOp::create(b, loc, given);
   }
-  if (slice == 0) // its logs are where the first keys to the end go
-    syncWarp();
+  syncWarp(); // all have loaded what is written below
   for (int64_t g = 0; g < 2; ++g) {
     auto part = [&](int64_t half) {
       return branch.getResults().slice(12 * half + 6 * g, 6);
@@ -276,22 +302,51 @@ void DecayWithin::emitSlice(int64_t slice, Decays &of,
     ValueRange left = part(0).take_front(4), leftBelow = part(1).take_front(4);
     ValueRange right = part(0).drop_front(4),
                rightBelow = part(1).drop_front(4);
-    first = addTf32(left, right, first);
-    below = addTf32(leftBelow, right, below);
-    second = addTf32(leftBelow, rightBelow, second);
+    carried.first = addTf32(left, right, carried.first);
+    carried.below = addTf32(leftBelow, right, carried.below);
+    carried.second = addTf32(leftBelow, rightBelow, carried.second);
   }
-  storeBlocks(flip(toEnd, at), toLast);
+  storeBlocks(flip(carried.query, at), toQuery);
+  storeBlocks(flip(carried.key, at), toKey);
+  storeBlocks(flip(carried.toEnd, at), toLast);
 }
 
 void DecayWithin::emit() {
-  Decays decays = decaysOf(sum(loadLogs(0)));
-  OfHalves<Numbers> sums = sum(loadLogs(1));
-  for (int64_t slice = 0; slice < slices; ++slice)
-    emitSlice(slice, decays, sums);
+  Carried carried = {logs,    query,   key,
+                     toEnd,   decays,  sum(loadLogs(logs, 0)),
+                     zeros(), zeros(), zeros()};
+  auto values = [&] {
+    return llvm::map_to_vector(carried.all(),
+                               [](Value *value) { return *value; });
+  };
+  auto take = [&](ValueRange from) {
+    for (auto [value, other] : llvm::zip_equal(carried.all(), from))
+      *value = other;
+  };
+  auto loop =
+      scf::ForOp::create(b, loc, a.i32(0), a.i32(turns), a.i32(1), values());
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    take(loop.getRegionIterArgs());
+    // Behind the last turn those of it again: they are there, and of no use.
+    Value isLast = a.isEqual(loop.getInductionVar(), a.i32(turns - 1));
+    Value offset = select(isLast, a.i32(0), a.i32(panelBytes));
+    const LogPlace behind = {add(carried.logs.even, offset),
+                             add(carried.logs.odd, offset)};
+    for (int64_t slice = 0; slice < slices; ++slice)
+      emitSlice(slice, behind, carried);
+    carried.logs = behind;
+    for (Value *tile : {&carried.query, &carried.key, &carried.toEnd})
+      *tile = flip(*tile, slices * sliceBytes);
+    carried.decays = add(carried.decays, slices * 16 * 4);
+    scf::YieldOp::create(b, loc, values());
+  }
+  take(loop.getResults());
   // Where this warp's logs were.
-  storeNumbers(first, parts, 0);
-  storeNumbers(below, parts, 512);
-  storeNumbers(second, parts, 1024);
+  storeNumbers(carried.first, parts, 0);
+  storeNumbers(carried.below, parts, 512);
+  storeNumbers(carried.second, parts, 1024);
 }
 
 void gdn::emitDecayWithin(OpBuilder &b, const BlockThreads &threads,

@@ -99,8 +99,11 @@ static LogicalResult verifyTileOf(Operation *op, StringRef name, Value tile,
 
 /// Checks that `count` warps run `op`.
 static LogicalResult verifyWarpsOf(Operation *op, int64_t count) {
-  if (op->getParentOfType<EachWarpOp>())
-    return verifyOutsideWarps(op);
+  if (op->getParentOfType<EachWarpOp>()) {
+    WarpsOp role = getRole(op);
+    return role && role.getInTurns() && count == 1 ? success()
+                                                   : verifyOutsideWarps(op);
+  }
   std::optional<int64_t> warps = countWarps(op);
   if (auto around = op->getParentOfType<WarpsOp>())
     if (IntegerAttr inner = around.getCountAttr())

@@ -78,33 +78,32 @@ static LogicalResult verifyWarps(OpTy op, int64_t layoutWarps) {
 
 /// (C7) of warps.
 static LogicalResult verifyTurns(WarpsOp role) {
-  auto roles = dyn_cast_or_null<RolesOp>(role->getParentOp());
-  const int64_t turn = role.getTurn(), turns = role.getTurns();
-  if (!roles || role.getAlternate() || turns < 2 || turn < 0 || turn >= turns)
-    return role.emitOpError("expects to be a role, not alternate, with a turn "
-                            "from 0 to less than how many there are, at least "
-                            "two, but got ")
-           << turn << " of " << turns;
-  int64_t others = 0;
-  for (auto other : roles.getBody().getOps<WarpsOp>())
-    others += other.getTurns() == role.getTurns() && other != role &&
-              other.getTurn() != role.getTurn() &&
-              other.getCount() == role.getCount();
-  if (others != turns - 1)
-    return role.emitOpError("expects one role of as many warps for each of ")
-           << turns << " turns";
+  const int64_t count = role.getCount();
+  if (!isa_and_nonnull<RolesOp>(role->getParentOp()) || role.getAlternate() ||
+      count < 2)
+    return role.emitOpError("expects to be a role of at least two warps, not "
+                            "alternate, where it is in turns");
   WalkResult walk = role.getBody().walk([&](Operation *op) {
-    for (Value operand : op->getOperands())
-      if (auto type = dyn_cast<ChannelType>(operand.getType());
-          type && (int64_t(type.getDepth()) < turns || isa<AcquireOp>(op)))
+    for (Value operand : op->getOperands()) {
+      auto type = dyn_cast<ChannelType>(operand.getType());
+      if (!type)
+        continue;
+      auto each = op->getParentOfType<EachWarpOp>();
+      if (!each || int64_t(each.getCount()) != count || isa<AcquireOp>(op)) {
+        op->emitOpError("expects a role that is not in turns, or to be inside "
+                        "gdn_gpu.each_warp of all its warps and not to fill a "
+                        "channel");
         return WalkResult::interrupt();
+      }
+      if (int64_t(type.getDepth()) < count) {
+        op->emitOpError("expects a channel of a depth of at least ")
+            << count << ", a place for each turn";
+        return WalkResult::interrupt();
+      }
+    }
     return WalkResult::advance();
   });
-  return walk.wasInterrupted()
-             ? role.emitOpError("expects channels that it does not fill, of a "
-                                "depth of at least ")
-                   << turns
-             : success();
+  return failure(walk.wasInterrupted());
 }
 
 LogicalResult WarpsOp::verifyRegions() {
@@ -118,7 +117,7 @@ LogicalResult WarpsOp::verifyRegions() {
           "'cluster' of 'gdn_gpu.kernel' = 2 where it is alternate");
   }
   // warps_c7
-  if (getTurns() != 1 && failed(verifyTurns(*this)))
+  if (getInTurns() && failed(verifyTurns(*this)))
     return failure();
   // warps_c5
   if (getRegisters()) {

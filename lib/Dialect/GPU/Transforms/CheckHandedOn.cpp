@@ -1,60 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Barriers of channels count the warps of roles that hand tiles on or release
-// them, each once for each tile, and of roles that take turns those of one. So
-// a role ends what it receives from a channel in one way, and the same way in
-// each turn.
+// them, each once for each tile. So a role ends what it receives from a channel
+// in one way.
 #include "CheckOrder.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
 
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace gdn;
 
 using gdn::gpu::HandOnOp;
 using gdn::gpu::WarpsOp;
-
-/// What a role does to the channels that it uses.
-using ChannelUses =
-    llvm::SmallSetVector<std::pair<OperationName, SmallVector<Value, 2>>, 8>;
-
-static ChannelUses getChannelUses(WarpsOp role) {
-  ChannelUses uses;
-  role.getBody().walk([&](Operation *op) {
-    SmallVector<Value, 2> channels;
-    llvm::copy_if(op->getOperands(), std::back_inserter(channels),
-                  [](Value operand) {
-                    return isa<gdn::gpu::ChannelType>(operand.getType());
-                  });
-    if (!channels.empty())
-      uses.insert({op->getName(), channels});
-  });
-  return uses;
-}
-
-/// warps_c8
-static LogicalResult checkTurns(gdn::gpu::RolesOp roles) {
-  llvm::SmallDenseMap<int64_t, WarpsOp> first; // of so many turns
-  for (auto role : roles.getBody().getOps<WarpsOp>()) {
-    if (role.getTurns() == 1)
-      continue;
-    auto [entry, isFirst] = first.try_emplace(role.getTurns(), role);
-    if (isFirst)
-      continue;
-    ChannelUses own = getChannelUses(role), its = getChannelUses(entry->second);
-    if (own.size() == its.size() &&
-        llvm::all_of(own, [&](const auto &use) { return its.contains(use); }))
-      continue;
-    InFlightDiagnostic diag = role.emitOpError(
-        "expects the same uses of channels as in the other turns");
-    diag.attachNote(entry->second.getLoc()) << "other turn";
-    return diag;
-  }
-  return success();
-}
 
 /// Of one channel.
 static LogicalResult checkChannel(gdn::gpu::ChannelOp channel) {
@@ -94,9 +53,6 @@ static LogicalResult checkChannel(gdn::gpu::ChannelOp channel) {
 LogicalResult gdn::checkHandedOn(FunctionOpInterface function) {
   for (auto channel : function.getFunctionBody().getOps<gdn::gpu::ChannelOp>())
     if (failed(checkChannel(channel)))
-      return failure();
-  for (auto roles : function.getFunctionBody().getOps<gdn::gpu::RolesOp>())
-    if (failed(checkTurns(roles)))
       return failure();
   return success();
 }

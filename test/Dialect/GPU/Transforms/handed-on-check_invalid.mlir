@@ -163,40 +163,6 @@ func.func @receive_c2_of_another() attributes {gdn_gpu.kernel = {threads = 128 :
 
 // -----
 
-// Every second place would never be free.
-!ring = !gdn_gpu.channel<32x64xf16, depth = 2, swizzled>
-!tile = !gdn_gpu.shared<32x64xf16, swizzled>
-
-func.func @warps_c8() attributes {gdn_gpu.kernel = {threads = 160 : i64}} {
-  %loaded = gdn_gpu.channel : !ring
-  %made = gdn_gpu.channel : !ring of %loaded : !ring
-  gdn_gpu.roles {
-    gdn_gpu.warps 0 for 1 {
-      %t = gdn_gpu.acquire %loaded : !ring -> !tile
-      gdn_gpu.commit %loaded : !ring
-    }
-    gdn_gpu.warps 1 for 1 {
-      %t = gdn_gpu.receive %loaded : !ring -> !tile
-      gdn_gpu.hand_on %loaded to %made : !ring, !ring
-    }
-    // expected-note@+1 {{other turn}}
-    gdn_gpu.warps 2 for 1 turn 0 of 2 {
-      %t = gdn_gpu.receive %made : !ring -> !tile
-      gdn_gpu.release %made : !ring
-    }
-    // expected-error@+1 {{'gdn_gpu.warps' op expects the same uses of channels as in the other turns}}
-    gdn_gpu.warps 3 for 1 turn 1 of 2 {
-    }
-    gdn_gpu.warps 4 for 1 {
-      %t = gdn_gpu.receive %made : !ring -> !tile
-      gdn_gpu.release %made : !ring
-    }
-  }
-  return
-}
-
-// -----
-
 // Copies fill the memory, whoever hands it on.
 !ring = !gdn_gpu.channel<32x64xf16, depth = 2, swizzled>
 !tile = !gdn_gpu.shared<32x64xf16, swizzled>

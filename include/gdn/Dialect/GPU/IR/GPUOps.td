@@ -74,10 +74,9 @@ def GPU_WarpsOp : GPU_Op<"warps", [RecursiveMemoryEffects, NoRegionArguments,
     - (C6) with `alternate` it is a role of a function with `cluster = 2` in `gdn_gpu.kernel`:
       of two blocks each has every second place of its channels, from the block's
       number in the cluster on.
-    - (C7) with `turn I of N` it is a role that has every `N`th place of its channels from place
-      `I` on, and there are roles for each turn, of as many warps; it is not `alternate`, acquires nothing,
-      and its channels have at least `N` buffers.
-    - (C8) roles of each turn use the same channels by the same ops; checked on the function.
+    - (C7) with `in_turns` it is a role of at least two warps, not `alternate`: warp `I` of `N` has
+      every `N`th place of its channels from place `I` on. Ops on channels are inside a `gdn_gpu.each_warp`
+      of all its warps, and none of them is `gdn_gpu.acquire`; the channels have at least `N` buffers.
 
     **Example**
 
@@ -100,12 +99,11 @@ def GPU_WarpsOp : GPU_Op<"warps", [RecursiveMemoryEffects, NoRegionArguments,
   let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$first,
                        ConfinedAttr<I64Attr, [IntPositive]>:$count,
                        OptionalAttr<I64Attr>:$registers, UnitAttr:$alternate,
-                       DefaultValuedAttr<I64Attr, "0">:$turn,
-                       DefaultValuedAttr<I64Attr, "1">:$turns);
+                       UnitAttr:$in_turns);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $first `for` $count (`registers` $registers^)? (`alternate` $alternate^)? (`turn` $turn `of` $turns^)?
+    $first `for` $count (`registers` $registers^)? (`alternate` $alternate^)? (`in_turns` $in_turns^)?
     (`->` type($results)^)? $body
     attr-dict
   }];
