@@ -11,7 +11,7 @@ from vllm_metadata import make_metadata
 from gdn import Runtime, StatePool, StatePoolShape
 from gdn.checks import relative_error
 from gdn.integrations.pool_options import PoolOptions
-from gdn.integrations.slot_arrays import SlotArrays, SlotSizes
+from gdn.integrations.vllm.block_arrays import BlockArrays, HeadSizes
 from gdn.integrations.vllm.layer_core import LayerCore, LayerKernels
 from gdn.integrations.vllm.layer_kind import LayerKind
 from gdn.integrations.vllm.steps import runs_of
@@ -80,11 +80,11 @@ def test_the_arrays_are_those_of_a_pool(build_dir, state, writes):
 
 def test_bytes_of_a_slot():
     """Those of the guide: 0.51 of f32's for two planes, and 0.19 for 16 pending tokens."""
-    sizes = SlotSizes(16, 32, 128, 128)
-    plain = SlotArrays(sizes, "float32").words
+    sizes = HeadSizes(16, 32, 128, 128)
+    plain = BlockArrays(sizes, "float32").words
     assert plain == 32 * 128 * 128
-    assert SlotArrays(sizes, "i8x2").words / plain == pytest.approx(0.508, abs=0.001)
-    deferred = SlotArrays(sizes, "float32", 16).words
+    assert BlockArrays(sizes, "i8x2").words / plain == pytest.approx(0.508, abs=0.001)
+    deferred = BlockArrays(sizes, "float32", 16).words
     assert deferred / plain == pytest.approx(1.189, abs=0.001)
 
 

@@ -16,7 +16,7 @@ from vllm.platforms import current_platform
 from ...devices import device_of
 from ...find_or_compile import find_or_compile
 from ..pool_options import PoolOptions
-from ..slot_arrays import SlotArrays
+from .block_arrays import BlockArrays
 from .layer_core import LayerCore, LayerKernels
 from .layer_kind import LayerKind
 from .page_size import find_model, has_own_sizes, state_page_size
@@ -35,7 +35,7 @@ class GdnQwenGatedDeltaNetAttention(QwenGatedDeltaNetAttention):
     gdn_core: LayerCore | None = None
     gdn_pools: tuple | None = None
     #: Where a slot has several arrays beside its window.
-    gdn_slots: SlotArrays | None = None
+    gdn_slots: BlockArrays | None = None
     #: The type of states that users ask for.
     gdn_state: torch.dtype | None = None
 
@@ -66,7 +66,7 @@ class GdnQwenGatedDeltaNetAttention(QwenGatedDeltaNetAttention):
         self._checkpoint_alignment = None
 
     def get_state_shape(self) -> tuple[tuple[int, ...], ...]:
-        """Of a slot: its window and its state; or its window and all else (slot_arrays.py)."""
+        """Of a slot: its window and its state; or its window and all else (block_arrays.py)."""
         window, *state = super().get_state_shape()
         return (window, *state) if self.gdn_slots is None else (window, (self.gdn_slots.words,))
 

@@ -61,7 +61,7 @@ class LayerCore:
     ) -> None:
         """A step. `tokens` are the projections, qkvz and ba, or qkv, b and a, a row for each token;
         `pools` are conv_pool [P, D, K - 1] and state_pool [P, Hv, dv, dk], which are changed in
-        place, what else the slots have (SlotArrays), and `windows`, conv_pool with all columns,
+        place, what else the slots have (BlockArrays), and `windows`, conv_pool with all columns,
         where they are joined. The results go to
         `out` [T, Hv, dv]. Slot 0 is padding."""
         for run in runs:

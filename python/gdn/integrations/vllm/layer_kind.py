@@ -10,10 +10,22 @@ from ... import layer_kernels
 from ...kernel_calls import SHORT_TYPES
 from ...rule_kernels import unit_of
 from ..pool_options import PLANES
-from ..slot_arrays import SlotArrays, SlotSizes
+from .block_arrays import BlockArrays, HeadSizes
 
 #: The most tokens of a sequence with drafts.
 MOST_VERIFIED = 8
+
+
+def has_slot_arrays(state: str, deferred_writes: int) -> bool:
+    """Whether a slot has more than a window and a state of numbers."""
+    return deferred_writes > 0 or state in PLANES
+
+
+def entries_of(state: str, deferred_writes: int) -> tuple[str, ...]:
+    """The entries of kernels that steps have."""
+    if not has_slot_arrays(state, deferred_writes):
+        return ("decode", "prefill", "verify")
+    return ("decode", "prefill", *(("commit",) if deferred_writes else ()))
 
 
 class LayerKind(NamedTuple):
@@ -51,7 +63,7 @@ class LayerKind(NamedTuple):
     @property
     def has_slot_arrays(self) -> bool:
         """Whether a slot has more than a window and a state of numbers."""
-        return self.deferred_writes > 0 or self.state in PLANES
+        return has_slot_arrays(self.state, self.deferred_writes)
 
     @property
     def pending(self) -> str:
@@ -61,14 +73,12 @@ class LayerKind(NamedTuple):
     @property
     def entries(self) -> tuple[str, ...]:
         """Those of kernels that steps have."""
-        if not self.has_slot_arrays:
-            return ("decode", "prefill", "verify")
-        return ("decode", "prefill", "commit")[: 3 if self.deferred_writes else 2]
+        return entries_of(self.state, self.deferred_writes)
 
-    def slot_arrays(self, key_heads: int, value_heads: int) -> SlotArrays:
+    def slot_arrays(self, key_heads: int, value_heads: int) -> BlockArrays:
         """What a slot has beside its window, with the heads of one rank."""
-        sizes = SlotSizes(key_heads, value_heads, self.key_dim, self.value_dim)
-        return SlotArrays(sizes, self.state, self.deferred_writes, self.pending)
+        sizes = HeadSizes(key_heads, value_heads, self.key_dim, self.value_dim)
+        return BlockArrays(sizes, self.state, self.deferred_writes, self.pending)
 
     @property
     def copies_windows(self) -> bool:

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from math import prod
 from typing import NamedTuple
 
-from ..arrays import itemsize
-from .pool_options import PLANES
+from ...arrays import itemsize
+from ..pool_options import PLANES
 
 #: Where an array may begin, in bytes: variants of kernels for aligned arrays take nothing else.
 _ALIGNMENT = 16
 
 
-class SlotSizes(NamedTuple):
+class HeadSizes(NamedTuple):
     """Of one rank's part of a layer."""
 
     key_heads: int
@@ -26,7 +26,7 @@ class SlotSizes(NamedTuple):
     value_dim: int
 
 
-class SlotArray(NamedTuple):
+class BlockArray(NamedTuple):
     """One of a slot's, by the name of the kernels' parameter."""
 
     name: str
@@ -40,14 +40,14 @@ class SlotArray(NamedTuple):
         return prod(self.shape) * itemsize(self.dtype)
 
 
-class SlotArrays:
+class BlockArrays:
     """The arrays of a slot. `state` is one of pool_options.FORMATS; `pending` is the type of keys
     and deltas of pending tokens, of which there are `deferred_writes` at most."""
 
     def __init__(
-        self, sizes: SlotSizes, state: str, deferred_writes: int = 0, pending: str = "float32"
+        self, sizes: HeadSizes, state: str, deferred_writes: int = 0, pending: str = "float32"
     ):
-        self.arrays: list[SlotArray] = []
+        self.arrays: list[BlockArray] = []
         self._end = 0
         per_head = (sizes.value_heads, sizes.value_dim)
         in_planes = state in PLANES
@@ -67,7 +67,7 @@ class SlotArrays:
             self._add("pending_counts", (sizes.key_heads,), "int32")
 
     def _add(self, name: str, shape: tuple[int, ...], dtype: str) -> None:
-        array = SlotArray(name, shape, dtype, self._end)
+        array = BlockArray(name, shape, dtype, self._end)
         self.arrays.append(array)
         self._end = -(-(self._end + array.nbytes) // _ALIGNMENT) * _ALIGNMENT
 
