@@ -166,8 +166,9 @@ def vllm_fused_call(case: Case, pools, out):
     return run
 
 
-def errors(case: Case, before, pools, out) -> dict[str, float]:
-    """Of some sequences: outputs, and the state after the last token."""
+def errors(case: Case, before, pools, out, slots=None) -> dict[str, float]:
+    """Of some sequences: outputs, and the state after the last token. `slots` are those of their
+    first tokens, by default make_metadata's."""
     starts = np.cumsum([0, *(tokens for _, tokens, _ in case.rows)])
     chosen = sorted({0, len(case.rows) // 2, len(case.rows) - 1})
     host = {name: _float(x) for name, x in case.weights.items()}
@@ -181,7 +182,7 @@ def errors(case: Case, before, pools, out) -> dict[str, float]:
     got, want = {"out": [], "state": []}, {"out": [], "state": []}
     for row in chosen:
         known, count, drafts = case.rows[row]
-        first = 1 + row * (1 + case.sizes.drafts)
+        first = 1 + row * (1 + case.sizes.drafts) if slots is None else slots[row]
         last = first + (count - 1 if drafts >= 0 else 0)
         tokens = slice(starts[row], starts[row + 1])
         given = {

@@ -171,9 +171,10 @@ def make_layer(cls, sizes: Sizes, weights, pools, kernels=None, arrays=None):
     return layer
 
 
-def make_metadata(rows, sizes: Sizes, device, *, graphs: bool):
+def make_metadata(rows, sizes: Sizes, device, *, graphs: bool, table=None):
     """From gdn's builder: `rows` are (tokens before, tokens, drafts; -1 for none) of sequences, in
-    vLLM's order. The slots of sequence i are 1 + i (1 + drafts) and those behind."""
+    vLLM's order. The slots of sequence i are 1 + i (1 + drafts) and those behind, or what `table`
+    says."""
     from vllm.v1.attention.backend import CommonAttentionMetadata
     from vllm.v1.kv_cache_interface import MambaSpec
 
@@ -189,7 +190,9 @@ def make_metadata(rows, sizes: Sizes, device, *, graphs: bool):
     starts = torch.zeros(len(rows) + 1, dtype=torch.int32)
     starts[1:] = queries.cumsum(0)
     columns = 1 + sizes.drafts
-    table = torch.arange(1, 1 + len(rows) * columns, dtype=torch.int32).view(-1, columns)
+    if table is None:
+        table = torch.arange(1, 1 + len(rows) * columns).view(-1, columns)
+    table = torch.as_tensor(table, dtype=torch.int32)
     lengths = before + queries
     common = CommonAttentionMetadata(
         query_start_loc=starts.to(device),
