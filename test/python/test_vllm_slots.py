@@ -6,9 +6,11 @@ import json
 
 import numpy as np
 import pytest
+from image_folders import ITEMS, write_folder
 from vllm_metadata import make_metadata
 
-from gdn import Runtime, StatePool, StatePoolShape
+import catalogue
+from gdn import Runtime, StatePool, StatePoolShape, images
 from gdn.checks import relative_error
 from gdn.integrations.pool_options import PoolOptions
 from gdn.integrations.vllm.block_arrays import BlockArrays, HeadSizes
@@ -16,6 +18,7 @@ from gdn.integrations.vllm.layer_core import LayerCore, LayerKernels
 from gdn.integrations.vllm.layer_kind import LayerKind
 from gdn.integrations.vllm.steps import runs_of
 from gdn.integrations.vllm.warm_up import warm_up_runs
+from gdn.kernel_calls import SHORT_TYPES
 from gdn.reference import Layer, evaluate
 
 HK, HV, D, BLOCKS = 1, 2, 16, 12
@@ -148,6 +151,28 @@ def test_engines_without_kernels_for_such_slots(fields, message):
     assert found is not None and message in found
     in_place = KIND._replace(**fields).find_refusal()
     assert in_place is None or "has_own_sizes" in fields
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_folder(tmp_path_factory.mktemp("images"), ITEMS.values())
+
+
+@pytest.mark.parametrize("layout", ["flat", "interleaved", "split"])
+@pytest.mark.parametrize("state", catalogue.DEFERRED)
+def test_prebuilt_images_have_the_kernels(folder, state, layout):
+    """With the tokens that the catalogue has for the type of states, and the pending type of the
+    plugin."""
+    full = {value: name for name, value in SHORT_TYPES.items()}
+    types = dict.fromkeys(("io", "conv_state", "norm_weight"), "bfloat16")
+    types |= {"state": full.get(state, state), "deferred_writes": catalogue.DEFERRED[state]}
+    kind = KIND._replace(key_dim=128, value_dim=128, layout=layout, **types)
+    options = {"engine": "vllm", "folder": folder} | kind.options()
+    path = images.find(kind.config(), "sm_90a", **options)
+    form = "deferred-pymllm" if layout == "split" else "deferred"
+    assert path.name.startswith(form + "-128x128-")
+    with pytest.raises(images.ImageNotFoundError, match="deferred_writes 12"):
+        images.find(kind.config(), "sm_90a", **options | {"deferred_writes": 12})
 
 
 # Steps.
