@@ -16,6 +16,7 @@ from vllm.model_executor import custom_op
 from vllm.utils import torch_utils
 from vllm.v1.attention.backends import gdn_attn, registry
 from vllm.v1.attention.backends import utils as backend_utils
+from vllm.v1.kv_cache_interface import MambaSpec
 
 from gdn import Runtime
 from gdn.bench.vllm_layer import errors
@@ -25,6 +26,7 @@ from gdn.integrations.vllm import layer as module
 from gdn.integrations.vllm.backend import GdnAttentionBackend
 from gdn.integrations.vllm.layer_core import LayerKernels
 from gdn.integrations.vllm.layer_kind import LayerKind
+from gdn.integrations.vllm.page_size import has_own_sizes, state_page_size
 
 
 @pytest.fixture
@@ -68,17 +70,25 @@ STEPS = {
 
 
 @pytest.fixture(scope="module")
-def kernels(build_dir, tool, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("image")
-    kind = kind_of_tests()
-    config, path = folder / "config.json", folder / "layer.gdnk"
-    config.write_text(json.dumps(kind.config()))
-    options = [f"--{name}={value}" for name, value in kind.options().items()]
-    options += ["--for=vllm", "--target=native", "-o", path]
-    done = tool("gdn-compile", "--config", config, *options)
-    assert done.returncode == 0, done.stderr
-    runtime = Runtime(build_dir / "lib/libgdnrt.so")
-    return LayerKernels(runtime.device(), runtime.image(path))
+def make_kernels(build_dir, tool, tmp_path_factory):
+    def make(kind: LayerKind) -> LayerKernels:
+        folder = tmp_path_factory.mktemp("image")
+        config, path = folder / "config.json", folder / "layer.gdnk"
+        config.write_text(json.dumps(kind.config()))
+        names = {"deferred_writes": "defer-writes"}
+        options = [f"--{names.get(name, name)}={value}" for name, value in kind.options().items()]
+        options += ["--for=vllm", "--target=native", "-o", path]
+        done = tool("gdn-compile", "--config", config, *options)
+        assert done.returncode == 0, done.stderr
+        runtime = Runtime(build_dir / "lib/libgdnrt.so")
+        return LayerKernels(runtime.device(), runtime.image(path), kind.entries)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def kernels(make_kernels):
+    return make_kernels(kind_of_tests())
 
 
 def kind_of_tests() -> LayerKind:
@@ -105,6 +115,7 @@ def make_step(rows):
     case = SimpleNamespace(
         rows=rows,
         sizes=SIZES,
+        arrays=None,
         weights=make_weights(SIZES, "cpu", torch.float32),
         qkvz=torch.randn(tokens, SIZES.packed, generator=generator),
         ba=torch.randn(tokens, 2 * SIZES.value_heads, generator=generator),
@@ -193,6 +204,94 @@ def test_padding_is_skipped(kernels, step):
     layer._forward_core_fused_norm_packed(case.qkvz, case.ba, case.out)
     assert case.out[:2].abs().min() > 0 and not case.out[2:].any()
     assert all(torch.equal(pool[3:], was) for pool, was in zip(pools, kept, strict=True))
+
+
+@pytest.mark.parametrize(("state", "writes"), [("float32", 4), ("i8x2", 4), ("i8x2", 0)])
+def test_blocks_of_several_arrays(make_kernels, step, state, writes):
+    """In pages with a gap behind, as vLLM binds them: the spec has their bytes, copies of the two
+    arrays of a block are sequences, and a new sequence finds what another one left."""
+    kind = kind_of_tests()._replace(state=state, deferred_writes=writes)
+    sizes = Sizes(**{**vars(SIZES), "drafts": 0})
+    arrays, weights = kind.slot_arrays(1, 2), make_weights(sizes, "cpu", torch.float32)
+    cls = module.GdnQwenGatedDeltaNetAttention
+    layer = make_layer(cls, sizes, weights, (), make_kernels(kind), arrays)
+    types = SimpleNamespace(mamba_cache_dtype="auto", mamba_ssm_cache_dtype="auto")
+    object.__setattr__(layer, "model_config", SimpleNamespace(dtype=torch.float32))
+    object.__setattr__(layer, "cache_config", types)
+    shapes, dtypes = layer.get_state_shape(), layer.get_state_dtype()
+    spec = MambaSpec(block_size=1, shapes=shapes, dtypes=dtypes)
+    assert spec.page_size_bytes == 4 * (3 * sizes.channels + arrays.words)
+    pages = torch.full((7, 1, 1, spec.page_size_bytes + 64), -1, dtype=torch.int8)
+    layer.bind_kv_cache(pages)
+    pools = layer.kv_cache
+    assert [pool[0].shape for pool in pools] == [torch.Size(shape) for shape in shapes]
+    generator = torch.Generator().manual_seed(6)
+
+    def run(rows, table):
+        _, metadata = make_metadata(rows, sizes, "cpu", graphs=False, table=table)
+        step.attn_metadata = {PREFIX: metadata}
+        tokens = sum(count for _, count, _ in rows)
+        case = SimpleNamespace(rows=rows, sizes=sizes, arrays=arrays, weights=weights)
+        case.qkvz = torch.randn(tokens, sizes.packed, generator=generator)
+        case.ba = torch.randn(tokens, 4, generator=generator)
+        case.out = torch.zeros(tokens, 2, 16)
+        before = tuple(pool.clone() for pool in pools)
+        layer._forward_core_fused_norm_packed(case.qkvz, case.ba, case.out)
+        found = errors(case, before, pools, case.out, [row[0] for row in table])
+        assert found["out"] < 2e-3 and found["state"] < 2e-3, found
+
+    run([(0, 9, -1), (0, 70, -1)], [[5], [2]])
+    for count in range(10):
+        run([(9 + count, 1, -1), (70 + count, 1, -1)], [[5], [2]])
+        if count == 5:
+            for pool in pools:
+                pool[4] = pool[2]
+    run([(76, 1, -1), (80, 5, -1)], [[4], [2]])
+    run([(77, 1, -1), (0, 3, -1), (0, 1, -1)], [[4], [5], [2]])
+    run([(78, 1, -1), (3, 1, -1), (1, 1, -1)], [[4], [5], [2]])
+    assert (pages[[0, 1, 3, 6]] == -1).all() and (pages[..., spec.page_size_bytes :] == -1).all()
+
+
+def test_the_size_of_blocks():
+    """The model's class answers as the layers of a configuration do, and else as before."""
+
+    class Model:
+        @classmethod
+        def get_mamba_state_shape_from_config(cls, vllm_config):
+            return ((1,), (2,))
+
+        @classmethod
+        def get_mamba_state_dtype_from_config(cls, vllm_config):
+            return (torch.bfloat16, torch.bfloat16)
+
+    def config(**layers):
+        return SimpleNamespace(compilation_config=SimpleNamespace(static_forward_context=layers))
+
+    layer = SimpleNamespace(
+        gdn_kernels=object(),
+        get_state_shape=lambda: ((1,), (3,)),
+        get_state_dtype=lambda: (torch.bfloat16, torch.float32),
+    )
+    for _ in range(2):
+        state_page_size(Model)
+    other = SimpleNamespace(gdn_kernels=None)
+    for given in (config(), config(attention=object(), linear=other)):
+        assert Model.get_mamba_state_shape_from_config(given) == ((1,), (2,))
+        assert Model.get_mamba_state_dtype_from_config(given)[1] is torch.bfloat16
+    given = config(attention=object(), linear=layer)
+    assert Model.get_mamba_state_shape_from_config(given) == ((1,), (3,))
+    assert Model.get_mamba_state_dtype_from_config(given)[1] is torch.float32
+    assert has_own_sizes(Model) is False
+
+
+def test_values_that_no_pool_has_end_the_start(monkeypatch):
+    monkeypatch.setattr(module.QwenGatedDeltaNetAttention, "__init__", lambda *_, **__: None)
+    layer = object.__new__(module.GdnQwenGatedDeltaNetAttention)
+    torch.nn.Module.__init__(layer)
+    layer.get_state_dtype = lambda: (torch.float32, torch.float32)
+    config = SimpleNamespace(additional_config={"gdn_state": "fp8"})
+    with pytest.raises(ValueError, match="additional_config: gdn_state: expected one of float32"):
+        module.GdnQwenGatedDeltaNetAttention.__init__(layer, None, config)
 
 
 def test_a_refusal_is_logged(monkeypatch):

@@ -3,10 +3,10 @@
 float64. Arrays are NumPy's: neither vLLM nor PyTorch is needed."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from vllm_metadata import i32, make_metadata
 
 from gdn import Runtime
 from gdn.integrations.vllm.layer_core import LayerCore, LayerKernels
@@ -34,77 +34,6 @@ KIND = LayerKind(
 )
 
 
-def i32(values):
-    return np.array(values, np.int32)
-
-
-def starts_of(lengths):
-    return i32(np.concatenate([[0], np.cumsum(lengths)]))
-
-
-def metadata_of(queries, table, *, drafts=None, accepted=None, initial=None, padding=0):
-    """As vLLM's builder makes it; `drafts` says which sequences have some, otherwise those of one
-    token in front decode. `padding` counts tokens behind the sequences."""
-    # A view of a table with more columns.
-    queries, table = np.array(queries), i32([[*row, -1, -1] for row in table])[:, :COLUMNS]
-    initial = np.ones(len(queries), bool) if initial is None else np.array(initial)
-    fields = dict.fromkeys(
-        (
-            "has_initial_state",
-            "spec_query_start_loc",
-            "non_spec_query_start_loc",
-            "spec_state_indices_tensor",
-            "non_spec_state_indices_tensor",
-            "spec_sequence_masks",
-            "spec_sequence_masks_cpu",
-            "spec_token_indx",
-            "non_spec_token_indx",
-            "num_accepted_tokens",
-            "prefill_query_start_loc",
-            "prefill_state_indices",
-            "prefill_has_initial_state",
-        )
-    )
-    counts = dict.fromkeys(
-        ("num_prefills", "num_prefill_tokens", "num_decodes", "num_decode_tokens"), 0
-    )
-    counts |= {"num_spec_decodes": 0, "num_spec_decode_tokens": 0}
-    m = SimpleNamespace(**fields, **counts, num_actual_tokens=int(queries.sum()) + padding)
-    masks = np.zeros(len(queries), bool) if drafts is None else np.array(drafts)
-    rows = zip(queries.tolist(), table, masks, initial, accepted or queries, strict=True)
-    m.sequences = list(rows)
-    if drafts is None:
-        m.num_decodes = int(np.argmax(queries > 1)) if (queries > 1).any() else len(queries)
-        m.num_decode_tokens = int(queries[: m.num_decodes].sum())
-        m.num_prefills = len(queries) - m.num_decodes
-        m.num_prefill_tokens = int(queries.sum()) - m.num_decode_tokens
-        m.non_spec_state_indices_tensor = table[:, 0]
-        m.non_spec_query_start_loc = starts_of(queries)
-        if m.num_prefills:
-            m.has_initial_state = initial
-            m.prefill_query_start_loc = (
-                m.non_spec_query_start_loc[m.num_decodes :] - m.num_decode_tokens
-            )
-            m.prefill_state_indices = table[m.num_decodes :, 0]
-            m.prefill_has_initial_state = initial[m.num_decodes :]
-        return m
-    mask = np.array(drafts)
-    m.spec_sequence_masks = m.spec_sequence_masks_cpu = mask
-    m.num_spec_decodes, m.num_prefills = int(mask.sum()), int((~mask).sum())
-    m.num_spec_decode_tokens = int(queries[mask].sum())
-    m.num_prefill_tokens = int(queries[~mask].sum())
-    m.spec_query_start_loc = starts_of(queries[mask])
-    m.spec_state_indices_tensor = table[mask]
-    m.num_accepted_tokens = i32(accepted)[mask]
-    if m.num_prefills:
-        tokens = np.repeat(mask, queries)
-        m.spec_token_indx, m.non_spec_token_indx = np.flatnonzero(tokens), np.flatnonzero(~tokens)
-        m.non_spec_query_start_loc = m.prefill_query_start_loc = starts_of(queries[~mask])
-        m.non_spec_state_indices_tensor = m.prefill_state_indices = table[~mask, 0]
-        m.has_initial_state = m.prefill_has_initial_state = initial[~mask]
-    return m
-
-
 def table_of(rows):
     """Slots of their own, in no order, for every sequence."""
     slots = np.random.default_rng(1).permutation(np.arange(1, SLOTS))
@@ -116,23 +45,23 @@ def runs(metadata):
 
 
 STEPS = {
-    "decode": metadata_of([1, 1, 1], table_of(3)),
-    "padded decode": metadata_of([1, 1], [[5, 0, 0], [0, 0, 0]], padding=0),
-    "prompts": metadata_of([7, 70, 3], table_of(3), initial=[False, True, False]),
-    "mixed": metadata_of([1, 1, 66, 2], table_of(4), initial=[True, True, False, True]),
-    "padding behind": metadata_of([1, 5, 4], table_of(3), padding=6),
-    "drafts": metadata_of([3, 1, 2], table_of(3), drafts=[True] * 3, accepted=[1, 3, 2]),
-    "drafts, padded": metadata_of(
+    "decode": make_metadata([1, 1, 1], table_of(3)),
+    "padded decode": make_metadata([1, 1], [[5, 0, 0], [0, 0, 0]], padding=0),
+    "prompts": make_metadata([7, 70, 3], table_of(3), initial=[False, True, False]),
+    "mixed": make_metadata([1, 1, 66, 2], table_of(4), initial=[True, True, False, True]),
+    "padding behind": make_metadata([1, 5, 4], table_of(3), padding=6),
+    "drafts": make_metadata([3, 1, 2], table_of(3), drafts=[True] * 3, accepted=[1, 3, 2]),
+    "drafts, padded": make_metadata(
         [3, 2, 0], [[4, 5, 6], [7, 8, 9], [0, 0, 0]], drafts=[True] * 3, accepted=[2, 1, 1],
         padding=1,
     ),
-    "drafts ahead of prompts": metadata_of(
+    "drafts ahead of prompts": make_metadata(
         [3, 2, 9, 1], table_of(4), drafts=[True, True, False, False], accepted=[2, 3, 1, 1]
     ),
-    "drafts behind prompts": metadata_of(
+    "drafts behind prompts": make_metadata(
         [9, 1, 3], table_of(3), drafts=[False, False, True], accepted=[1, 1, 2]
     ),
-    "drafts between prompts": metadata_of(
+    "drafts between prompts": make_metadata(
         [4, 3, 5, 2], table_of(4), drafts=[False, True, False, True], accepted=[1, 3, 1, 1],
         initial=[False, True, True, True],
     ),
@@ -166,11 +95,11 @@ def test_the_kinds_of_launches():
 
 def test_sequences_without_tokens_among_those_that_decode():
     """They have no token that a decode could be given: prefill takes the step."""
-    metadata = metadata_of([1, 0, 5], table_of(3))
+    metadata = make_metadata([1, 0, 5], table_of(3))
     (run,) = runs(metadata)
     assert (run.entry, run.tokens) == ("prefill", slice(0, 6))
     assert run.rows["cu_seqlens"].tolist() == [0, 1, 1, 6]
-    assert runs(metadata_of([0, 0], table_of(2))) == []
+    assert runs(make_metadata([0, 0], table_of(2))) == []
 
 
 @pytest.fixture(scope="module", params=["flat", "split"])
@@ -283,7 +212,7 @@ def test_windows_that_the_engine_copies(kernels):
             turned = conv.transpose(0, 2, 1)
             pools = {"conv_pool": turned[..., :3], "state_pool": state, "windows": turned}
             out = np.zeros((size, HV, D), np.float32)
-            metadata = metadata_of(counts, table, drafts=[True] * 3, accepted=read)
+            metadata = make_metadata(counts, table, drafts=[True] * 3, accepted=read)
             core = LayerCore(made, weights, np.ones(8, bool), joins_windows=moves)
             core.run(runs(metadata), tokens, pools, out)
             results.append(out)
@@ -347,11 +276,6 @@ REFUSED = {
     "window": ({"conv_state": "bfloat16"}, "conv_state: expected float32, found bfloat16"),
     "replays": ({"replays": True}, "use_replayssm: expected False, found True"),
     "rounding": ({"rounds_at_random": True}, "enable_stochastic_rounding: expected False"),
-    "deferred writes": (
-        {"pool_options": (("gdn_deferred_writes", 16),)},
-        "additional_config: gdn_deferred_writes: expected none, for vLLM makes the pool of states,"
-        " which has no memory for pending tokens or planes, found 16",
-    ),
     "weight": ({"norm_weight": "float16"}, "norm.weight: expected float32, found float16"),
     "state": ({"state": "float8_e4m3fn"}, "mamba_ssm_cache_dtype: expected float32, bfloat16"),
     "heads": ({"value_dim": 20}, "head_v_dim: expected a multiple of 16, found 20"),

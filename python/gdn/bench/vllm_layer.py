@@ -5,7 +5,9 @@ errors to float64. One rank of Qwen3.5 with heads 16/32 of 128, in bf16.
     python3 -m gdn.bench.vllm_layer --vllm FOLDER --image layer.gdnk --output vllm-layer.json
 
 FOLDER is one that gdn.bench.vllm_files makes: vLLM need not be installed. The image is of
-`gdn-compile --preset qwen3.5-4b --for=vllm`, or with another --state. vLLM's prompts go through its
+`gdn-compile --preset qwen3.5-4b --for=vllm`, or with another --state and --defer-writes; there may
+be several, and their rows say which form they are of. Of states in planes and of deferred writes
+there are gdn's times alone, for steps without drafts. vLLM's prompts go through its
 Triton kernels: FlashInfer's are measured by gdn.bench.prefill.
 """
 
@@ -15,12 +17,15 @@ import json
 import traceback
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from .. import reference
+from .. import image_facts, reference
 from ..checks import relative_error
+from ..integrations.vllm.block_arrays import BlockArrays, HeadSizes
+from ..kernel_calls import SHORT_TYPES
 from ..runtime import Runtime
 from . import vllm_files
 from .timing import host_times, number_of_sets, time_calls
@@ -42,24 +47,58 @@ CASES = {
     "verify and prefill 32 + 2 x 1024": [DRAFTED] * 32 + [PROMPT] * 2,
 }
 _MOST_BYTES = 30 << 30
+LONG_TYPES = {short: name for name, short in SHORT_TYPES.items()}
 LIMITS = {"out": 1.5e-2, "state": 1.5e-2}
+#: Of states in one plane, or of which decode reads one.
+COARSE = {"out": 6e-2, "state": 3e-2}
+
+
+class Form(NamedTuple):
+    """What an image is for: the type of states, and tokens that stay pending."""
+
+    state: str
+    deferred_writes: int = 0
+    pending: str = "f32"
+
+    @classmethod
+    def of(cls, image) -> "Form":
+        facts = image_facts.facts_of(image)["facts"]
+        return cls(facts["state"], facts["deferred_writes"], facts["pending"] or "f32")
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return COARSE if self.state in ("i8", "i8x2_upper") else LIMITS
+
+    def arrays(self, sizes: Sizes) -> BlockArrays | None:
+        """Of slots, unless these have a window and a state of numbers."""
+        if self.state in image_facts.TYPES and not self.deferred_writes:
+            return None
+        heads = HeadSizes(sizes.key_heads, sizes.value_heads, sizes.key_dim, sizes.value_dim)
+        state = LONG_TYPES.get(self.state, self.state)
+        return BlockArrays(heads, state, self.deferred_writes, LONG_TYPES[self.pending])
 
 
 class Case:
     """A step: what the projections gave, and sets of layers with states of their own, whose states
     are then not in a cache."""
 
-    def __init__(self, rows, state_dtype, device):
+    def __init__(self, rows, form: Form, device):
         has_drafts = any(drafts >= 0 for _, _, drafts in rows)
         self.sizes = Sizes(drafts=DRAFTS if has_drafts else 0)
-        self.rows, self.device, self.state_dtype = rows, device, state_dtype
+        self.rows, self.device, self.form = rows, device, form
+        self.arrays = form.arrays(self.sizes)
+        name = LONG_TYPES.get(form.state, "float32")
+        self.state_dtype = getattr(torch, name)
         self.decodes = all(tokens <= 1 + DRAFTS for _, tokens, _ in rows)
         self.slots = 1 + len(rows) * (1 + self.sizes.drafts)
         self.tokens = sum(tokens for _, tokens, _ in rows)
         window, state = self.sizes.shapes()
-        size = 2 * np.prod(window) + np.prod(state) * torch.empty(0, dtype=state_dtype).itemsize
-        self.moved = 2 * len(rows) * int(size)
-        sets = min(number_of_sets(self.moved // 2), _MOST_BYTES // (2 * self.slots * int(size)))
+        rest = int(np.prod(state)) * self.state_dtype.itemsize
+        rest = rest if self.arrays is None else 4 * self.arrays.words
+        size = 2 * int(np.prod(window)) + rest
+        # With deferred writes most steps write no state.
+        self.moved = len(rows) * (2 * size - (rest if form.deferred_writes else 0))
+        sets = min(number_of_sets(len(rows) * size), _MOST_BYTES // (2 * self.slots * size))
         self.sets = max(1, sets)
         self.weights = make_weights(self.sizes, device)
         generator = torch.Generator().manual_seed(3)
@@ -71,7 +110,8 @@ class Case:
         self.builder, self.metadata = make_metadata(rows, self.sizes, device, graphs=self.decodes)
 
     def pools(self):
-        return make_pools(self.sizes, self.slots, self.device, torch.bfloat16, self.state_dtype)
+        types = torch.bfloat16, self.state_dtype
+        return make_pools(self.sizes, self.slots, self.device, *types, self.arrays)
 
     def out(self) -> torch.Tensor:
         shape = self.tokens, self.sizes.value_heads, self.sizes.value_dim
@@ -82,7 +122,8 @@ def gdn_call(case: Case, kernels, pools, out):
     """A step of gdn's layer."""
     from ..integrations.vllm.layer import GdnQwenGatedDeltaNetAttention
 
-    layer = make_layer(GdnQwenGatedDeltaNetAttention, case.sizes, case.weights, pools, kernels)
+    given = case.sizes, case.weights, pools, kernels, case.arrays
+    layer = make_layer(GdnQwenGatedDeltaNetAttention, *given)
     return partial(layer._forward_core_fused_norm_packed, case.qkvz, case.ba, out)
 
 
@@ -125,8 +166,9 @@ def vllm_fused_call(case: Case, pools, out):
     return run
 
 
-def errors(case: Case, before, pools, out) -> dict[str, float]:
-    """Of some sequences: outputs, and the state after the last token."""
+def errors(case: Case, before, pools, out, slots=None) -> dict[str, float]:
+    """Of some sequences: outputs, and the state after the last token. `slots` are those of their
+    first tokens, by default make_metadata's."""
     starts = np.cumsum([0, *(tokens for _, tokens, _ in case.rows)])
     chosen = sorted({0, len(case.rows) // 2, len(case.rows) - 1})
     host = {name: _float(x) for name, x in case.weights.items()}
@@ -140,14 +182,14 @@ def errors(case: Case, before, pools, out) -> dict[str, float]:
     got, want = {"out": [], "state": []}, {"out": [], "state": []}
     for row in chosen:
         known, count, drafts = case.rows[row]
-        first = 1 + row * (1 + case.sizes.drafts)
+        first = 1 + row * (1 + case.sizes.drafts) if slots is None else slots[row]
         last = first + (count - 1 if drafts >= 0 else 0)
         tokens = slice(starts[row], starts[row + 1])
         given = {
             "qkvz": _float(case.qkvz[tokens]),
             "ba": _float(case.ba[tokens]),
             "conv_pool": _float(before[0][[0, first], :3].transpose(1, 2)),
-            "state_pool": _float(before[1][[0, first]]),
+            **states(case, before, [0, first]),
             "slots": np.array([1]),
             "cu_seqlens": np.array([0, count]),
             "has_initial": np.array([known > 0]),
@@ -156,10 +198,19 @@ def errors(case: Case, before, pools, out) -> dict[str, float]:
         want["out"].append(result["out"])
         want["state"].append(result["state_pool"][1])
         got["out"].append(_float(out[tokens]))
-        got["state"].append(_float(pools[1][last]))
+        got["state"].append(reference.whole_states(states(case, pools, [last]))[0])
     return {
         name: relative_error(np.concatenate(got[name]), np.concatenate(want[name])) for name in got
     }
+
+
+def states(case: Case, pools, slots: list[int]) -> dict[str, np.ndarray]:
+    """What chosen slots have beside their windows, as kernels name it."""
+    found = {"state_pool": pools[1][slots]}
+    if case.arrays is not None:
+        found = case.arrays.split(pools[1][slots], lambda name: getattr(torch, name))
+    numbers = {name: x.cpu() for name, x in found.items()}
+    return {name: _float(x) if x.is_floating_point() else x.numpy() for name, x in numbers.items()}
 
 
 def _float(x: torch.Tensor) -> np.ndarray:
@@ -196,7 +247,7 @@ def measure(case: Case, make, config: dict, impl: str) -> dict:
         case.qkvz.copy_(inputs)
         found = errors(case, before, pools, out)
         row |= {"error_o": found["out"], "error_state": found["state"]}
-        row["correct"] = all(found[name] < LIMITS[name] for name in found)
+        row["correct"] = all(found[name] < case.form.limits[name] for name in found)
         del before, pools
         if case.device != "cuda":
             return row
@@ -217,15 +268,17 @@ def measure(case: Case, make, config: dict, impl: str) -> dict:
     return row
 
 
-def run_case(step, name: str, rows, kernels, state: str, device: str):
+def run_case(step, name: str, rows, kernels, form: Form, device: str):
     """Rows of both."""
-    case = Case(rows, {"f32": torch.float32, "bf16": torch.bfloat16}[state], device)
+    case = Case(rows, form, device)
     step.attn_metadata = {PREFIX: case.metadata}
     config = {"step": name, "N": len(rows), "T": case.tokens, "drafts": case.sizes.drafts}
-    config |= {"Hk": 16, "Hv": 32, "dk": 128, "dv": 128, "io": "bf16", "state": state}
+    config |= {"Hk": 16, "Hv": 32, "dk": 128, "dv": 128, "io": "bf16", "state": form.state}
+    config |= {"deferred_writes": form.deferred_writes, "pending": form.pending}
     config["sets"] = case.sets
     makers = {"gdn": lambda pools, out: gdn_call(case, kernels, pools, out)}
-    makers["vllm"] = lambda pools, out: vllm_call(case, pools, out)
+    if case.arrays is None:
+        makers["vllm"] = lambda pools, out: vllm_call(case, pools, out)
     if case.sizes.drafts and case.decodes:
         makers["vllm fused"] = lambda pools, out: vllm_fused_call(case, pools, out)
     for impl, make in makers.items():
@@ -242,7 +295,11 @@ def show(row: dict) -> None:
     marks += "" if row.get("correct", False) else " FAILED"
     marks += f" {row.get('error', '')} {row.get('graph_error', '')}"
     times = f"graph {number('us')} us, eager {number('eager_us')} us, host {number('host_us')} us"
-    print(f"{row['config']['step']:34} {row['impl']:10} {times}, {marks}", flush=True)
+    config = row["config"]
+    form = config["state"]
+    if config["deferred_writes"]:
+        form += f", W = {config['deferred_writes']}"
+    print(f"{config['step']:34} {row['impl']:10} {form:18} {times}, {marks}", flush=True)
 
 
 def main() -> int:
@@ -256,6 +313,7 @@ def main() -> int:
     arguments = parser.parse_args()
     step = vllm_files.install(arguments.vllm)
     from ..integrations.vllm.layer_core import LayerKernels
+    from ..integrations.vllm.layer_kind import entries_of
 
     runtime = Runtime(arguments.library)
     on_gpu = arguments.device == "cuda"
@@ -268,12 +326,14 @@ def main() -> int:
     }
     for path in arguments.image:
         image = runtime.image(path)
-        state = image.attributes("decode")["state"]
-        kernels = LayerKernels(device, image)
+        form = Form.of(image)
+        kernels = LayerKernels(device, image, entries_of(form.state, form.deferred_writes))
         for name, rows in CASES.items():
-            if not name.startswith(arguments.only):
+            has_drafts = any(drafts >= 0 for _, _, drafts in rows)
+            has_kernels = not has_drafts or "verify" in kernels.calls
+            if not has_kernels or not name.startswith(arguments.only):
                 continue
-            for row in run_case(step, name, rows, kernels, state, arguments.device):
+            for row in run_case(step, name, rows, kernels, form, arguments.device):
                 show(row)
                 record["rows"].append(row)
                 if arguments.output:

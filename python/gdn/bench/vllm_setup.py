@@ -18,6 +18,7 @@ def make_config(drafts: int = 0, graphs: bool = False, mode: str = "none", most:
     )
     return SimpleNamespace(
         additional_config={},
+        kv_transfer_config=None,
         cache_config=SimpleNamespace(
             mamba_cache_mode=mode,
             hash_block_size=64,
@@ -82,14 +83,26 @@ def make_weights(sizes: Sizes, device, dtype=torch.bfloat16) -> dict[str, torch.
     return {name: x.to(device) for name, x in made.items()}
 
 
-def make_pools(sizes: Sizes, slots: int, device, dtype, state_dtype):
-    """Windows and states in pages of one block each, as vLLM has them. Slot 0 is padding."""
-    shapes, dtypes = sizes.shapes(), (dtype, state_dtype)
+def make_pools(sizes: Sizes, slots: int, device, dtype, state_dtype, arrays=None):
+    """Windows and states in pages of one block each, as vLLM has them. Slot 0 is padding. With
+    `arrays`, BlockArrays, slots have these beside the window."""
+    shapes = sizes.shapes()
     generator = torch.Generator(device).manual_seed(2)
-    values = [
-        torch.randn(slots, *shape, generator=generator, device=device).mul(scale).to(kind)
-        for shape, kind, scale in zip(shapes, dtypes, (1.0, 0.1), strict=True)
-    ]
+
+    def normal(shape, kind, scale):
+        values = torch.randn(slots, *shape, generator=generator, device=device)
+        return values.mul_(scale).to(kind)
+
+    values = [normal(shapes[0], dtype, 1.0)]
+    if arrays is None:
+        values.append(normal(shapes[1], state_dtype, 0.1))
+    else:
+        words = torch.zeros(slots, arrays.words, device=device)
+        parts = arrays.split(words, lambda name: getattr(torch, name))
+        for name, part in parts.items():
+            most = parts["pending_decays"].shape[2] if name == "pending_counts" else 0
+            part.copy_(_values_of(name, part, generator, most))
+        values.append(words)
     bytes_of = [x[0].numel() * x.element_size() for x in values]
     pages = torch.empty(slots, sum(bytes_of), dtype=torch.uint8, device=device)
     views, offset = [], 0
@@ -100,8 +113,26 @@ def make_pools(sizes: Sizes, slots: int, device, dtype, state_dtype):
     return tuple(views)
 
 
-def make_layer(cls, sizes: Sizes, weights, pools, kernels=None):
-    """A layer of vLLM's class or gdn's, without projections; `kernels` are gdn's."""
+def _values_of(name: str, like: torch.Tensor, generator, most: int) -> torch.Tensor:
+    """Of one array of slots, for states like those of make_pools with up to `most` tokens pending.
+    All heads of a slot have as many."""
+    shape, options = like.shape, {"generator": generator, "device": like.device}
+    if like.dtype == torch.uint8:
+        return torch.randint(1, 256, shape, **options)
+    if name == "state_scales":
+        return torch.full(shape, 0.3 / 127, device=like.device)
+    if name == "pending_counts":
+        return torch.randint(0, 1 + most, (shape[0], 1), **options).expand(shape)
+    if name == "pending_scales":
+        return torch.full(shape, 0.25, device=like.device)
+    if name == "pending_decays":
+        return -0.1 * torch.rand(shape, **options)
+    return torch.randn(shape, **options).mul_(0.1)
+
+
+def make_layer(cls, sizes: Sizes, weights, pools, kernels=None, arrays=None):
+    """A layer of vLLM's class or gdn's, without projections; `kernels` are gdn's, and `arrays` what
+    their slots have beside the window."""
     layer = object.__new__(cls)
     values = {
         "prefix": PREFIX,
@@ -131,8 +162,7 @@ def make_layer(cls, sizes: Sizes, weights, pools, kernels=None):
         "vllm_config": make_config(sizes.drafts),
         "enable_packed_recurrent_decode": True,
         "gdn_kernels": kernels,
-        "gdn_core": None,
-        "gdn_pools": None,
+        "gdn_slots": arrays,
         "gdn_norm_constants": (1e-6, 1.0),
         "gdn_joins_windows": False,
     }
@@ -141,9 +171,10 @@ def make_layer(cls, sizes: Sizes, weights, pools, kernels=None):
     return layer
 
 
-def make_metadata(rows, sizes: Sizes, device, *, graphs: bool):
+def make_metadata(rows, sizes: Sizes, device, *, graphs: bool, table=None):
     """From gdn's builder: `rows` are (tokens before, tokens, drafts; -1 for none) of sequences, in
-    vLLM's order. The slots of sequence i are 1 + i (1 + drafts) and those behind."""
+    vLLM's order. The slots of sequence i are 1 + i (1 + drafts) and those behind, or what `table`
+    says."""
     from vllm.v1.attention.backend import CommonAttentionMetadata
     from vllm.v1.kv_cache_interface import MambaSpec
 
@@ -159,7 +190,9 @@ def make_metadata(rows, sizes: Sizes, device, *, graphs: bool):
     starts = torch.zeros(len(rows) + 1, dtype=torch.int32)
     starts[1:] = queries.cumsum(0)
     columns = 1 + sizes.drafts
-    table = torch.arange(1, 1 + len(rows) * columns, dtype=torch.int32).view(-1, columns)
+    if table is None:
+        table = torch.arange(1, 1 + len(rows) * columns).view(-1, columns)
+    table = torch.as_tensor(table, dtype=torch.int32)
     lengths = before + queries
     common = CommonAttentionMetadata(
         query_start_loc=starts.to(device),

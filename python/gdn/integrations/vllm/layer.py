@@ -15,8 +15,11 @@ from vllm.platforms import current_platform
 
 from ...devices import device_of
 from ...find_or_compile import find_or_compile
+from ..pool_options import PoolOptions
+from .block_arrays import BlockArrays
 from .layer_core import LayerCore, LayerKernels
-from .layer_kind import POOL_OPTIONS, LayerKind
+from .layer_kind import LayerKind
+from .page_size import find_model, has_own_sizes, state_page_size
 from .warm_up import warm_up_runs
 
 logger = init_logger(__name__)
@@ -25,13 +28,20 @@ _kernels: dict[tuple, LayerKernels] = {}
 
 
 class GdnQwenGatedDeltaNetAttention(QwenGatedDeltaNetAttention):
-    """In place of the original, which it is in all but the core of a step."""
+    """In place of the original, which it is in all but the core of a step, and in what a slot has
+    where users ask for states in planes or for deferred writes."""
+
+    gdn_kernels: LayerKernels | None = None
+    gdn_core: LayerCore | None = None
+    gdn_pools: tuple | None = None
+    #: Where a slot has several arrays beside its window.
+    gdn_slots: BlockArrays | None = None
+    #: The type of states that users ask for.
+    gdn_state: torch.dtype | None = None
 
     def __init__(self, config, vllm_config, prefix: str = "", **options):
         super().__init__(config, vllm_config, prefix, **options)
-        self.gdn_kernels: LayerKernels | None = None
-        self.gdn_core: LayerCore | None = None
-        self.gdn_pools: tuple | None = None
+        # Values that no pool has end the start.
         kind = kind_of(self, vllm_config)
         try:
             reason = kind.find_refusal()
@@ -42,6 +52,7 @@ class GdnQwenGatedDeltaNetAttention(QwenGatedDeltaNetAttention):
         if reason is not None:
             logger.warning_once("vLLM's own kernels run, not those of gdn: %s", reason)
             return
+        self._declare_slots(kind, vllm_config)
         logger.info_once("Using gdn's kernels for gated delta networks (%s).", str(kind))
         self.gdn_norm_constants = (kind.norm_eps, float(kind.gate == "silu"))
         self.gdn_joins_windows = kind.copies_windows
@@ -53,6 +64,28 @@ class GdnQwenGatedDeltaNetAttention(QwenGatedDeltaNetAttention):
         self.enable_fused_gdn_spec_decode = kind.has_norm
         # The scheduler ends prompts at blocks: prefill keeps no states inside of a sequence.
         self._checkpoint_alignment = None
+
+    def get_state_shape(self) -> tuple[tuple[int, ...], ...]:
+        """Of a slot: its window and its state; or its window and all else (block_arrays.py)."""
+        window, *state = super().get_state_shape()
+        return (window, *state) if self.gdn_slots is None else (window, (self.gdn_slots.words,))
+
+    def get_state_dtype(self) -> tuple[torch.dtype, ...]:
+        window, state = super().get_state_dtype()
+        if self.gdn_slots is not None:
+            return window, torch.float32
+        return window, self.gdn_state or state
+
+    def _declare_slots(self, kind: LayerKind, vllm_config) -> None:
+        """What vLLM makes room for in a block. It copies the first two arrays of a block, and no
+        more; so there are two."""
+        if kind.has_slot_arrays:
+            ranks = self.tp_size
+            self.gdn_slots = kind.slot_arrays(self.num_k_heads // ranks, self.num_v_heads // ranks)
+        else:
+            self.gdn_state = getattr(torch, kind.state)
+        if self.get_state_dtype() != super().get_state_dtype() or kind.has_slot_arrays:
+            state_page_size(find_model(vllm_config))
 
     def _forward_core_fused_norm_packed(self, mixed_qkvz, ba, core_attn_out) -> None:
         if self.gdn_kernels is None:
@@ -93,14 +126,19 @@ class GdnQwenGatedDeltaNetAttention(QwenGatedDeltaNetAttention):
         # Graphs of steps with drafts are padded to so many.
         most = self.vllm_config.scheduler_config.max_num_seqs * (1 + self.num_spec)
         all_true = torch.ones(most, dtype=torch.bool, device=conv.device)
-        return LayerCore(self.gdn_kernels, weights, all_true, self.gdn_joins_windows)
+        no_counts = torch.zeros(most, dtype=torch.int32, device=conv.device)
+        joins = self.gdn_joins_windows
+        return LayerCore(self.gdn_kernels, weights, all_true, joins, no_counts)
 
     def _pools_of(self, conv: torch.Tensor, state: torch.Tensor) -> dict[str, torch.Tensor]:
         """As kernels have them: [P, D, K - 1], the first positions of windows that may have room
-        for drafts, and [P, Hv, dv, dk]; and those windows."""
+        for drafts, and [P, Hv, dv, dk], or what else slots have; and those windows."""
         windows = conv if is_conv_state_dim_first() else conv.transpose(-1, -2)
         width = self.conv_kernel_size - 1
-        return {"conv_pool": windows[..., :width], "state_pool": state, "windows": windows}
+        pools = {"conv_pool": windows[..., :width], "windows": windows}
+        if self.gdn_slots is None:
+            return pools | {"state_pool": state}
+        return pools | self.gdn_slots.split(state, lambda name: getattr(torch, name))
 
     def _warm_up_gdn(self, tokens: dict[str, torch.Tensor], out: torch.Tensor) -> None:
         """A profile run: takes the memory that kernels work in, ahead of graphs and while vLLM
@@ -116,6 +154,8 @@ class GdnQwenGatedDeltaNetAttention(QwenGatedDeltaNetAttention):
         pools = self._pools_of(*pools)
         columns = 1 + self.num_spec
         most = self.vllm_config.scheduler_config.max_num_seqs * columns
+        # Slots of several arrays have no drafts.
+        columns = columns if self.gdn_slots is None else 0
 
         def array(values: list) -> torch.Tensor:
             dtype = torch.bool if values[0] is False else torch.int32
@@ -128,6 +168,7 @@ class GdnQwenGatedDeltaNetAttention(QwenGatedDeltaNetAttention):
 def kind_of(layer: QwenGatedDeltaNetAttention, vllm_config) -> LayerKind:
     """What a layer that vLLM has made asks of kernels."""
     conv_state, state = map(_name, layer.get_state_dtype())
+    asked = PoolOptions.read(vllm_config.additional_config, "additional_config")
     io = _name(vllm_config.model_config.dtype)
     norm_weight = _name(layer.norm.weight.dtype)
     # forward_cuda hands over whole projections in bf16 alone, and those of all ranks where the
@@ -146,17 +187,15 @@ def kind_of(layer: QwenGatedDeltaNetAttention, vllm_config) -> LayerKind:
         layout=layer.qkvz_layout if packed else "split",
         io=io,
         conv_state=conv_state,
-        state=state,
+        state=asked.state or state,
         norm_weight=norm_weight,
         num_speculative_tokens=layer.num_spec,
         cache_mode=cache.mamba_cache_mode,
         replays=cache.use_replayssm,
         rounds_at_random=vllm_config.mamba_config.enable_stochastic_rounding,
-        pool_options=tuple(
-            (name, vllm_config.additional_config[name])
-            for name in POOL_OPTIONS
-            if name in vllm_config.additional_config
-        ),
+        deferred_writes=asked.deferred_writes,
+        transfers=vllm_config.kv_transfer_config is not None,
+        has_own_sizes=asked != PoolOptions() and has_own_sizes(find_model(vllm_config)),
     )
 
 
@@ -166,7 +205,7 @@ def kernels_of(kind: LayerKind, ordinal: int) -> LayerKernels:
     if key not in _kernels:
         device = device_of(("cuda", ordinal))
         path = find_or_compile(kind.config(), device, engine="vllm", **kind.options())
-        _kernels[key] = LayerKernels(device, device._runtime.image(path))
+        _kernels[key] = LayerKernels(device, device._runtime.image(path), kind.entries)
     return _kernels[key]
 
 

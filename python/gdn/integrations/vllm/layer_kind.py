@@ -9,11 +9,23 @@ from typing import NamedTuple
 from ... import layer_kernels
 from ...kernel_calls import SHORT_TYPES
 from ...rule_kernels import unit_of
+from ..pool_options import PLANES
+from .block_arrays import BlockArrays, HeadSizes
 
 #: The most tokens of a sequence with drafts.
 MOST_VERIFIED = 8
-#: What `--additional-config` would say about a pool that gdn makes.
-POOL_OPTIONS = ("gdn_deferred_writes", "gdn_state")
+
+
+def has_slot_arrays(state: str, deferred_writes: int) -> bool:
+    """Whether a slot has more than a window and a state of numbers."""
+    return deferred_writes > 0 or state in PLANES
+
+
+def entries_of(state: str, deferred_writes: int) -> tuple[str, ...]:
+    """The entries of kernels that steps have."""
+    if not has_slot_arrays(state, deferred_writes):
+        return ("decode", "prefill", "verify")
+    return ("decode", "prefill", *(("commit",) if deferred_writes else ()))
 
 
 class LayerKind(NamedTuple):
@@ -37,12 +49,36 @@ class LayerKind(NamedTuple):
     replays: bool = False
     """ReplaySSM, which keeps inputs in place of states"""
     rounds_at_random: bool = False
-    pool_options: tuple[tuple[str, object], ...] = ()
-    """Of POOL_OPTIONS, those that the user has set"""
+    deferred_writes: int = 0
+    """The tokens that stay pending in a slot"""
+    transfers: bool = False
+    """Whether a connector sends blocks to other engines"""
+    has_own_sizes: bool = False
+    """Whether users ask for other states than the model's, whose blocks have several sizes"""
 
     @property
     def has_norm(self) -> bool:
         return self.layout != "split"
+
+    @property
+    def has_slot_arrays(self) -> bool:
+        """Whether a slot has more than a window and a state of numbers."""
+        return has_slot_arrays(self.state, self.deferred_writes)
+
+    @property
+    def pending(self) -> str:
+        """The type of keys and deltas of pending tokens: what is fastest on GPUs."""
+        return "float16" if self.state in PLANES else "float32"
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Those of kernels that steps have."""
+        return entries_of(self.state, self.deferred_writes)
+
+    def slot_arrays(self, key_heads: int, value_heads: int) -> BlockArrays:
+        """What a slot has beside its window, with the heads of one rank."""
+        sizes = HeadSizes(key_heads, value_heads, self.key_dim, self.value_dim)
+        return BlockArrays(sizes, self.state, self.deferred_writes, self.pending)
 
     @property
     def copies_windows(self) -> bool:
@@ -52,17 +88,13 @@ class LayerKind(NamedTuple):
     def find_refusal(self) -> str | None:
         """Why there is no kernel for the layer, or None."""
         drafts = self.num_speculative_tokens
-        for name, value in self.pool_options:
-            return (
-                f"additional_config: {name}: expected none, for vLLM makes the pool of states,"
-                f" which has no memory for pending tokens or planes, found {value!r}"
-            )
         checks = [
             ("platform", "cuda", self.platform),
             ("activation", "silu", self.activation),
             ("conv_state", self.io, self.conv_state),
             ("use_replayssm", False, self.replays),
             ("enable_stochastic_rounding", False, self.rounds_at_random),
+            ("sizes of the model's blocks", "one", "several" if self.has_own_sizes else "one"),
         ]
         if self.has_norm:
             checks.append(("norm.weight", self.io, self.norm_weight))
@@ -70,7 +102,8 @@ class LayerKind(NamedTuple):
             if wanted != found:
                 return f"{name}: expected {wanted}, found {found}"
         for name, dtype in (("dtype", self.io), ("mamba_ssm_cache_dtype", self.state)):
-            if dtype not in SHORT_TYPES:
+            in_planes = name != "dtype" and dtype in PLANES
+            if dtype not in SHORT_TYPES and not in_planes:
                 return f"{name}: expected {', '.join(SHORT_TYPES)}, found {dtype}"
         # An image has all entries, and prefill takes the largest multiples.
         unit = unit_of("prefill", (self.platform, 0))
@@ -81,6 +114,20 @@ class LayerKind(NamedTuple):
             return f"num_speculative_tokens: expected at most {MOST_VERIFIED - 1}, found {drafts}"
         if self.cache_mode not in ("none", "align"):
             return f"mamba_cache_mode: expected none or align, found {self.cache_mode}"
+        return self._find_refusal_of_slots() if self.has_slot_arrays else None
+
+    def _find_refusal_of_slots(self) -> str | None:
+        """The same of slots of several arrays."""
+        form = f"gdn_state {self.state}"
+        if self.deferred_writes:
+            form += f" and gdn_deferred_writes {self.deferred_writes}"
+        checks = [
+            ("num_speculative_tokens", 0, self.num_speculative_tokens),
+            ("kv_transfer_config", "none", "one" if self.transfers else "none"),
+        ]
+        for name, wanted, found in checks:
+            if wanted != found:
+                return f"{name}: expected {wanted} with {form}, found {found}"
         return None
 
     def config(self) -> dict[str, object]:
@@ -91,11 +138,17 @@ class LayerKind(NamedTuple):
         )
         return kind.config()
 
-    def options(self) -> Mapping[str, str]:
-        """Of gdn-compile, and of gdn.images.find."""
-        return {
+    def options(self) -> Mapping[str, object]:
+        """Of gdn.images.find, and as gdn-compile has them."""
+        found: dict[str, object] = {
             "io": SHORT_TYPES[self.io],
-            "state": SHORT_TYPES[self.state],
+            "state": SHORT_TYPES.get(self.state, self.state),
             "layout": self.layout,
             "outputs": "norm" if self.has_norm else "core",
         }
+        if self.has_slot_arrays:
+            found["verify"] = "none"
+        if self.deferred_writes:
+            found["deferred_writes"] = self.deferred_writes
+            found |= {"pending": "f16"} if self.pending == "float16" else {}
+        return found

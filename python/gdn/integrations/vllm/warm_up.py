@@ -12,8 +12,9 @@ def warm_up_runs(
     tokens: int, most: int, columns: int, array: Callable[[list], object]
 ) -> Iterator[list[Run]]:
     """Launches of one, two, four, .. and `most` sequences, or as many as there are tokens. Between
-    these numbers other variants of kernels are chosen. Sequences with drafts have `columns` tokens,
-    prompts all that there are. `array` makes one of the device from a list of integers or flags."""
+    these numbers other variants of kernels are chosen. Sequences with drafts have `columns` tokens
+    (0: there are none), prompts all that there are. `array` makes one of the device from a list of
+    integers or flags."""
     count, most = 1, min(tokens, most)
     while count:
         nothing = array([0] * count)
@@ -22,7 +23,7 @@ def warm_up_runs(
         initial = array([False] * count)
         prefill = {"cu_seqlens": ends, "has_initial": initial} | slots
         runs = [Run("decode", slice(0, count), slots), Run("prefill", slice(0, tokens), prefill)]
-        if columns * count <= tokens:
+        if 0 < columns * count <= tokens:
             verify = {
                 "cu_seqlens": array([columns * n for n in range(count + 1)]),
                 "token_slots": array([[0] * columns] * count),
