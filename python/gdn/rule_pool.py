@@ -9,6 +9,8 @@ Kernels come from where those of gdn.rule do.
 
 from __future__ import annotations
 
+import math
+
 from .array_library import check_array, library_of
 from .kernel_calls import call_of
 from .pool_states import LayerStates
@@ -121,9 +123,11 @@ def commit_pending(
         found = states if isinstance(states, LayerStates) else type(states).__name__
         raise ValueError(f"states: expected those of a pool that defers writes, got {found}")
     arrays = library_of(slots, runtime)
-    check_array(arrays, "slots", slots, [int(slots.shape[0])])
+    check_array(arrays, "slots", slots, [math.prod(slots.shape)])
     if "int" not in (found := arrays.dtype_of(slots)):
         raise ValueError(f"slots: expected integers, got {found}")
+    if not slots.shape[0]:
+        return
     given = states.arrays(arrays) | {"slots": arrays.rows_apart(arrays.ids(slots))}
     *_, value_dim, key_dim = map(int, given["state_pool"].shape)
     kind = kind_of(
