@@ -96,6 +96,8 @@ class EngineStates(LayerStates):
         deferred_writes: int = 0,
         pending_dtype: str = "float32",
     ):
+        #: The engine's.
+        self.array = state
         self._arrays = {"state_pool": state} | others
         self._facts = format, deferred_writes, pending_dtype
 

@@ -3,7 +3,6 @@
 SGLang's pools against float64, with tensors of the CPU. SGLang itself is stood in for by what the
 plugin asks of it, and by files of its wheel where they are on the path."""
 
-import ast
 import enum
 import sys
 import types
@@ -13,35 +12,28 @@ from typing import Optional
 import numpy as np
 import pytest
 import rule_cases
-from rule_cases import DK, DV, HV, draw, error_of
+from rule_cases import DK, DV, HV, error_of
+from sglang_cases import (
+    Case,
+    Fallback,
+    add_modules,
+    classes_of,
+    integers,
+    options,
+    tensors,
+)
 
 from gdn import Runtime, devices
 from gdn.integrations import sglang as plugin
-from gdn.integrations.sglang.dispatcher import chosen_phases, make_dispatcher
+from gdn.integrations.sglang import hooks
+from gdn.integrations.sglang.backends import BACKENDS, chosen_phases
+from gdn.integrations.sglang.dispatcher import make_dispatcher
 
 
 class Backend(enum.Enum):
     TRITON = "triton"
     FLASHINFER = "flashinfer"
     CUSTOM = "custom"
-
-
-def options(base="triton", decode=None, prefill=None, verify=None):
-    return types.SimpleNamespace(
-        linear_attn_backend=base,
-        linear_attn_decode_backend=decode,
-        linear_attn_prefill_backend=prefill,
-        linear_attn_verify_backend=verify,
-    )
-
-
-def add_modules(patch, **modules):
-    """Modules of SGLang by the last part of their names."""
-    for path, members in modules.items():
-        name = "sglang.srt." + path.replace("__", ".")
-        module = types.ModuleType(name)
-        module.__dict__.update(members)
-        patch.setitem(sys.modules, name, module)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +45,7 @@ def add_modules(patch, **modules):
         (options("gdn", decode="flashinfer"), {"prefill"}),
         (options(decode="gdn"), {"decode", "verify"}),
         (options(prefill="gdn"), {"prefill"}),
+        (options("gdn_deferred"), {"decode", "prefill", "verify"}),
     ],
 )
 def test_chosen_phases(given, phases):
@@ -60,12 +53,12 @@ def test_chosen_phases(given, phases):
 
 
 def test_register(monkeypatch):
-    names, hooks = ["triton"], []
-    registry = types.SimpleNamespace(register=lambda *hook: hooks.append(hook))
+    names, found = ["triton"], []
+    registry = types.SimpleNamespace(register=lambda *hook: found.append(hook))
     members = {"LINEAR_ATTN_KERNEL_BACKEND_CHOICES": names}
     members["add_linear_attn_kernel_backend_choices"] = names.extend
     choices = types.SimpleNamespace(**members)
-    kinds = types.SimpleNamespace(AROUND="around")
+    kinds = types.SimpleNamespace(AROUND="around", BEFORE="before", AFTER="after")
     add_modules(
         monkeypatch,
         arg_groups={"choices": choices},
@@ -73,9 +66,11 @@ def test_register(monkeypatch):
     )
     plugin.register()
     plugin.register()
-    assert names == ["triton", "gdn"]
+    assert names == ["triton", *BACKENDS]
     target = "sglang.srt.layers.attention.linear.gdn_backend.GDNKernelDispatcher.__init__"
-    assert hooks[0] == (target, make_dispatcher, "around")
+    assert found[0] == (target, make_dispatcher, "around")
+    tracking = "sglang.srt.layers.attention.hybrid_linear_attn_backend.MambaAttnBackendBase"
+    assert (f"{tracking}._track_mamba_state_decode", hooks.commit_tracked, "before") in found
 
 
 class Dispatcher:
@@ -94,8 +89,8 @@ class Dispatcher:
 class Ours:
     supports_packed_decode = True
 
-    def __init__(self, fallback):
-        self.fallback = fallback
+    def __init__(self, fallback, slots=None):
+        self.fallback, self.slots = fallback, slots
 
 
 def dispatcher(patch, mamba, *backends, deterministic=False):
@@ -116,7 +111,7 @@ def test_dispatcher_with_our_kernels(monkeypatch):
     made = dispatcher(monkeypatch, options("gdn"), Backend.CUSTOM, Backend.CUSTOM, Backend.TRITON)
     kernel = made.decode_kernel
     assert kernel is made.extend_kernel is made.verify_kernel
-    assert kernel.fallback == made.tree_verify_kernel == "triton"
+    assert kernel.fallback == made.tree_verify_kernel == "triton" and kernel.slots is None
     assert made.supports_packed_decode and not made.verify_kernel_is_flashinfer
 
 
@@ -140,28 +135,6 @@ def test_deterministic_inference_is_refused(monkeypatch):
     backends = Backend.CUSTOM, Backend.CUSTOM
     with pytest.raises(ValueError, match="expected triton with --enable-deterministic-inference"):
         dispatcher(monkeypatch, options("gdn"), *backends, deterministic=True)
-
-
-class Fallback:
-    """Notes what it is asked for."""
-
-    def __init__(self):
-        self.calls = []
-
-    def __getattr__(self, name):
-        def call(*_arguments, **given):
-            self.calls.append((name, given))
-            return self.found
-
-        return call
-
-
-def classes_of(path, names, given):
-    """Classes as a file defines them, without what else it imports."""
-    tree = ast.parse(path.read_text())
-    tree.body = [x for x in tree.body if isinstance(x, ast.ClassDef) and x.name in names]
-    exec(compile(tree, str(path), "exec"), given)
-    return [given[name] for name in names]
 
 
 def test_files_of_sglang(monkeypatch, build_dir, compiler_on_path):
@@ -222,7 +195,7 @@ def test_files_of_sglang(monkeypatch, build_dir, compiler_on_path):
                 sys.modules.pop(name)
 
 
-SLOTS, STEPS = 9, 3
+STEPS = 3
 
 
 @pytest.fixture
@@ -236,42 +209,6 @@ def kernel(monkeypatch, build_dir, compiler_on_path):
 
     yield GdnKernel(Fallback())
     sys.modules.pop("gdn.integrations.sglang.kernel", None)
-
-
-def tensors(*arrays):
-    import torch
-
-    return [torch.tensor(np.asarray(x, np.float32)) for x in arrays]
-
-
-class Case:
-    """Tokens of a layer, and its pool of states."""
-
-    def __init__(self, rows, seed=1):
-        import torch
-
-        rng = np.random.default_rng(seed)
-        self.given = draw(rng, rows)
-        self.q, self.k, self.v, self.a, self.b = tensors(
-            *(self.given[name] for name in ("q", "k", "v", "a", "b"))
-        )
-        rate, bias = tensors(self.given["A_log"], self.given["dt_bias"])
-        # Parameters of a model, which nobody has frozen.
-        self.constants = {n: torch.nn.Parameter(x) for n, x in (("A_log", rate), ("dt_bias", bias))}
-        self.before = rng.standard_normal((SLOTS, HV, DV, DK)).astype(np.float32)
-        (self.states,) = tensors(self.before)
-
-    def check(self, out, starts, slots):
-        """The output and all states, against float64."""
-        want, after = rule_cases.expected(self.given, self.before, starts, slots, l2norm=True)
-        assert error_of(out[0].numpy(), want) < 2e-5
-        assert error_of(self.states.numpy(), after) < 2e-5
-
-
-def integers(values):
-    import torch
-
-    return torch.tensor(values, dtype=torch.int32)
 
 
 @pytest.mark.parametrize("packed", [False, True])
