@@ -68,8 +68,9 @@ def slot_bytes(form: SlotForm, sizes: SlotSizes) -> int:
 
 
 class SlotArrays:
-    """These arrays for all layers, [L, P, ...], beside `states` [L, P, Hv, dv, dk]. `zeros` makes
-    an array of a shape and a type that NumPy has; indices are arrays of the same library."""
+    """These arrays for all layers, [P, L, ...], beside `states` [L, P, Hv, dv, dk]: what a slot has
+    is in few pieces. `zeros` makes an array of a shape and a type that NumPy has; indices are
+    arrays of the same library."""
 
     def __init__(
         self,
@@ -84,14 +85,14 @@ class SlotArrays:
         self.form = form
         self.num_bytes = layers * slots * slot_bytes(form, sizes)
         self.arrays = {
-            name: zeros((layers, slots, *shape), dtype) for name, (shape, dtype) in shapes.items()
+            name: zeros((slots, layers, *shape), dtype) for name, (shape, dtype) in shapes.items()
         }
         facts = {"format": form.state, "deferred_writes": form.deferred_writes}
         #: Of each layer what functions of gdn take as its states.
         self.layers = [
             EngineStates(
                 states[layer],
-                {name: array[layer] for name, array in self.arrays.items()},
+                {name: array[:, layer] for name, array in self.arrays.items()},
                 **facts,
                 pending_dtype=form.pending,
             )
@@ -102,9 +103,9 @@ class SlotArrays:
         """Nothing is pending in these slots, and in planes their states are zero."""
         for name in ("pending_counts", "state_scales"):
             if name in self.arrays:
-                self.arrays[name][:, slots] = 0
+                self.arrays[name][slots] = 0
 
     def copy(self, source, target) -> None:
         """Slots to slots, in all layers."""
         for array in self.arrays.values():
-            array[:, target] = array[:, source]
+            array[target] = array[source]

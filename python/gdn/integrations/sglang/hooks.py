@@ -68,7 +68,7 @@ def make_state_pool(original: Callable, pool, **given) -> None:
             form,
             pool.mamba_cache.temporal,
             params.shape.num_k_heads_per_tp,
-            given["mamba_layer_ids"],
+            min(given["mamba_layer_ids"]),
         )
     pool.register_slot_state(states)
     gigabytes = states.held.num_bytes / (1 << 30)

@@ -24,7 +24,7 @@ class SlotLayer:
         self.states = owner.held.layers[index]
         self.in_planes = owner.held.form.in_planes
         arrays = owner.held.arrays
-        self._counts = arrays["pending_counts"][index] if "pending_counts" in arrays else None
+        self._counts = arrays["pending_counts"][:, index] if "pending_counts" in arrays else None
         #: The type of q, k and v of the last step, and its layout: the commit comes with its
         #: kernel.
         self.io, self.layout = "bfloat16", "gated"
@@ -54,8 +54,8 @@ def find_layer(states: torch.Tensor) -> SlotLayer | None:
 class SlotStates:
     """What MambaPool calls with each of its slots: SlotIndexedState of SGLang."""
 
-    def __init__(self, form: SlotForm, states: torch.Tensor, key_heads: int, layer_ids):
-        self._layer_ids = list(layer_ids)
+    def __init__(self, form: SlotForm, states: torch.Tensor, key_heads: int, first: int):
+        self._first_layer = first
         self.held = SlotArrays(
             form,
             states,
@@ -76,15 +76,15 @@ class SlotStates:
     def get_cpu_slots(self, indices: torch.Tensor) -> list[torch.Tensor]:
         places = indices.long()
         arrays = self.held.arrays.values()
-        return [array[:, places].to("cpu", non_blocking=True) for array in arrays]
+        return [array[places].to("cpu", non_blocking=True) for array in arrays]
 
     def load_cpu_slots(self, data: list[torch.Tensor] | None, indices: torch.Tensor) -> None:
         places = indices.long()
         for array, saved in zip(self.held.arrays.values(), data or (), strict=data is not None):
-            array[:, places] = saved.to(array.device, non_blocking=True)
+            array[places] = saved.to(array.device, non_blocking=True)
 
     def iter_transfer_state_entries(self) -> Iterator[tuple[str, torch.Tensor, int, int]]:
-        """Arrays of each layer, [P, heads, ..]: ranks share them by heads."""
+        """Arrays [P, layers, heads, ..], which go ahead of the first layer's; ranks share them by
+        heads."""
         for name, array in self.held.arrays.items():
-            for index, layer_id in enumerate(self._layer_ids):
-                yield f"gdn_{name}", array[index], 0, layer_id
+            yield f"gdn_{name}", array, 1, self._first_layer
