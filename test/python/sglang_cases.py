@@ -13,12 +13,13 @@ from rule_cases import DK, DV, HV, draw, error_of
 SLOTS = 9
 
 
-def options(base="triton", decode=None, prefill=None, verify=None):
+def options(base="triton", decode=None, prefill=None, verify=None, **more):
     return types.SimpleNamespace(
         linear_attn_backend=base,
         linear_attn_decode_backend=decode,
         linear_attn_prefill_backend=prefill,
         linear_attn_verify_backend=verify,
+        **more,
     )
 
 
@@ -48,7 +49,8 @@ class Fallback:
 def classes_of(path, names, given):
     """Classes as a file defines them, without what else it imports."""
     tree = ast.parse(path.read_text())
-    tree.body = [x for x in tree.body if isinstance(x, ast.ClassDef) and x.name in names]
+    later = ast.parse("from __future__ import annotations").body
+    tree.body = later + [x for x in tree.body if isinstance(x, ast.ClassDef) and x.name in names]
     exec(compile(tree, str(path), "exec"), given)
     return [given[name] for name in names]
 

@@ -61,7 +61,7 @@ def make_state_pool(original: Callable, pool, **given) -> None:
         dtype = replace(params.dtype, temporal=plane_type)
         given["cache_params"] = replace(params, dtype=dtype)
     original(pool, **given)
-    if form is None:
+    if form is None or not given["mamba_layer_ids"]:
         return
     with pool.memory_saver_adapter.region(_memory_tag()):
         states = SlotStates(
