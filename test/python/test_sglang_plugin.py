@@ -26,7 +26,13 @@ from sglang_cases import (
 from gdn import Runtime, devices
 from gdn.integrations import sglang as plugin
 from gdn.integrations.sglang import hooks
-from gdn.integrations.sglang.backends import BACKENDS, chosen_phases
+from gdn.integrations.sglang.backends import (
+    BACKENDS,
+    check_options,
+    chosen_name,
+    chosen_phases,
+    form_of,
+)
 from gdn.integrations.sglang.dispatcher import make_dispatcher
 
 
@@ -50,6 +56,54 @@ class Backend(enum.Enum):
 )
 def test_chosen_phases(given, phases):
     assert chosen_phases(given) == phases
+
+
+def test_backends_that_keep_more_in_a_slot():
+    """Decode and prefill have the same one; the type of states and the tokens that stay pending
+    are SGLang's options."""
+    window = {"linear_replayssm_cache_len": 8}
+    assert chosen_name(options("gdn")) is chosen_name(options(decode="gdn")) is None
+    given = options(decode="gdn_i8_deferred", prefill="gdn_i8_deferred", **window)
+    assert chosen_name(given) == "gdn_i8_deferred"
+    assert form_of("gdn_i8_deferred", "float32", given) == ("i8", 8)
+    assert form_of("gdn_i8x2", "bfloat16", given) == ("i8x2", 0)
+    found = form_of("gdn_deferred", "bfloat16", given)
+    assert found == ("bfloat16", 8) and found.pending == "float16"
+    for other in ("triton", "gdn", "gdn_i8x2"):
+        with pytest.raises(ValueError, match=f"expected the same .* got gdn_deferred and {other}"):
+            chosen_name(options("gdn_deferred", prefill=other))
+    with pytest.raises(
+        ValueError, match=r"-cache-len: expected 2 to 32 with .* gdn_deferred, got 6"
+    ):
+        form_of("gdn_deferred", "float32", options(linear_replayssm_cache_len=64))
+
+
+@pytest.mark.parametrize(
+    "name, option, value, message",
+    [
+        ("gdn_deferred", "speculative_algorithm", "EAGLE", "--speculative-algorithm: expected no"),
+        ("gdn_deferred", "disaggregation_mode", "decode", "expected null with .* got decode"),
+        ("gdn_i8x2", "enable_unified_memory", True, "--enable-unified-memory: expected False"),
+        (
+            "gdn_i8x2",
+            "enable_mamba_extra_buffer",
+            True,
+            "-strategy: expected no_buffer with .*i8x2",
+        ),
+        ("gdn_deferred", "enable_mamba_extra_buffer", True, None),
+        ("gdn_deferred", "enable_lmcache", None, None),
+    ],
+)
+def test_options_beside_them(name, option, value, message):
+    names = ("enable_unified_memory", "enable_page_major_kv_layout", "enable_int8_mamba_checkpoint")
+    names += ("enable_unified_cache_external_linker", "enable_lmcache", "enable_mis")
+    values = dict.fromkeys((*names, "enable_mamba_extra_buffer"), False)
+    values |= {"speculative_algorithm": None, "disaggregation_mode": "null"}
+    check_options(name, values)
+    if message is None:
+        return check_options(name, values | {option: value})
+    with pytest.raises(ValueError, match=message):
+        check_options(name, values | {option: value})
 
 
 def test_register(monkeypatch):
@@ -113,6 +167,14 @@ def test_dispatcher_with_our_kernels(monkeypatch):
     assert kernel is made.extend_kernel is made.verify_kernel
     assert kernel.fallback == made.tree_verify_kernel == "triton" and kernel.slots is None
     assert made.supports_packed_decode and not made.verify_kernel_is_flashinfer
+
+
+def test_dispatcher_with_slots_that_keep_more(monkeypatch):
+    backends = Backend.CUSTOM, Backend.CUSTOM, Backend.CUSTOM
+    made = dispatcher(monkeypatch, options("gdn_deferred"), *backends)
+    assert made.decode_kernel is made.extend_kernel and made.decode_kernel.slots == "gdn_deferred"
+    with pytest.raises(ValueError, match="expected the same"):
+        dispatcher(monkeypatch, options("triton", decode="gdn_deferred"), *backends)
 
 
 def test_dispatcher_with_one_phase(monkeypatch):

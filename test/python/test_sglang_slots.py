@@ -374,3 +374,119 @@ def test_trace(sglang, form):
 @pytest.mark.parametrize("form", ["f32", "i8x2"])
 def test_trace_on_the_pool_of_sglang(sglang, form):
     run_trace(Engine(sglang, form, sglangs_own(), seed=4), 80)
+
+
+def test_states_inside_of_prompts(sglang):
+    """They go to slots that nobody has cleared; what is pending is in them."""
+    engine = Engine(sglang)
+    first, second, kept = engine.begin(), engine.begin(), engine.take()
+    engine.extend([first, second], [3, 2])
+    engine.decode([first, second])
+    slots, starts, chunk = [first, -1, second], [0, 70, 73, 80], 64
+    given, _ = engine._tokens([70, 3, 7], slots)
+    gates = [rule_cases.ready(given)[name] for name in ("log_decay", "beta")]
+    rows = [x[None] for x in tensors(*(given[n] for n in "qkv"), *gates)]
+    track, states = torch.zeros(3, HV, DV, DK), engine.states[0]
+    out, *_ = engine.kernel.extend(
+        *rows,
+        ssm_states=states,
+        cache_indices=integers(slots),
+        query_start_loc=integers(starts),
+        track_state=track,
+        track_chunk_idx=integers([1, -1, -1]),
+    )
+    begin = engine.exact[first][0]
+    *_, (_, want) = rule_cases.recurrence(given, range(chunk), begin, l2norm=True)
+    assert error_of(track[0].numpy(), want) < engine.bound
+    engine._follow(0, given, starts, slots, out[0].numpy())
+    # As SGLang goes on.
+    metadata = types.SimpleNamespace(
+        has_mamba_track_mask=True,
+        track_ssm_h_dst=torch.tensor([kept]),
+        track_ssm_final_dst=torch.tensor([], dtype=torch.int64),
+    )
+    sglang.hooks.forget_tracked(None, None, None, states, metadata, h_track_buf=track)
+    states[kept] = track[0]
+    engine.layers[0].commit(integers([kept]))
+    assert error_of(states[kept].numpy(), want) < engine.bound
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_bytes_of_a_slot(sglang, form):
+    """SGLang counts what is there, whatever type it takes its states for."""
+    engine = Engine(sglang, form)
+    itemsize = FORMS[form][1].itemsize
+    counted = itemsize * engine.states[:, 0].numel()
+    counted += engine.configurator.extra_mamba_cache_bytes_per_req
+    held = sum(array.nbytes for array in engine.held.arrays.values())
+    assert counted * (SIZE + 1) == engine.states.nbytes + held
+    assert engine.held.num_bytes == held and engine.pool.mem_usage > 0
+    names = [name for name, *_ in engine_entries(engine)]
+    assert names == [f"gdn_{name}" for name in engine.held.arrays]
+
+
+def engine_entries(engine):
+    """As SGLang's tier of the host takes them: slots in front."""
+    for name, array, *rest in engine.pool.siblings[0].iter_transfer_state_entries():
+        assert len(array) == SIZE + 1 and array.is_contiguous()
+        yield name, array, *rest
+
+
+def test_pools_of_other_models_are_left_alone(sglang):
+    sglang.with_options(linear_attn_backend="gdn_deferred")
+    for name, value in (("hybrid_gdn_config", None), ("is_draft_worker", True)):
+        configurator = configurator_of(torch.float32)
+        setattr(configurator, name, value)
+        sglang.hooks.count_slot_bytes(None, configurator)
+        assert configurator.extra_mamba_cache_bytes_per_req == 0
+        assert sglang.hooks.make_request_pool(lambda *_: "made", configurator) == "made"
+    pool = StandIn.__new__(StandIn)
+    given = {"cache_params": params_of(torch.float32), "mamba_layer_ids": [0]}
+    sglang.hooks.make_state_pool(StandIn.__init__, pool, size=3, **given)
+    assert not pool.siblings
+    kernel = sglang.kernel.GdnKernel(Fallback(), "gdn_deferred")
+    states = pool.mamba_cache.temporal[0]
+    with pytest.raises(ValueError, match=r"gdn_deferred: expected a pool .* hooks made, got one of"):
+        kernel._layer(states)
+    assert sglang.kernel.GdnKernel(Fallback())._layer(states) is None
+
+
+def test_options_that_do_not_go_together(sglang):
+    sglang.with_options(linear_attn_backend="gdn_deferred", speculative_algorithm="EAGLE")
+    with pytest.raises(ValueError, match=r"--speculative-algorithm: expected no with .* got EAGLE"):
+        sglang.hooks.count_slot_bytes(None, configurator_of(torch.float32))
+
+
+def test_what_has_no_kernel(sglang, monkeypatch):
+    """SGLang's own kernels run for prompts behind a commit, and never where a state is in planes
+    or has pending tokens."""
+    engine = Engine(sglang)
+    slot = engine.begin()
+    engine.extend([slot], [3])
+    engine.decode([slot])
+    monkeypatch.setattr(sglang.kernel, "find_refusal", lambda *_: "no image")
+    text = r"expected a kernel for packed_decode on states of float32 with deferred writes of 4"
+    with pytest.raises(ValueError, match=text + " tokens of an engine's pool, got none: no image"):
+        engine.decode([slot])
+    engine.kernel._fallback.found = torch.zeros(1, 1, HV, DV), None, None
+    given, starts = engine._tokens([1], [slot])
+    rows = [x[None] for x in tensors(*(given[n] for n in "qkv"), given["a"], given["b"])]
+    places = {"cache_indices": integers([slot]), "query_start_loc": integers(starts)}
+    engine.kernel.extend(*rows, ssm_states=engine.states[0], **places)
+    assert engine.kernel._fallback.calls[0][0] == "extend"
+    found = engine.states[0][slot].numpy()
+    assert error_of(found, engine.exact[slot][0]) < engine.bound
+    with pytest.raises(ValueError, match=r"kernel for target_verify on .* a state is kept for each"):
+        engine.kernel.target_verify(
+            *tensors(given["A_log"], given["dt_bias"]),
+            *rows,
+            ssm_states=engine.states[0],
+            **places,
+            intermediate_states_buffer=torch.zeros(1),
+            intermediate_state_indices=None,
+            cache_steps=1,
+            retrieve_parent_token=None,
+        )
+    planes = Engine(sglang, "i8x2")
+    with pytest.raises(ValueError, match=r"kernel for extend on states of i8x2 .* got none: no ima"):
+        planes.kernel.extend(*rows, ssm_states=planes.states[0], **places)
