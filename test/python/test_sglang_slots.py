@@ -446,7 +446,7 @@ def test_pools_of_other_models_are_left_alone(sglang):
     assert not pool.siblings
     kernel = sglang.kernel.GdnKernel(Fallback(), "gdn_deferred")
     states = pool.mamba_cache.temporal[0]
-    with pytest.raises(ValueError, match=r"gdn_deferred: expected a pool .* hooks made, got one of"):
+    with pytest.raises(ValueError, match="got one of SGLang's; its log says"):
         kernel._layer(states)
     assert sglang.kernel.GdnKernel(Fallback())._layer(states) is None
 
@@ -476,7 +476,7 @@ def test_what_has_no_kernel(sglang, monkeypatch):
     assert engine.kernel._fallback.calls[0][0] == "extend"
     found = engine.states[0][slot].numpy()
     assert error_of(found, engine.exact[slot][0]) < engine.bound
-    with pytest.raises(ValueError, match=r"kernel for target_verify on .* a state is kept for each"):
+    with pytest.raises(ValueError, match="got none: a state is kept for each"):
         engine.kernel.target_verify(
             *tensors(given["A_log"], given["dt_bias"]),
             *rows,
@@ -488,5 +488,5 @@ def test_what_has_no_kernel(sglang, monkeypatch):
             retrieve_parent_token=None,
         )
     planes = Engine(sglang, "i8x2")
-    with pytest.raises(ValueError, match=r"kernel for extend on states of i8x2 .* got none: no ima"):
+    with pytest.raises(ValueError, match=r"extend on states of i8x2 .* none: no image"):
         planes.kernel.extend(*rows, ssm_states=planes.states[0], **places)
