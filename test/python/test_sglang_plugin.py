@@ -65,10 +65,11 @@ def test_backends_that_keep_more_in_a_slot():
     assert chosen_name(options("gdn")) is chosen_name(options(decode="gdn")) is None
     given = options(decode="gdn_i8_deferred", prefill="gdn_i8_deferred", **window)
     assert chosen_name(given) == "gdn_i8_deferred"
-    assert form_of("gdn_i8_deferred", "float32", given) == ("i8", 8)
+    found = form_of("gdn_i8_deferred", "float32", given)
+    assert found == ("i8", 8) and found.pending == "float16"
     assert form_of("gdn_i8x2", "bfloat16", given) == ("i8x2", 0)
     found = form_of("gdn_deferred", "bfloat16", given)
-    assert found == ("bfloat16", 8) and found.pending == "float16"
+    assert found == ("bfloat16", 8) and found.pending == "float32"
     for other in ("triton", "gdn", "gdn_i8x2"):
         with pytest.raises(ValueError, match=f"expected the same .* got gdn_deferred and {other}"):
             chosen_name(options("gdn_deferred", prefill=other))

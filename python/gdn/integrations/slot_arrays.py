@@ -29,8 +29,8 @@ class SlotForm(NamedTuple):
 
     @property
     def pending(self) -> str:
-        """The type of keys and deltas of pending tokens."""
-        return "float32" if self.state == "float32" else "float16"
+        """The type of keys and deltas of pending tokens: the one that most images have."""
+        return "float16" if self.in_planes else "float32"
 
 
 class SlotSizes(NamedTuple):
