@@ -5,8 +5,10 @@ its wheel define them, and tokens of a layer on a pool of states."""
 import ast
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
+import pytest
 import rule_cases
 from rule_cases import DK, DV, HV, draw, error_of
 
@@ -44,6 +46,14 @@ class Fallback:
             return self.found
 
         return call
+
+
+def folder_of_sglang():
+    """The folder with SGLang's own files. Skips a test where there is none on the path."""
+    found = next((p for p in sys.path if (Path(p) / "sglang/version.py").is_file()), None)
+    if found is None:
+        pytest.skip("expected the folder of sglang's wheel on the path")
+    return Path(found)
 
 
 def classes_of(path, names, given):

@@ -3,7 +3,9 @@
 SGLang's pools against float64, with tensors of the CPU. SGLang itself is stood in for by what the
 plugin asks of it, and by files of its wheel where they are on the path."""
 
+import ast
 import enum
+import inspect
 import sys
 import types
 from pathlib import Path
@@ -18,6 +20,7 @@ from sglang_cases import (
     Fallback,
     add_modules,
     classes_of,
+    folder_of_sglang,
     integers,
     options,
     tensors,
@@ -107,7 +110,8 @@ def test_options_beside_them(name, option, value, message):
         check_options(name, values | {option: value})
 
 
-def test_register(monkeypatch):
+def register(patch):
+    """What the plugin registers: names of backends, and hooks."""
     names, found = ["triton"], []
     registry = types.SimpleNamespace(register=lambda *hook: found.append(hook))
     members = {"LINEAR_ATTN_KERNEL_BACKEND_CHOICES": names}
@@ -115,17 +119,37 @@ def test_register(monkeypatch):
     choices = types.SimpleNamespace(**members)
     kinds = types.SimpleNamespace(AROUND="around", BEFORE="before", AFTER="after")
     add_modules(
-        monkeypatch,
+        patch,
         arg_groups={"choices": choices},
         plugins__hook_registry={"HookRegistry": registry, "HookType": kinds},
     )
     plugin.register()
-    plugin.register()
+    return names, found
+
+
+def test_register(monkeypatch):
+    names, found = register(monkeypatch)
     assert names == ["triton", *BACKENDS]
     target = "sglang.srt.layers.attention.linear.gdn_backend.GDNKernelDispatcher.__init__"
     assert found[0] == (target, make_dispatcher, "around")
     tracking = "sglang.srt.layers.attention.hybrid_linear_attn_backend.MambaAttnBackendBase"
     assert (f"{tracking}._track_mamba_state_decode", hooks.commit_tracked, "before") in found
+    plugin.register()
+    assert names == ["triton", *BACKENDS]
+
+
+def test_methods_of_sglang_that_have_hooks(monkeypatch):
+    """They are in the files of the wheel, and take what hooks name."""
+    folder = folder_of_sglang()
+    for target, hook, kind in register(monkeypatch)[1]:
+        module, cls, name = target.rsplit(".", 2)
+        tree = ast.parse((folder / f"{module.replace('.', '/')}.py").read_text())
+        (cls,) = (x for x in tree.body if isinstance(x, ast.ClassDef) and x.name == cls)
+        (method,) = (x for x in cls.body if isinstance(x, ast.FunctionDef) and x.name == name)
+        taken = [x.arg for x in (*method.args.args, *method.args.kwonlyargs)][1:]
+        named = list(inspect.signature(hook).parameters.values())[1 if kind == "before" else 2 :]
+        named = [x.name for x in named if x.kind == x.POSITIONAL_OR_KEYWORD]
+        assert taken[: len(named)] == named, target
 
 
 class Dispatcher:

@@ -6,18 +6,24 @@ is one that stands in for SGLang's, and SGLang's own where the folder of its whe
 
 import dataclasses
 import functools
-import importlib.util
 import sys
 import types
 import typing
 from contextlib import nullcontext
-from pathlib import Path
 
 import numpy as np
 import pytest
 import rule_cases
 from rule_cases import DK, DV, HV, H, draw, error_of
-from sglang_cases import Fallback, add_modules, classes_of, integers, options, tensors
+from sglang_cases import (
+    Fallback,
+    add_modules,
+    classes_of,
+    folder_of_sglang,
+    integers,
+    options,
+    tensors,
+)
 
 from gdn import Runtime, devices
 
@@ -101,12 +107,7 @@ class StandIn:
 
 def sglangs_own():
     """The class that SGLang has, of the file of its wheel."""
-    found = next((p for p in sys.path if (Path(p) / "sglang/version.py").is_file()), None)
-    if found is None:
-        spec = importlib.util.find_spec("sglang")
-        if spec is None or spec.origin is None:
-            pytest.skip("expected the folder of sglang's wheel on the path")
-        found = Path(spec.origin).parents[1]
+    file = folder_of_sglang() / "sglang/srt/mem_cache/memory_pool.py"
     off = types.SimpleNamespace(get=lambda: False)
     silent = types.SimpleNamespace(info=lambda *_: None)
     given = (
@@ -132,7 +133,7 @@ def sglangs_own():
             "_cpu_has_amx_support": False,
         }
     )
-    (cls,) = classes_of(Path(found) / "sglang/srt/mem_cache/memory_pool.py", ["MambaPool"], given)
+    (cls,) = classes_of(file, ["MambaPool"], given)
     return cls
 
 
