@@ -60,7 +60,12 @@ class LayerStates:
         more = f" with deferred writes of {self.deferred_writes} tokens" * bool(
             self.deferred_writes
         )
-        return f"states of {self.format}{more} of a StatePool"
+        return f"states of {self.format}{more} of {self.owner}"
+
+    @property
+    def owner(self) -> str:
+        """Whose pool it is, in words."""
+        return "a StatePool"
 
     def arrays(self, library) -> dict[str, object]:
         """By the names that kernels have, in place, as arrays of `library` (gdn.array_library)."""
@@ -75,6 +80,49 @@ class LayerStates:
         if self.deferred_writes:
             found |= zip(_PENDING, pool.pending(layer), strict=False)
         return {name: library.in_place(array) for name, array in found.items()}
+
+
+class EngineStates(LayerStates):
+    """States of a layer in an array of an engine, [P, Hv, dv, dk], with arrays beside it that have
+    the same slots: `others` by the names that kernels have. Of states in planes the array is the
+    upper plane, and `format` their format."""
+
+    def __init__(
+        self,
+        state: object,
+        others: dict[str, object],
+        *,
+        format: str,
+        deferred_writes: int = 0,
+        pending_dtype: str = "float32",
+    ):
+        #: The engine's.
+        self.array = state
+        self._arrays = {"state_pool": state} | others
+        self._facts = format, deferred_writes, pending_dtype
+
+    @property
+    def format(self) -> str:
+        return self._facts[0]
+
+    @property
+    def deferred_writes(self) -> int:
+        return self._facts[1]
+
+    @property
+    def pending_dtype(self) -> str:
+        return self._facts[2]
+
+    @property
+    def is_array(self) -> bool:
+        return len(self._arrays) == 1
+
+    @property
+    def owner(self) -> str:
+        return "an engine's pool"
+
+    def arrays(self, library) -> dict[str, object]:
+        return self._arrays
 
 
 def refuse_pool(function: str, **arrays: object) -> None:

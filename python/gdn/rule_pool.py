@@ -9,7 +9,13 @@ Kernels come from where those of gdn.rule do.
 
 from __future__ import annotations
 
+import math
+
+from .array_library import check_array, library_of
+from .kernel_calls import call_of
+from .pool_states import LayerStates
 from .rule_entry import Options, RuleEntry
+from .rule_kernels import kind_of
 from .runtime import Runtime
 
 
@@ -96,6 +102,47 @@ def gated_delta_prefill(
     entry.take_gates(a, b, A_log, dt_bias, ready=True)
     options = Options(scale, l2norm, False, null_slot, zero_skipped)
     return _prefill(entry, slots, write_slots, cu_seqlens, has_initial, out, options)
+
+
+def commit_pending(
+    states: LayerStates,
+    slots,
+    *,
+    io: str,
+    layout: str = "ready",
+    l2norm: bool = False,
+    null_slot: int = -1,
+    runtime: Runtime | None = None,
+) -> None:
+    """Puts what is pending in slots [N], integers, into their states, in one launch; afterwards
+    nothing is pending there, and kernels in place can go on. A slot that is `null_slot`, negative
+    or not below P is skipped. `states` are those of a pool that defers writes. The kernel comes
+    with the step's: `io` is the type of its q, k and v, and its `layout` is "ready", or "gated"
+    where the step reads raw gates as they are."""
+    if not isinstance(states, LayerStates) or not states.deferred_writes:
+        found = states if isinstance(states, LayerStates) else type(states).__name__
+        raise ValueError(f"states: expected those of a pool that defers writes, got {found}")
+    arrays = library_of(slots, runtime)
+    check_array(arrays, "slots", slots, [math.prod(slots.shape)])
+    if "int" not in (found := arrays.dtype_of(slots)):
+        raise ValueError(f"slots: expected integers, got {found}")
+    if not slots.shape[0]:
+        return
+    given = states.arrays(arrays) | {"slots": arrays.rows_apart(arrays.ids(slots))}
+    *_, value_dim, key_dim = map(int, given["state_pool"].shape)
+    kind = kind_of(
+        key_dim,
+        value_dim,
+        io=io,
+        state=states.format,
+        l2norm=l2norm,
+        layout=layout,
+        deferred_writes=states.deferred_writes,
+        pending=states.pending_dtype,
+    )
+    where = arrays.device, arrays.stream, runtime, null_slot
+    call = call_of(kind, "commit", *where, capturing=arrays.capturing)
+    call(**{name: given[name] for name in call.names})
 
 
 def _prefill(entry: RuleEntry, slots, write_slots, cu_seqlens, has_initial, out, options: Options):

@@ -5,10 +5,12 @@ SGLang's own Triton kernels, with times.
 
     python3 -m gdn.sglang_check --device cuda --json times.json
 
-SGLang is the installed one, or the folder of its wheel on PYTHONPATH.
+With `--slots` pools of gdn_deferred and of the other forms are checked, too. SGLang is the
+installed one, or the folder of its wheel on PYTHONPATH.
 """
 
 import argparse
+import functools
 import json
 import sys
 from itertools import accumulate
@@ -64,6 +66,10 @@ class Batch:
         before = states[self.slots].mT
         out, after = recurrence(given, self.starts, before, D**-0.5)
         return out[0], after.mT
+
+    def inputs(self) -> tuple[torch.Tensor, ...]:
+        """What a graph of a step reads."""
+        return self.mixed, self.a, self.b, self.A_log, self.dt_bias
 
     # Calls, as SGLang's dispatcher makes them.
 
@@ -167,9 +173,10 @@ def check_verify(check: Check, device: str, kernels: dict) -> None:
         check.that("states are only read", torch.equal(states, before))
 
 
-def graph_of(run):
-    """A CUDA graph of a call that has run before."""
-    run()
+def graph_of(run, warm: bool = True):
+    """A CUDA graph of a call that has run before, here if `warm`."""
+    if warm:
+        run()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -231,10 +238,14 @@ def compare_times(kernels: dict) -> list[dict]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="sglang_check", description=__doc__)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
+    parser.add_argument(
+        "--slots", action="store_true", help="also gdn_deferred and the other forms, with decode"
+    )
     parser.add_argument("--json", type=Path, help="a file for checks and times")
     arguments = parser.parse_args()
     make_importable()
     from .integrations.sglang.kernel import GdnKernel
+    from .sglang_slots_check import check_slots, time_slots
 
     is_gpu = arguments.device == "cuda"
     theirs = triton_kernel() if is_gpu else None
@@ -248,6 +259,11 @@ def main() -> int:
         if is_gpu:
             check_graph(check, ours)
             times = compare_times(kernels)
+        if arguments.slots:
+            tools = {"sizes": (H, HV, D), "graph_of": graph_of}
+            tools["batch_of"] = functools.partial(Batch, arguments.device)
+            check_slots(check, arguments.device, **tools)
+            times += time_slots(**tools) if is_gpu else []
     # Nothing went to SGLang's kernels instead of ours.
     check.that("no fallback", not ours.reasons, ", ".join(ours.reasons))
     if arguments.json:

@@ -5,6 +5,7 @@ plugin asks of it, and by files of its wheel where they are on the path."""
 
 import ast
 import enum
+import inspect
 import sys
 import types
 from pathlib import Path
@@ -13,35 +14,35 @@ from typing import Optional
 import numpy as np
 import pytest
 import rule_cases
-from rule_cases import DK, DV, HV, draw, error_of
+from rule_cases import DK, DV, HV, error_of
+from sglang_cases import (
+    Case,
+    Fallback,
+    add_modules,
+    classes_of,
+    folder_of_sglang,
+    integers,
+    options,
+    tensors,
+)
 
 from gdn import Runtime, devices
 from gdn.integrations import sglang as plugin
-from gdn.integrations.sglang.dispatcher import chosen_phases, make_dispatcher
+from gdn.integrations.sglang import hooks
+from gdn.integrations.sglang.backends import (
+    BACKENDS,
+    check_options,
+    chosen_name,
+    chosen_phases,
+    form_of,
+)
+from gdn.integrations.sglang.dispatcher import make_dispatcher
 
 
 class Backend(enum.Enum):
     TRITON = "triton"
     FLASHINFER = "flashinfer"
     CUSTOM = "custom"
-
-
-def options(base="triton", decode=None, prefill=None, verify=None):
-    return types.SimpleNamespace(
-        linear_attn_backend=base,
-        linear_attn_decode_backend=decode,
-        linear_attn_prefill_backend=prefill,
-        linear_attn_verify_backend=verify,
-    )
-
-
-def add_modules(patch, **modules):
-    """Modules of SGLang by the last part of their names."""
-    for path, members in modules.items():
-        name = "sglang.srt." + path.replace("__", ".")
-        module = types.ModuleType(name)
-        module.__dict__.update(members)
-        patch.setitem(sys.modules, name, module)
 
 
 @pytest.mark.parametrize(
@@ -53,29 +54,102 @@ def add_modules(patch, **modules):
         (options("gdn", decode="flashinfer"), {"prefill"}),
         (options(decode="gdn"), {"decode", "verify"}),
         (options(prefill="gdn"), {"prefill"}),
+        (options("gdn_deferred"), {"decode", "prefill", "verify"}),
     ],
 )
 def test_chosen_phases(given, phases):
     assert chosen_phases(given) == phases
 
 
-def test_register(monkeypatch):
-    names, hooks = ["triton"], []
-    registry = types.SimpleNamespace(register=lambda *hook: hooks.append(hook))
+def test_backends_that_keep_more_in_a_slot():
+    """Decode and prefill have the same one; the type of states and the tokens that stay pending
+    are SGLang's options."""
+    window = {"linear_replayssm_cache_len": 8}
+    assert chosen_name(options("gdn")) is chosen_name(options(decode="gdn")) is None
+    given = options(decode="gdn_i8_deferred", prefill="gdn_i8_deferred", **window)
+    assert chosen_name(given) == "gdn_i8_deferred"
+    found = form_of("gdn_i8_deferred", "float32", given)
+    assert found == ("i8", 8) and found.pending == "float16"
+    assert form_of("gdn_i8x2", "bfloat16", given) == ("i8x2", 0)
+    found = form_of("gdn_deferred", "bfloat16", given)
+    assert found == ("bfloat16", 8) and found.pending == "float32"
+    for other in ("triton", "gdn", "gdn_i8x2"):
+        with pytest.raises(ValueError, match=f"expected the same .* got gdn_deferred and {other}"):
+            chosen_name(options("gdn_deferred", prefill=other))
+    with pytest.raises(
+        ValueError, match=r"-cache-len: expected 2 to 32 with .* gdn_deferred, got 6"
+    ):
+        form_of("gdn_deferred", "float32", options(linear_replayssm_cache_len=64))
+
+
+@pytest.mark.parametrize(
+    "name, option, value, message",
+    [
+        ("gdn_deferred", "speculative_algorithm", "EAGLE", "--speculative-algorithm: expected no"),
+        ("gdn_deferred", "disaggregation_mode", "decode", "expected null with .* got decode"),
+        ("gdn_i8x2", "enable_unified_memory", True, "--enable-unified-memory: expected False"),
+        (
+            "gdn_i8x2",
+            "enable_mamba_extra_buffer",
+            True,
+            "-strategy: expected no_buffer with .*i8x2",
+        ),
+        ("gdn_deferred", "enable_mamba_extra_buffer", True, None),
+        ("gdn_deferred", "enable_lmcache", None, None),
+    ],
+)
+def test_options_beside_them(name, option, value, message):
+    names = ("enable_unified_memory", "enable_page_major_kv_layout", "enable_int8_mamba_checkpoint")
+    names += ("enable_unified_cache_external_linker", "enable_lmcache", "enable_mis")
+    values = dict.fromkeys((*names, "enable_mamba_extra_buffer"), False)
+    values |= {"speculative_algorithm": None, "disaggregation_mode": "null"}
+    check_options(name, values)
+    if message is None:
+        return check_options(name, values | {option: value})
+    with pytest.raises(ValueError, match=message):
+        check_options(name, values | {option: value})
+
+
+def register(patch):
+    """What the plugin registers: names of backends, and hooks."""
+    names, found = ["triton"], []
+    registry = types.SimpleNamespace(register=lambda *hook: found.append(hook))
     members = {"LINEAR_ATTN_KERNEL_BACKEND_CHOICES": names}
     members["add_linear_attn_kernel_backend_choices"] = names.extend
     choices = types.SimpleNamespace(**members)
-    kinds = types.SimpleNamespace(AROUND="around")
+    kinds = types.SimpleNamespace(AROUND="around", BEFORE="before", AFTER="after")
     add_modules(
-        monkeypatch,
+        patch,
         arg_groups={"choices": choices},
         plugins__hook_registry={"HookRegistry": registry, "HookType": kinds},
     )
     plugin.register()
-    plugin.register()
-    assert names == ["triton", "gdn"]
+    return names, found
+
+
+def test_register(monkeypatch):
+    names, found = register(monkeypatch)
+    assert names == ["triton", *BACKENDS]
     target = "sglang.srt.layers.attention.linear.gdn_backend.GDNKernelDispatcher.__init__"
-    assert hooks[0] == (target, make_dispatcher, "around")
+    assert found[0] == (target, make_dispatcher, "around")
+    tracking = "sglang.srt.layers.attention.hybrid_linear_attn_backend.MambaAttnBackendBase"
+    assert (f"{tracking}._track_mamba_state_decode", hooks.commit_tracked, "before") in found
+    plugin.register()
+    assert names == ["triton", *BACKENDS]
+
+
+def test_methods_of_sglang_that_have_hooks(monkeypatch):
+    """They are in the files of the wheel, and take what hooks name."""
+    folder = folder_of_sglang()
+    for target, hook, kind in register(monkeypatch)[1]:
+        module, cls, name = target.rsplit(".", 2)
+        tree = ast.parse((folder / f"{module.replace('.', '/')}.py").read_text())
+        (cls,) = (x for x in tree.body if isinstance(x, ast.ClassDef) and x.name == cls)
+        (method,) = (x for x in cls.body if isinstance(x, ast.FunctionDef) and x.name == name)
+        taken = [x.arg for x in (*method.args.args, *method.args.kwonlyargs)][1:]
+        named = list(inspect.signature(hook).parameters.values())[1 if kind == "before" else 2 :]
+        named = [x.name for x in named if x.kind == x.POSITIONAL_OR_KEYWORD]
+        assert taken[: len(named)] == named, target
 
 
 class Dispatcher:
@@ -94,8 +168,8 @@ class Dispatcher:
 class Ours:
     supports_packed_decode = True
 
-    def __init__(self, fallback):
-        self.fallback = fallback
+    def __init__(self, fallback, slots=None):
+        self.fallback, self.slots = fallback, slots
 
 
 def dispatcher(patch, mamba, *backends, deterministic=False):
@@ -116,8 +190,16 @@ def test_dispatcher_with_our_kernels(monkeypatch):
     made = dispatcher(monkeypatch, options("gdn"), Backend.CUSTOM, Backend.CUSTOM, Backend.TRITON)
     kernel = made.decode_kernel
     assert kernel is made.extend_kernel is made.verify_kernel
-    assert kernel.fallback == made.tree_verify_kernel == "triton"
+    assert kernel.fallback == made.tree_verify_kernel == "triton" and kernel.slots is None
     assert made.supports_packed_decode and not made.verify_kernel_is_flashinfer
+
+
+def test_dispatcher_with_slots_that_keep_more(monkeypatch):
+    backends = Backend.CUSTOM, Backend.CUSTOM, Backend.CUSTOM
+    made = dispatcher(monkeypatch, options("gdn_deferred"), *backends)
+    assert made.decode_kernel is made.extend_kernel and made.decode_kernel.slots == "gdn_deferred"
+    with pytest.raises(ValueError, match="expected the same"):
+        dispatcher(monkeypatch, options("triton", decode="gdn_deferred"), *backends)
 
 
 def test_dispatcher_with_one_phase(monkeypatch):
@@ -140,28 +222,6 @@ def test_deterministic_inference_is_refused(monkeypatch):
     backends = Backend.CUSTOM, Backend.CUSTOM
     with pytest.raises(ValueError, match="expected triton with --enable-deterministic-inference"):
         dispatcher(monkeypatch, options("gdn"), *backends, deterministic=True)
-
-
-class Fallback:
-    """Notes what it is asked for."""
-
-    def __init__(self):
-        self.calls = []
-
-    def __getattr__(self, name):
-        def call(*_arguments, **given):
-            self.calls.append((name, given))
-            return self.found
-
-        return call
-
-
-def classes_of(path, names, given):
-    """Classes as a file defines them, without what else it imports."""
-    tree = ast.parse(path.read_text())
-    tree.body = [x for x in tree.body if isinstance(x, ast.ClassDef) and x.name in names]
-    exec(compile(tree, str(path), "exec"), given)
-    return [given[name] for name in names]
 
 
 def test_files_of_sglang(monkeypatch, build_dir, compiler_on_path):
@@ -222,7 +282,7 @@ def test_files_of_sglang(monkeypatch, build_dir, compiler_on_path):
                 sys.modules.pop(name)
 
 
-SLOTS, STEPS = 9, 3
+STEPS = 3
 
 
 @pytest.fixture
@@ -236,42 +296,6 @@ def kernel(monkeypatch, build_dir, compiler_on_path):
 
     yield GdnKernel(Fallback())
     sys.modules.pop("gdn.integrations.sglang.kernel", None)
-
-
-def tensors(*arrays):
-    import torch
-
-    return [torch.tensor(np.asarray(x, np.float32)) for x in arrays]
-
-
-class Case:
-    """Tokens of a layer, and its pool of states."""
-
-    def __init__(self, rows, seed=1):
-        import torch
-
-        rng = np.random.default_rng(seed)
-        self.given = draw(rng, rows)
-        self.q, self.k, self.v, self.a, self.b = tensors(
-            *(self.given[name] for name in ("q", "k", "v", "a", "b"))
-        )
-        rate, bias = tensors(self.given["A_log"], self.given["dt_bias"])
-        # Parameters of a model, which nobody has frozen.
-        self.constants = {n: torch.nn.Parameter(x) for n, x in (("A_log", rate), ("dt_bias", bias))}
-        self.before = rng.standard_normal((SLOTS, HV, DV, DK)).astype(np.float32)
-        (self.states,) = tensors(self.before)
-
-    def check(self, out, starts, slots):
-        """The output and all states, against float64."""
-        want, after = rule_cases.expected(self.given, self.before, starts, slots, l2norm=True)
-        assert error_of(out[0].numpy(), want) < 2e-5
-        assert error_of(self.states.numpy(), after) < 2e-5
-
-
-def integers(values):
-    import torch
-
-    return torch.tensor(values, dtype=torch.int32)
 
 
 @pytest.mark.parametrize("packed", [False, True])

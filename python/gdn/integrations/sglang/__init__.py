@@ -9,18 +9,34 @@ SGLANG_PLUGINS, which SGLang reads, leaves plugins out.
 
 from __future__ import annotations
 
-NAME = "gdn"
-_DISPATCHER = "sglang.srt.layers.attention.linear.gdn_backend.GDNKernelDispatcher.__init__"
+from .backends import BACKENDS
+
+_LAYERS = "sglang.srt.layers.attention."
+_DISPATCHER = _LAYERS + "linear.gdn_backend.GDNKernelDispatcher.__init__"
+_TRACK = _LAYERS + "hybrid_linear_attn_backend.MambaAttnBackendBase._track_mamba_state_"
+_MEMORY = "sglang.srt.mem_cache."
+_SIZES = _MEMORY + "kv_cache_configurator.KVCacheConfigurator."
 
 
 def register() -> None:
-    """Makes "gdn" a value of --linear-attn-backend and of its siblings for decode and prefill.
-    SGLang calls this before it parses options and before it makes a model."""
+    """Makes "gdn" and its forms values of --linear-attn-backend and of its siblings for decode and
+    prefill. SGLang calls this before it parses options and before it makes a model."""
     from sglang.srt.arg_groups import choices
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
+    from . import hooks
     from .dispatcher import make_dispatcher
 
-    if NAME not in choices.LINEAR_ATTN_KERNEL_BACKEND_CHOICES:
-        choices.add_linear_attn_kernel_backend_choices([NAME])
+    known = choices.LINEAR_ATTN_KERNEL_BACKEND_CHOICES
+    if new := [name for name in BACKENDS if name not in known]:
+        choices.add_linear_attn_kernel_backend_choices(new)
     HookRegistry.register(_DISPATCHER, make_dispatcher, HookType.AROUND)
+    HookRegistry.register(_SIZES + "__post_init__", hooks.count_slot_bytes, HookType.AFTER)
+    HookRegistry.register(
+        _SIZES + "_build_hybrid_req_pool", hooks.make_request_pool, HookType.AROUND
+    )
+    HookRegistry.register(
+        _MEMORY + "memory_pool.MambaPool.__init__", hooks.make_state_pool, HookType.AROUND
+    )
+    HookRegistry.register(_TRACK + "decode", hooks.commit_tracked, HookType.BEFORE)
+    HookRegistry.register(_TRACK + "extend", hooks.forget_tracked, HookType.BEFORE)

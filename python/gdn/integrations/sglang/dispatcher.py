@@ -1,27 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Puts gdn's kernels into SGLang's GDNKernelDispatcher, for the phases whose backend is "gdn"."""
+"""Puts gdn's kernels into SGLang's GDNKernelDispatcher, for the phases whose backend is gdn's."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
 
-from . import NAME
+from .backends import chosen_name, chosen_phases
 
 logger = logging.getLogger("gdn")
-
-
-def chosen_phases(options) -> set[str]:
-    """Those of decode, prefill and verify whose backend is gdn by SGLang's options (`mamba` of
-    get_exec()). Where none is named for verify, it is that of decode."""
-    base = options.linear_attn_backend
-    decode = options.linear_attn_decode_backend or base
-    names = {
-        "decode": decode,
-        "prefill": options.linear_attn_prefill_backend or base,
-        "verify": options.linear_attn_verify_backend or decode,
-    }
-    return {phase for phase, name in names.items() if name == NAME}
 
 
 def make_dispatcher(
@@ -35,7 +22,7 @@ def make_dispatcher(
     ours, which then take over. Drafts that are trees stay with Triton's."""
     from sglang.srt.runtime_context import get_exec
 
-    phases = chosen_phases(get_exec().mamba)
+    phases, name = chosen_phases(get_exec().mamba), chosen_name(get_exec().mamba)
     backends = {"decode": decode_backend, "prefill": prefill_backend, "verify": verify_backend}
     if not phases:
         return original(dispatcher, *backends.values())
@@ -47,7 +34,7 @@ def make_dispatcher(
 
     triton = type(decode_backend).TRITON
     original(dispatcher, *(triton if p in phases else b for p, b in backends.items()))
-    kernel = GdnKernel(dispatcher.tree_verify_kernel)
+    kernel = GdnKernel(dispatcher.tree_verify_kernel, name)
     if "decode" in phases:
         dispatcher.decode_kernel = kernel
         dispatcher.supports_packed_decode = kernel.supports_packed_decode

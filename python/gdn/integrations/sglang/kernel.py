@@ -18,6 +18,7 @@ from ...rule_kernels import kind_of, unit_of
 from ...rule_pool import delta_prefill
 from ...rule_step import gated_delta_step
 from ...rule_verify import gated_delta_verify
+from .slots import SlotLayer, find_layer
 from .tracked import fill_tracked, prefill_tracked
 
 logger = logging.getLogger("gdn")
@@ -25,14 +26,17 @@ logger = logging.getLogger("gdn")
 
 class GdnKernel(LinearAttnKernelBase):
     """See LinearAttnKernelBase of SGLang. What gdn has no kernel for goes to `fallback`, SGLang's
-    own; the reason is logged once."""
+    own; the reason is logged once. `slots` is the backend whose pools keep more in a slot than
+    SGLang does, or None: there is no kernel of SGLang's for these, but for prefill behind a
+    commit."""
 
     supports_packed_decode = True
     supports_strided_target_verify_qkv = True
     supports_track_state_snapshot = True
 
-    def __init__(self, fallback: LinearAttnKernelBase):
+    def __init__(self, fallback: LinearAttnKernelBase, slots: str | None = None):
         self._fallback = fallback
+        self._slots = slots
         #: What went to it.
         self.reasons: set[str] = set()
         self._places: tuple | None = None
@@ -41,9 +45,10 @@ class GdnKernel(LinearAttnKernelBase):
         self, q, k, v, a, b, *, A_log, dt_bias, ssm_states, cache_indices, query_start_loc, **kwargs
     ) -> torch.Tensor:
         """A token of each sequence: q and k [1, N, H, K], v [1, N, HV, V], a and b [N, HV]."""
-        reason = _refusal("decode", (q, k, v), ssm_states, layout=_layout(v, a, b))
+        layer = self._layer(ssm_states)
+        reason = self._refusal_of_step((q, k, v), ssm_states, layer, _layout(v, a, b))
         if reason is not None:
-            return self._own("decode", reason)(
+            return self._own("decode", reason, layer)(
                 q,
                 k,
                 v,
@@ -64,7 +69,7 @@ class GdnKernel(LinearAttnKernelBase):
             b,
             A_log.detach(),
             dt_bias.detach(),
-            ssm_states,
+            ssm_states if layer is None else layer.states,
             cache_indices,
             l2norm=True,
         )
@@ -88,11 +93,12 @@ class GdnKernel(LinearAttnKernelBase):
         """The same of mixed_qkv [N, 2 H K + HV V], where q, k and v are views. Returns
         [1, N, HV, V]."""
         q, k, v = _parts(mixed_qkv, num_v_heads, head_v_dim, ssm_states.shape[-1])
-        reason = _refusal("decode", (q, k, v), ssm_states, layout=_layout(v, a, b))
+        layer = self._layer(ssm_states)
+        reason = self._refusal_of_step((q, k, v), ssm_states, layer, _layout(v, a, b))
         if any(value is not None for name, value in kwargs.items() if name.startswith("replayssm")):
             reason = "states are buffered (--enable-linear-replayssm)"
         if reason is not None:
-            return self._own("packed_decode", reason)(
+            return self._own("packed_decode", reason, layer)(
                 mixed_qkv,
                 a,
                 b,
@@ -113,7 +119,7 @@ class GdnKernel(LinearAttnKernelBase):
             b,
             A_log.detach(),
             dt_bias.detach(),
-            ssm_states,
+            ssm_states if layer is None else layer.states,
             cache_indices,
             scale=scale,
             l2norm=True,
@@ -142,11 +148,23 @@ class GdnKernel(LinearAttnKernelBase):
         chunks. `track_state` [N, HV, V, K] gets the state of sequence n before its chunk
         track_chunk_idx[n] of 64 tokens."""
         is_tracked = track_state is not None
-        reason = _refusal("prefill", (q, k, v), ssm_states, layout="ready", checkpoints=is_tracked)
+        slots = cache_indices[: query_start_loc.shape[0] - 1]
+        layer, states = self._layer(ssm_states), ssm_states
+        if layer is not None and layer.in_planes:
+            states = layer.states
+        elif layer is not None:
+            # From here on SGLang's array is all that there is.
+            layer.io = _name(v)
+            layer.commit(slots)
+        form = {"layout": "ready", "checkpoints": is_tracked} | _facts(states)
+        reason = _refusal("prefill", (q, k, v), ssm_states, **form)
         if not inplace_update:
             reason = "states must not change (multi-item scoring)"
+        if states is not ssm_states and is_tracked:
+            reason = "states inside of prompts are kept"
         if reason is not None:
-            found = self._own("extend", reason)(
+            whole = states is ssm_states
+            found = self._own("extend", reason, None if whole else layer)(
                 q,
                 k,
                 v,
@@ -164,12 +182,11 @@ class GdnKernel(LinearAttnKernelBase):
         takes = output is not None and output.shape == v.shape and output.dtype == v.dtype
         into = output[0] if takes else None
         inputs = q[0], k[0], v[0], g[0], beta[0]
-        slots = cache_indices[: query_start_loc.shape[0] - 1]
         if is_tracked:
             tracked = track_state, track_chunk_idx
             out = prefill_tracked(inputs, ssm_states, slots, query_start_loc, into, *tracked)
         else:
-            out = delta_prefill(*inputs, ssm_states, slots, query_start_loc, out=into, l2norm=True)
+            out = delta_prefill(*inputs, states, slots, query_start_loc, out=into, l2norm=True)
         return out[None], None, None
 
     def target_verify(
@@ -196,13 +213,16 @@ class GdnKernel(LinearAttnKernelBase):
         The state after token t of sequence n goes to
         `intermediate_states_buffer[intermediate_state_indices[n], t]`; ssm_states are only read.
         With `stable_rows` the indices are others in each step."""
+        layer = self._layer(ssm_states)
         reason = _refusal("verify", (q, k, v), ssm_states, layout=_layout(v, a, b), verify="buffer")
+        if layer is not None:
+            reason = "a state is kept for each draft"
         if retrieve_parent_token is not None:
             reason = "drafts are trees"
         elif not intermediate_states_buffer.is_contiguous():
             reason = "the buffer of states has gaps"
         if reason is not None:
-            return self._own("target_verify", reason)(
+            return self._own("target_verify", reason, layer)(
                 A_log,
                 dt_bias,
                 q,
@@ -249,8 +269,33 @@ class GdnKernel(LinearAttnKernelBase):
             self._places = rows, steps, slots
         return slots
 
-    def _own(self, name: str, reason: str):
-        """SGLang's method, instead of ours."""
+    def _layer(self, states: torch.Tensor) -> SlotLayer | None:
+        """Where there are states that SGLang's array lacks."""
+        if self._slots is None:
+            return None
+        if (found := find_layer(states)) is None:
+            raise ValueError(
+                f"--linear-attn-backend {self._slots}: expected a pool of states that gdn's hooks"
+                " made, got one of SGLang's; its log says which hook it has not applied"
+            )
+        return found
+
+    def _refusal_of_step(self, inputs, states, layer: SlotLayer | None, layout: str) -> str | None:
+        """As _refusal for decode."""
+        facts: dict[str, object] = {}
+        if layer is not None:
+            layer.io, layer.layout = _name(inputs[2]), layout
+            facts = _facts(layer.states)
+        return _refusal("decode", inputs, states, layout=layout, **facts)
+
+    def _own(self, name: str, reason: str, layer: SlotLayer | None = None):
+        """SGLang's method, instead of ours. Raises ValueError for a `layer` whose states are not
+        all in SGLang's array."""
+        if layer is not None:
+            raise ValueError(
+                f"--linear-attn-backend {self._slots}: expected a kernel for {name} on"
+                f" {layer.states}, got none: {reason}"
+            )
         if (text := f"{name}: {reason}") not in self.reasons:
             self.reasons.add(text)
             logger.warning("SGLang's own kernel runs for %s", text)
@@ -272,6 +317,17 @@ def _layout(v: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> str:
     return layout_of(_name(v), _name(a), _name(b))
 
 
+def _facts(states) -> dict[str, object]:
+    """What kind_of takes of states that are no array alone."""
+    if isinstance(states, torch.Tensor):
+        return {}
+    return {
+        "state": states.format,
+        "deferred_writes": states.deferred_writes,
+        "pending": states.pending_dtype,
+    }
+
+
 def _refusal(entry: str, inputs, states: torch.Tensor, **form) -> str | None:
     """Why gdn has no kernel of an entry, or None where it has one. `form` are arguments of
     kind_of."""
@@ -283,5 +339,6 @@ def _refusal(entry: str, inputs, states: torch.Tensor, **form) -> str | None:
     unit = unit_of(entry, device)
     if any(size % unit for size in sizes):
         return f"heads of {sizes[0]} x {sizes[1]} are no multiples of {unit}"
-    kind = kind_of(*sizes, io=_name(v), state=_name(states), l2norm=True, **form)
+    facts = {"io": _name(v), "state": _name(states), "l2norm": True} | form
+    kind = kind_of(*sizes, **facts)
     return find_refusal(kind, device)
