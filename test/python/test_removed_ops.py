@@ -107,6 +107,14 @@ def test_a_leader_stays():
     assert [one.line for one in removed_ops.removals(ring, ["channel"])] == [2]
 
 
+def test_channels_that_are_handed_on_stay():
+    ring = program(
+        "    %a = gdn_gpu.channel : <8xf32, depth = 2>\n",
+        "    %b = gdn_gpu.channel : <8xf32, depth = 2> of %a : !ring\n",
+    )
+    assert not list(removed_ops.removals(ring, ["channel"]))
+
+
 def test_a_table_counts_both():
     ring = program("    gdn_gpu.barrier\n")
     (removal,) = removed_ops.removals(ring)

@@ -189,8 +189,10 @@ def _without_channel(lines: list[str], i: int) -> tuple[str, ...] | None:
     """A channel: both sides use one tile, and wait for nothing."""
     channel = _op(lines[i])[1]
     type_ = lines[i].partition(" : ")[2]
-    if any(re.search(rf"with {channel}\b", line) for line in lines):
-        return None  # others go behind its barriers
+    if any(re.search(rf"(with|of) {channel}\b", line) for line in lines):
+        return None  # others go behind its barriers, or have its tiles
+    if " of %" in type_:
+        return None  # its tiles are another's, which are handed on to it
     kept = [*lines[:i], f"    {channel} = gdn_gpu.alloc : {_tile(type_)}\n"]
     for line in lines[i + 1 :]:
         if not re.search(rf"{channel}\b(?!#)", line):
