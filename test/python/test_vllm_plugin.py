@@ -2,6 +2,7 @@
 """The plugin in vLLM 0.33, where it is installed: registration, and the layer's class with metadata
 of the builder, on this CPU, against float64."""
 
+import ctypes
 import json
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("vllm")
 
 from vllm.model_executor import custom_op
+from vllm.model_executor.layers.mamba.mamba_utils import MambaStateCopyFuncCalculator
 from vllm.utils import torch_utils
 from vllm.v1.attention.backends import gdn_attn, registry
 from vllm.v1.attention.backends import utils as backend_utils
@@ -227,6 +229,14 @@ def test_blocks_of_several_arrays(make_kernels, step, state, writes):
     assert [pool[0].shape for pool in pools] == [torch.Size(shape) for shape in shapes]
     generator = torch.Generator().manual_seed(6)
 
+    def copy_block(blocks, column, target):
+        """As collect_mamba_copy_meta and batch_memcpy of vLLM do."""
+        functions = MambaStateCopyFuncCalculator.gated_delta_net_state_copy_func()
+        for pool, function in zip(pools, functions, strict=True):
+            source = function(pool, blocks, column, 1)
+            size = source.num_elements * pool.element_size()
+            ctypes.memmove(pool[target].data_ptr(), source.start_addr, size)
+
     def run(rows, table):
         _, metadata = make_metadata(rows, sizes, "cpu", graphs=False, table=table)
         step.attn_metadata = {PREFIX: metadata}
@@ -244,8 +254,7 @@ def test_blocks_of_several_arrays(make_kernels, step, state, writes):
     for count in range(10):
         run([(9 + count, 1, -1), (70 + count, 1, -1)], [[5], [2]])
         if count == 5:
-            for pool in pools:
-                pool[4] = pool[2]
+            copy_block([9, 2, 9], 1, 4)
     run([(76, 1, -1), (80, 5, -1)], [[4], [2]])
     run([(77, 1, -1), (0, 3, -1), (0, 1, -1)], [[4], [5], [2]])
     run([(78, 1, -1), (3, 1, -1), (1, 1, -1)], [[4], [5], [2]])
