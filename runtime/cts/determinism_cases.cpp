@@ -11,8 +11,8 @@ using DeterminismCases = EntryTest;
 GDNRT_CTS_ENTRIES(DeterminismCases);
 
 TEST_P(DeterminismCases, NeighboursDoNotMatter) {
-  // Rows of less than a chunk take the same variant alone and in a batch; longer
-  // ones do where launches are batch invariant, which BatchCases has.
+  // Rows of less than a chunk take the same variant alone and in a batch;
+  // longer ones do where launches are batch invariant, which BatchCases has.
   Problem batch(kernel.entry(), {{5, 17, 1, 60, 2}, {3, 1, 9, 2, 8}});
   std::vector<Problem> rows;
   for (int64_t row = 0; row < batch.numRows(); ++row)

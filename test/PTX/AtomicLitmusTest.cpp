@@ -54,7 +54,9 @@ std::vector<Litmus> betweenBlocks() {
         "  setp.eq.u32 %p4, %r3, 2;\n  @%p4 bra THIRD;\n" +
         begin + set("release.gpu") + "  bra END;\nSECOND:\n" +
         "  @!%p1 bra END;\n" + await("relaxed.gpu") + second +
-        "  bra END;\nTHIRD:\n" + await("acquire.gpu", 2) +
+        // An acquire that finds 1 would have all of the first block.
+        "  bra END;\nTHIRD:\n" + await("relaxed.gpu", 2) +
+        "  ld.acquire.gpu.global.u32 %r8, [%rd5];\n"
         "  ld.global.u32 %r6, [%rd0];\nEND:\n"};
   };
   const std::string fenced = kFence + count("relaxed.gpu"),

@@ -168,8 +168,7 @@ LogicalResult ShareProductsOp::verify() {
            << lhs;
   RowsAttr rows = lhs.getRows();
   int64_t vector = rows.getVector();
-  if (rows.getLanes() != 4 || (vector != 4 && vector != 8) ||
-      rows.getCrossed())
+  if (rows.getLanes() != 4 || (vector != 4 && vector != 8) || rows.getCrossed())
     return emitOpError("expects 'lhs' in a layout with lanes = 4 and a vector "
                        "of 4 or 8, but got ")
            << lhs;
