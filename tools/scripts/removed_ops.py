@@ -65,8 +65,8 @@ EXPLAINED = {
     (
         "await_launch",
         "first_fused_segments inter_chunk_by_lengths inter_chunk_fused inter_chunk_fused_segments"
-        " inter_chunk_fused_v_split inter_chunk_v_split_ahead maps_fused_segments"
-        " scan_fused_segments",
+        " inter_chunk_fused_stay inter_chunk_fused_v_split inter_chunk_v_split_ahead"
+        " maps_fused_segments scan_fused_segments",
     ): "a stage without it is no dependent launch: it begins when those ahead have ended",
     ("await_copies", "scan_segments"): "each turn of the loop awaits the copies at its beginning",
     (
