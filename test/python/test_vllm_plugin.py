@@ -3,11 +3,11 @@
 of the builder, on this CPU, against float64."""
 
 import ctypes
-import json
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import vllm_kinds
 
 # ruff: noqa: E402  imports behind what skips
 torch = pytest.importorskip("torch")
@@ -20,7 +20,6 @@ from vllm.v1.attention.backends import gdn_attn, registry
 from vllm.v1.attention.backends import utils as backend_utils
 from vllm.v1.kv_cache_interface import MambaSpec
 
-from gdn import Runtime
 from gdn.bench.vllm_layer import errors
 from gdn.bench.vllm_setup import PREFIX, Sizes, make_layer, make_metadata, make_pools, make_weights
 from gdn.integrations import vllm as plugin
@@ -74,31 +73,14 @@ STEPS = {
 @pytest.fixture(scope="module")
 def make_kernels(build_dir, tool, tmp_path_factory):
     def make(kind: LayerKind) -> LayerKernels:
-        folder = tmp_path_factory.mktemp("image")
-        config, path = folder / "config.json", folder / "layer.gdnk"
-        config.write_text(json.dumps(kind.config()))
-        names = {"deferred_writes": "defer-writes"}
-        options = [f"--{names.get(name, name)}={value}" for name, value in kind.options().items()]
-        options += ["--for=vllm", "--target=native", "-o", path]
-        done = tool("gdn-compile", "--config", config, *options)
-        assert done.returncode == 0, done.stderr
-        runtime = Runtime(build_dir / "lib/libgdnrt.so")
-        return LayerKernels(runtime.device(), runtime.image(path), kind.entries)
+        return vllm_kinds.make_kernels(kind, build_dir, tool, tmp_path_factory.mktemp("image"))
 
     return make
 
 
 @pytest.fixture(scope="module")
 def kernels(make_kernels):
-    return make_kernels(kind_of_tests())
-
-
-def kind_of_tests() -> LayerKind:
-    types = dict.fromkeys(("io", "conv_state", "state", "norm_weight"), "float32")
-    sizes = {"key_dim": 16, "value_dim": 16, "conv_width": 4, "norm_eps": 1e-6}
-    return LayerKind(
-        platform="cuda", activation="silu", gate="silu", layout="flat", **sizes, **types
-    )
+    return make_kernels(vllm_kinds.KIND)
 
 
 @pytest.fixture
@@ -212,7 +194,7 @@ def test_padding_is_skipped(kernels, step):
 def test_blocks_of_several_arrays(make_kernels, step, state, writes):
     """In pages with a gap behind, as vLLM binds them: the spec has their bytes, copies of the two
     arrays of a block are sequences, and a new sequence finds what another one left."""
-    kind = kind_of_tests()._replace(state=state, deferred_writes=writes)
+    kind = vllm_kinds.KIND._replace(state=state, deferred_writes=writes)
     sizes = Sizes(**{**vars(SIZES), "drafts": 0})
     arrays, weights = kind.slot_arrays(1, 2), make_weights(sizes, "cpu", torch.float32)
     cls = module.GdnQwenGatedDeltaNetAttention
@@ -306,7 +288,7 @@ def test_values_that_no_pool_has_end_the_start(monkeypatch):
 def test_a_refusal_is_logged(monkeypatch):
     """A layer whose kind has no kernels is the original in all but its class."""
     monkeypatch.setattr(module.QwenGatedDeltaNetAttention, "__init__", lambda *_, **__: None)
-    kind = kind_of_tests()._replace(platform="cpu")
+    kind = vllm_kinds.KIND._replace(platform="cpu")
     monkeypatch.setattr(module, "kind_of", lambda *_: kind)
     said = []
     monkeypatch.setattr(module.logger, "warning_once", lambda *words: said.append(words))

@@ -2,20 +2,19 @@
 """Slots in pages of vLLM whose states are in planes or written every few tokens: what the engine is
 told of them, and some hundred random steps on this CPU against float64. Arrays are NumPy's."""
 
-import json
-
 import numpy as np
 import pytest
 from image_folders import ITEMS, write_folder
+from vllm_kinds import KIND, make_kernels
 from vllm_metadata import make_metadata
 
 import catalogue
 from gdn import Runtime, StatePool, StatePoolShape, images
 from gdn.checks import relative_error
 from gdn.integrations.pool_options import PoolOptions
-from gdn.integrations.vllm.block_arrays import BlockArrays, HeadSizes
-from gdn.integrations.vllm.layer_core import LayerCore, LayerKernels
-from gdn.integrations.vllm.layer_kind import LayerKind
+from gdn.integrations.slot_arrays import SlotSizes
+from gdn.integrations.vllm.block_arrays import BlockArrays
+from gdn.integrations.vllm.layer_core import LayerCore
 from gdn.integrations.vllm.steps import runs_of
 from gdn.integrations.vllm.warm_up import warm_up_runs
 from gdn.kernel_calls import SHORT_TYPES
@@ -23,20 +22,6 @@ from gdn.reference import Layer, evaluate
 
 HK, HV, D, BLOCKS = 1, 2, 16, 12
 CHANNELS = 2 * HK * D + HV * D
-KIND = LayerKind(
-    platform="cuda",
-    key_dim=D,
-    value_dim=D,
-    conv_width=4,
-    activation="silu",
-    gate="silu",
-    norm_eps=1e-6,
-    layout="flat",
-    io="float32",
-    conv_state="float32",
-    state="float32",
-    norm_weight="float32",
-)
 # By the type of states and the tokens that stay pending: the error of some hundred steps' outputs,
 # relative to them. The norm makes that of a single one larger where there is little to divide.
 LIMITS = {
@@ -72,8 +57,7 @@ def test_the_arrays_are_those_of_a_pool(build_dir, state, writes):
     pool = StatePool(Runtime(build_dir / "lib/libgdnrt.so").device(), shape)
     wanted = [pool.state(0), *(pool.planes(0) if shape.state_planes else ())]
     if writes:
-        *tokens, counts = pool.pending(0)[:4]
-        wanted += [*tokens, *pool.pending(0)[4:], counts]
+        wanted += pool.pending(0)
     assert [(x.shape, x.dtype) for x in arrays] == [(x.shape[1:], str(x.dtype)) for x in wanted]
     ends = [0, *(x.offset + x.nbytes for x in arrays)]
     starts = [x.offset for x in arrays]
@@ -83,7 +67,7 @@ def test_the_arrays_are_those_of_a_pool(build_dir, state, writes):
 
 def test_bytes_of_a_slot():
     """Those of the guide: 0.51 of f32's for two planes, and 0.19 for 16 pending tokens."""
-    sizes = HeadSizes(16, 32, 128, 128)
+    sizes = SlotSizes(16, 32, 128, 128)
     plain = BlockArrays(sizes, "float32").words
     assert plain == 32 * 128 * 128
     assert BlockArrays(sizes, "i8x2").words / plain == pytest.approx(0.508, abs=0.001)
@@ -182,16 +166,7 @@ def test_prebuilt_images_have_the_kernels(folder, state, layout):
 def made(request, build_dir, tool, tmp_path_factory):
     state, writes = request.param
     kind = KIND._replace(state=state, deferred_writes=writes)
-    folder = tmp_path_factory.mktemp("image")
-    config, path = folder / "config.json", folder / "layer.gdnk"
-    config.write_text(json.dumps(kind.config()))
-    names = {"deferred_writes": "defer-writes"}
-    options = [f"--{names.get(name, name)}={value}" for name, value in kind.options().items()]
-    options += ["--for=vllm", "--target=native", "-o", path]
-    done = tool("gdn-compile", "--config", config, *options)
-    assert done.returncode == 0, done.stderr
-    runtime = Runtime(build_dir / "lib/libgdnrt.so")
-    return kind, LayerKernels(runtime.device(), runtime.image(path), kind.entries)
+    return kind, make_kernels(kind, build_dir, tool, tmp_path_factory.mktemp("image"))
 
 
 class Pages:

@@ -2,36 +2,19 @@
 """Launches from metadata in vLLM's form, and the layer's kernels over them on this CPU, against
 float64. Arrays are NumPy's: neither vLLM nor PyTorch is needed."""
 
-import json
-
 import numpy as np
 import pytest
+import vllm_kinds
 from vllm_metadata import i32, make_metadata
 
-from gdn import Runtime
-from gdn.integrations.vllm.layer_core import LayerCore, LayerKernels
-from gdn.integrations.vllm.layer_kind import LayerKind
+from gdn.integrations.vllm.layer_core import LayerCore
 from gdn.integrations.vllm.steps import runs_of
 from gdn.integrations.vllm.warm_up import warm_up_runs
 from gdn.reference import Layer, evaluate
 
 HK, HV, D, SLOTS, COLUMNS = 1, 2, 16, 40, 3
 CHANNELS = 2 * HK * D + HV * D
-KIND = LayerKind(
-    platform="cuda",
-    key_dim=D,
-    value_dim=D,
-    conv_width=4,
-    activation="silu",
-    gate="silu",
-    norm_eps=1e-6,
-    layout="flat",
-    io="float32",
-    conv_state="float32",
-    state="float32",
-    norm_weight="float32",
-    num_speculative_tokens=2,
-)
+KIND = vllm_kinds.KIND._replace(num_speculative_tokens=2)
 
 
 def table_of(rows):
@@ -105,15 +88,7 @@ def test_sequences_without_tokens_among_those_that_decode():
 @pytest.fixture(scope="module", params=["flat", "split"])
 def kernels(request, build_dir, tool, tmp_path_factory):
     kind = KIND._replace(layout=request.param)
-    folder = tmp_path_factory.mktemp("image")
-    config, path = folder / "config.json", folder / "layer.gdnk"
-    config.write_text(json.dumps(kind.config()))
-    options = [f"--{name}={value}" for name, value in kind.options().items()]
-    options += ["--for=vllm", "--target=native", "-o", path]
-    done = tool("gdn-compile", "--config", config, *options)
-    assert done.returncode == 0, done.stderr
-    runtime = Runtime(build_dir / "lib/libgdnrt.so")
-    return kind, LayerKernels(runtime.device(), runtime.image(path))
+    return kind, vllm_kinds.make_kernels(kind, build_dir, tool, tmp_path_factory.mktemp("image"))
 
 
 @pytest.mark.parametrize("step", STEPS)

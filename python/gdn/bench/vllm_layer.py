@@ -24,7 +24,8 @@ import torch
 
 from .. import image_facts, reference
 from ..checks import relative_error
-from ..integrations.vllm.block_arrays import BlockArrays, HeadSizes
+from ..integrations.slot_arrays import SlotSizes
+from ..integrations.vllm.block_arrays import BlockArrays
 from ..kernel_calls import SHORT_TYPES
 from ..runtime import Runtime
 from . import vllm_files
@@ -73,7 +74,7 @@ class Form(NamedTuple):
         """Of slots, unless these have a window and a state of numbers."""
         if self.state in image_facts.TYPES and not self.deferred_writes:
             return None
-        heads = HeadSizes(sizes.key_heads, sizes.value_heads, sizes.key_dim, sizes.value_dim)
+        heads = SlotSizes(sizes.key_heads, sizes.value_heads, sizes.value_dim, sizes.key_dim)
         state = LONG_TYPES.get(self.state, self.state)
         return BlockArrays(heads, state, self.deferred_writes, LONG_TYPES[self.pending])
 

@@ -13,8 +13,6 @@ from ..pool_states import EngineStates
 from ..rule_kernels import PLANES
 
 _BYTES = {"float32": 4, "float16": 2, "int32": 4, "uint8": 1}
-#: Tokens that kernels keep pending.
-FEWEST_PENDING, MOST_PENDING = 2, 32
 
 
 class SlotForm(NamedTuple):
@@ -42,21 +40,24 @@ class SlotSizes(NamedTuple):
     key_dim: int
 
 
-def slot_shapes(form: SlotForm, sizes: SlotSizes) -> dict[str, tuple[tuple[int, ...], str]]:
+def slot_shapes(
+    form: SlotForm, sizes: SlotSizes, pending: str | None = None
+) -> dict[str, tuple[tuple[int, ...], str]]:
     """What a slot of a layer has beside its array of states: shapes and types, by the names that
-    kernels have."""
+    kernels have. `pending` is the type of pending keys and deltas if it is not the form's."""
     key_heads, value_heads, value_dim, key_dim = sizes
+    pending = pending or form.pending
     found: dict[str, tuple[tuple[int, ...], str]] = {}
     if form.in_planes:
         found["state_scales"] = (value_heads, value_dim), "float32"
     if form.state == "i8x2":
         found["state_low"] = (value_heads, value_dim, key_dim), "uint8"
     if count := form.deferred_writes:
-        found["pending_keys"] = (key_heads, count, key_dim), form.pending
-        found["pending_deltas"] = (value_heads, count, value_dim), form.pending
+        found["pending_keys"] = (key_heads, count, key_dim), pending
+        found["pending_deltas"] = (value_heads, count, value_dim), pending
         found["pending_decays"] = (value_heads, count), "float32"
         found["pending_counts"] = (key_heads,), "int32"
-        if form.pending == "float16":
+        if pending == "float16":
             found["pending_scales"] = (value_heads, count), "float32"
     return found
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..slot_arrays import FEWEST_PENDING, MOST_PENDING, SlotForm
+from ...image_facts import LEAST_DEFERRED, MOST_DEFERRED
+from ..slot_arrays import SlotForm
 
 #: For each value the format of states in planes, or None where --mamba-ssm-dtype says the type of
 #: states, and whether decode defers writes.
@@ -61,9 +62,9 @@ def form_of(name: str, state_dtype: str, options) -> SlotForm:
     """How slots keep states, where SGLang's own are of `state_dtype`."""
     planes, defers = BACKENDS[name]
     window = int(options.linear_replayssm_cache_len)
-    if defers and not FEWEST_PENDING <= window <= MOST_PENDING:
+    if defers and not LEAST_DEFERRED <= window <= MOST_DEFERRED:
         raise ValueError(
-            f"{_WINDOW}: expected {FEWEST_PENDING} to {MOST_PENDING} with --linear-attn-backend"
+            f"{_WINDOW}: expected {LEAST_DEFERRED} to {MOST_DEFERRED} with --linear-attn-backend"
             f" {name}, got {window}"
         )
     return SlotForm(planes or state_dtype, window if defers else 0)

@@ -11,19 +11,10 @@ from math import prod
 from typing import NamedTuple
 
 from ...arrays import itemsize
-from ..pool_options import PLANES
+from ..slot_arrays import SlotForm, SlotSizes, slot_shapes
 
 #: Where an array may begin, in bytes: variants of kernels for aligned arrays take nothing else.
 _ALIGNMENT = 16
-
-
-class HeadSizes(NamedTuple):
-    """Of one rank's part of a layer."""
-
-    key_heads: int
-    value_heads: int
-    key_dim: int
-    value_dim: int
 
 
 class BlockArray(NamedTuple):
@@ -45,26 +36,15 @@ class BlockArrays:
     and deltas of pending tokens, of which there are `deferred_writes` at most."""
 
     def __init__(
-        self, sizes: HeadSizes, state: str, deferred_writes: int = 0, pending: str = "float32"
+        self, sizes: SlotSizes, state: str, deferred_writes: int = 0, pending: str = "float32"
     ):
         self.arrays: list[BlockArray] = []
         self._end = 0
-        per_head = (sizes.value_heads, sizes.value_dim)
-        in_planes = state in PLANES
-        self._add("state_pool", (*per_head, sizes.key_dim), "uint8" if in_planes else state)
-        if in_planes:
-            self._add("state_scales", per_head, "float32")
-        if PLANES.get(state) == 2:
-            self._add("state_low", (*per_head, sizes.key_dim), "uint8")
-        if deferred_writes:
-            rows = (sizes.value_heads, deferred_writes)
-            keys = (sizes.key_heads, deferred_writes, sizes.key_dim)
-            self._add("pending_keys", keys, pending)
-            self._add("pending_deltas", (*rows, sizes.value_dim), pending)
-            self._add("pending_decays", rows, "float32")
-            if pending == "float16":
-                self._add("pending_scales", rows, "float32")
-            self._add("pending_counts", (sizes.key_heads,), "int32")
+        form = SlotForm(state.removesuffix("_upper"), deferred_writes)
+        shape = sizes.value_heads, sizes.value_dim, sizes.key_dim
+        self._add("state_pool", shape, "uint8" if form.in_planes else state)
+        for name, (shape, dtype) in slot_shapes(form, sizes, pending).items():
+            self._add(name, shape, dtype)
 
     def _add(self, name: str, shape: tuple[int, ...], dtype: str) -> None:
         array = BlockArray(name, shape, dtype, self._end)

@@ -10,7 +10,8 @@ from ... import layer_kernels
 from ...kernel_calls import SHORT_TYPES
 from ...rule_kernels import unit_of
 from ..pool_options import PLANES
-from .block_arrays import BlockArrays, HeadSizes
+from ..slot_arrays import SlotSizes
+from .block_arrays import BlockArrays
 
 #: The most tokens of a sequence with drafts.
 MOST_VERIFIED = 8
@@ -77,7 +78,7 @@ class LayerKind(NamedTuple):
 
     def slot_arrays(self, key_heads: int, value_heads: int) -> BlockArrays:
         """What a slot has beside its window, with the heads of one rank."""
-        sizes = HeadSizes(key_heads, value_heads, self.key_dim, self.value_dim)
+        sizes = SlotSizes(key_heads, value_heads, self.value_dim, self.key_dim)
         return BlockArrays(sizes, self.state, self.deferred_writes, self.pending)
 
     @property

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A small layer of vLLM's, and its kernels for this CPU."""
+
+import json
+
+from gdn import Runtime
+from gdn.integrations.vllm.layer_core import LayerKernels
+from gdn.integrations.vllm.layer_kind import LayerKind
+
+KIND = LayerKind(
+    platform="cuda",
+    key_dim=16,
+    value_dim=16,
+    conv_width=4,
+    activation="silu",
+    gate="silu",
+    norm_eps=1e-6,
+    layout="flat",
+    io="float32",
+    conv_state="float32",
+    state="float32",
+    norm_weight="float32",
+)
+
+
+def make_kernels(kind: LayerKind, build_dir, tool, folder) -> LayerKernels:
+    """Compiled into `folder`; `tool` is the fixture."""
+    config, path = folder / "config.json", folder / "layer.gdnk"
+    config.write_text(json.dumps(kind.config()))
+    names = {"deferred_writes": "defer-writes"}
+    options = [f"--{names.get(name, name)}={value}" for name, value in kind.options().items()]
+    options += ["--for=vllm", "--target=native", "-o", path]
+    done = tool("gdn-compile", "--config", config, *options)
+    assert done.returncode == 0, done.stderr
+    runtime = Runtime(build_dir / "lib/libgdnrt.so")
+    return LayerKernels(runtime.device(), runtime.image(path), kind.entries)
