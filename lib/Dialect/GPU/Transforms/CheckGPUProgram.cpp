@@ -423,10 +423,10 @@ LogicalResult SharedTileWalk::walk(Region &region) {
 
 LogicalResult gdn::checkGPUProgram(FunctionOpInterface function) {
   if (failed(checkLayouts(function)) || failed(checkChannels(function)) ||
-      failed(checkHandedOn(function)) || failed(checkUnits(function)) ||
-      failed(checkTensorMapStores(function)) || failed(checkRoles(function)) ||
-      failed(checkPairs(function)) || failed(checkLaunches(function)) ||
-      failed(checkLastReaders(function)) ||
+      failed(checkHandedOn(function)) || failed(checkInPlace(function)) ||
+      failed(checkUnits(function)) || failed(checkTensorMapStores(function)) ||
+      failed(checkRoles(function)) || failed(checkPairs(function)) ||
+      failed(checkLaunches(function)) || failed(checkLastReaders(function)) ||
       failed(checkGlobalAccesses(function)))
     return failure();
   return SharedTileWalk(/*inserts=*/false).walk(function.getFunctionBody());

@@ -24,6 +24,9 @@ mlir::LogicalResult checkRoles(mlir::FunctionOpInterface function);
 /// How often roles hand tiles on, and in which turns.
 mlir::LogicalResult checkHandedOn(mlir::FunctionOpInterface function);
 
+/// Tiles that several roles have received, of which one writes them.
+mlir::LogicalResult checkInPlace(mlir::FunctionOpInterface function);
+
 /// Which number roles go on with where units are taken.
 mlir::LogicalResult checkUnits(mlir::FunctionOpInterface function);
 

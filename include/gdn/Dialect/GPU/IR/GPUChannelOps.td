@@ -63,8 +63,9 @@ def GPU_ChannelOp : GPU_Op<"channel", [
       other; both have no parts and are neither paired nor exchanged, and neither
       has `alternate` roles. Where that one has a leader, so has this one, which is of
       it. It is filled by `gdn_gpu.hand_on` alone, at least one unless it has a leader.
-    - (C9) who receives its tiles while others hand them on touches parts of them that
-      these do not. Not checked.
+    - (C9) of two roles that receive the same tile and one of which writes it, one commits a
+      tile of another channel behind its use, which the other one receives ahead of its own; but
+      `decay_between` and `block_inverses` have parts of their own. Checked on the function.
 
     **Example**
 
