@@ -171,6 +171,7 @@ void AwaitStages::order(func::FuncOp stage, bool isEarly, bool releases,
   releases &= !hasRelease;
   OpBuilder b(getFirstUse(stage));
   if (isEarly) {
+    tile::StageFields(stage).setFollowsStage();
     // A release stands behind a wait. Recurrences of whole heads have no
     // registers left in their loops: with waits in roles they spill more there.
     // With copies ahead it was not measured.

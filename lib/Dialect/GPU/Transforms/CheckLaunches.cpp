@@ -50,9 +50,9 @@ LaunchWalk::LaunchWalk(FunctionOpInterface function) : function(function) {
       kept.insert(access.root);
   });
   keepPools();
-  // Of arguments of the call a stage reads ahead of its wait those alone that
-  // no stage ahead of it writes.
-  if (stage.getStageOf())
+  // Behind the first stage of a call its arguments are there, but for those
+  // that a stage writes, for which the pass that places the wait looks.
+  if (stage.getFollowsStage())
     for (BlockArgument argument : function.getArguments())
       if (getNameInCall(argument))
         kept.insert(argument);

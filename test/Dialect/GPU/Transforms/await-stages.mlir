@@ -29,6 +29,7 @@ func.func @e__keys(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
 // CHECK-LABEL: func.func @e__prologue(
 //   CHECK-NOT:   _launch
 //       CHECK: func.func @e__roles(
+//  CHECK-SAME:   follows_stage = 1 : i64
 func.func @e__prologue(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {stage_of = "e", variant = ["pair", "staged"]}} {

@@ -271,8 +271,9 @@ def GPU_AwaitLaunchOp : GPU_Op<"await_launch", [MemoryEffects<[MemRead, MemWrite
       way, of its own role; checked on the function, but for a stage that overlaps with the
       last.
     - (C3) the same of what reads global memory, but for numbers that are integers, pools
-      (arrays whose argument has a null slot, by its name), and arrays that the function
-      writes, too: the launch ahead must not write these. Not checked.
+      (arrays whose argument has a null slot, by its name), arrays that the function
+      writes, too, and all arguments of the call of a stage with `follows_stage`: the launch
+      ahead must not write these. Not checked.
 
     **Example**
 

@@ -107,6 +107,11 @@ public:
   bool getBlocksStay() const { return getInt("blocks_stay", 0) != 0; }
   void setBlocksStay() { setInt("blocks_stay", 1); }
 
+  /// Whether the launch that it awaits is a stage of the same call, in every
+  /// variant.
+  bool getFollowsStage() const { return getInt("follows_stage", 0) != 0; }
+  void setFollowsStage() { setInt("follows_stage", 1); }
+
   /// Of code; none of programs.
   std::optional<int64_t> getScratchBytes() const;
   void setScratchBytes(int64_t bytes) { setInt("scratch_bytes", bytes); }
