@@ -102,12 +102,11 @@ static LogicalResult checkChannel(gdn::gpu::ChannelOp channel) {
   return success();
 }
 
-/// Steps on a chunk in a role: what they change comes from another one.
+/// Inverses in a role: what they are of comes from another one.
 static LogicalResult checkOrigins(FunctionOpInterface function) {
   WalkResult walk = function->walk([](Operation *op) {
-    // decay_within_c5, decay_between_c4, block_inverses_c4, join_inverses_c3
-    if (!isa<gdn::gpu::DecayWithinOp, gdn::gpu::DecayBetweenOp,
-             gdn::gpu::BlockInversesOp, gdn::gpu::JoinInversesOp>(op) ||
+    // block_inverses_c4, join_inverses_c3
+    if (!isa<gdn::gpu::BlockInversesOp, gdn::gpu::JoinInversesOp>(op) ||
         !gdn::gpu::getRole(op))
       return WalkResult::advance();
     for (Value operand : op->getOperands())

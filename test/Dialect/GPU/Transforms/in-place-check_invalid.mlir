@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn-gpu-check: tiles that several roles have received and one of them writes, and the tiles of
-// steps on a chunk in roles.
+// gdn-gpu-check: tiles that several roles have received and one of them writes, and tiles of
+// inverses in roles.
 //
 // RUN: gdn-gpu-opt %s -split-input-file -o /dev/null
 // RUN: gdn-gpu-opt %s -split-input-file -verify-diagnostics -gdn-gpu-check
@@ -195,7 +195,7 @@ func.func @channel_c9_committed_ahead(%s: f32, %b: !gdn_gpu.fragment<32xf32, #gd
 !ends = !gdn_gpu.channel<128xf32, depth = 2>
 !signals = !gdn_gpu.channel<4xf32, depth = 2>
 
-func.func @decay_between_c4(%s: f32, %b: !gdn_gpu.fragment<32xf32, #gdn_gpu.per_row<#one>>)
+func.func @block_inverses_c4(%s: f32, %b: !gdn_gpu.fragment<32xf32, #gdn_gpu.per_row<#one>>)
     attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %q = gdn_gpu.channel : !tiles
   %k = gdn_gpu.channel : !tiles with %q : !tiles

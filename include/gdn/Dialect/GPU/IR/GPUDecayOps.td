@@ -143,8 +143,8 @@ def GPU_DecayWithinOp : GPU_ChunkDecayOp<"decay_within", [AllTypesMatch<["query"
     - (C2) `decays` is 2 x 128 of f32, not swizzled.
     - (C3) it is run by four warps.
     - (C4) no element of `log_decay` is positive. Not checked.
-    - (C5) a `gdn_gpu.barrier` or a channel orders it and other accesses to its tiles; inside
-      `gdn_gpu.roles` all of its tiles are of channels; checked on the function.
+    - (C5) a `gdn_gpu.barrier` or a channel orders it and other accesses to its tiles; barriers
+      are checked on the function.
 
     **Example**
 
@@ -257,7 +257,8 @@ def GPU_BlockInversesOp : GPU_ChunkDecayOp<"block_inverses"> {
     - (C2) `beta` is 32 of f32, an element for each lane of a warp:
       `per_row<rows<warps = 1, lanes = 1, vector = 1>>`.
     - (C3) it is run by one warp.
-    - (C4) as `decay_within` (C5), but for `join_inverses` of the same warp.
+    - (C4) as `decay_within` (C5), but for `join_inverses` of the same warp; inside
+      `gdn_gpu.roles` its tiles are of channels; checked on the function.
 
     **Example**
 
