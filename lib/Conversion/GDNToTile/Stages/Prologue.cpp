@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The stage of the variant "staged" before the others: queries, keys and values
-// that are not in memory as products take them. They are computed token by
+// that are not in memory as products take them, and gates of channels for
+// blocks that prepare their chunks. They are computed token by
 // token; a block has a piece of a chunk for one head of one of the three. Where
 // lengths of sequences choose who convolves values, these have a stage of their
 // own. The window of the convolution before it is the pool's at the beginning
@@ -33,12 +34,14 @@ private:
   Value loadWindow(const Carry &carry, Value at, Value isFirst);
   void emitInput(Value input, const Operand &regions, Value chunkSlot,
                  Value regionHead, Value isFirst);
+  void emitGates(Value chunkSlot);
   SmallVector<Value> operandsOf(Value input);
 };
 
 } // namespace
 
-/// Heads of values, of queries and of keys, as far as they are computed here.
+/// Heads of values, of queries and of keys, and of gates, as far as they are
+/// computed here.
 std::string PrologueStage::unitsForm() {
   SmallVector<std::string> forms;
   if (values)
@@ -47,6 +50,8 @@ std::string PrologueStage::unitsForm() {
     forms.push_back(headForm);
   if (keys)
     forms.push_back(headForm);
+  if (logDecays)
+    forms.push_back(valueForm);
   return llvm::join(forms, " + ");
 }
 
@@ -148,6 +153,30 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
             rest.getInductionVar());
 }
 
+/// Log decays and strengths of a value head, zeros behind the tokens that
+/// count.
+void PrologueStage::emitGates(Value chunkSlot) {
+  TokenBlock block(*this, head);
+  RuleOpInterface rule = parts.rule;
+  auto loop = scf::ForOp::create(b, loc, index(0), index(pieceTokens),
+                                 index(blockTokens));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value at = loop.getInductionVar();
+  Value before = minimum(count, at);
+  Value valid = minimum(sub(count, before), index(blockTokens));
+  SmallVector<Value> carried(parts.carries.size());
+  SmallVector<Value> gates = block.emitInputs(
+      add(begin, before), valid, {rule.getLogDecay(), rule.getBeta()}, carried);
+  Value own = headIndex(head), token = add(first, at);
+  tile::StoreOp::create(b, loc, maskRows(b, loc, gates[0], valid), logDecays,
+                        ValueRange{chunkSlot, own, token, index(0)},
+                        ArrayRef<int64_t>{2, 3}, Value());
+  tile::StoreOp::create(b, loc, maskRows(b, loc, gates[1], valid), strengths,
+                        ValueRange{chunkSlot, own, index(0), token},
+                        ArrayRef<int64_t>{3}, Value());
+}
+
 void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
   RuleOpInterface rule = parts.rule;
   // Where a block has all values of a head, it convolves them itself, and
@@ -158,14 +187,17 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
   Value unit = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
   Value allValues = mul(heads, ratio), none = index(0);
   // Which heads the unit is one of, in the order of the form.
+  auto enterHead = [&](Value count, bool isValue) {
+    enterIf(compare(P::ult, unit, count));
+    h = isValue ? Value(arith::DivUIOp::create(b, loc, unit, ratio)) : unit;
+    head = isValue ? Value(arith::RemUIOp::create(b, loc, unit, ratio)) : none;
+  };
   auto emitIf = [&](const Operand &regions, Value input, Value count,
                     bool isValue) {
     if (!regions)
       return;
     OpBuilder::InsertionGuard guard(b);
-    enterIf(compare(P::ult, unit, count));
-    h = isValue ? Value(arith::DivUIOp::create(b, loc, unit, ratio)) : unit;
-    head = isValue ? Value(arith::RemUIOp::create(b, loc, unit, ratio)) : none;
+    enterHead(count, isValue);
     emitInput(input, regions, chunkSlot, unit, isFirst);
   };
   emitIf(values, rule.getValue(), allValues, true);
@@ -175,6 +207,13 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
   if (queries)
     unit = sub(unit, heads);
   emitIf(keys, rule.getKey(), heads, false);
+  if (!logDecays)
+    return;
+  if (keys)
+    unit = sub(unit, heads);
+  OpBuilder::InsertionGuard guard(b);
+  enterHead(allValues, /*isValue=*/true);
+  emitGates(chunkSlot);
 }
 
 LogicalResult gdn::emitPrologueStage(const StageInputs &inputs) {

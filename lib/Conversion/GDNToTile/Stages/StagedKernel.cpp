@@ -7,7 +7,8 @@
 //                value head's state, which it leaves in the workspace in f32
 //   prologue     a block per group of tokens and value head: queries, keys and
 //                values to the workspace, where they are not in memory as
-//                products take them
+//                products take them, and gates of channels for blocks that
+//                prepare their chunks
 //   intra_chunk  a block per chunk and value head: Y, Z and the gates of the
 //                chunk to the workspace
 //   maps         where sequences are cut: what each segment does to the state
@@ -143,9 +144,9 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   // and where it did so for all variants, others took 2 to 4 % longer. What
   // many have in common does not say when each is taken.
   SmallVector<StageVariant, 0> brief, others, keysOnly, byLengths, normed,
-      halvesNormed, prepared, alone;
+      halvesNormed, prepared, alone, ofGates;
   Algorithm ofKeys = perKeyHead, ofLengths = perKeyHead, ofAlone = perKeyHead,
-            ofHalves = perKeyHead;
+            ofHalves = perKeyHead, withGates = perKeyHead;
   ofKeys.convWithRule = ofAlone.mapsAlone = true;
   using Names = ArrayRef<StageVariant>;
   auto append = [](SmallVector<StageVariant, 0> &list, Names some) {
@@ -178,7 +179,14 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       if ((variant.convWithRule && failed(isBehind(others))) ||
           (isChoice && failed(isBehind(keysOnly))))
         return failure();
-      append(isChoice               ? byLengths
+      // Of chunks of their own, with gates.
+      const bool hasGates = variant.fusedChunks == 1;
+      if (hasGates) {
+        withGates.fusedChunks = 1;
+        withGates.chunk = variant.chunk;
+      }
+      append(hasGates               ? ofGates
+             : isChoice             ? byLengths
              : variant.convWithRule ? keysOnly
                                     : others,
              all.drop_front(variant.pieces != 0));
@@ -209,7 +217,11 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   if (parts->hasPlanes() &&
       failed(emitPass(emitWideningStage, "__widening", perKeyHead, every)))
     return failure();
-  if (hasPrologue(*parts, perKeyHead) &&
+  const bool isComputed = hasPrologue(*parts, perKeyHead);
+  if ((isComputed || (parts->rule && hasGatesAhead(parts->rule))) &&
+      failed(emitPrologue("_gates", withGates, ofGates)))
+    return failure();
+  if (isComputed &&
       (failed(emitPrologue("_alone", ofAlone, alone)) ||
        failed(emitPrologue("_short", shortPieces, brief)) ||
        failed(emitPass(emitPrologueStage, "__values_by_lengths", ofLengths,
