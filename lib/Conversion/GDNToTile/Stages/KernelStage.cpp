@@ -292,6 +292,7 @@ Value KernelStage::loadInput(Value input, Value t, Value valid, int64_t rows,
                              bool wholeValues) {
   auto type = cast<RankedTensorType>(input.getType());
   SmallVector<Value> at = {t, h};
+  SmallVector<int64_t> shape = {rows}, dims = {0};
   int64_t columns = type.getShape().back();
   Value first = index(0);
   if (!parts.isKey(input)) {
@@ -301,9 +302,12 @@ Value KernelStage::loadInput(Value input, Value t, Value valid, int64_t rows,
       first = valueStart();
     }
   }
-  SmallVector<int64_t> dims = {0, int64_t(at.size())};
-  at.push_back(first);
-  auto tile = VectorType::get({rows, columns}, type.getElementType());
+  if (type.getRank() == 3) {
+    dims.push_back(at.size());
+    at.push_back(first);
+    shape.push_back(columns);
+  }
+  auto tile = VectorType::get(shape, type.getElementType());
   return tile::LoadOp::create(b, loc, tile, operandViews.lookup(input), at,
                               dims, valid);
 }
@@ -349,9 +353,13 @@ StoredChunk KernelStage::emitIntraChunkAt(Value chunkSlot, Value t, Value valid,
                                           Value convolved) {
   RuleOpInterface rule = parts.rule;
   auto load = [&](Value region, Value at, Value input, Value rows) {
-    return region ? loadRegion(region, chunkSlot, at, rows)
-                  : loadInput(input, t, rows, algorithm.chunk,
-                              /*wholeValues=*/false);
+    if (!region)
+      return loadInput(input, t, rows, algorithm.chunk,
+                       /*wholeValues=*/false);
+    // Behind a sequence a region has zeros, and of chunks with a decay per
+    // channel none is loaded that lies behind it.
+    return loadRegion(region, chunkSlot, at,
+                      rule.isPerChannel() ? Value() : rows);
   };
   StoredChunk chunk;
   chunk.key = {load(keys.high, h, rule.getKey(), valid)};
@@ -362,7 +370,7 @@ StoredChunk KernelStage::emitIntraChunkAt(Value chunkSlot, Value t, Value valid,
                                   valuesValid)};
   Value logDecay, strength;
   if (logDecays) {
-    logDecay = loadRegion(logDecays, chunkSlot, headIndex(head), valid);
+    logDecay = loadRegion(logDecays, chunkSlot, headIndex(head));
     strength = tile::LoadOp::create(
         b, loc, VectorType::get({algorithm.chunk}, b.getF32Type()), strengths,
         ValueRange{chunkSlot, headIndex(head), index(0), index(0)},

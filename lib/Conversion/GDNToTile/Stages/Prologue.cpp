@@ -2,11 +2,11 @@
 //
 // The stage of the variant "staged" before the others: queries, keys and values
 // that are not in memory as products take them, and gates of channels for
-// blocks that prepare their chunks. They are computed token by
-// token; a block has a piece of a chunk for one head of one of the three. Where
-// lengths of sequences choose who convolves values, these have a stage of their
-// own. The window of the convolution before it is the pool's at the beginning
-// of a sequence, and else the sequence's own input.
+// blocks that prepare their chunks. They are computed token by token; a block
+// has a piece of a chunk for one head of one of them. Where lengths of sequences
+// choose who convolves values, these have a stage of their own. The window of
+// the convolution before it is the pool's at the beginning of a sequence, and
+// else the sequence's own input.
 #include "Chunks/ChunkForm.h"
 #include "Program/TokenOps.h"
 #include "Stages/TokenGroupStage.h"
@@ -31,11 +31,13 @@ protected:
   void emitPiece(Value chunkSlot, Value isFirst) override;
 
 private:
+  /// An input of the rule, and where its parts go.
+  using Stored = std::pair<Value, Operand>;
+
   Value loadWindow(const Carry &carry, Value at, Value isFirst);
-  void emitInput(Value input, const Operand &regions, Value chunkSlot,
-                 Value regionHead, Value isFirst);
-  void emitGates(Value chunkSlot);
-  SmallVector<Value> operandsOf(Value input);
+  void emitInputs(ArrayRef<Stored> stored, Value chunkSlot, Value regionHead,
+                  Value isFirst);
+  SmallVector<Value> operandsOf(ArrayRef<Value> inputs);
 };
 
 } // namespace
@@ -69,12 +71,13 @@ Value PrologueStage::loadWindow(const Carry &carry, Value at, Value isFirst) {
   return TileProgram::loadWindow(carry, head, kept, own);
 }
 
-/// What an input of the rule is computed from and lies in memory, by token.
-SmallVector<Value> PrologueStage::operandsOf(Value input) {
+/// What inputs of the rule are computed from and lies in memory, by token.
+SmallVector<Value> PrologueStage::operandsOf(ArrayRef<Value> inputs) {
   llvm::SetVector<Value> operands;
-  llvm::DenseSet<Value> needed = parts.inputsOf({input});
-  if (operandViews.contains(input))
-    operands.insert(input);
+  llvm::DenseSet<Value> needed = parts.inputsOf(SmallVector<Value>(inputs));
+  for (Value input : inputs)
+    if (operandViews.contains(input))
+      operands.insert(input);
   KernelOp kernel = parts.kernel;
   for (Operation &op : kernel.getBody().front().without_terminator())
     for (Value operand : op.getOperands())
@@ -83,20 +86,22 @@ SmallVector<Value> PrologueStage::operandsOf(Value input) {
   return operands.takeVector();
 }
 
-/// An input of the rule to the regions of its parts, zeros behind the tokens
-/// that count. `regionHead` is the head in the region.
-void PrologueStage::emitInput(Value input, const Operand &regions,
-                              Value chunkSlot, Value regionHead,
-                              Value isFirst) {
+/// Inputs of the rule to the regions of their parts, zeros behind the tokens
+/// that count. `regionHead` is the head in the regions. An input with a number
+/// for each token has a row of them.
+void PrologueStage::emitInputs(ArrayRef<Stored> stored, Value chunkSlot,
+                               Value regionHead, Value isFirst) {
   TokenBlock block(*this, head);
-  llvm::DenseSet<Value> needed = parts.inputsOf({input});
+  SmallVector<Value> inputs = llvm::map_to_vector(
+      stored, [](const Stored &one) { return one.first; });
+  llvm::DenseSet<Value> needed = parts.inputsOf(inputs);
   SmallVector<unsigned> windows; // by number of the carry
   for (auto [i, carry] : llvm::enumerate(parts.carries)) {
     auto conv = dyn_cast<Conv1dOp>(carry.op);
     if (conv && needed.contains(conv.getResult(carry.section)))
       windows.push_back(i);
   }
-  SmallVector<Value> operands = operandsOf(input);
+  SmallVector<Value> operands = operandsOf(inputs);
   auto load = [&](Value at, Value valid) -> Tiles {
     return llvm::map_to_vector(operands, [&](Value operand) {
       return loadInput(operand, add(begin, at), valid, blockTokens,
@@ -108,13 +113,14 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
       return loadWindow(parts.carries[i], at, isFirst);
     });
   };
-  auto regionType = cast<MemRefType>(regions.high.getType());
-  Type element = regionType.getElementType();
   auto store = [&](Value tile, Value region, Value at) {
+    const bool isRow = cast<VectorType>(tile.getType()).getRank() == 1;
+    Value token = add(first, at), none = index(0);
+    SmallVector<Value> indices = {chunkSlot, regionHead};
+    indices.append({isRow ? none : token, isRow ? token : none});
     tile::StoreOp::create(
-        b, loc, tile, region,
-        ValueRange{chunkSlot, regionHead, add(first, at), index(0)},
-        ArrayRef<int64_t>{2, 3}, Value());
+        b, loc, tile, region, indices,
+        ArrayRef<int64_t>({2, 3}).drop_front(isRow), Value());
   };
   auto work = [&](Value at, Value valid, ValueRange loaded, Tiles &carried) {
     for (auto [operand, tile] : llvm::zip(operands, loaded))
@@ -123,19 +129,24 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
     for (auto [i, window] : llvm::zip(windows, carried))
       all[i] = window;
     // A group with fewer tokens is the last: no one wants the window behind it.
-    Value tile =
-        block.emitInputs(add(begin, at), index(blockTokens), input, all)
-            .front();
+    SmallVector<Value> tiles =
+        block.emitInputs(add(begin, at), index(blockTokens), inputs, all);
     for (auto [i, window] : llvm::zip(windows, carried))
       window = all[i];
     auto storeValid = [&](Value part, Value region) {
       store(valid ? maskRows(b, loc, part, valid) : part, region, at);
     };
-    if (!regions.low)
-      return storeValid(castTile(b, loc, tile, element), regions.high);
-    Operand parts = toParts(b, loc, tile, element);
-    storeValid(parts.high, regions.high);
-    storeValid(parts.low, regions.low);
+    for (auto [one, tile] : llvm::zip(stored, tiles)) {
+      const Operand &regions = one.second;
+      Type element = getElementTypeOrSelf(regions.high.getType());
+      if (!regions.low) {
+        storeValid(castTile(b, loc, tile, element), regions.high);
+        continue;
+      }
+      Operand parts = toParts(b, loc, tile, element);
+      storeValid(parts.high, regions.high);
+      storeValid(parts.low, regions.low);
+    }
   };
   emitGroups(load, start, work);
   // The groups behind them.
@@ -145,36 +156,19 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
       scf::ForOp::create(b, loc, mul(groups, step), index(pieceTokens), step);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(rest.getBody());
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
-  auto type = VectorType::get({blockTokens, regionType.getDimSize(3)}, element);
-  for (Value region : {regions.high, regions.low})
-    if (region)
-      store(tile::FillOp::create(b, loc, type, zero), region,
-            rest.getInductionVar());
-}
-
-/// Log decays and strengths of a value head, zeros behind the tokens that
-/// count.
-void PrologueStage::emitGates(Value chunkSlot) {
-  TokenBlock block(*this, head);
-  RuleOpInterface rule = parts.rule;
-  auto loop = scf::ForOp::create(b, loc, index(0), index(pieceTokens),
-                                 index(blockTokens));
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Value at = loop.getInductionVar();
-  Value before = minimum(count, at);
-  Value valid = minimum(sub(count, before), index(blockTokens));
-  SmallVector<Value> carried(parts.carries.size());
-  SmallVector<Value> gates = block.emitInputs(
-      add(begin, before), valid, {rule.getLogDecay(), rule.getBeta()}, carried);
-  Value own = headIndex(head), token = add(first, at);
-  tile::StoreOp::create(b, loc, maskRows(b, loc, gates[0], valid), logDecays,
-                        ValueRange{chunkSlot, own, token, index(0)},
-                        ArrayRef<int64_t>{2, 3}, Value());
-  tile::StoreOp::create(b, loc, maskRows(b, loc, gates[1], valid), strengths,
-                        ValueRange{chunkSlot, own, index(0), token},
-                        ArrayRef<int64_t>{3}, Value());
+  for (const auto &[input, regions] : stored) {
+    SmallVector<int64_t> shape = {blockTokens};
+    auto regionType = cast<MemRefType>(regions.high.getType());
+    if (cast<RankedTensorType>(input.getType()).getRank() == 3)
+      shape.push_back(regionType.getDimSize(3));
+    Type element = regionType.getElementType();
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+    auto type = VectorType::get(shape, element);
+    for (Value region : {regions.high, regions.low})
+      if (region)
+        store(tile::FillOp::create(b, loc, type, zero), region,
+              rest.getInductionVar());
+  }
 }
 
 void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
@@ -182,38 +176,33 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
   // Where a block has all values of a head, it convolves them itself, and
   // another prologue has queries and keys.
   if (isOfHalves())
-    return emitInput(rule.getValue(), values, chunkSlot, headIndex(head),
-                     isFirst);
+    return emitInputs({{rule.getValue(), values}}, chunkSlot, headIndex(head),
+                      isFirst);
   Value unit = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
   Value allValues = mul(heads, ratio), none = index(0);
   // Which heads the unit is one of, in the order of the form.
-  auto enterHead = [&](Value count, bool isValue) {
+  auto emitIf = [&](ArrayRef<Stored> stored, Value count, bool isValue) {
+    if (!stored.front().second)
+      return;
+    OpBuilder::InsertionGuard guard(b);
     enterIf(compare(P::ult, unit, count));
     h = isValue ? Value(arith::DivUIOp::create(b, loc, unit, ratio)) : unit;
     head = isValue ? Value(arith::RemUIOp::create(b, loc, unit, ratio)) : none;
+    emitInputs(stored, chunkSlot, unit, isFirst);
   };
-  auto emitIf = [&](const Operand &regions, Value input, Value count,
-                    bool isValue) {
-    if (!regions)
-      return;
-    OpBuilder::InsertionGuard guard(b);
-    enterHead(count, isValue);
-    emitInput(input, regions, chunkSlot, unit, isFirst);
-  };
-  emitIf(values, rule.getValue(), allValues, true);
+  emitIf({{rule.getValue(), values}}, allValues, true);
   if (values)
     unit = sub(unit, allValues);
-  emitIf(queries, rule.getQuery(), heads, false);
+  emitIf({{rule.getQuery(), queries}}, heads, false);
   if (queries)
     unit = sub(unit, heads);
-  emitIf(keys, rule.getKey(), heads, false);
+  emitIf({{rule.getKey(), keys}}, heads, false);
   if (!logDecays)
     return;
   if (keys)
     unit = sub(unit, heads);
-  OpBuilder::InsertionGuard guard(b);
-  enterHead(allValues, /*isValue=*/true);
-  emitGates(chunkSlot);
+  emitIf({{rule.getLogDecay(), {logDecays}}, {rule.getBeta(), {strengths}}},
+         allValues, true);
 }
 
 LogicalResult gdn::emitPrologueStage(const StageInputs &inputs) {

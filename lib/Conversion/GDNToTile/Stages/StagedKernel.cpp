@@ -144,9 +144,9 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   // and where it did so for all variants, others took 2 to 4 % longer. What
   // many have in common does not say when each is taken.
   SmallVector<StageVariant, 0> brief, others, keysOnly, byLengths, normed,
-      halvesNormed, prepared, alone, ofGates;
+      halvesNormed, prepared, alone, ofChannels, channelsNormed;
   Algorithm ofKeys = perKeyHead, ofLengths = perKeyHead, ofAlone = perKeyHead,
-            ofHalves = perKeyHead, withGates = perKeyHead;
+            ofHalves = perKeyHead, oneByOne = perKeyHead;
   ofKeys.convWithRule = ofAlone.mapsAlone = true;
   using Names = ArrayRef<StageVariant>;
   auto append = [](SmallVector<StageVariant, 0> &list, Names some) {
@@ -179,13 +179,13 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       if ((variant.convWithRule && failed(isBehind(others))) ||
           (isChoice && failed(isBehind(keysOnly))))
         return failure();
-      // Of chunks of their own, with gates.
-      const bool hasGates = variant.fusedChunks == 1;
-      if (hasGates) {
-        withGates.fusedChunks = 1;
-        withGates.chunk = variant.chunk;
+      // With a decay per channel, whose chunks are shorter.
+      const bool perChannel = variant.fusedChunks == 1;
+      if (perChannel) {
+        oneByOne.fusedChunks = 1;
+        oneByOne.chunk = variant.chunk;
       }
-      append(hasGates               ? ofGates
+      append(perChannel             ? ofChannels
              : isChoice             ? byLengths
              : variant.convWithRule ? keysOnly
                                     : others,
@@ -195,7 +195,8 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
         ofLengths.workers = variant.workers;
       }
       if (!variant.normWithRule)
-        append(normed, all.drop_front(variant.pieces != 0));
+        append(perChannel ? channelsNormed : normed,
+               all.drop_front(variant.pieces != 0));
     }
     if (variant.wholeCost != 0 && variant.normBehind) {
       append(halvesNormed, all);
@@ -219,7 +220,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     return failure();
   const bool isComputed = hasPrologue(*parts, perKeyHead);
   if ((isComputed || (parts->rule && hasGatesAhead(parts->rule))) &&
-      failed(emitPrologue("_gates", withGates, ofGates)))
+      failed(emitPrologue("_fused", oneByOne, ofChannels)))
     return failure();
   if (isComputed &&
       (failed(emitPrologue("_alone", ofAlone, alone)) ||
@@ -298,6 +299,8 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       (failed(emitPass(emitNormStage, "__norm_short", shortPieces, brief)) ||
        failed(emitPass(emitNormStage, "__norm_by_lengths", ofHalves,
                        halvesNormed)) ||
+       failed(emitPass(emitNormStage, "__norm_fused", oneByOne,
+                       channelsNormed)) ||
        failed(emitPass(emitNormStage, "__norm", ofNorms, normed))))
     return failure();
   return success();
