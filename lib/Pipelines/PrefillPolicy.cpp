@@ -178,7 +178,8 @@ static constexpr Row channels[] = {
     // one of half of the values 1.6, and the stages 29 ns for each head. One
     // sequence of so many heads that this is less, where a wave has place for
     // two blocks for each.
-    {"fused-channels-v-split-2: fused=1; v-split=2; where=1 <= channels;"
+    {"fused-channels-v-split-2: fused=1; v-split=2;"
+     "where=1 <= channels & gates <= 0;"
      "when=sequences <= 1 & 512 <= tokens & 45*workers <= 100*heads &"
      "  2*heads <= workers",
      kdaH200},
@@ -186,8 +187,23 @@ static constexpr Row channels[] = {
     // where that is so of one sequence alone, and of long sequences, of which
     // few are twice as long as the mean; and two waves or more, of which the
     // last has to be full enough.
-    {"fused-channels: fused=1; where=1 <= channels;"
+    {"fused-channels: fused=1; where=1 <= channels & gates <= 0;"
      "when=(512*sequences <= tokens & 48*workers <= 100*heads &"
+     "    sequences*heads <= workers |"
+     "  4096*sequences <= tokens &"
+     "    76*workers <= 100*sequences*heads & sequences*heads <= workers |"
+     "  256*sequences <= tokens &"
+     "    120*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
+     "  128*sequences <= tokens & 210*workers <= 100*sequences*heads)",
+     kdaH200},
+    // Gates that are computed go through memory in f32.
+    {"fused-channels-v-split-2: fused=1; v-split=2;"
+     "where=1 <= channels & 1 <= gates;"
+     "when=sequences <= 1 & 512 <= tokens & 48*workers <= 100*heads &"
+     "  2*heads <= workers",
+     kdaH200},
+    {"fused-channels: fused=1; where=1 <= channels & 1 <= gates;"
+     "when=(512*sequences <= tokens & 60*workers <= 100*heads &"
      "    sequences*heads <= workers |"
      "  4096*sequences <= tokens &"
      "    76*workers <= 100*sequences*heads & sequences*heads <= workers |"
