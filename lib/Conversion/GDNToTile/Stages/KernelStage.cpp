@@ -292,7 +292,6 @@ Value KernelStage::loadInput(Value input, Value t, Value valid, int64_t rows,
                              bool wholeValues) {
   auto type = cast<RankedTensorType>(input.getType());
   SmallVector<Value> at = {t, h};
-  SmallVector<int64_t> shape = {rows}, dims = {0};
   int64_t columns = type.getShape().back();
   Value first = index(0);
   if (!parts.isKey(input)) {
@@ -302,12 +301,9 @@ Value KernelStage::loadInput(Value input, Value t, Value valid, int64_t rows,
       first = valueStart();
     }
   }
-  if (type.getRank() == 3) {
-    dims.push_back(at.size());
-    at.push_back(first);
-    shape.push_back(columns);
-  }
-  auto tile = VectorType::get(shape, type.getElementType());
+  SmallVector<int64_t> dims = {0, int64_t(at.size())};
+  at.push_back(first);
+  auto tile = VectorType::get({rows, columns}, type.getElementType());
   return tile::LoadOp::create(b, loc, tile, operandViews.lookup(input), at,
                               dims, valid);
 }

@@ -71,17 +71,21 @@ Value PrologueStage::loadWindow(const Carry &carry, Value at, Value isFirst) {
   return TileProgram::loadWindow(carry, head, kept, own);
 }
 
-/// What inputs of the rule are computed from and lies in memory, by token.
+/// What inputs of the rule are computed from and lies in memory, rows by token.
 SmallVector<Value> PrologueStage::operandsOf(ArrayRef<Value> inputs) {
   llvm::SetVector<Value> operands;
   llvm::DenseSet<Value> needed = parts.inputsOf(SmallVector<Value>(inputs));
+  auto isRow = [&](Value operand) {
+    auto type = dyn_cast<RankedTensorType>(operand.getType());
+    return type && type.getRank() == 3 && operandViews.contains(operand);
+  };
   for (Value input : inputs)
-    if (operandViews.contains(input))
+    if (isRow(input))
       operands.insert(input);
   KernelOp kernel = parts.kernel;
   for (Operation &op : kernel.getBody().front().without_terminator())
     for (Value operand : op.getOperands())
-      if (operandViews.contains(operand) && needed.contains(operand))
+      if (isRow(operand) && needed.contains(operand))
         operands.insert(operand);
   return operands.takeVector();
 }
@@ -129,8 +133,9 @@ void PrologueStage::emitInputs(ArrayRef<Stored> stored, Value chunkSlot,
     for (auto [i, window] : llvm::zip(windows, carried))
       all[i] = window;
     // A group with fewer tokens is the last: no one wants the window behind it.
-    SmallVector<Value> tiles =
-        block.emitInputs(add(begin, at), index(blockTokens), inputs, all);
+    Value t = add(begin, at);
+    Value tokens = valid && windows.empty() ? valid : index(blockTokens);
+    SmallVector<Value> tiles = block.emitInputs(t, tokens, inputs, all);
     for (auto [i, window] : llvm::zip(windows, carried))
       window = all[i];
     auto storeValid = [&](Value part, Value region) {
