@@ -99,6 +99,8 @@ void PrologueStage::emitInputs(ArrayRef<Stored> stored, Value chunkSlot,
   SmallVector<Value> inputs = llvm::map_to_vector(
       stored, [](const Stored &one) { return one.first; });
   llvm::DenseSet<Value> needed = parts.inputsOf(inputs);
+  if (needed.contains(RuleOpInterface(parts.rule).getLogDecay()))
+    block.holdGateWeights();
   SmallVector<unsigned> windows; // by number of the carry
   for (auto [i, carry] : llvm::enumerate(parts.carries)) {
     auto conv = dyn_cast<Conv1dOp>(carry.op);
