@@ -250,15 +250,14 @@ static Value fastDecayTile(OpBuilder &builder, Location loc, Value a,
         for (int k = numTerms - 2; k >= 0; --k)
           sum = row.add(row.mul(sum, square),
                         row.constant(1.0 / (2 * k + 1), type));
-        Value most = row.constant(std::numeric_limits<float>::max(),
-                                  aLog.getType());
+        Value most =
+            row.constant(std::numeric_limits<float>::max(), aLog.getType());
         Value rate =
             arith::MinimumFOp::create(b, loc, Row{b, loc}.exp(aLog), most);
         Value rest = row.mul(row.exp(row.add(away, row.splat(aLog, type))),
                              row.mul(row.mul(two, inverse), sum));
         return {arith::NegFOp::create(
-            b, loc,
-            row.add(row.mul(row.splat(rate, type), positive), rest))};
+            b, loc, row.add(row.mul(row.splat(rate, type), positive), rest))};
       })[0];
 }
 

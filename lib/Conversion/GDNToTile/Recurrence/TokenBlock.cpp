@@ -109,9 +109,9 @@ void TokenBlock::holdGateWeights() {
   Value head = p.headIndex(r);
   for (auto gates : kernel.getBody().front().getOps<GatesOp>())
     if (isPerChannel(gates))
-      gateWeights[gates] = {
-          rowTile(gates.getDtBias(), {head, p.index(0)}),
-          gates.getALog() ? scalar(gates.getALog(), head) : Value()};
+      gateWeights[gates] = {rowTile(gates.getDtBias(), {head, p.index(0)}),
+                            gates.getALog() ? scalar(gates.getALog(), head)
+                                            : Value()};
 }
 
 void TokenBlock::emitGates(GatesOp gates) {

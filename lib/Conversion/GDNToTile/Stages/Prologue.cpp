@@ -3,10 +3,10 @@
 // The stage of the variant "staged" before the others: queries, keys and values
 // that are not in memory as products take them, and gates of channels for
 // blocks that prepare their chunks. They are computed token by token; a block
-// has a piece of a chunk for one head of one of them. Where lengths of sequences
-// choose who convolves values, these have a stage of their own. The window of
-// the convolution before it is the pool's at the beginning of a sequence, and
-// else the sequence's own input.
+// has a piece of a chunk for one head of one of them. Where lengths of
+// sequences choose who convolves values, these have a stage of their own. The
+// window of the convolution before it is the pool's at the beginning of a
+// sequence, and else the sequence's own input.
 #include "Chunks/ChunkForm.h"
 #include "Program/TokenOps.h"
 #include "Stages/TokenGroupStage.h"
@@ -96,8 +96,8 @@ SmallVector<Value> PrologueStage::operandsOf(ArrayRef<Value> inputs) {
 void PrologueStage::emitInputs(ArrayRef<Stored> stored, Value chunkSlot,
                                Value regionHead, Value isFirst) {
   TokenBlock block(*this, head);
-  SmallVector<Value> inputs = llvm::map_to_vector(
-      stored, [](const Stored &one) { return one.first; });
+  SmallVector<Value> inputs =
+      llvm::map_to_vector(stored, [](const Stored &one) { return one.first; });
   llvm::DenseSet<Value> needed = parts.inputsOf(inputs);
   if (needed.contains(RuleOpInterface(parts.rule).getLogDecay()))
     block.holdGateWeights();
@@ -124,9 +124,8 @@ void PrologueStage::emitInputs(ArrayRef<Stored> stored, Value chunkSlot,
     Value token = add(first, at), none = index(0);
     SmallVector<Value> indices = {chunkSlot, regionHead};
     indices.append({isRow ? none : token, isRow ? token : none});
-    tile::StoreOp::create(
-        b, loc, tile, region, indices,
-        ArrayRef<int64_t>({2, 3}).drop_front(isRow), Value());
+    tile::StoreOp::create(b, loc, tile, region, indices,
+                          ArrayRef<int64_t>({2, 3}).drop_front(isRow), Value());
   };
   auto work = [&](Value at, Value valid, ValueRange loaded, Tiles &carried) {
     for (auto [operand, tile] : llvm::zip(operands, loaded))

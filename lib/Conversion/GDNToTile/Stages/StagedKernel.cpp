@@ -222,14 +222,13 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   if ((isComputed || (parts->rule && hasGatesAhead(parts->rule))) &&
       failed(emitPrologue("_fused", oneByOne, ofChannels)))
     return failure();
-  if (isComputed &&
-      (failed(emitPrologue("_alone", ofAlone, alone)) ||
-       failed(emitPrologue("_short", shortPieces, brief)) ||
-       failed(emitPass(emitPrologueStage, "__values_by_lengths", ofLengths,
-                       byLengths)) ||
-       failed(emitPrologue("_by_lengths", ofKeys, byLengths)) ||
-       failed(emitPrologue("_keys", ofKeys, keysOnly)) ||
-       failed(emitPrologue("", perKeyHead, others))))
+  if (isComputed && (failed(emitPrologue("_alone", ofAlone, alone)) ||
+                     failed(emitPrologue("_short", shortPieces, brief)) ||
+                     failed(emitPass(emitPrologueStage, "__values_by_lengths",
+                                     ofLengths, byLengths)) ||
+                     failed(emitPrologue("_by_lengths", ofKeys, byLengths)) ||
+                     failed(emitPrologue("_keys", ofKeys, keysOnly)) ||
+                     failed(emitPrologue("", perKeyHead, others))))
     return failure();
   for (const StagedVariant &variant : chosen) {
     Algorithm own = perKeyHead;
@@ -299,8 +298,8 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       (failed(emitPass(emitNormStage, "__norm_short", shortPieces, brief)) ||
        failed(emitPass(emitNormStage, "__norm_by_lengths", ofHalves,
                        halvesNormed)) ||
-       failed(emitPass(emitNormStage, "__norm_fused", oneByOne,
-                       channelsNormed)) ||
+       failed(
+           emitPass(emitNormStage, "__norm_fused", oneByOne, channelsNormed)) ||
        failed(emitPass(emitNormStage, "__norm", ofNorms, normed))))
     return failure();
   return success();

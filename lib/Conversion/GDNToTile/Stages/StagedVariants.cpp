@@ -66,8 +66,8 @@ static constexpr int64_t groupRows = 64, panelElements = 64;
 static constexpr int64_t chunkOfChannels = 32, fusedChannels = 128;
 
 /// Whether a block can prepare the chunks of its recurrence with a decay per
-/// channel: of queries and keys of 16 bits, which are all in memory, or all from
-/// a stage ahead, as gates are that are no numbers of f32 in memory.
+/// channel: of queries and keys of 16 bits, which are all in memory, or all
+/// from a stage ahead, as gates are that are no numbers of f32 in memory.
 static bool canFuseChannels(const KernelOperands &parts,
                             const Algorithm &algorithm) {
   RuleOpInterface rule = parts.rule;
@@ -144,8 +144,11 @@ std::optional<Conditions> gdn::specialise(const Conditions &conditions,
       return std::to_string(rule.isPerChannel());
     if (symbol == "norms")
       return std::to_string(canHaveNorm(parts, algorithm, /*vSplit=*/1));
-    if (symbol == "gates")
-      return std::to_string(hasGatesAhead(rule));
+    if (symbol == "bounded") {
+      auto gates = rule.getLogDecay().getDefiningOp<GatesOp>();
+      return std::to_string(rule.isPerChannel() && gates &&
+                            gates.getLowerBound());
+    }
     if (symbol == "convs")
       return std::to_string(canConvolve(parts, algorithm));
     return symbol.str();
