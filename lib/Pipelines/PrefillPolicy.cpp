@@ -177,22 +177,39 @@ static constexpr Row channels[] = {
     // Blocks prepare their chunks. A chunk of 32 tokens takes a block 1.9 us,
     // one of half of the values 1.6, and the stages 29 ns for each head. One
     // sequence of so many heads that this is less, where a wave has place for
-    // two blocks for each.
-    {"fused-channels-v-split-2: fused=1; v-split=2; where=1 <= channels;"
+    // two blocks for each. Packed projections have a dearer first stage, 10 ns
+    // for each head, and spare the other one the gates, which a softplus makes
+    // 17 ns of it, a bound next to nothing: then few tokens alone gain.
+    {"fused-channels-v-split-2: fused=1; v-split=2;"
+     "where=1 <= channels & bounded <= 0;"
      "when=sequences <= 1 & 512 <= tokens & 45*workers <= 100*heads &"
      "  2*heads <= workers",
+     kdaH200},
+    {"fused-channels-v-split-2: fused=1; v-split=2;"
+     "where=1 <= channels & 1 <= bounded;"
+     "when=sequences <= 1 & 512 <= tokens & tokens <= 3072 &"
+     "  45*workers <= 100*heads & 2*heads <= workers",
      kdaH200},
     // Whole heads: in one wave, which takes as long as its longest sequence,
     // where that is so of one sequence alone, and of long sequences, of which
     // few are twice as long as the mean; and two waves or more, of which the
     // last has to be full enough.
-    {"fused-channels: fused=1; where=1 <= channels;"
+    {"fused-channels: fused=1; where=1 <= channels & bounded <= 0;"
      "when=(512*sequences <= tokens & 48*workers <= 100*heads &"
      "    sequences*heads <= workers |"
      "  4096*sequences <= tokens &"
      "    76*workers <= 100*sequences*heads & sequences*heads <= workers |"
      "  256*sequences <= tokens &"
      "    120*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
+     "  128*sequences <= tokens & 210*workers <= 100*sequences*heads)",
+     kdaH200},
+    {"fused-channels: fused=1; where=1 <= channels & 1 <= bounded;"
+     "when=(512*sequences <= tokens & 65*workers <= 100*heads &"
+     "    sequences*heads <= workers |"
+     "  4096*sequences <= tokens &"
+     "    76*workers <= 100*sequences*heads & sequences*heads <= workers |"
+     "  256*sequences <= tokens &"
+     "    150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
      "  128*sequences <= tokens & 210*workers <= 100*sequences*heads)",
      kdaH200},
     {"staged-segments-8: v-split=2; segments=8;"

@@ -50,7 +50,8 @@ static llvm::Error readWord(StringRef key, StringRef text, StringRef word,
 }
 
 /// What conditions about heads may speak of.
-static constexpr StringRef ofHeads[] = {"keys", "values", "parts", "channels"};
+static constexpr StringRef ofHeads[] = {"keys", "values", "parts", "channels",
+                                        "bounded"};
 
 static llvm::Error readField(StringRef field, VariantSpec &spec) {
   static constexpr StringRef ofLaunches[] = {

@@ -45,8 +45,9 @@ struct VariantSpec {
   /// Whether a kernel that asks for it convolves the values of the rule where
   /// the rule takes them.
   bool convWithRule = false;
-  /// Over `keys` and `values`, the sizes of heads, and `channels` (1 if they
-  /// have a decay each): whether there is the variant.
+  /// Over `keys` and `values`, the sizes of heads, `channels` (1 if they have a
+  /// decay each) and `bounded` (1 if those are computed and have a bound):
+  /// whether there is the variant.
   Conditions where;
   /// Over `sequences`, `heads` (of values), `tokens`, `workers`, and as numbers
   /// `keys`, `values`, `chunk`, `parts`, `norms` and `convs` (1 if recurrences

@@ -195,8 +195,11 @@ LogicalResult WithinRole::emitChunks() {
 }
 
 void BetweenRole::copy(ArrayRef<tile::LoadOp> loads, Value at, Value end) {
-  for (gpu::BeginCopyOp begun : readAhead(loads, at, end))
+  for (auto [load, begun] : llvm::zip(loads, readAhead(loads, at, end))) {
+    if (!tile::LoadOp(load).getRows()) // whole, as `at` is ahead of `end`
+      begun.getRowsMutable().clear();
     copyAsBox(b, begun);
+  }
   gpu::AwaitCopiesOp::create(b, loc());
 }
 

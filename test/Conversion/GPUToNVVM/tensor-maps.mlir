@@ -58,6 +58,32 @@ func.func @boxes(%n: index, %t: index, %k: !view, %q: memref<?x64x128xbf16>)
   return
 }
 
+// Elements of a box have 16 bits: an f32 of a region is two of them.
+// CHECK-LABEL: llvm.func @region_of_f32(
+//  CHECK-SAME:   tensor_maps = [{region = 0 : i64, rows = 32 : i64, rows_dim = 1 : i64, sizes = ["N", "32", "256"]}]
+//       CHECK:   cp.async.bulk.tensor.4d
+func.func @region_of_f32(%n: index, %g: memref<?x32x128xf32>)
+    attributes {gdn_gpu.kernel = {threads = 64 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"],
+                                  workspace = [["N", "32", "128", "4"]]}} {
+  %c0 = arith.constant 0 : index
+  %ring = gdn_gpu.channel : !gdn_gpu.channel<32x128xf32, depth = 2, swizzled>
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %i = gdn_gpu.block_id 0
+      %logs = gdn_gpu.acquire %ring : !gdn_gpu.channel<32x128xf32, depth = 2, swizzled> -> !gdn_gpu.shared<32x128xf32, swizzled>
+      gdn_gpu.begin_copy tensor_map %g[%i, %c0, %c0] dims [1, 2], %logs : memref<?x32x128xf32>, !gdn_gpu.shared<32x128xf32, swizzled>
+      gdn_gpu.await_copies
+      gdn_gpu.commit %ring : !gdn_gpu.channel<32x128xf32, depth = 2, swizzled>
+    }
+    gdn_gpu.warps 1 for 1 {
+      %logs = gdn_gpu.receive %ring : !gdn_gpu.channel<32x128xf32, depth = 2, swizzled> -> !gdn_gpu.shared<32x128xf32, swizzled>
+      gdn_gpu.release %ring : !gdn_gpu.channel<32x128xf32, depth = 2, swizzled>
+    }
+  }
+  return
+}
+
 #state = #gdn_gpu.rows<warps = 8, lanes = 4, vector = 2>
 
 // CHECK-LABEL: llvm.func @stores(

@@ -9,6 +9,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace gdn;
 
@@ -203,10 +205,11 @@ static constexpr double kLargestLog = 88.72;
 /// `bound * sigmoid(rate u)`. Slow decays keep the accuracy of the exponential;
 /// an approximate tanh would lose it, for it is relative to 1.
 static Value boundedDecayTile(OpBuilder &builder, Location loc, Value a,
-                              Value aLog, Value dtBias, double bound) {
+                              Value aLog, Value dtBias, double bound,
+                              bool fast) {
   return mapRows(builder, loc, a, {withElement(a, builder.getF32Type())},
                  [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
-                   Row row{b, loc};
+                   Row row{b, loc, fast};
                    Type type = in[0].getType();
                    Value u = row.add(in[0], row.splat(dtBias, type));
                    if (aLog) {
@@ -214,7 +217,7 @@ static Value boundedDecayTile(OpBuilder &builder, Location loc, Value a,
                      Value most = row.constant(kLargestLog, aLog.getType());
                      Value isLarge = arith::CmpFOp::create(
                          b, loc, arith::CmpFPredicate::OGT, aLog, most);
-                     Value rate = row.exp(
+                     Value rate = Row{b, loc}.exp(
                          arith::SelectOp::create(b, loc, isLarge, most, aLog));
                      u = row.mul(row.splat(rate, type), u);
                    }
@@ -222,11 +225,49 @@ static Value boundedDecayTile(OpBuilder &builder, Location loc, Value a,
                  })[0];
 }
 
+/// `-e^A softplus(u)` without selections, with x = e^-|u|, which is at most 1:
+///   -(e^A max(u, 0) + e^(A - |u|) log1p(x) / x)
+/// log1p(x) is 2 atanh(x / (2 + x)), whose series ends where f32 does. An
+/// infinite rate times 0 is 0.
+static Value fastDecayTile(OpBuilder &builder, Location loc, Value a,
+                           Value aLog, Value dtBias) {
+  constexpr int numTerms = 6;
+  return mapRows(
+      builder, loc, a, {withElement(a, builder.getF32Type())},
+      [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
+        Row row{b, loc, /*fast=*/true};
+        Type type = in[0].getType();
+        Value u = row.add(in[0], row.splat(dtBias, type));
+        Value zero = row.constant(0, type), two = row.constant(2, type);
+        Value positive = arith::MaximumFOp::create(b, loc, u, zero);
+        Value away = arith::MinimumFOp::create(
+            b, loc, u, arith::NegFOp::create(b, loc, u)); // -|u|
+        Value x = row.exp(away);
+        Value inverse = row.div(row.constant(1, type), row.add(two, x));
+        Value ratio = row.mul(x, inverse);
+        Value square = row.mul(ratio, ratio);
+        Value sum = row.constant(1.0 / (2 * numTerms - 1), type);
+        for (int k = numTerms - 2; k >= 0; --k)
+          sum = row.add(row.mul(sum, square),
+                        row.constant(1.0 / (2 * k + 1), type));
+        Value most =
+            row.constant(std::numeric_limits<float>::max(), aLog.getType());
+        Value rate =
+            arith::MinimumFOp::create(b, loc, Row{b, loc}.exp(aLog), most);
+        Value rest = row.mul(row.exp(row.add(away, row.splat(aLog, type))),
+                             row.mul(row.mul(two, inverse), sum));
+        return {arith::NegFOp::create(
+            b, loc, row.add(row.mul(row.splat(rate, type), positive), rest))};
+      })[0];
+}
+
 Value gdn::logDecayTile(OpBuilder &builder, Location loc, Value a, Value aLog,
-                        Value dtBias, GatesOp op) {
+                        Value dtBias, GatesOp op, bool fast) {
   if (std::optional<APFloat> bound = op.getLowerBound())
     return boundedDecayTile(builder, loc, a, aLog, dtBias,
-                            bound->convertToFloat());
+                            bound->convertToFloat(), fast);
+  if (fast)
+    return fastDecayTile(builder, loc, a, aLog, dtBias);
   const double threshold = op.getSoftplusThreshold().convertToFloat();
   return mapRows(
       builder, loc, a, {withElement(a, builder.getF32Type())},

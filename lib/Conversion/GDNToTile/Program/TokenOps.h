@@ -58,10 +58,11 @@ mlir::Value l2normTile(mlir::OpBuilder &builder, mlir::Location loc,
                        mlir::Value tile, double eps);
 
 /// Log decay of a block of tokens (gdn.gates): `a` is `B` or `B x dk`, `aLog`
-/// a scalar or null, `dtBias` a scalar or a row of `dk`.
+/// a scalar or null, `dtBias` a scalar or a row of `dk`. `fast`: with
+/// exponentials to 1e-6 of what they are.
 mlir::Value logDecayTile(mlir::OpBuilder &builder, mlir::Location loc,
                          mlir::Value a, mlir::Value aLog, mlir::Value dtBias,
-                         GatesOp op);
+                         GatesOp op, bool fast);
 
 /// Write strength of a block of tokens (gdn.gates).
 mlir::Value betaTile(mlir::OpBuilder &builder, mlir::Location loc,

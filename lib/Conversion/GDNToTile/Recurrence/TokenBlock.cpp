@@ -99,15 +99,34 @@ Value TokenBlock::scalar(Value tensor, Value at) {
   return arith::ExtFOp::create(b, loc, b.getF32Type(), x);
 }
 
-void TokenBlock::emitGates(GatesOp gates) {
+/// Whether channels have a decay each.
+static bool isPerChannel(GatesOp gates) {
+  return cast<RankedTensorType>(gates.getDtBias().getType()).getRank() == 2;
+}
+
+void TokenBlock::holdGateWeights() {
+  KernelOp kernel = p.parts.kernel;
   Value head = p.headIndex(r);
-  bool perChannel =
-      cast<RankedTensorType>(gates.getDtBias().getType()).getRank() == 2;
-  Value bias = perChannel ? rowTile(gates.getDtBias(), {head, p.index(0)})
-                          : scalar(gates.getDtBias(), head);
+  for (auto gates : kernel.getBody().front().getOps<GatesOp>())
+    if (isPerChannel(gates))
+      gateWeights[gates] = {rowTile(gates.getDtBias(), {head, p.index(0)}),
+                            gates.getALog() ? scalar(gates.getALog(), head)
+                                            : Value()};
+}
+
+void TokenBlock::emitGates(GatesOp gates) {
+  const bool perChannel = isPerChannel(gates);
+  auto [bias, aLog] = gateWeights.lookup(gates);
+  Value head = bias ? Value() : p.headIndex(r);
+  if (!bias)
+    bias = perChannel ? rowTile(gates.getDtBias(), {head, p.index(0)})
+                      : scalar(gates.getDtBias(), head);
   Value a = tileOf(gates.getA());
-  Value aLog = gates.getALog() ? scalar(gates.getALog(), head) : Value();
-  tiles[gates.getLogDecay()] = logDecayTile(b, loc, a, aLog, bias, gates);
+  if (head && gates.getALog())
+    aLog = scalar(gates.getALog(), head);
+  tiles[gates.getLogDecay()] =
+      logDecayTile(b, loc, a, aLog, bias, gates,
+                   /*fast=*/perChannel && p.fastExponentials);
   tiles[gates.getBeta()] =
       betaTile(b, loc, tileOf(gates.getB()), gates.getDoubleBeta());
 }

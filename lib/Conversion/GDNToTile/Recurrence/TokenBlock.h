@@ -54,6 +54,9 @@ public:
 
   /// From here on `tile` is what `value` has in memory for the tokens.
   void hold(mlir::Value value, mlir::Value tile) { held[value] = tile; }
+  /// Loads what gates of channels have in common for all tokens, once for all
+  /// that is emitted from here on.
+  void holdGateWeights();
 
   /// The window of `carry`, a section of a convolution, after `count` tokens,
   /// 0 or 1, from `token` on.
@@ -89,6 +92,9 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> held;  // as loaded, of operands
   llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, mlir::Value> weights,
       biases;
+  // Of gates, the row or the scalar of the bias and the scalar of the rate.
+  llvm::DenseMap<mlir::Operation *, std::pair<mlir::Value, mlir::Value>>
+      gateWeights;
 };
 
 } // namespace gdn

@@ -143,7 +143,7 @@ StoredChunk gdn::emitIntraChunk(SequenceProgram &p, Chunk chunk, Value t,
 }
 
 void gdn::addIntraChunk(SequenceProgram &p, StoredChunk &chunk, Value t,
-                        Value valid) {
+                        Value valid, Value logDecay, Value strength) {
   OpBuilder &b = p.b;
   Location loc = p.loc;
   RuleOpInterface rule = p.parts.rule;
@@ -167,8 +167,8 @@ void gdn::addIntraChunk(SequenceProgram &p, StoredChunk &chunk, Value t,
     return tile::LoadOp::create(b, loc, VectorType::get(shape, b.getF32Type()),
                                 p.operandViews.lookup(input), at, dims, valid);
   };
-  known.logDecay = loadGates(rule.getLogDecay());
-  known.beta = loadGates(rule.getBeta());
+  known.logDecay = logDecay ? logDecay : loadGates(rule.getLogDecay());
+  known.beta = strength ? strength : loadGates(rule.getBeta());
   StoredChunk made = emitIntraChunk(p, known, t, valid);
   if (rule.isPerChannel()) {
     made.value = chunk.value;

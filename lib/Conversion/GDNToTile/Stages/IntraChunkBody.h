@@ -19,9 +19,10 @@ StoredChunk emitIntraChunk(SequenceProgram &p, Chunk known, mlir::Value t,
                            mlir::Value valid, const Operand &query = {},
                            const Operand &key = {});
 /// Adds that to `chunk`, which has keys and values, and queries if outputs are
-/// asked for.
+/// asked for. Tiles of gates are those given, if they are.
 void addIntraChunk(SequenceProgram &p, StoredChunk &chunk, mlir::Value t,
-                   mlir::Value valid);
+                   mlir::Value valid, mlir::Value logDecay = {},
+                   mlir::Value strength = {});
 
 } // namespace gdn
 

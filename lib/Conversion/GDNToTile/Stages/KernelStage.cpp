@@ -36,6 +36,12 @@ static Type getReadyKeyType(RuleOpInterface rule, const ChunkTypes &types) {
   return rule.isPerChannel() ? Type() : Type(types.key);
 }
 
+bool gdn::hasGatesAhead(RuleOpInterface rule) {
+  Type f32 = Float32Type::get(rule->getContext());
+  return rule.isPerChannel() &&
+         (!isReady(rule.getLogDecay(), f32) || !isReady(rule.getBeta(), f32));
+}
+
 bool gdn::hasPrologue(const KernelOperands &parts, const Algorithm &algorithm) {
   RuleOpInterface rule = parts.rule;
   ChunkTypes types = ChunkTypes::chooseStaged(parts, algorithm.precision);
@@ -128,6 +134,10 @@ void KernelStage::addChunkRegions(const std::string &slots,
   if ((queryParts > 1 || !isReady(rule.getValue(), Type())) &&
       !algorithm.convWithRule)
     values = operand(queryParts, valueForm, dv, chunkTypes.inner);
+  if (algorithm.fusedChunks == 1 && hasGatesAhead(rule)) {
+    logDecays = region(valueForm, C, dk, b.getF32Type());
+    strengths = region(valueForm, 1, C, b.getF32Type());
+  }
   if (readsIntraChunk()) {
     toState = operand(parts, valueForm, dk, chunkTypes.inner);
     toOutput = operand(parts, valueForm, C, chunkTypes.inner);
@@ -339,9 +349,13 @@ StoredChunk KernelStage::emitIntraChunkAt(Value chunkSlot, Value t, Value valid,
                                           Value convolved) {
   RuleOpInterface rule = parts.rule;
   auto load = [&](Value region, Value at, Value input, Value rows) {
-    return region ? loadRegion(region, chunkSlot, at, rows)
-                  : loadInput(input, t, rows, algorithm.chunk,
-                              /*wholeValues=*/false);
+    if (!region)
+      return loadInput(input, t, rows, algorithm.chunk,
+                       /*wholeValues=*/false);
+    // Behind a sequence a region has zeros, and of chunks with a decay per
+    // channel none is loaded that lies behind it.
+    return loadRegion(region, chunkSlot, at,
+                      rule.isPerChannel() ? Value() : rows);
   };
   StoredChunk chunk;
   chunk.key = {load(keys.high, h, rule.getKey(), valid)};
@@ -350,7 +364,15 @@ StoredChunk KernelStage::emitIntraChunkAt(Value chunkSlot, Value t, Value valid,
   chunk.value = {convolved ? convolved
                            : load(values.high, headIndex(head), rule.getValue(),
                                   valuesValid)};
-  addIntraChunk(*this, chunk, t, valid);
+  Value logDecay, strength;
+  if (logDecays) {
+    logDecay = loadRegion(logDecays, chunkSlot, headIndex(head));
+    strength = tile::LoadOp::create(
+        b, loc, VectorType::get({algorithm.chunk}, b.getF32Type()), strengths,
+        ValueRange{chunkSlot, headIndex(head), index(0), index(0)},
+        ArrayRef<int64_t>{3}, valid);
+  }
+  addIntraChunk(*this, chunk, t, valid, logDecay, strength);
   return chunk;
 }
 

@@ -110,6 +110,9 @@ protected:
   // By chunk slot and key head, C x dk, and value head, C x dv; null for what
   // is in memory already, as products take it.
   Operand queries, keys, values;
+  // The same of value heads, C x dk and 1 x C, with a decay per channel where
+  // blocks prepare their chunks and gates are no numbers of f32 in memory.
+  mlir::Value logDecays, strengths;
 
   /// `rows` rows of an input in memory from token `t` on, zeros past the
   /// `valid` ones; of values those that the block has, unless it wants all.
@@ -151,6 +154,9 @@ std::string getChunkForm(RuleOpInterface rule, int64_t chunk);
 constexpr int64_t groupTokens = 4;
 /// Whether that stage has anything to do.
 bool hasPrologue(const KernelOperands &parts, const Algorithm &algorithm);
+/// Whether gates of channels are computed, so that blocks that prepare their
+/// chunks want them from a stage.
+bool hasGatesAhead(RuleOpInterface rule);
 
 /// Fills `inputs.views.function` with the program of a stage of a kernel that
 /// can be computed in stages.

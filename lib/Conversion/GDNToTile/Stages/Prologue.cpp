@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The stage of the variant "staged" before the others: queries, keys and values
-// that are not in memory as products take them. They are computed token by
-// token; a block has a piece of a chunk for one head of one of the three. Where
-// lengths of sequences choose who convolves values, these have a stage of their
-// own. The window of the convolution before it is the pool's at the beginning
-// of a sequence, and else the sequence's own input.
+// that are not in memory as products take them, and gates of channels for
+// blocks that prepare their chunks. They are computed token by token; a block
+// has a piece of a chunk for one head of one of them. Where lengths of
+// sequences choose who convolves values, these have a stage of their own. The
+// window of the convolution before it is the pool's at the beginning of a
+// sequence, and else the sequence's own input.
 #include "Chunks/ChunkForm.h"
 #include "Program/TokenOps.h"
 #include "Stages/TokenGroupStage.h"
@@ -30,15 +31,19 @@ protected:
   void emitPiece(Value chunkSlot, Value isFirst) override;
 
 private:
+  /// An input of the rule, and where its parts go.
+  using Stored = std::pair<Value, Operand>;
+
   Value loadWindow(const Carry &carry, Value at, Value isFirst);
-  void emitInput(Value input, const Operand &regions, Value chunkSlot,
-                 Value regionHead, Value isFirst);
-  SmallVector<Value> operandsOf(Value input);
+  void emitInputs(ArrayRef<Stored> stored, Value chunkSlot, Value regionHead,
+                  Value isFirst);
+  SmallVector<Value> operandsOf(ArrayRef<Value> inputs);
 };
 
 } // namespace
 
-/// Heads of values, of queries and of keys, as far as they are computed here.
+/// Heads of values, of queries and of keys, and of gates, as far as they are
+/// computed here.
 std::string PrologueStage::unitsForm() {
   SmallVector<std::string> forms;
   if (values)
@@ -47,6 +52,8 @@ std::string PrologueStage::unitsForm() {
     forms.push_back(headForm);
   if (keys)
     forms.push_back(headForm);
+  if (logDecays)
+    forms.push_back(valueForm);
   return llvm::join(forms, " + ");
 }
 
@@ -64,34 +71,43 @@ Value PrologueStage::loadWindow(const Carry &carry, Value at, Value isFirst) {
   return TileProgram::loadWindow(carry, head, kept, own);
 }
 
-/// What an input of the rule is computed from and lies in memory, by token.
-SmallVector<Value> PrologueStage::operandsOf(Value input) {
+/// What inputs of the rule are computed from and lies in memory, rows by token.
+SmallVector<Value> PrologueStage::operandsOf(ArrayRef<Value> inputs) {
   llvm::SetVector<Value> operands;
-  llvm::DenseSet<Value> needed = parts.inputsOf({input});
-  if (operandViews.contains(input))
-    operands.insert(input);
+  llvm::DenseSet<Value> needed = parts.inputsOf(SmallVector<Value>(inputs));
+  auto isRow = [&](Value operand) {
+    auto type = dyn_cast<RankedTensorType>(operand.getType());
+    return type && type.getRank() == 3 && operandViews.contains(operand);
+  };
+  for (Value input : inputs)
+    if (isRow(input))
+      operands.insert(input);
   KernelOp kernel = parts.kernel;
   for (Operation &op : kernel.getBody().front().without_terminator())
     for (Value operand : op.getOperands())
-      if (operandViews.contains(operand) && needed.contains(operand))
+      if (isRow(operand) && needed.contains(operand))
         operands.insert(operand);
   return operands.takeVector();
 }
 
-/// An input of the rule to the regions of its parts, zeros behind the tokens
-/// that count. `regionHead` is the head in the region.
-void PrologueStage::emitInput(Value input, const Operand &regions,
-                              Value chunkSlot, Value regionHead,
-                              Value isFirst) {
+/// Inputs of the rule to the regions of their parts, zeros behind the tokens
+/// that count. `regionHead` is the head in the regions. An input with a number
+/// for each token has a row of them.
+void PrologueStage::emitInputs(ArrayRef<Stored> stored, Value chunkSlot,
+                               Value regionHead, Value isFirst) {
   TokenBlock block(*this, head);
-  llvm::DenseSet<Value> needed = parts.inputsOf({input});
+  SmallVector<Value> inputs =
+      llvm::map_to_vector(stored, [](const Stored &one) { return one.first; });
+  llvm::DenseSet<Value> needed = parts.inputsOf(inputs);
+  if (needed.contains(RuleOpInterface(parts.rule).getLogDecay()))
+    block.holdGateWeights();
   SmallVector<unsigned> windows; // by number of the carry
   for (auto [i, carry] : llvm::enumerate(parts.carries)) {
     auto conv = dyn_cast<Conv1dOp>(carry.op);
     if (conv && needed.contains(conv.getResult(carry.section)))
       windows.push_back(i);
   }
-  SmallVector<Value> operands = operandsOf(input);
+  SmallVector<Value> operands = operandsOf(inputs);
   auto load = [&](Value at, Value valid) -> Tiles {
     return llvm::map_to_vector(operands, [&](Value operand) {
       return loadInput(operand, add(begin, at), valid, blockTokens,
@@ -103,13 +119,13 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
       return loadWindow(parts.carries[i], at, isFirst);
     });
   };
-  auto regionType = cast<MemRefType>(regions.high.getType());
-  Type element = regionType.getElementType();
   auto store = [&](Value tile, Value region, Value at) {
-    tile::StoreOp::create(
-        b, loc, tile, region,
-        ValueRange{chunkSlot, regionHead, add(first, at), index(0)},
-        ArrayRef<int64_t>{2, 3}, Value());
+    const bool isRow = cast<VectorType>(tile.getType()).getRank() == 1;
+    Value token = add(first, at), none = index(0);
+    SmallVector<Value> indices = {chunkSlot, regionHead};
+    indices.append({isRow ? none : token, isRow ? token : none});
+    tile::StoreOp::create(b, loc, tile, region, indices,
+                          ArrayRef<int64_t>({2, 3}).drop_front(isRow), Value());
   };
   auto work = [&](Value at, Value valid, ValueRange loaded, Tiles &carried) {
     for (auto [operand, tile] : llvm::zip(operands, loaded))
@@ -118,19 +134,25 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
     for (auto [i, window] : llvm::zip(windows, carried))
       all[i] = window;
     // A group with fewer tokens is the last: no one wants the window behind it.
-    Value tile =
-        block.emitInputs(add(begin, at), index(blockTokens), input, all)
-            .front();
+    Value t = add(begin, at);
+    Value tokens = valid && windows.empty() ? valid : index(blockTokens);
+    SmallVector<Value> tiles = block.emitInputs(t, tokens, inputs, all);
     for (auto [i, window] : llvm::zip(windows, carried))
       window = all[i];
     auto storeValid = [&](Value part, Value region) {
       store(valid ? maskRows(b, loc, part, valid) : part, region, at);
     };
-    if (!regions.low)
-      return storeValid(castTile(b, loc, tile, element), regions.high);
-    Operand parts = toParts(b, loc, tile, element);
-    storeValid(parts.high, regions.high);
-    storeValid(parts.low, regions.low);
+    for (auto [one, tile] : llvm::zip(stored, tiles)) {
+      const Operand &regions = one.second;
+      Type element = getElementTypeOrSelf(regions.high.getType());
+      if (!regions.low) {
+        storeValid(castTile(b, loc, tile, element), regions.high);
+        continue;
+      }
+      Operand parts = toParts(b, loc, tile, element);
+      storeValid(parts.high, regions.high);
+      storeValid(parts.low, regions.low);
+    }
   };
   emitGroups(load, start, work);
   // The groups behind them.
@@ -140,12 +162,19 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
       scf::ForOp::create(b, loc, mul(groups, step), index(pieceTokens), step);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(rest.getBody());
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
-  auto type = VectorType::get({blockTokens, regionType.getDimSize(3)}, element);
-  for (Value region : {regions.high, regions.low})
-    if (region)
-      store(tile::FillOp::create(b, loc, type, zero), region,
-            rest.getInductionVar());
+  for (const auto &[input, regions] : stored) {
+    SmallVector<int64_t> shape = {blockTokens};
+    auto regionType = cast<MemRefType>(regions.high.getType());
+    if (cast<RankedTensorType>(input.getType()).getRank() == 3)
+      shape.push_back(regionType.getDimSize(3));
+    Type element = regionType.getElementType();
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+    auto type = VectorType::get(shape, element);
+    for (Value region : {regions.high, regions.low})
+      if (region)
+        store(tile::FillOp::create(b, loc, type, zero), region,
+              rest.getInductionVar());
+  }
 }
 
 void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
@@ -153,28 +182,33 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
   // Where a block has all values of a head, it convolves them itself, and
   // another prologue has queries and keys.
   if (isOfHalves())
-    return emitInput(rule.getValue(), values, chunkSlot, headIndex(head),
-                     isFirst);
+    return emitInputs({{rule.getValue(), values}}, chunkSlot, headIndex(head),
+                      isFirst);
   Value unit = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
   Value allValues = mul(heads, ratio), none = index(0);
   // Which heads the unit is one of, in the order of the form.
-  auto emitIf = [&](const Operand &regions, Value input, Value count,
-                    bool isValue) {
-    if (!regions)
+  auto emitIf = [&](ArrayRef<Stored> stored, Value count, bool isValue) {
+    if (!stored.front().second)
       return;
     OpBuilder::InsertionGuard guard(b);
     enterIf(compare(P::ult, unit, count));
     h = isValue ? Value(arith::DivUIOp::create(b, loc, unit, ratio)) : unit;
     head = isValue ? Value(arith::RemUIOp::create(b, loc, unit, ratio)) : none;
-    emitInput(input, regions, chunkSlot, unit, isFirst);
+    emitInputs(stored, chunkSlot, unit, isFirst);
   };
-  emitIf(values, rule.getValue(), allValues, true);
+  emitIf({{rule.getValue(), values}}, allValues, true);
   if (values)
     unit = sub(unit, allValues);
-  emitIf(queries, rule.getQuery(), heads, false);
+  emitIf({{rule.getQuery(), queries}}, heads, false);
   if (queries)
     unit = sub(unit, heads);
-  emitIf(keys, rule.getKey(), heads, false);
+  emitIf({{rule.getKey(), keys}}, heads, false);
+  if (!logDecays)
+    return;
+  if (keys)
+    unit = sub(unit, heads);
+  emitIf({{rule.getLogDecay(), {logDecays}}, {rule.getBeta(), {strengths}}},
+         allValues, true);
 }
 
 LogicalResult gdn::emitPrologueStage(const StageInputs &inputs) {

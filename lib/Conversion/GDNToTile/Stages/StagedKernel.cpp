@@ -7,7 +7,8 @@
 //                value head's state, which it leaves in the workspace in f32
 //   prologue     a block per group of tokens and value head: queries, keys and
 //                values to the workspace, where they are not in memory as
-//                products take them
+//                products take them, and gates of channels for blocks that
+//                prepare their chunks
 //   intra_chunk  a block per chunk and value head: Y, Z and the gates of the
 //                chunk to the workspace
 //   maps         where sequences are cut: what each segment does to the state
@@ -143,9 +144,9 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   // and where it did so for all variants, others took 2 to 4 % longer. What
   // many have in common does not say when each is taken.
   SmallVector<StageVariant, 0> brief, others, keysOnly, byLengths, normed,
-      halvesNormed, prepared, alone;
+      halvesNormed, prepared, alone, ofChannels, channelsNormed;
   Algorithm ofKeys = perKeyHead, ofLengths = perKeyHead, ofAlone = perKeyHead,
-            ofHalves = perKeyHead;
+            ofHalves = perKeyHead, oneByOne = perKeyHead;
   ofKeys.convWithRule = ofAlone.mapsAlone = true;
   using Names = ArrayRef<StageVariant>;
   auto append = [](SmallVector<StageVariant, 0> &list, Names some) {
@@ -178,7 +179,14 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       if ((variant.convWithRule && failed(isBehind(others))) ||
           (isChoice && failed(isBehind(keysOnly))))
         return failure();
-      append(isChoice               ? byLengths
+      // With a decay per channel, whose chunks are shorter.
+      const bool perChannel = variant.fusedChunks == 1;
+      if (perChannel) {
+        oneByOne.fusedChunks = 1;
+        oneByOne.chunk = variant.chunk;
+      }
+      append(perChannel             ? ofChannels
+             : isChoice             ? byLengths
              : variant.convWithRule ? keysOnly
                                     : others,
              all.drop_front(variant.pieces != 0));
@@ -187,7 +195,8 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
         ofLengths.workers = variant.workers;
       }
       if (!variant.normWithRule)
-        append(normed, all.drop_front(variant.pieces != 0));
+        append(perChannel ? channelsNormed : normed,
+               all.drop_front(variant.pieces != 0));
     }
     if (variant.wholeCost != 0 && variant.normBehind) {
       append(halvesNormed, all);
@@ -209,14 +218,17 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   if (parts->hasPlanes() &&
       failed(emitPass(emitWideningStage, "__widening", perKeyHead, every)))
     return failure();
-  if (hasPrologue(*parts, perKeyHead) &&
-      (failed(emitPrologue("_alone", ofAlone, alone)) ||
-       failed(emitPrologue("_short", shortPieces, brief)) ||
-       failed(emitPass(emitPrologueStage, "__values_by_lengths", ofLengths,
-                       byLengths)) ||
-       failed(emitPrologue("_by_lengths", ofKeys, byLengths)) ||
-       failed(emitPrologue("_keys", ofKeys, keysOnly)) ||
-       failed(emitPrologue("", perKeyHead, others))))
+  const bool isComputed = hasPrologue(*parts, perKeyHead);
+  if ((isComputed || (parts->rule && hasGatesAhead(parts->rule))) &&
+      failed(emitPrologue("_fused", oneByOne, ofChannels)))
+    return failure();
+  if (isComputed && (failed(emitPrologue("_alone", ofAlone, alone)) ||
+                     failed(emitPrologue("_short", shortPieces, brief)) ||
+                     failed(emitPass(emitPrologueStage, "__values_by_lengths",
+                                     ofLengths, byLengths)) ||
+                     failed(emitPrologue("_by_lengths", ofKeys, byLengths)) ||
+                     failed(emitPrologue("_keys", ofKeys, keysOnly)) ||
+                     failed(emitPrologue("", perKeyHead, others))))
     return failure();
   for (const StagedVariant &variant : chosen) {
     Algorithm own = perKeyHead;
@@ -286,6 +298,8 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       (failed(emitPass(emitNormStage, "__norm_short", shortPieces, brief)) ||
        failed(emitPass(emitNormStage, "__norm_by_lengths", ofHalves,
                        halvesNormed)) ||
+       failed(
+           emitPass(emitNormStage, "__norm_fused", oneByOne, channelsNormed)) ||
        failed(emitPass(emitNormStage, "__norm", ofNorms, normed))))
     return failure();
   return success();

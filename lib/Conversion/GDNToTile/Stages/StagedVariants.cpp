@@ -66,19 +66,18 @@ static constexpr int64_t groupRows = 64, panelElements = 64;
 static constexpr int64_t chunkOfChannels = 32, fusedChannels = 128;
 
 /// Whether a block can prepare the chunks of its recurrence with a decay per
-/// channel: of inputs as they are in memory, in f32 where those are log decays.
+/// channel: of queries and keys of 16 bits, which are all in memory, or all
+/// from a stage ahead, as gates are that are no numbers of f32 in memory.
 static bool canFuseChannels(const KernelOperands &parts,
                             const Algorithm &algorithm) {
   RuleOpInterface rule = parts.rule;
-  auto isReady = [](Value input) { return isInMemory(input); };
-  return !hasPrologue(parts, algorithm) && isReady(rule.getLogDecay()) &&
-         isReady(rule.getBeta()) &&
-         getElementTypeOrSelf(rule.getLogDecay().getType()).isF32() &&
-         getElementTypeOrSelf(rule.getBeta().getType()).isF32() &&
-         getElementTypeOrSelf(rule.getKey().getType())
-                 .getIntOrFloatBitWidth() == 16 &&
-         rule.getQuery().getType() == rule.getKey().getType() &&
-         getHeadSize(rule.getKey()) == fusedChannels;
+  Value query = rule.getQuery(), key = rule.getKey();
+  const bool isNarrow =
+      !isInMemory(key) ||
+      getElementTypeOrSelf(key.getType()).getIntOrFloatBitWidth() == 16;
+  return isInMemory(query) == isInMemory(key) &&
+         query.getType() == key.getType() && isNarrow &&
+         getHeadSize(key) == fusedChannels;
 }
 
 /// Whether a block can do the intra-chunk work of its chunks: where products of
@@ -145,6 +144,11 @@ std::optional<Conditions> gdn::specialise(const Conditions &conditions,
       return std::to_string(rule.isPerChannel());
     if (symbol == "norms")
       return std::to_string(canHaveNorm(parts, algorithm, /*vSplit=*/1));
+    if (symbol == "bounded") {
+      auto gates = rule.getLogDecay().getDefiningOp<GatesOp>();
+      return std::to_string(rule.isPerChannel() && gates &&
+                            gates.getLowerBound());
+    }
     if (symbol == "convs")
       return std::to_string(canConvolve(parts, algorithm));
     return symbol.str();

@@ -63,12 +63,16 @@ ArrayAttr TensorMaps::describe(func::FuncOp program) const {
       fields.push_back(number("pieces", box.pieces));
     const unsigned argument = box.view.getArgNumber();
     if (argument >= firstRegion) {
-      // The last size of a region is that of an element.
-      auto sizes =
+      // The last size of a region is that of an element. Those of boxes have
+      // 16 bits.
+      auto region =
           cast<ArrayAttr>(stage.getWorkspace()[argument - firstRegion]);
+      auto sizes = llvm::to_vector(region.getValue().drop_back());
+      auto view = cast<MemRefType>(box.view.getType());
+      sizes.back() = b.getStringAttr(
+          Twine(view.getShape().back() * view.getElementTypeBitWidth() / 16));
       fields.push_back(number("region", argument - firstRegion));
-      fields.push_back(b.getNamedAttr(
-          "sizes", b.getArrayAttr(sizes.getValue().drop_back())));
+      fields.push_back(b.getNamedAttr("sizes", b.getArrayAttr(sizes)));
     } else {
       auto before = program.getArgumentTypes().take_front(argument);
       fields.push_back(
