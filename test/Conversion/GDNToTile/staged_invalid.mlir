@@ -13,7 +13,7 @@
 // RUN: not gdn-opt %s -convert-gdn-to-tile="short-chunks=0:values<=127" 2>&1 | FileCheck %s --check-prefix=SHORT
 //   SHORT: error: expected 'short-chunks' to be at least 1, got '0'
 // RUN: not gdn-opt %s -convert-gdn-to-tile="short-chunks=32:tokens<=127" 2>&1 | FileCheck %s --check-prefix=HEADS
-//   HEADS: error: expected 'short-chunks' to be about keys, values, parts, channels, got 'tokens'
+//   HEADS: error: expected 'short-chunks' to be about keys, values, parts, channels, bounded, got 'tokens'
 // RUN: not gdn-opt %s -convert-gdn-to-tile="lanes=8 form-costs=1,2" 2>&1 | FileCheck %s --check-prefix=COSTS
 //   COSTS: error: expects the option 'form-costs' to have 10 numbers, but got 2
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=:fused=2 2>&1 | FileCheck %s --check-prefix=NAME
@@ -21,7 +21,7 @@
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:wide=2 2>&1 | FileCheck %s --check-prefix=FIELD
 //   FIELD: expected fused, v-split, segments, scan, pieces, by-lengths, norm, conv, maps, copies, blocks, where, when or any-batch, got 'wide'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:where=sequences<=2' 2>&1 | FileCheck %s --check-prefix=WHERE
-//   WHERE: expected 'where' to be about keys, values, parts, channels, got 'sequences'
+//   WHERE: expected 'where' to be about keys, values, parts, channels, bounded, got 'sequences'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:when=sequences' 2>&1 | FileCheck %s --check-prefix=WHEN
 //    WHEN: expected 'product <= product', got 'sequences'
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:by-lengths=165/132 2>&1 | FileCheck %s --check-prefix=LENGTHS
