@@ -79,7 +79,8 @@ def _check_form(check, device, sizes, batch_of, graph_of, name, form, limit) -> 
 
     kernel, pool = GdnKernel(None, name), SlotPool(form, device, sizes, SLOTS)
     text = f"{name}, states of {form.state}"
-    exact = torch.zeros(SLOTS, *pool.states.shape[2:], dtype=torch.float64, device=device)
+    # On the host, as what it is followed by.
+    exact = torch.zeros(SLOTS, *pool.states.shape[2:], dtype=torch.float64)
 
     def follow(batch, out, what: str) -> None:
         want, after = batch.expected(exact)

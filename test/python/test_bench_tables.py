@@ -328,7 +328,8 @@ ALL_SUITES += ("cpu", "host", "compile", "first call", "step", "prefill-channels
 OTHER_REPORTS = ("decode-deferred", "decode-parts", "decode-planes", "single-ops", "state-order")
 OTHER_REPORTS += ("many-gpus", "prefill-in-parts", "state-moves", "state-moves-joined")
 OTHER_REPORTS += ("decode-flashinfer", "state-moves-device", "state-moves-shapes")
-OTHER_REPORTS += ("transformers", "verify-deferred", "vllm-layer")
+OTHER_REPORTS += ("sglang-slots", "transformers", "verify-deferred", "vllm-layer")
+OTHER_REPORTS += ("vllm-layer-forms",)
 OTHERS = [path for path in RESULTS if path.stem.rpartition("-")[0] in OTHER_REPORTS]
 
 

@@ -99,6 +99,7 @@ def test_every_report_with_a_table_is_on_a_page():
         "prefill-kda-h200",
         "prefill-kda-peers-h100",
         "prefix-cache",
+        "sglang-slots-h200",
         "single-ops-h200",
         "state-moves-device-h200",
         "state-moves-h100",
@@ -106,6 +107,7 @@ def test_every_report_with_a_table_is_on_a_page():
         "state-moves-joined-h200",
         "state-moves-shapes-h200",
         "state-order-h200",
+        "vllm-layer-forms-h200",
         "vllm-layer-h200",
     }
     assert every - on_pages == {"cpu-forms-xeon-2x2700", "first-call-h100"} | tables_elsewhere

@@ -17,6 +17,15 @@ def number_of_sets(state_bytes: int) -> int:
     return max(2, min(MOST_SETS, -(-BYTES_BEYOND_CACHE // max(state_bytes, 1))))
 
 
+def graph_of(calls: list[Callable[[], object]]) -> torch.cuda.CUDAGraph:
+    """Of calls that have run before, back to back."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for call in calls:
+            call()
+    return graph
+
+
 def time_calls(calls: list[Callable[[], object]], repeats: int = 15) -> dict[str, float]:
     """Microseconds of one call: the median, fastest and slowest of `repeats` replays of a
     graph that holds every call once. Each runs once before, so that what compiles or
@@ -27,10 +36,7 @@ def time_calls(calls: list[Callable[[], object]], repeats: int = 15) -> dict[str
         for call in calls:
             call()
     torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for call in calls:
-            call()
+    graph = graph_of(calls)
     times = []
     for replay in range(_WARM_UP + repeats):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
