@@ -34,6 +34,9 @@ protected:
   /// What late stores of a role use besides its operands.
   llvm::SetVector<mlir::Value> getKept(ScanRole role,
                                        llvm::ArrayRef<mlir::Value> operands);
+  /// Whether the warp of the value asks for what it makes the gates of with
+  /// what the value is made of.
+  virtual bool asksForGates() { return joinsGates(); }
   /// Numbers of a head that gates are made of, as tiles of one.
   using HeadNumbers = llvm::MapVector<mlir::Value, mlir::Value>;
   HeadNumbers emitGateLoads(FragmentEmitter &warp);

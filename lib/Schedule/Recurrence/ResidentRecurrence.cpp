@@ -187,7 +187,7 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
   for (Value operand : operands)
     shared[operand] = allocate(operand);
   const RoleWork &work = (*roles)[role];
-  const bool hasGates = role == ScanRole::value && joinsGates();
+  const bool hasGates = role == ScanRole::value && asksForGates();
   SetVector<Value> kept = getKept(role, operands);
   for (Value tile : kept)
     shared[tile] = allocate(tile);
@@ -453,7 +453,7 @@ void ResidentKernel::emitRootBlock(Block &block) {
   emitOperands(ScanRole::query, scan.getQuery());
   emitOperands(ScanRole::key, scan.getKey());
   emitOperands(ScanRole::value, scan.getValue());
-  if (!joinsGates())
+  if (!asksForGates())
     emitOperands(ScanRole::gates, scan.getGates());
   gpu::BarrierOp::create(b, scan.getLoc());
   shared[scan.getOutput()] = allocate(scan.getOutput());

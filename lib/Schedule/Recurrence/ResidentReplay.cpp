@@ -422,7 +422,7 @@ void ResidentReplay::emitRootBlock(Block &block) {
   emitOperands(ScanRole::query, scan.getQuery());
   emitOperands(ScanRole::key, scan.getKey());
   emitOperands(ScanRole::value, scan.getValue());
-  if (!joinsGates())
+  if (!asksForGates())
     emitOperands(ScanRole::gates, scan.getGates());
   if (copiesInFewWarps() && weighsEarly())
     emitEarlyWeights();
