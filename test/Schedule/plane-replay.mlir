@@ -33,7 +33,7 @@
 //
 // Its last warp, which makes no operand, waits for the count and copies tokens; the
 // others ask for the state, and get the count with the tokens. So the gates are made by
-// the warp of the value.
+// the warp of the value, which asks for what they are made of ahead of its other work.
 //
 //   CROWDED-DAG: #[[$CROSSED:.+]] = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 16, crossed = true>
 // CROWDED-LABEL: func.func @decode_crowded(
@@ -48,8 +48,12 @@
 //       CROWDED:   }
 //       CROWDED:   gdn_gpu.load %{{.+}} <128x128xi8,
 //       CROWDED:   gdn_gpu.warps 2 for 1 {
-//       CROWDED:   gdn_gpu.warps 2 for 1 {
-//       CROWDED:   gdn_gpu.await_copies
+//  CROWDED-NEXT:     gdn_gpu.load %{{.+}} <1x128xbf16,
+//  CROWDED-NEXT:     gdn_gpu.load %{{.+}} <1xf32,
+//  CROWDED-NEXT:     gdn_gpu.load %{{.+}} <1xf32,
+// CROWDED-COUNT-3:     gdn_gpu.store_shared
+//  CROWDED-NEXT:   }
+//  CROWDED-NEXT:   gdn_gpu.await_copies
 //  CROWDED-NEXT:   gdn_gpu.barrier
 //       CROWDED:   gdn_gpu.load_shared_element %[[COUNT]][%c0] : <4xi32> -> i32
 //       CROWDED:   gdn_gpu.add_part_products %{{.+}} : <32x128xf32, {{.+}}>, <64x32xf32>

@@ -165,6 +165,19 @@ static bool isAsked(Operation *op) {
   return branch && branch.getCondition().getDefiningOp<tile::LastInGroupOp>();
 }
 
+SetVector<Value> ResidentKernel::getKept(ScanRole role,
+                                         ArrayRef<Value> operands) {
+  SetVector<Value> kept;
+  for (Operation *op : (*roles)[role].stores)
+    if (isLate(op))
+      kept.insert_range(getUsedTiles(op));
+  kept.remove_if([&](Value tile) {
+    return llvm::is_contained(operands, tile) ||
+           tile.getDefiningOp() == scan.getOperation();
+  });
+  return kept;
+}
+
 /// Operands of the scan, made by the warp of their role, in shared memory.
 /// What only this block stores is stored at once; what the last reader stores
 /// waits in shared memory until the scan is done: to find the last one takes a
@@ -174,14 +187,8 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
   for (Value operand : operands)
     shared[operand] = allocate(operand);
   const RoleWork &work = (*roles)[role];
-  SetVector<Value> kept;
-  for (Operation *op : work.stores)
-    if (isLate(op))
-      kept.insert_range(getUsedTiles(op));
-  kept.remove_if([&](Value tile) {
-    return llvm::is_contained(operands, tile) ||
-           tile.getDefiningOp() == scan.getOperation();
-  });
+  const bool hasGates = role == ScanRole::value && asksForGates();
+  SetVector<Value> kept = getKept(role, operands);
   for (Value tile : kept)
     shared[tile] = allocate(tile);
   SmallVector<Operation *> asked;
@@ -201,10 +208,16 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
       if (!getBegun(load, role))
         emitBegin(warp, load, role);
   // What has begun comes last: to take it is to wait for it.
-  llvm::stable_sort(loads, [&](tile::LoadOp x, tile::LoadOp y) {
-    return !getBegun(x, role) && getBegun(y, role);
-  });
-  for (tile::LoadOp load : loads) {
+  auto firstBegun =
+      std::stable_partition(loads.begin(), loads.end(), [&](tile::LoadOp load) {
+        return !getBegun(load, role);
+      });
+  for (tile::LoadOp load : llvm::make_range(loads.begin(), firstBegun))
+    warp.emit(load);
+  HeadNumbers numbers;
+  if (hasGates)
+    numbers = emitGateLoads(warp);
+  for (tile::LoadOp load : llvm::make_range(firstBegun, loads.end())) {
     warp.setBegun(load.getTile(), getBegun(load, role));
     warp.emit(load);
   }
@@ -222,6 +235,8 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
   for (Operation *op : work.stores)
     if (!isLate(op))
       warp.emitStores(op, {});
+  if (hasGates)
+    emitGates(warp, numbers);
   gpu::YieldOp::create(b, loc, yielded);
   b.setInsertionPointAfter(warps);
   for (auto [op, ticket] : llvm::zip(asked, warps.getResults()))
@@ -438,7 +453,8 @@ void ResidentKernel::emitRootBlock(Block &block) {
   emitOperands(ScanRole::query, scan.getQuery());
   emitOperands(ScanRole::key, scan.getKey());
   emitOperands(ScanRole::value, scan.getValue());
-  emitOperands(ScanRole::gates, scan.getGates());
+  if (!asksForGates())
+    emitOperands(ScanRole::gates, scan.getGates());
   gpu::BarrierOp::create(b, scan.getLoc());
   shared[scan.getOutput()] = allocate(scan.getOutput());
   if (numPasses > 1) {

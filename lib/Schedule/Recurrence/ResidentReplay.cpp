@@ -422,7 +422,8 @@ void ResidentReplay::emitRootBlock(Block &block) {
   emitOperands(ScanRole::query, scan.getQuery());
   emitOperands(ScanRole::key, scan.getKey());
   emitOperands(ScanRole::value, scan.getValue());
-  emitOperands(ScanRole::gates, scan.getGates());
+  if (!asksForGates())
+    emitOperands(ScanRole::gates, scan.getGates());
   if (copiesInFewWarps() && weighsEarly())
     emitEarlyWeights();
   gpu::AwaitCopiesOp::create(b, scan.getLoc());
