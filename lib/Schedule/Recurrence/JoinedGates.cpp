@@ -3,7 +3,7 @@
 // Gates that the warp of the value makes. What they are made of is asked for
 // with what the value is made of: behind the value's work the block would wait
 // for memory once more.
-#include "Recurrence/ResidentKernel.h"
+#include "Recurrence/JoinedGates.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -27,13 +27,12 @@ static void collectNumbers(Value value, Block *block,
 
 /// Numbers are loaded as tiles, which stay where they are: LLVM would move
 /// loads of elements to their use, into the branch of one lane.
-ResidentKernel::HeadNumbers
-ResidentKernel::emitGateLoads(FragmentEmitter &warp) {
-  const RoleWork &work = (*roles)[ScanRole::gates];
-  for (tile::LoadOp load : getLoads(work.tiles))
+HeadNumbers gdn::emitGateLoads(OpBuilder &b, const RoleWork &gates,
+                               FragmentEmitter &warp) {
+  for (tile::LoadOp load : getLoads(gates.tiles))
     warp.emit(load);
   SetVector<Value> numbers;
-  for (Operation *op : work.tiles)
+  for (Operation *op : gates.tiles)
     op->walk([&](Operation *inner) {
       for (Value operand : inner->getOperands())
         collectNumbers(operand, op->getBlock(), numbers);
@@ -56,25 +55,12 @@ ResidentKernel::emitGateLoads(FragmentEmitter &warp) {
   return tiles;
 }
 
-/// The gates, behind the value's work.
-void ResidentKernel::emitGates(FragmentEmitter &warp,
-                               const HeadNumbers &numbers) {
-  Location loc = scan.getLoc();
-  const RoleWork &work = (*roles)[ScanRole::gates];
+void gdn::emitGates(OpBuilder &b, Location loc, const RoleWork &gates,
+                    const HeadNumbers &numbers, FragmentEmitter &warp) {
   for (auto [number, tile] : numbers)
     warp.mapScalar(number, gpu::ExtractOp::create(b, loc, number.getType(),
                                                   tile, /*index=*/0));
-  for (Operation *op : work.tiles)
+  for (Operation *op : gates.tiles)
     if (!isa<tile::LoadOp>(op))
       warp.emit(op);
-  SetVector<Value> stored;
-  stored.insert_range(scan.getGates());
-  stored.insert_range(getKept(ScanRole::gates, scan.getGates()));
-  for (Value tile : stored) {
-    shared[tile] = allocate(tile);
-    gpu::StoreSharedOp::create(b, loc, warp[tile], shared[tile], Value());
-  }
-  for (Operation *op : work.stores)
-    if (!isLate(op))
-      warp.emitStores(op, {});
 }

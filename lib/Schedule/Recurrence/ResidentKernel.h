@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The program of gdn-schedule-resident-recurrence while it is written
-// (ResidentRecurrence.cpp), its gates in the warp of the value
-// (JoinedGates.cpp), and its passes over a state that registers cannot hold
-// (StatePasses.cpp).
+// (ResidentRecurrence.cpp), and its passes over a state that registers cannot
+// hold (StatePasses.cpp).
 #ifndef GDN_LIB_SCHEDULE_RECURRENCE_RESIDENTKERNEL_H
 #define GDN_LIB_SCHEDULE_RECURRENCE_RESIDENTKERNEL_H
 
@@ -37,10 +36,7 @@ protected:
   /// Whether the warp of the value asks for what it makes the gates of with
   /// what the value is made of.
   virtual bool asksForGates() { return joinsGates(); }
-  /// Numbers of a head that gates are made of, as tiles of one.
-  using HeadNumbers = llvm::MapVector<mlir::Value, mlir::Value>;
-  HeadNumbers emitGateLoads(FragmentEmitter &warp);
-  void emitGates(FragmentEmitter &warp, const HeadNumbers &numbers);
+  void shareGates(FragmentEmitter &warp);
   ScanToken fetchToken();
   void emitScan(FragmentEmitter &all);
   void emitPasses();

@@ -2,6 +2,7 @@
 //
 // gdn-schedule-resident-recurrence: the state of a value head in the registers
 // of a block. See Passes.td.
+#include "Recurrence/JoinedGates.h"
 #include "Recurrence/NarrowReplay.h"
 #include "Recurrence/PlaneReplay.h"
 #include "Recurrence/Variants.h"
@@ -216,7 +217,7 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
     warp.emit(load);
   HeadNumbers numbers;
   if (hasGates)
-    numbers = emitGateLoads(warp);
+    numbers = emitGateLoads(b, (*roles)[ScanRole::gates], warp);
   for (tile::LoadOp load : llvm::make_range(firstBegun, loads.end())) {
     warp.setBegun(load.getTile(), getBegun(load, role));
     warp.emit(load);
@@ -235,12 +236,29 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
   for (Operation *op : work.stores)
     if (!isLate(op))
       warp.emitStores(op, {});
-  if (hasGates)
-    emitGates(warp, numbers);
+  if (hasGates) {
+    emitGates(b, loc, (*roles)[ScanRole::gates], numbers, warp);
+    shareGates(warp);
+  }
   gpu::YieldOp::create(b, loc, yielded);
   b.setInsertionPointAfter(warps);
   for (auto [op, ticket] : llvm::zip(asked, warps.getResults()))
     tickets[op] = ticket;
+}
+
+/// Gates that the warp of the value has made.
+void ResidentKernel::shareGates(FragmentEmitter &warp) {
+  SetVector<Value> stored;
+  stored.insert_range(scan.getGates());
+  stored.insert_range(getKept(ScanRole::gates, scan.getGates()));
+  for (Value tile : stored) {
+    shared[tile] = allocate(tile);
+    gpu::StoreSharedOp::create(b, scan.getLoc(), warp[tile], shared[tile],
+                               Value());
+  }
+  for (Operation *op : (*roles)[ScanRole::gates].stores)
+    if (!isLate(op))
+      warp.emitStores(op, {});
 }
 
 /// The stores of operands' roles that wait for other blocks or for a condition.
