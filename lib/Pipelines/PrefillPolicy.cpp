@@ -107,12 +107,14 @@ static constexpr Row fused[] = {
     // 39 us for the 46 of segments that a stage prepares, packed 64 for 68, and
     // 1,536 35 for 49, packed 57 for 67.
     {"fused-segments-9: fused=2; v-split=2; segments=9; "
+     "norm=follows; "
      "where=keys <= 128;"
      "when=16*heads <= workers & sequences <= 2 &"
      "  (4608 <= tokens | 3072 <= tokens & workers <= 32*heads |"
      "   1920 <= tokens & workers <= 32*heads & sequences <= 1 & 128 <= keys)",
      prefillH200},
     {"fused-segments-5: fused=2; v-split=2; segments=5; "
+     "norm=follows; "
      "where=keys <= 128;"
      "when=8*heads <= workers & sequences <= 2 &"
      "  (1920 <= tokens & workers <= 16*heads |"
@@ -128,6 +130,7 @@ static constexpr Row fused[] = {
      "   2 <= sequences & sequences <= 2 & 8193 <= tokens)",
      prefillH200},
     {"fused-segments-3: fused=2; v-split=2; segments=3; scan=576; "
+     "norm=follows; "
      "where=keys <= 128;"
      "when=4*heads <= workers & workers <= 8*heads &"
      "  (sequences <= 1 & 3072 <= tokens |"
@@ -142,7 +145,7 @@ static constexpr Row fused[] = {
     // of whole heads would be half empty: a chunk of a half takes 1 / 1.65 of
     // the time. Of ready inputs a chunk is enough: 4/16 heads, 3 x 128 tokens,
     // 11 us for the 16 of a stage that prepares them.
-    {"fused-v-split-2: fused=2; v-split=2; norm=behind; where=keys <= 128;"
+    {"fused-v-split-2: fused=2; v-split=2; norm=follows; where=keys <= 128;"
      "when=(256*sequences <= tokens &"
      "     12*workers <= 100*sequences*heads & 2*sequences*heads <= workers &"
      "     workers*workers*tokens"

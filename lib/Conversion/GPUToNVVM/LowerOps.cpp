@@ -356,6 +356,19 @@ void KernelLowering::lower(Operation &op) {
         values.map(last.getLast(), emitIsLast(b, loc, get(last.getTicket()),
                                               get(last.getCount())));
       })
+      .Case([&](gdn::gpu::SignalOp signal) {
+        emitSignal(b, loc, threads,
+                   memory.getElement(b, loc, signal.getView(), values,
+                                     get(signal.getIndices())),
+                   signal.getAmount(), getIf(signal.getCondition()));
+      })
+      .Case([&](gdn::gpu::AwaitSignalsOp await) {
+        emitAwaitSignals(b, loc,
+                         memory.getElement(b, loc, await.getView(), values,
+                                           get(await.getIndices())),
+                         await.getTotal());
+        memory.enterAwaited();
+      })
       .Case([&](gdn::gpu::AwaitLaunchOp) { lowerAwait(loc); })
       .Case([&](gdn::gpu::ReleaseLaunchOp) {
         if (hasDependentLaunch)

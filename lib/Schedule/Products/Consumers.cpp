@@ -51,9 +51,11 @@ static Value cloneInto(OpBuilder &b, Value value, Block *body,
 
 /// What the body of `loop` copies to memory goes there in the turn behind, as
 /// soon as that one's products are under way (`begun`), or behind the loop: the
-/// products of a turn do not wait for the outputs of another.
+/// products of a turn do not wait for the outputs of another. That it is there
+/// is said a turn later still, by `signals` at the end of the body, which are
+/// behind stores that have long ended then.
 static void storeBehind(OpBuilder &b, scf::ForOp loop, Operation *begun,
-                        bool isPaired) {
+                        bool isPaired, ArrayRef<gpu::SignalOp> signals) {
   Block *body = loop.getBody();
   OpBuilder::InsertionGuard guard(b);
   for (auto out : llvm::make_early_inc_range(body->getOps<gpu::CopyOutOp>())) {
@@ -108,9 +110,32 @@ static void storeBehind(OpBuilder &b, scf::ForOp loop, Operation *begun,
         b, loc, arith::SubIOp::create(b, loc, behind, begin), step);
     Value last = arith::AddIOp::create(
         b, loc, begin, arith::MulIOp::create(b, loc, turns, step));
-    store(last, isLess(begin, end));
+    gpu::CopyOutOp behindAll = store(last, isLess(begin, end));
     out.erase();
+    auto signalAt = [&](gpu::SignalOp signal, Value at, Value isTurn) {
+      IRMapping there;
+      there.map(loop.getInductionVar(), at);
+      for (Value operand : signal->getOperands())
+        cloneInto(b, operand, body, there);
+      cast<gpu::SignalOp>(b.clone(*signal, there))
+          .getConditionMutable()
+          .assign(isTurn);
+    };
+    for (gpu::SignalOp signal : signals) {
+      Location loc = signal.getLoc();
+      auto minus = [&](Value x, Value y) -> Value {
+        return arith::SubIOp::create(b, loc, x, y);
+      };
+      b.setInsertionPointAfter(begun);
+      Value before = minus(loop.getInductionVar(), step);
+      signalAt(signal, minus(before, step), isLess(begin, before));
+      b.setInsertionPointAfter(behindAll);
+      signalAt(signal, minus(last, step), isLess(begin, last));
+      signalAt(signal, last, isLess(begin, end));
+    }
   }
+  for (gpu::SignalOp signal : signals)
+    signal->erase();
 }
 
 bool Consumers::isOwn(Operation *op) const {
@@ -172,8 +197,8 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   Ops first, second, rest;
   for (Operation &op : body.without_terminator()) {
     copyScalar(b, &op, scalars);
-    if (!isa<tile::TileDialect>(op.getDialect()) || isa<tile::LoadOp>(op) ||
-        !isInRecurrence(&op) || (convolution && plan.convolved->contains(&op)))
+    if (!isa<tile::TileDialect>(op.getDialect()) ||
+        isa<tile::LoadOp, tile::SignalOp>(op) || !isInRecurrence(&op) || (convolution && plan.convolved->contains(&op)))
       continue;
     (behindAll.contains(&op)     ? rest
      : behindGates.contains(&op) ? second
@@ -288,7 +313,17 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   if (!plan.behind.empty())
     emitOutputRows(emitter.tiles, plan, channels, shared.entry, received);
   releaseAll();
-  storeBehind(b, copy, begun, shared.isPaired);
+  SmallVector<gpu::SignalOp> signals;
+  for (auto signal : body.getOps<tile::SignalOp>()) {
+    if (copy.getBody()->getOps<gpu::CopyOutOp>().empty())
+      return signal.emitError("expects outputs that are copied to memory "
+                              "from where consumers share them");
+    signals.push_back(gpu::SignalOp::create(
+        b, signal.getLoc(), signal.getAmount() / getNumWarps(),
+        scalars.lookupOrDefault(signal.getView()),
+        lookupAll(scalars, signal.getIndices()), /*condition=*/Value()));
+  }
+  storeBehind(b, copy, begun, shared.isPaired, signals);
   if (shared.stays) {
     dropLast(copy, {plan.copied, plan.vectors, plan.products});
     b.setInsertionPointAfter(copy);

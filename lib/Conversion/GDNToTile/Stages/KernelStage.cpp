@@ -128,6 +128,9 @@ void KernelStage::addChunkRegions(const std::string &slots,
   if ((queryParts > 1 || !isReady(rule.getValue(), Type())) &&
       !algorithm.convWithRule)
     values = operand(queryParts, valueForm, dv, chunkTypes.inner);
+  if (algorithm.hasSignals && !algorithm.convWithRule &&
+      algorithm.wholeCost == 0 && !algorithm.mapsAlone)
+    signals = addRegion({slots, valueForm}, {any, any}, b.getF32Type(), regions);
   if (readsIntraChunk()) {
     toState = operand(parts, valueForm, dk, chunkTypes.inner);
     toOutput = operand(parts, valueForm, C, chunkTypes.inner);

@@ -34,6 +34,7 @@ private:
   void emitInput(Value input, const Operand &regions, Value chunkSlot,
                  Value regionHead, Value isFirst);
   SmallVector<Value> operandsOf(Value input);
+  void clearSignals(Value chunkSlot, Value regionHead);
 };
 
 } // namespace
@@ -148,6 +149,17 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
             rest.getInductionVar());
 }
 
+/// No values of the chunk have outputs: the number 0 has the bits of 0.0.
+void PrologueStage::clearSignals(Value chunkSlot, Value regionHead) {
+  OpBuilder::InsertionGuard guard(b);
+  enterIf(compare(P::eq, first, index(0)));
+  auto type = VectorType::get({1}, b.getF32Type());
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
+  tile::StoreOp::create(b, loc, tile::FillOp::create(b, loc, type, zero),
+                        signals, ValueRange{chunkSlot, regionHead},
+                        ArrayRef<int64_t>{1}, Value());
+}
+
 void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
   RuleOpInterface rule = parts.rule;
   // Where a block has all values of a head, it convolves them itself, and
@@ -164,6 +176,8 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
       return;
     OpBuilder::InsertionGuard guard(b);
     enterIf(compare(P::ult, unit, count));
+    if (isValue && signals && algorithm.shortPieces == 0)
+      clearSignals(chunkSlot, unit);
     h = isValue ? Value(arith::DivUIOp::create(b, loc, unit, ratio)) : unit;
     head = isValue ? Value(arith::RemUIOp::create(b, loc, unit, ratio)) : none;
     emitInput(input, regions, chunkSlot, unit, isFirst);

@@ -100,6 +100,10 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   };
   SmallVector<StagedVariant, 0> chosen =
       chooseVariants(*parts, perKeyHead, wanted);
+  perKeyHead.hasSignals =
+      llvm::any_of(chosen, [](const StagedVariant &variant) {
+        return variant.normFollows;
+      });
   llvm::StringSet<> suffixes, names;
   const bool hasMaps = llvm::any_of(
       chosen, [](const StagedVariant &variant) { return variant.mapsAlone; });
@@ -186,7 +190,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
         ofLengths.wholeCost = variant.wholeCost;
         ofLengths.workers = variant.workers;
       }
-      if (!variant.normWithRule)
+      if (!variant.normWithRule && !variant.normFollows)
         append(normed, all.drop_front(variant.pieces != 0));
     }
     if (variant.wholeCost != 0 && variant.normBehind) {
@@ -233,6 +237,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     own.shortPieces = variant.pieces;
     own.normWithRule = variant.normWithRule;
     own.normBehind = variant.normBehind;
+    own.normFollows = variant.normFollows;
     own.convWithRule = variant.convWithRule;
     // What they have in common stands before the first that has it.
     if (!prepared.empty() &&
@@ -282,6 +287,18 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   Algorithm ofNorms = perKeyHead;
   ofNorms.normBehind = shortPieces.normBehind = llvm::any_of(
       chosen, [](const StagedVariant &variant) { return variant.normBehind; });
+  for (const StagedVariant &variant : chosen) {
+    if (!variant.normFollows)
+      continue;
+    Algorithm own = ofNorms;
+    own.batchSegments = variant.segments;
+    own.fusedChunks = variant.fusedChunks;
+    own.normFollows = true;
+    SmallVector<StageVariant, 0> followed;
+    append(followed, variant.variants);
+    if (failed(emit(emitNormStage, "__norm" + variant.suffix, own, followed)))
+      return failure();
+  }
   if (NormOperands::find(*parts) &&
       (failed(emitPass(emitNormStage, "__norm_short", shortPieces, brief)) ||
        failed(emitPass(emitNormStage, "__norm_by_lengths", ofHalves,

@@ -109,6 +109,14 @@ static bool canHaveNorm(const KernelOperands &parts, const Algorithm &algorithm,
          types.key.isF16() && NormOperands::find(parts);
 }
 
+/// Whether a norm can run beside the rule: where a stage ahead of that leaves
+/// values, and clears signals with them, and none stands between the two.
+static bool canFollow(const KernelOperands &parts) {
+  RuleOpInterface rule = parts.rule;
+  return NormOperands::find(parts) && !isInMemory(rule.getValue()) &&
+         !parts.hasPlanes();
+}
+
 /// Whether a recurrence of a variant can convolve the values: as far as it
 /// holds inputs and windows as they are in memory.
 static bool canConvolve(const KernelOperands &parts,
@@ -176,7 +184,10 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
     made.blocksStay = spec.blocksStay;
     made.normWithRule =
         spec.normWithRule && canHaveNorm(parts, algorithm, vSplit);
-    made.normBehind = spec.normBehind && canHaveNorm(parts, algorithm, vSplit);
+    made.normFollows = spec.normFollows && canFollow(parts);
+    made.normBehind =
+        (spec.normBehind || (spec.normFollows && spec.segments == 0)) &&
+        canHaveNorm(parts, algorithm, vSplit);
     made.convWithRule = spec.convWithRule && canConvolve(parts, algorithm);
     return made;
   };

@@ -97,6 +97,35 @@ Value gdn::emitIsLast(OpBuilder &b, Location loc, Value ticket, Value count) {
   return a.isEqual(ticket, limit);
 }
 
+/// Without a branch, beside which products would not go on.
+void gdn::emitSignal(OpBuilder &b, Location loc, const BlockThreads &threads,
+                     Value address, int64_t amount, Value condition) {
+  Arithmetic a{b, loc};
+  NVVM::SyncWarpOp::create(b, loc, a.i32(-1));
+  Value who = threads.lane;
+  if (condition)
+    who = arith::SelectOp::create(b, loc, condition, who, a.i32(-1));
+  emitAssembly(b, loc, Type(), {who, address, a.i32(amount)},
+               "{ .reg .pred first; setp.eq.s32 first, $0, 0; "
+               "@first red.release.gpu.global.add.u32 [$1], $2; }",
+               "r,l,r,~{memory}", /*hasSideEffects=*/true);
+}
+
+/// Who waits asks again every 200 ns or so: many may do so at the same time.
+void gdn::emitAwaitSignals(OpBuilder &b, Location loc, Value address,
+                           int64_t total) {
+  Arithmetic a{b, loc};
+  emitAssembly(b, loc, Type(), {address, a.i32(total)},
+               "{\n.reg .pred done;\n.reg .b32 seen;\nWAIT:\n"
+               "ld.acquire.gpu.global.u32 seen, [$0];\n"
+               "setp.eq.s32 done, seen, $1;\n"
+               "@done bra DONE;\n"
+               "nanosleep.u32 200;\n"
+               "bra WAIT;\n"
+               "DONE:\n}",
+               "l,r,~{memory}", /*hasSideEffects=*/true);
+}
+
 void gdn::emitAwaitLaunch(OpBuilder &b, Location loc) {
   emitAssembly(b, loc, Type(), {}, "griddepcontrol.wait;", "~{memory}",
                /*hasSideEffects=*/true);

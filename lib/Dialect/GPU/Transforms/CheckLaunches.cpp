@@ -109,7 +109,7 @@ LogicalResult LaunchWalk::visitBranches(Operation &op) {
 }
 
 LogicalResult LaunchWalk::visit(Operation &op) {
-  if (isa<gdn::gpu::AwaitLaunchOp>(op)) {
+  if (isa<gdn::gpu::AwaitLaunchOp, gdn::gpu::AwaitSignalsOp>(op)) {
     isAwaited = true;
     return success();
   }

@@ -104,6 +104,11 @@ public:
   bool getCopiesAhead() const { return getInt("copies_ahead", 0) != 0; }
   void setCopiesAhead() { setInt("copies_ahead", 1); }
 
+  /// Whether the stage runs beside the one ahead of it, and awaits signals of
+  /// what it reads of that.
+  bool getFollows() const { return getInt("follows", 0) != 0; }
+  void setFollows() { setInt("follows", 1); }
+
   bool getBlocksStay() const { return getInt("blocks_stay", 0) != 0; }
   void setBlocksStay() { setInt("blocks_stay", 1); }
 
