@@ -357,10 +357,13 @@ void KernelLowering::lower(Operation &op) {
                                               get(last.getCount())));
       })
       .Case([&](gdn::gpu::SignalOp signal) {
+        // Each lane has a counter; those of the others are not read.
+        SmallVector<Value> indices(get(signal.getIndices()));
+        indices.front() = arith::SubIOp::create(b, loc, indices.front(),
+                                                a.toIndex(threads.lane));
         emitSignal(b, loc, threads,
-                   memory.getElement(b, loc, signal.getView(), values,
-                                     get(signal.getIndices())),
-                   signal.getAmount(), getIf(signal.getCondition()));
+                   memory.getElement(b, loc, signal.getView(), values, indices),
+                   signal.getAmount(), getIf(signal.getCount()));
       })
       .Case([&](gdn::gpu::AwaitSignalsOp await) {
         emitAwaitSignals(b, loc,

@@ -51,11 +51,9 @@ static Value cloneInto(OpBuilder &b, Value value, Block *body,
 
 /// What the body of `loop` copies to memory goes there in the turn behind, as
 /// soon as that one's products are under way (`begun`), or behind the loop: the
-/// products of a turn do not wait for the outputs of another. That it is there
-/// is said a turn later still, by `signals` at the end of the body, which are
-/// behind stores that have long ended then.
+/// products of a turn do not wait for the outputs of another.
 static void storeBehind(OpBuilder &b, scf::ForOp loop, Operation *begun,
-                        bool isPaired, ArrayRef<gpu::SignalOp> signals) {
+                        bool isPaired) {
   Block *body = loop.getBody();
   OpBuilder::InsertionGuard guard(b);
   for (auto out : llvm::make_early_inc_range(body->getOps<gpu::CopyOutOp>())) {
@@ -110,32 +108,47 @@ static void storeBehind(OpBuilder &b, scf::ForOp loop, Operation *begun,
         b, loc, arith::SubIOp::create(b, loc, behind, begin), step);
     Value last = arith::AddIOp::create(
         b, loc, begin, arith::MulIOp::create(b, loc, turns, step));
-    gpu::CopyOutOp behindAll = store(last, isLess(begin, end));
+    store(last, isLess(begin, end));
     out.erase();
-    auto signalAt = [&](gpu::SignalOp signal, Value at, Value isTurn) {
-      IRMapping there;
-      there.map(loop.getInductionVar(), at);
-      for (Value operand : signal->getOperands())
-        cloneInto(b, operand, body, there);
-      cast<gpu::SignalOp>(b.clone(*signal, there))
-          .getConditionMutable()
-          .assign(isTurn);
-    };
-    for (gpu::SignalOp signal : signals) {
-      Location loc = signal.getLoc();
-      auto minus = [&](Value x, Value y) -> Value {
-        return arith::SubIOp::create(b, loc, x, y);
-      };
-      b.setInsertionPointAfter(begun);
-      Value before = minus(loop.getInductionVar(), step);
-      signalAt(signal, minus(before, step), isLess(begin, before));
-      b.setInsertionPointAfter(behindAll);
-      signalAt(signal, minus(last, step), isLess(begin, last));
-      signalAt(signal, last, isLess(begin, end));
-    }
   }
-  for (gpu::SignalOp signal : signals)
-    signal->erase();
+}
+
+/// Behind the loop, what it has stored of the last turns: of those before, the
+/// role that loads says it.
+static LogicalResult signalLast(OpBuilder &b, scf::ForOp loop,
+                                const IRMapping &scalars,
+                                tile::SignalOp signal, int64_t numWarps) {
+  gpu::CopyOutOp out;
+  for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
+    if (auto copy = dyn_cast<gpu::CopyOutOp>(op))
+      out = copy;
+  if (!out)
+    return signal.emitError("expects outputs that are copied to memory from "
+                            "where consumers share them");
+  Location loc = signal.getLoc();
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointAfter(out);
+  Value begin = loop.getLowerBound(), step = loop.getStep();
+  Value turns = arith::CeilDivSIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, loop.getUpperBound(), begin), step);
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  IRMapping there;
+  there.map(loop.getInductionVar(),
+            arith::AddIOp::create(
+                b, loc, begin,
+                arith::MulIOp::create(
+                    b, loc, arith::SubIOp::create(b, loc, turns, one), step))
+                .getResult());
+  auto atLast = [&](Value value) {
+    return cloneInto(b, scalars.lookupOrDefault(value), loop.getBody(), there);
+  };
+  Value view = atLast(signal.getView());
+  SmallVector<Value> indices = llvm::map_to_vector(signal.getIndices(), atLast);
+  Value count = arith::MinSIOp::create(
+      b, loc, turns, arith::ConstantIndexOp::create(b, loc, signalLag));
+  gpu::SignalOp::create(b, loc, signal.getAmount() / numWarps, view, indices,
+                        count);
+  return success();
 }
 
 bool Consumers::isOwn(Operation *op) const {
@@ -313,17 +326,10 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   if (!plan.behind.empty())
     emitOutputRows(emitter.tiles, plan, channels, shared.entry, received);
   releaseAll();
-  SmallVector<gpu::SignalOp> signals;
-  for (auto signal : body.getOps<tile::SignalOp>()) {
-    if (copy.getBody()->getOps<gpu::CopyOutOp>().empty())
-      return signal.emitError("expects outputs that are copied to memory "
-                              "from where consumers share them");
-    signals.push_back(gpu::SignalOp::create(
-        b, signal.getLoc(), signal.getAmount() / getNumWarps(),
-        scalars.lookupOrDefault(signal.getView()),
-        lookupAll(scalars, signal.getIndices()), /*condition=*/Value()));
-  }
-  storeBehind(b, copy, begun, shared.isPaired, signals);
+  storeBehind(b, copy, begun, shared.isPaired);
+  for (auto signal : body.getOps<tile::SignalOp>())
+    if (failed(signalLast(b, copy, scalars, signal, getNumWarps())))
+      return failure();
   if (shared.stays) {
     dropLast(copy, {plan.copied, plan.vectors, plan.products});
     b.setInsertionPointAfter(copy);

@@ -44,6 +44,10 @@ func.func private @row_values() attributes {gdn_tile.stage = {grid = ["N", "H"],
 //  CHECK-SAME:   gdn_tile.stage = {blocks_stay = 1 : i64, grid = ["N", "H"]}
 func.func private @blocks_stay() attributes {gdn_tile.stage = {grid = ["N", "H"], blocks_stay = 1}}
 
+// CHECK-LABEL: func.func private @follows()
+//  CHECK-SAME:   gdn_tile.stage = {follows = 1 : i64, grid = ["N", "H"]}
+func.func private @follows() attributes {gdn_tile.stage = {grid = ["N", "H"], follows = 1}}
+
 // CHECK-LABEL: func.func private @copies_ahead()
 //  CHECK-SAME:   gdn_tile.stage = {copies_ahead = 1 : i64, grid = ["N", "H"]}
 func.func private @copies_ahead() attributes {gdn_tile.stage = {grid = ["N", "H"], copies_ahead = 1}}

@@ -99,16 +99,17 @@ Value gdn::emitIsLast(OpBuilder &b, Location loc, Value ticket, Value count) {
 
 /// Without a branch, beside which products would not go on.
 void gdn::emitSignal(OpBuilder &b, Location loc, const BlockThreads &threads,
-                     Value address, int64_t amount, Value condition) {
+                     Value address, int64_t amount, Value count) {
   Arithmetic a{b, loc};
   NVVM::SyncWarpOp::create(b, loc, a.i32(-1));
-  Value who = threads.lane;
-  if (condition)
-    who = arith::SelectOp::create(b, loc, condition, who, a.i32(-1));
-  emitAssembly(b, loc, Type(), {who, address, a.i32(amount)},
-               "{ .reg .pred first; setp.eq.s32 first, $0, 0; "
-               "@first red.release.gpu.global.add.u32 [$1], $2; }",
-               "r,l,r,~{memory}", /*hasSideEffects=*/true);
+  Value lanes = count ? arith::IndexCastOp::create(b, loc, b.getI32Type(),
+                                                   count)
+                            .getResult()
+                      : a.i32(1);
+  emitAssembly(b, loc, Type(), {threads.lane, lanes, address, a.i32(amount)},
+               "{ .reg .pred some; setp.lt.s32 some, $0, $1; "
+               "@some red.release.gpu.global.add.u32 [$2], $3; }",
+               "r,r,l,r,~{memory}", /*hasSideEffects=*/true);
 }
 
 /// Who waits asks again every 200 ns or so: many may do so at the same time.

@@ -319,8 +319,9 @@ def GPU_SignalOp : GPU_Op<"signal", [AttrSizedOperandSegments,
   let summary = "What a warp has stored is there for who awaits it";
   let description = [{
     Each warp adds `amount` to the counter at `indices`, behind all that it has stored
-    before (release, over the device). With `if(%condition)` only where that holds, which
-    is the same in all lanes of a warp.
+    before, and all that others have told it of by a barrier or a channel (release, over
+    the device). With `last(%n)` it adds to `n` counters, the first index of which goes
+    down from there; `n` may be 0, and is at most a warp's lanes.
 
     **Preconditions**
 
@@ -345,9 +346,9 @@ def GPU_SignalOp : GPU_Op<"signal", [AttrSizedOperandSegments,
   let arguments = (ins
     ConfinedAttr<I64Attr, [IntPositive]>:$amount,
     Arg<AnyMemRef, "view", [MemRead, MemWrite]>:$view,
-    Variadic<Index>:$indices, Optional<I1>:$condition);
+    Variadic<Index>:$indices, Optional<Index>:$count);
   let assemblyFormat = [{
-    $amount `,` $view `[` $indices `]` (`if` `(` $condition^ `)`)? attr-dict `:` type($view)
+    $amount `,` $view `[` $indices `]` (`last` `(` $count^ `)`)? attr-dict `:` type($view)
   }];
   let hasVerifier = 1;
 }
