@@ -94,6 +94,30 @@ static constexpr Row fused[] = {
      "   150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
      "   220*workers <= 100*sequences*heads)",
      prefillH200},
+    // Three segments whose norm follows, where 36 of 132 multiprocessors have no
+    // block of the rule: 8/24 heads, packed, 8,192 tokens 263 us to 246, 32,768
+    // 905 (four segments) to 889.
+    {"fused-segments-3-followed: fused=2; v-split=2; segments=3; scan=576; "
+     "norm=follows; where=keys <= 128;"
+     "when=5*heads <= workers & workers <= 8*heads &"
+     "  sequences <= 1 & 4096 <= tokens",
+     prefillH200},
+    // Halves whose norm follows, where some multiprocessors have no block, or
+    // are soon done with it: of two sequences, one of which may be shorter
+    // (16/32 heads, packed, 2,048 + 6,144 tokens 297 us to 263; 8/24, 16,384 +
+    // 16,384 885 in four segments, 710), and of few blocks (2/8, 4 x 8,192 322
+    // to 283).
+    {"fused-v-split-2-followed: fused=2; v-split=2; norm=follows; "
+     "where=keys <= 128;"
+     "when=(256*sequences <= tokens & 2 <= sequences & sequences <= 2 &"
+     "     4*heads <= workers & workers <= 8*heads |"
+     "   4096*sequences <= tokens & 3 <= sequences &"
+     "     12*workers <= 100*sequences*heads &"
+     "     250*sequences*heads <= 100*workers |"
+     "   256*sequences <= tokens & sequences <= 1 & workers <= 6*heads &"
+     "     250*heads <= 100*workers);"
+     "any-batch=1024*sequences <= tokens & 2*sequences*heads <= workers",
+     prefillH200},
     // Segments: all blocks of a stage in one wave, and enough tokens. Four are
     // for heads that are too many for five of halves and too few for three of
     // two sequences, where they have the norm with the rule; of one sequence
@@ -107,14 +131,12 @@ static constexpr Row fused[] = {
     // 39 us for the 46 of segments that a stage prepares, packed 64 for 68, and
     // 1,536 35 for 49, packed 57 for 67.
     {"fused-segments-9: fused=2; v-split=2; segments=9; "
-     "norm=follows; "
      "where=keys <= 128;"
      "when=16*heads <= workers & sequences <= 2 &"
      "  (4608 <= tokens | 3072 <= tokens & workers <= 32*heads |"
      "   1920 <= tokens & workers <= 32*heads & sequences <= 1 & 128 <= keys)",
      prefillH200},
     {"fused-segments-5: fused=2; v-split=2; segments=5; "
-     "norm=follows; "
      "where=keys <= 128;"
      "when=8*heads <= workers & sequences <= 2 &"
      "  (1920 <= tokens & workers <= 16*heads |"
@@ -130,7 +152,6 @@ static constexpr Row fused[] = {
      "   2 <= sequences & sequences <= 2 & 8193 <= tokens)",
      prefillH200},
     {"fused-segments-3: fused=2; v-split=2; segments=3; scan=576; "
-     "norm=follows; "
      "where=keys <= 128;"
      "when=4*heads <= workers & workers <= 8*heads &"
      "  (sequences <= 1 & 3072 <= tokens |"
@@ -145,7 +166,7 @@ static constexpr Row fused[] = {
     // of whole heads would be half empty: a chunk of a half takes 1 / 1.65 of
     // the time. Of ready inputs a chunk is enough: 4/16 heads, 3 x 128 tokens,
     // 11 us for the 16 of a stage that prepares them.
-    {"fused-v-split-2: fused=2; v-split=2; norm=follows; where=keys <= 128;"
+    {"fused-v-split-2: fused=2; v-split=2; norm=behind; where=keys <= 128;"
      "when=(256*sequences <= tokens &"
      "     12*workers <= 100*sequences*heads & 2*sequences*heads <= workers &"
      "     workers*workers*tokens"

@@ -128,8 +128,7 @@ void KernelStage::addChunkRegions(const std::string &slots,
   if ((queryParts > 1 || !isReady(rule.getValue(), Type())) &&
       !algorithm.convWithRule)
     values = operand(queryParts, valueForm, dv, chunkTypes.inner);
-  if (algorithm.hasSignals && !algorithm.convWithRule &&
-      algorithm.wholeCost == 0 && !algorithm.mapsAlone)
+  if (algorithm.hasSignals)
     signals = addRegion({slots, valueForm}, {any, any}, b.getF32Type(), regions);
   if (readsIntraChunk()) {
     toState = operand(parts, valueForm, dk, chunkTypes.inner);

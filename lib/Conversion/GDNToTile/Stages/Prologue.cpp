@@ -176,7 +176,7 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
       return;
     OpBuilder::InsertionGuard guard(b);
     enterIf(compare(P::ult, unit, count));
-    if (isValue && signals && algorithm.shortPieces == 0)
+    if (isValue && signals)
       clearSignals(chunkSlot, unit);
     h = isValue ? Value(arith::DivUIOp::create(b, loc, unit, ratio)) : unit;
     head = isValue ? Value(arith::RemUIOp::create(b, loc, unit, ratio)) : none;

@@ -100,10 +100,6 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   };
   SmallVector<StagedVariant, 0> chosen =
       chooseVariants(*parts, perKeyHead, wanted);
-  perKeyHead.hasSignals =
-      llvm::any_of(chosen, [](const StagedVariant &variant) {
-        return variant.normFollows;
-      });
   llvm::StringSet<> suffixes, names;
   const bool hasMaps = llvm::any_of(
       chosen, [](const StagedVariant &variant) { return variant.mapsAlone; });
@@ -145,11 +141,13 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   // Their queries and keys are a stage of their own, too: it does not let the
   // next one begin, as two recurrences beside each other do not begin early,
   // and where it did so for all variants, others took 2 to 4 % longer. What
-  // many have in common does not say when each is taken.
+  // many have in common does not say when each is taken. Those whose norm
+  // follows have signals in their workspace, and a prologue that clears them.
   SmallVector<StageVariant, 0> brief, others, keysOnly, byLengths, normed,
-      halvesNormed, prepared, alone;
+      halvesNormed, followed, prepared, alone;
   Algorithm ofKeys = perKeyHead, ofLengths = perKeyHead, ofAlone = perKeyHead,
-            ofHalves = perKeyHead;
+            ofHalves = perKeyHead, ofFollowed = perKeyHead;
+  ofFollowed.hasSignals = true;
   ofKeys.convWithRule = ofAlone.mapsAlone = true;
   using Names = ArrayRef<StageVariant>;
   auto append = [](SmallVector<StageVariant, 0> &list, Names some) {
@@ -184,6 +182,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
         return failure();
       append(isChoice               ? byLengths
              : variant.convWithRule ? keysOnly
+             : variant.normFollows  ? followed
                                     : others,
              all.drop_front(variant.pieces != 0));
       if (isChoice) {
@@ -220,6 +219,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
                        byLengths)) ||
        failed(emitPrologue("_by_lengths", ofKeys, byLengths)) ||
        failed(emitPrologue("_keys", ofKeys, keysOnly)) ||
+       failed(emitPrologue("_followed", ofFollowed, followed)) ||
        failed(emitPrologue("", perKeyHead, others))))
     return failure();
   for (const StagedVariant &variant : chosen) {
@@ -237,7 +237,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     own.shortPieces = variant.pieces;
     own.normWithRule = variant.normWithRule;
     own.normBehind = variant.normBehind;
-    own.normFollows = variant.normFollows;
+    own.normFollows = own.hasSignals = variant.normFollows;
     own.convWithRule = variant.convWithRule;
     // What they have in common stands before the first that has it.
     if (!prepared.empty() &&
@@ -293,10 +293,10 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     Algorithm own = ofNorms;
     own.batchSegments = variant.segments;
     own.fusedChunks = variant.fusedChunks;
-    own.normFollows = true;
-    SmallVector<StageVariant, 0> followed;
-    append(followed, variant.variants);
-    if (failed(emit(emitNormStage, "__norm" + variant.suffix, own, followed)))
+    own.normFollows = own.hasSignals = true;
+    SmallVector<StageVariant, 0> names;
+    append(names, variant.variants);
+    if (failed(emit(emitNormStage, "__norm" + variant.suffix, own, names)))
       return failure();
   }
   if (NormOperands::find(*parts) &&
