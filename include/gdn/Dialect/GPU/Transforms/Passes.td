@@ -197,6 +197,10 @@ def AwaitStages : Pass<"gdn-gpu-await-stages", "::mlir::ModuleOp"> {
     A stage gets a `gdn_gpu.release_launch` ahead of its first use of global memory, behind
     its own wait if it has one, if what follows it begins early in all of its variants.
 
+    A stage that follows (`follows` of `gdn_tile.stage`) begins early, too, and waits where it
+    ends, in its first block: what it reads it awaits by signals. The stage ahead of it
+    releases it as soon as one of its roles has waited.
+
     It does not where
 
     - the stage overlaps with the last one (`overlaps` of `gdn_tile.stage`): it
