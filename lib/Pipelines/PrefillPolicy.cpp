@@ -114,7 +114,11 @@ static constexpr Row fused[] = {
      "   4096*sequences <= tokens & 3 <= sequences &"
      "     12*workers <= 100*sequences*heads &"
      "     250*sequences*heads <= 100*workers |"
-     "   256*sequences <= tokens & sequences <= 1 & workers <= 6*heads &"
+     "   256*sequences <= tokens & sequences <= 1 & 5*heads <= workers &"
+     "     workers <= 6*heads |"
+     "   3072 <= tokens & tokens <= 4608 & sequences <= 1 &"
+     "     4*heads <= workers & workers <= 5*heads |"
+     "   256*sequences <= tokens & sequences <= 1 & workers <= 3*heads &"
      "     250*heads <= 100*workers);"
      "any-batch=1024*sequences <= tokens & 2*sequences*heads <= workers",
      prefillH200},
