@@ -256,14 +256,15 @@ func.func @g__roles(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
 
 // A stage that follows begins as soon as all blocks of the one ahead have waited, in one of their
 // roles; its first block ends behind all of those.
-// CHECK-LABEL: func.func @f__roles(
+// CHECK-LABEL: func.func @n__keys(
+// CHECK-LABEL: func.func @n__roles(
 //       CHECK:   gdn_gpu.warps 0 for 1 {
 //  CHECK-NEXT:     gdn_gpu.await_launch
 //  CHECK-NEXT:     gdn_gpu.release_launch
 //  CHECK-NEXT:     gdn_gpu.load
-func.func @f__keys(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+func.func @n__keys(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
-                gdn_tile.stage = {stage_of = "f", variant = "roles"}} {
+                gdn_tile.stage = {stage_of = "n", variant = "roles"}} {
   %c0 = arith.constant 0 : index
   gdn_gpu.each_warp 0 for 1 {
   ^bb0(%w: index):
@@ -272,9 +273,9 @@ func.func @f__keys(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
   }
   return
 }
-func.func @f__roles(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %s: memref<?xf32>, %i: index)
+func.func @n__roles(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %s: memref<?xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
-                gdn_tile.stage = {grid = ["N"], stage_of = "f", variant = "roles"}} {
+                gdn_tile.stage = {grid = ["N"], stage_of = "n", variant = "roles"}} {
   %c0 = arith.constant 0 : index
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 {
@@ -286,7 +287,7 @@ func.func @f__roles(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %s: memref<?xf
   return
 }
 
-// CHECK-LABEL: func.func @f__norm(
+// CHECK-LABEL: func.func @n__norm(
 //   CHECK-NOT:   await_launch
 //       CHECK:   gdn_gpu.each_warp
 //  CHECK-NEXT:   ^bb0
@@ -294,9 +295,9 @@ func.func @f__roles(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %s: memref<?xf
 //       CHECK:   %[[FIRST:.+]] = arith.andi
 //  CHECK-NEXT:   scf.if %[[FIRST]] {
 //  CHECK-NEXT:     gdn_gpu.await_launch
-func.func @f__norm(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %s: memref<?xf32>, %i: index)
+func.func @n__norm(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %s: memref<?xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
-                gdn_tile.stage = {follows = 1 : i64, grid = ["N", "H"], stage_of = "f", variant = "roles"}} {
+                gdn_tile.stage = {follows = 1 : i64, grid = ["N", "H"], stage_of = "n", variant = "roles"}} {
   %c0 = arith.constant 0 : index
   gdn_gpu.each_warp 0 for 1 {
   ^bb0(%w: index):
