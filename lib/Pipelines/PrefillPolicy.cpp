@@ -94,7 +94,8 @@ static constexpr Row fused[] = {
      "   150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
      "   220*workers <= 100*sequences*heads)",
      prefillH200},
-    // Three segments whose norm follows, where 36 of 132 multiprocessors have no
+    // Three segments whose norm follows, where 36 of 132 multiprocessors have
+    // no
     // block of the rule: 8/24 heads, packed, 8,192 tokens 263 us to 246, 32,768
     // 905 (four segments) to 889.
     {"fused-segments-3-followed: fused=2; v-split=2; segments=3; scan=576; "

@@ -116,8 +116,8 @@ static void storeBehind(OpBuilder &b, scf::ForOp loop, Operation *begun,
 /// Behind the loop, what it has stored of the last turns: of those before, the
 /// role that loads says it.
 static LogicalResult signalLast(OpBuilder &b, scf::ForOp loop,
-                                const IRMapping &scalars,
-                                tile::SignalOp signal, int64_t numWarps) {
+                                const IRMapping &scalars, tile::SignalOp signal,
+                                int64_t numWarps) {
   gpu::CopyOutOp out;
   for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
     if (auto copy = dyn_cast<gpu::CopyOutOp>(op))
@@ -211,7 +211,8 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   for (Operation &op : body.without_terminator()) {
     copyScalar(b, &op, scalars);
     if (!isa<tile::TileDialect>(op.getDialect()) ||
-        isa<tile::LoadOp, tile::SignalOp>(op) || !isInRecurrence(&op) || (convolution && plan.convolved->contains(&op)))
+        isa<tile::LoadOp, tile::SignalOp>(op) || !isInRecurrence(&op) ||
+        (convolution && plan.convolved->contains(&op)))
       continue;
     (behindAll.contains(&op)     ? rest
      : behindGates.contains(&op) ? second

@@ -107,9 +107,9 @@ void LoadRole::emitSignal(tile::SignalOp signal, Value at, Value begin,
                           Value end) {
   scf::ForOp loop = plan.loop;
   Location loc = signal.getLoc();
-  Value lag = arith::MulIOp::create(
-      b, loc, scalars.lookupOrDefault(loop.getStep()),
-      arith::ConstantIndexOp::create(b, loc, signalLag));
+  Value lag =
+      arith::MulIOp::create(b, loc, scalars.lookupOrDefault(loop.getStep()),
+                            arith::ConstantIndexOp::create(b, loc, signalLag));
   Value stored = arith::SubIOp::create(b, loc, at, lag);
   auto is = [&](arith::CmpIPredicate predicate, Value x, Value y) -> Value {
     return arith::CmpIOp::create(b, loc, predicate, x, y);

@@ -129,7 +129,8 @@ void KernelStage::addChunkRegions(const std::string &slots,
       !algorithm.convWithRule)
     values = operand(queryParts, valueForm, dv, chunkTypes.inner);
   if (algorithm.hasSignals)
-    signals = addRegion({slots, valueForm}, {any, any}, b.getF32Type(), regions);
+    signals =
+        addRegion({slots, valueForm}, {any, any}, b.getF32Type(), regions);
   if (readsIntraChunk()) {
     toState = operand(parts, valueForm, dk, chunkTypes.inner);
     toOutput = operand(parts, valueForm, C, chunkTypes.inner);

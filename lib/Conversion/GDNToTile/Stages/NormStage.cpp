@@ -59,10 +59,10 @@ void NormStage::emitBlock(Value at) {
   h = divideTokens(*this, at, ratio);
   head = sub(at, mul(h, ratio));
   at = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
-  Value parts = algorithm.batchSegments != 0
-                    ? index(algorithm.batchSegments)
-                    : Value(arith::MaxUIOp::create(b, loc, sequenceCount(),
-                                                   index(1)));
+  Value parts =
+      algorithm.batchSegments != 0
+          ? index(algorithm.batchSegments)
+          : Value(arith::MaxUIOp::create(b, loc, sequenceCount(), index(1)));
   Value tokens = memref::DimOp::create(
       b, loc, operandViews.lookup(views.results.front()), 0);
   Value slots =

@@ -102,10 +102,10 @@ void gdn::emitSignal(OpBuilder &b, Location loc, const BlockThreads &threads,
                      Value address, int64_t amount, Value count) {
   Arithmetic a{b, loc};
   NVVM::SyncWarpOp::create(b, loc, a.i32(-1));
-  Value lanes = count ? arith::IndexCastOp::create(b, loc, b.getI32Type(),
-                                                   count)
-                            .getResult()
-                      : a.i32(1);
+  Value lanes = count
+                    ? arith::IndexCastOp::create(b, loc, b.getI32Type(), count)
+                          .getResult()
+                    : a.i32(1);
   emitAssembly(b, loc, Type(), {threads.lane, lanes, address, a.i32(amount)},
                "{ .reg .pred some; setp.lt.s32 some, $0, $1; "
                "@some red.release.gpu.global.add.u32 [$2], $3; }",

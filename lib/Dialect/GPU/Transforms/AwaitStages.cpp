@@ -181,8 +181,7 @@ static void releaseInRoles(func::FuncOp stage) {
 }
 
 void AwaitStages::order(func::FuncOp stage, bool isEarly, bool releases,
-                        bool isFollowed,
-                        const DenseSet<StringAttr> &written) {
+                        bool isFollowed, const DenseSet<StringAttr> &written) {
   const bool hasRelease =
       stage->walk([](gpu::ReleaseLaunchOp) { return WalkResult::interrupt(); })
           .wasInterrupted();

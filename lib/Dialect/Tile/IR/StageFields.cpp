@@ -72,7 +72,8 @@ void StageFields::leaveTokenPieces() {
 }
 
 void StageFields::leaveCode() {
-  for (StringRef field : {"groups", "overlaps", "same_chunks", "token_pieces",
-                          "row_values", "copies_ahead", "blocks_stay", "follows"})
+  for (StringRef field :
+       {"groups", "overlaps", "same_chunks", "token_pieces", "row_values",
+        "copies_ahead", "blocks_stay", "follows"})
     set(field, Attribute());
 }
