@@ -94,6 +94,35 @@ static constexpr Row fused[] = {
      "   150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
      "   220*workers <= 100*sequences*heads)",
      prefillH200},
+    // Three segments whose norm follows, where 36 of 132 multiprocessors have
+    // no
+    // block of the rule: 8/24 heads, packed, 8,192 tokens 263 us to 246, 32,768
+    // 905 (four segments) to 889.
+    {"fused-segments-3-followed: fused=2; v-split=2; segments=3; scan=576; "
+     "norm=follows; where=keys <= 128;"
+     "when=5*heads <= workers & workers <= 8*heads &"
+     "  sequences <= 1 & 4096 <= tokens",
+     prefillH200},
+    // Halves whose norm follows, where some multiprocessors have no block, or
+    // are soon done with it: of two sequences, one of which may be shorter
+    // (16/32 heads, packed, 2,048 + 6,144 tokens 297 us to 263; 8/24, 16,384 +
+    // 16,384 885 in four segments, 710), and of few blocks (2/8, 4 x 8,192 322
+    // to 283).
+    {"fused-v-split-2-followed: fused=2; v-split=2; norm=follows; "
+     "where=keys <= 128;"
+     "when=(256*sequences <= tokens & 2 <= sequences & sequences <= 2 &"
+     "     4*heads <= workers & workers <= 8*heads |"
+     "   4096*sequences <= tokens & 3 <= sequences &"
+     "     12*workers <= 100*sequences*heads &"
+     "     250*sequences*heads <= 100*workers |"
+     "   256*sequences <= tokens & sequences <= 1 & 5*heads <= workers &"
+     "     workers <= 6*heads |"
+     "   3072 <= tokens & tokens <= 4608 & sequences <= 1 &"
+     "     4*heads <= workers & workers <= 5*heads |"
+     "   256*sequences <= tokens & sequences <= 1 & workers <= 3*heads &"
+     "     250*heads <= 100*workers);"
+     "any-batch=1024*sequences <= tokens & 2*sequences*heads <= workers",
+     prefillH200},
     // Segments: all blocks of a stage in one wave, and enough tokens. Four are
     // for heads that are too many for five of halves and too few for three of
     // two sequences, where they have the norm with the rule; of one sequence

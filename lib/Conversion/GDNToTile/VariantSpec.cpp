@@ -87,11 +87,12 @@ static llvm::Error readField(StringRef field, VariantSpec &spec) {
   if (key == "norm") {
     spec.normWithRule = value == "with-rule";
     spec.normBehind = value == "behind";
-    return spec.normWithRule || spec.normBehind
+    spec.normFollows = value == "follows";
+    return spec.normWithRule || spec.normBehind || spec.normFollows
                ? llvm::Error::success()
-               : llvm::createStringError(
-                     "expected 'norm' to be with-rule or behind, got '" +
-                     value + "'");
+               : llvm::createStringError("expected 'norm' to be with-rule, "
+                                         "behind or follows, got '" +
+                                         value + "'");
   }
   if (key == "maps")
     return readWord(key, value, "alone", spec.mapsAlone);
@@ -146,6 +147,11 @@ Expected<VariantSpec> VariantSpec::parse(StringRef given) {
         "'by-lengths' and 'maps'");
   if ((spec.normWithRule || spec.normBehind) && spec.fused == 0)
     return llvm::createStringError("expected 'norm' with 'fused'");
+  if (spec.normFollows &&
+      (spec.fused == 0 || spec.vSplit == 1 || spec.mapsAlone))
+    return llvm::createStringError(
+        "expected 'norm' to be follows with 'fused' and 'v-split' and without "
+        "'maps'");
   if (spec.normBehind && spec.segments != 0)
     return llvm::createStringError(
         "expected 'norm' to be with-rule with 'segments', whose bits are their "

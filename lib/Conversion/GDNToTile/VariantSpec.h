@@ -42,6 +42,9 @@ struct VariantSpec {
   bool normWithRule = false;
   /// Whether it has the bits of one that has, with the norm as a stage behind.
   bool normBehind = false;
+  /// Whether such a stage runs beside the rule: of whole sequences with the
+  /// bits of a norm in the recurrence.
+  bool normFollows = false;
   /// Whether a kernel that asks for it convolves the values of the rule where
   /// the rule takes them.
   bool convWithRule = false;

@@ -356,6 +356,22 @@ void KernelLowering::lower(Operation &op) {
         values.map(last.getLast(), emitIsLast(b, loc, get(last.getTicket()),
                                               get(last.getCount())));
       })
+      .Case([&](gdn::gpu::SignalOp signal) {
+        // Each lane has a counter; those of the others are not read.
+        SmallVector<Value> indices(get(signal.getIndices()));
+        indices.front() = arith::SubIOp::create(b, loc, indices.front(),
+                                                a.toIndex(threads.lane));
+        emitSignal(b, loc, threads,
+                   memory.getElement(b, loc, signal.getView(), values, indices),
+                   signal.getAmount(), getIf(signal.getCount()));
+      })
+      .Case([&](gdn::gpu::AwaitSignalsOp await) {
+        emitAwaitSignals(b, loc,
+                         memory.getElement(b, loc, await.getView(), values,
+                                           get(await.getIndices())),
+                         await.getTotal());
+        memory.enterAwaited();
+      })
       .Case([&](gdn::gpu::AwaitLaunchOp) { lowerAwait(loc); })
       .Case([&](gdn::gpu::ReleaseLaunchOp) {
         if (hasDependentLaunch)

@@ -113,6 +113,44 @@ static void storeBehind(OpBuilder &b, scf::ForOp loop, Operation *begun,
   }
 }
 
+/// Behind the loop, what it has stored of the last turns: of those before, the
+/// role that loads says it.
+static LogicalResult signalLast(OpBuilder &b, scf::ForOp loop,
+                                const IRMapping &scalars, tile::SignalOp signal,
+                                int64_t numWarps) {
+  gpu::CopyOutOp out;
+  for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
+    if (auto copy = dyn_cast<gpu::CopyOutOp>(op))
+      out = copy;
+  if (!out)
+    return signal.emitError("expects outputs that are copied to memory from "
+                            "where consumers share them");
+  Location loc = signal.getLoc();
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointAfter(out);
+  Value begin = loop.getLowerBound(), step = loop.getStep();
+  Value turns = arith::CeilDivSIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, loop.getUpperBound(), begin), step);
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  IRMapping there;
+  there.map(loop.getInductionVar(),
+            arith::AddIOp::create(
+                b, loc, begin,
+                arith::MulIOp::create(
+                    b, loc, arith::SubIOp::create(b, loc, turns, one), step))
+                .getResult());
+  auto atLast = [&](Value value) {
+    return cloneInto(b, scalars.lookupOrDefault(value), loop.getBody(), there);
+  };
+  Value view = atLast(signal.getView());
+  SmallVector<Value> indices = llvm::map_to_vector(signal.getIndices(), atLast);
+  Value count = arith::MinSIOp::create(
+      b, loc, turns, arith::ConstantIndexOp::create(b, loc, signalLag));
+  gpu::SignalOp::create(b, loc, signal.getAmount() / numWarps, view, indices,
+                        count);
+  return success();
+}
+
 bool Consumers::isOwn(Operation *op) const {
   if (convolution && plan.convolved->contains(op))
     return false;
@@ -172,8 +210,9 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   Ops first, second, rest;
   for (Operation &op : body.without_terminator()) {
     copyScalar(b, &op, scalars);
-    if (!isa<tile::TileDialect>(op.getDialect()) || isa<tile::LoadOp>(op) ||
-        !isInRecurrence(&op) || (convolution && plan.convolved->contains(&op)))
+    if (!isa<tile::TileDialect>(op.getDialect()) ||
+        isa<tile::LoadOp, tile::SignalOp>(op) || !isInRecurrence(&op) ||
+        (convolution && plan.convolved->contains(&op)))
       continue;
     (behindAll.contains(&op)     ? rest
      : behindGates.contains(&op) ? second
@@ -289,6 +328,9 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
     emitOutputRows(emitter.tiles, plan, channels, shared.entry, received);
   releaseAll();
   storeBehind(b, copy, begun, shared.isPaired);
+  for (auto signal : body.getOps<tile::SignalOp>())
+    if (failed(signalLast(b, copy, scalars, signal, getNumWarps())))
+      return failure();
   if (shared.stays) {
     dropLast(copy, {plan.copied, plan.vectors, plan.products});
     b.setInsertionPointAfter(copy);

@@ -96,7 +96,7 @@ bool RolePlan::findPrepared(const DenseSet<Operation *> &recurrence) {
   const DenseSet<Operation *> behindProducts = getFollowers(multiplied, body);
   for (Operation &op : *body) {
     if (!isa<tile::TileDialect>(op.getDialect()) || recurrence.contains(&op) ||
-        isa<tile::TransposeOp>(op))
+        isa<tile::TransposeOp, tile::SignalOp>(op))
       continue;
     auto load = dyn_cast<tile::LoadOp>(op);
     if (load && llvm::is_contained(perWarpgroup, load))

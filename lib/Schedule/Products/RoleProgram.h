@@ -10,6 +10,15 @@
 
 namespace gdn {
 
+/// Buffers for tiles of chunks: one in the recurrence, one in the intra-chunk
+/// work, the next and one on its way.
+constexpr int64_t copiedDepth = 4;
+
+/// How many turns later than the consumers' the role that loads knows that
+/// outputs of a turn are stored: it fills a buffer that they gave back in a
+/// turn in which they had stored those of the one before.
+constexpr int64_t signalLag = copiedDepth + 1;
+
 /// What the roles of a kernel share.
 struct SharedByRoles {
   mlir::OpBuilder &b;
@@ -95,6 +104,10 @@ mlir::LogicalResult emitWarps(mlir::OpBuilder &b, mlir::func::FuncOp source,
 struct LoadRole final : RoleProgram {
   using RoleProgram::RoleProgram;
   mlir::LogicalResult emitChunks() override;
+
+private:
+  void emitSignal(tile::SignalOp signal, mlir::Value at, mlir::Value begin,
+                  mlir::Value end);
 };
 
 /// Copies tiles of what other stages prepared, chunk after chunk.

@@ -142,7 +142,8 @@ static bool isKnown(Operation *op) {
          isa<tile::BlockIdOp, tile::LoadOp, tile::StoreOp, tile::FillOp,
              tile::MapRowsOp, tile::YieldOp, tile::MatmulOp, tile::TransposeOp,
              tile::TriInverseOp, tile::DecayMatrixOp, tile::DecayOperandsOp,
-             tile::PrefixSumOp, tile::SuffixSumOp, tile::SumOfPairOp>(op);
+             tile::PrefixSumOp, tile::SuffixSumOp, tile::SumOfPairOp,
+             tile::SignalOp>(op);
 }
 
 /// Warps for the products of `func`: 16 rows of each for a warp. None if there
@@ -173,6 +174,13 @@ static constexpr int64_t fewestWarps = 8;
 static bool hasChannels(func::FuncOp func) {
   bool found = false;
   func.walk([&](tile::DecayOperandsOp) { found = true; });
+  return found;
+}
+
+/// Whether a block says what it has stored.
+static bool hasSignals(func::FuncOp func) {
+  bool found = false;
+  func.walk([&](tile::SignalOp) { found = true; });
   return found;
 }
 
@@ -244,6 +252,11 @@ void ScheduleTileProducts::runOnOperation() {
       if (failed(kernel))
         return signalPassFailure();
       keepIfSmall(func, *kernel);
+      continue;
+    }
+    if (hasSignals(func)) {
+      func.emitRemark() << "'" << func.getName() << "' signals, which is for "
+                        << "consumers of roles";
       continue;
     }
     if (int64_t tokens = countUnevenTokens(func, numWarps)) {

@@ -34,12 +34,10 @@ using namespace gdn;
 
 using gpu::groupWarps;
 
-/// Buffers for tiles of chunks: one in the recurrence, one in the intra-chunk
-/// work, the next and one on its way; of gates, which are kept longer, two
-/// more: what one makes of them takes as long as a chunk from when its buffer
-/// is free.
-static constexpr int64_t copiedDepth = 4, productDepth = 2,
-                         gatesDepth = copiedDepth + 2;
+/// Buffers for products; of gates, which are kept longer than what is copied,
+/// two more: what one makes of them takes as long as a chunk from when its
+/// buffer is free.
+static constexpr int64_t productDepth = 2, gatesDepth = copiedDepth + 2;
 
 namespace {
 /// Warps of the roles beside the consumers and the producer, and registers of a

@@ -160,7 +160,7 @@ struct ScheduleTokenGroups final
     if (auto last = dyn_cast<tile::LastInGroupOp>(op))
       return llvm::all_of(last->getUsers(), llvm::IsaPred<scf::IfOp>);
     return isa<tile::BlockIdOp, tile::LoadOp, tile::StoreOp, tile::FillOp,
-               tile::MapRowsOp, tile::Conv1dOp>(op);
+               tile::MapRowsOp, tile::Conv1dOp, tile::AwaitSignalsOp>(op);
   }
 };
 
@@ -243,6 +243,12 @@ void TokenGroupsKernel::emitBlock(Block &block) {
       if (hasRowValues)
         gpu::WarpBarrierOp::create(b, store.getLoc());
       warp->emitStores(store, {});
+    } else if (auto await = dyn_cast<tile::AwaitSignalsOp>(op)) {
+      gpu::AwaitSignalsOp::create(
+          b, op.getLoc(), await.getTotal(), scalars.lookup(await.getView()),
+          llvm::map_to_vector(await.getIndices(), [&](Value index) {
+            return scalars.lookup(index);
+          }));
     } else if (isLastInGroup(op)) {
       warp->emitStores(&op, loadsBefore(op));
     } else if (isa<tile::TileDialect>(op.getDialect())) {

@@ -86,6 +86,12 @@
 //       LENGTHS:       vector.reduction
 // LENGTHS-LABEL: func.func @prefill__norm(
 //  LENGTHS-SAME:   variant = "staged"
+
+// A norm that follows: the prologue clears a counter of each chunk and value head, the recurrence
+// adds its values to it, and the norm awaits all of them. Its blocks go through chunks of as many
+// sequences in turn.
+// RUN: gdn-opt %s -gdn-fuse=norm-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-v-split-2-followed:fused=2;v-split=2;norm=follows,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefix=READY
+// READY-NOT: followed
 func.func @prefill(
     %q: tensor<?x?x128xf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "128"]},
     %k: tensor<?x?x128xf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "128"]},

@@ -27,13 +27,16 @@
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:by-lengths=165/132 2>&1 | FileCheck %s --check-prefix=LENGTHS
 // LENGTHS: expected 'by-lengths' with 'fused'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;norm=apart' 2>&1 | FileCheck %s --check-prefix=NORM
-//    NORM: expected 'norm' to be with-rule or behind, got 'apart'
+//    NORM: expected 'norm' to be with-rule, behind or follows, got 'apart'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:norm=with-rule' 2>&1 | FileCheck %s --check-prefix=STAGED
 //  STAGED: expected 'norm' with 'fused'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:norm=behind' 2>&1 | FileCheck %s --check-prefix=BEHIND
 //  BEHIND: expected 'norm' with 'fused'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;segments=4;norm=behind' 2>&1 | FileCheck %s --check-prefix=OWN-BITS
 //  OWN-BITS: expected 'norm' to be with-rule with 'segments', whose bits are their own
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;norm=follows' 2>&1 | FileCheck %s --check-prefix=FOLLOWS
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:v-split=2;norm=follows' 2>&1 | FileCheck %s --check-prefix=FOLLOWS
+// FOLLOWS: expected 'norm' to be follows with 'fused' and 'v-split' and without 'maps'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;maps=also' 2>&1 | FileCheck %s --check-prefix=MAPS
 //    MAPS: expected 'maps' to be alone, got 'also'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:pieces=8;maps=alone' 2>&1 | FileCheck %s --check-prefix=MORE

@@ -40,13 +40,17 @@ func.func private @last()
 //  CHECK-SAME:   gdn_tile.stage = {grid = ["N", "H"], row_values = 8 : i64}
 func.func private @row_values() attributes {gdn_tile.stage = {grid = ["N", "H"], row_values = 8}}
 
-// CHECK-LABEL: func.func private @follows_stage()
-//  CHECK-SAME:   gdn_tile.stage = {follows_stage = 1 : i64}
-func.func private @follows_stage() attributes {gdn_tile.stage = {follows_stage = 1}}
+// CHECK-LABEL: func.func private @awaits_stage()
+//  CHECK-SAME:   gdn_tile.stage = {awaits_stage = 1 : i64}
+func.func private @awaits_stage() attributes {gdn_tile.stage = {awaits_stage = 1}}
 
 // CHECK-LABEL: func.func private @blocks_stay()
 //  CHECK-SAME:   gdn_tile.stage = {blocks_stay = 1 : i64, grid = ["N", "H"]}
 func.func private @blocks_stay() attributes {gdn_tile.stage = {grid = ["N", "H"], blocks_stay = 1}}
+
+// CHECK-LABEL: func.func private @follows()
+//  CHECK-SAME:   gdn_tile.stage = {follows = 1 : i64, grid = ["N", "H"]}
+func.func private @follows() attributes {gdn_tile.stage = {grid = ["N", "H"], follows = 1}}
 
 // CHECK-LABEL: func.func private @copies_ahead()
 //  CHECK-SAME:   gdn_tile.stage = {copies_ahead = 1 : i64, grid = ["N", "H"]}

@@ -274,13 +274,18 @@ func.func private @long_rows() attributes {gdn_tile.stage = {row_values = 16}}
 
 // -----
 
+// expected-error@+1 {{'func.func' op expects 'follows' of 'gdn_tile.stage' to be an i64 of 1, but got 2 : i64}}
+func.func private @awaits_two() attributes {gdn_tile.stage = {follows = 2}}
+
+// -----
+
 // expected-error@+1 {{'func.func' op expects 'blocks_stay' of 'gdn_tile.stage' to be an i64 of 1, but got 0 : i64}}
 func.func private @blocks_go() attributes {gdn_tile.stage = {blocks_stay = 0}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'follows_stage' of 'gdn_tile.stage' to be an i64 of 1, but got 2 : i64}}
-func.func private @follows_two() attributes {gdn_tile.stage = {follows_stage = 2}}
+// expected-error@+1 {{'func.func' op expects 'awaits_stage' of 'gdn_tile.stage' to be an i64 of 1, but got 2 : i64}}
+func.func private @awaits_two() attributes {gdn_tile.stage = {awaits_stage = 2}}
 
 // -----
 
@@ -324,5 +329,5 @@ func.func private @field_slip() attributes {gdn_tile.stage = {grids = ["N"]}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects a field that 'gdn_tile.stage' has, but got 'launch_bounds'; there are 'grid', 'symbols', 'groups', 'multiples', 'facts', 'stage_of', 'variant', 'workspace', 'conditions', 'overlaps', 'bits', 'same_chunks', 'token_pieces', 'row_values', 'copies_ahead', 'blocks_stay', 'follows_stage', 'scratch_bytes'}}
+// expected-error@+1 {{'func.func' op expects a field that 'gdn_tile.stage' has, but got 'launch_bounds'; there are 'grid', 'symbols', 'groups', 'multiples', 'facts', 'stage_of', 'variant', 'workspace', 'conditions', 'overlaps', 'bits', 'same_chunks', 'token_pieces', 'row_values', 'copies_ahead', 'blocks_stay', 'follows', 'awaits_stage', 'scratch_bytes'}}
 func.func private @unknown_field() attributes {gdn_tile.stage = {launch_bounds = 4}}

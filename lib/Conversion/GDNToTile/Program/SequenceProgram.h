@@ -44,7 +44,10 @@ struct Algorithm {
                              ///< ahead of a recurrence prepared
   bool blocksStay = false;   ///< for one sequence and head after the other
   bool normWithRule = false; ///< whether such a recurrence has the gated norm
-  bool normBehind = false; ///< or has the bits of one, with the norm behind it
+  bool normBehind = false;  ///< or has the bits of one, with the norm behind it
+  bool hasSignals = false;  ///< whether the workspace has counters of chunks
+                            ///< whose outputs are there
+  bool normFollows = false; ///< whether the norm behind it runs beside it
   bool convWithRule = false;    ///< whether it convolves the rule's values
   bool ordersSequences = false; ///< whether it takes sequences longest first
   int64_t shortPieces = 0;   ///< tokens of a piece in passes over memory of the

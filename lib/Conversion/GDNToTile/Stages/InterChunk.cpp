@@ -187,6 +187,10 @@ Value InterChunkStage::emitChunks(TokenBlock &block, Value state, Value from,
       emitStateRowsChunk(b, loc, loop.getRegionIterArg(0), chunk, chunkTypes);
   block.emitRuleResults(t, valid, result.output, norm ? &*norm : nullptr,
                         handedOn, /*fullUntilLast=*/true);
+  if (algorithm.normFollows)
+    tile::SignalOp::create(
+        b, loc, valueCount(cast<VectorType>(stateCarry().type).getDimSize(0)),
+        signals, ValueRange{chunkSlot, headIndex(head)});
   carried = {result.state};
   if (window)
     carried.push_back(window);

@@ -138,6 +138,9 @@ void KernelStage::addChunkRegions(const std::string &slots,
     logDecays = region(valueForm, C, dk, b.getF32Type());
     strengths = region(valueForm, 1, C, b.getF32Type());
   }
+  if (algorithm.hasSignals)
+    signals =
+        addRegion({slots, valueForm}, {any, any}, b.getF32Type(), regions);
   if (readsIntraChunk()) {
     toState = operand(parts, valueForm, dk, chunkTypes.inner);
     toOutput = operand(parts, valueForm, C, chunkTypes.inner);

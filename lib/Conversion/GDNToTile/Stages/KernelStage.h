@@ -103,6 +103,9 @@ protected:
   mlir::Value gates, fromQueries, fromKeys;
   // By rank in the order of the recurrence: the sequence.
   mlir::Value order;
+  // By chunk slot and value head, where the norm runs beside the rule: how many
+  // values of it have their outputs.
+  mlir::Value signals;
   // By segment slot and value head, where sequences are cut: what precedes a
   // segment, or is to be added to what the one before it makes of its state,
   // times the scale of values; P of the segment.

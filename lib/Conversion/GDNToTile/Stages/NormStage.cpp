@@ -9,6 +9,8 @@
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
 using namespace mlir;
 using namespace gdn;
 
@@ -28,6 +30,8 @@ public:
   }
 
 protected:
+  SmallVector<std::string> gridOf(const std::string &slots) override;
+  void emitBlock(Value at) override;
   void emitPiece(Value chunkSlot, Value isFirst) override;
 
 private:
@@ -36,9 +40,50 @@ private:
 
 } // namespace
 
-void NormStage::emitPiece(Value, Value) {
+/// Beside the rule, blocks begin in the order in which it makes what they read:
+/// as many chunks at the same time as there are segments, or sequences.
+SmallVector<std::string> NormStage::gridOf(const std::string &slots) {
+  SmallVector<std::string> grid = TokenGroupStage::gridOf(slots);
+  if (!algorithm.normFollows)
+    return grid;
+  views.stage().setFollows();
+  std::string parts = algorithm.batchSegments != 0
+                          ? std::to_string(algorithm.batchSegments)
+                          : sequenceForm;
+  return {grid[1], grid[0] + " + " + parts, grid[2]};
+}
+
+void NormStage::emitBlock(Value at) {
+  if (!algorithm.normFollows)
+    return TokenGroupStage::emitBlock(at);
+  h = divideTokens(*this, at, ratio);
+  head = sub(at, mul(h, ratio));
+  at = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
+  Value parts =
+      algorithm.batchSegments != 0
+          ? index(algorithm.batchSegments)
+          : Value(arith::MaxUIOp::create(b, loc, sequenceCount(), index(1)));
+  Value tokens = memref::DimOp::create(
+      b, loc, operandViews.lookup(views.results.front()), 0);
+  Value slots =
+      add(divideTokens(*this, tokens, index(algorithm.chunk)), sequenceCount());
+  Value share = divideTokens(*this, add(slots, sub(parts, index(1))), parts);
+  Value number = divideTokens(*this, at, parts);
+  Value slot = add(mul(sub(at, mul(number, parts)), share), number);
+  OpBuilder::InsertionGuard guard(b);
+  enterIf(both(compare(arith::CmpIPredicate::ult, number, share),
+               compare(arith::CmpIPredicate::ult, slot, slots)));
+  ChunkStage::emitBlock(slot);
+}
+
+void NormStage::emitPiece(Value chunkSlot, Value) {
   TokenBlock block(*this, head);
   GatedRMSNormOp norm = stage.norm;
+  if (algorithm.normFollows)
+    tile::AwaitSignalsOp::create(
+        b, loc,
+        cast<RankedTensorType>(norm.getInput().getType()).getShape().back(),
+        signals, ValueRange{chunkSlot, headIndex(head)});
   Value input = operandViews.lookup(views.results[stage.inputResult]);
   auto load = [&](Value at, Value valid) -> Tiles {
     Value t = add(begin, at);

@@ -38,6 +38,7 @@ private:
   void emitInputs(ArrayRef<Stored> stored, Value chunkSlot, Value regionHead,
                   Value isFirst);
   SmallVector<Value> operandsOf(ArrayRef<Value> inputs);
+  void clearSignals(Value chunkSlot, Value regionHead);
 };
 
 } // namespace
@@ -177,6 +178,17 @@ void PrologueStage::emitInputs(ArrayRef<Stored> stored, Value chunkSlot,
   }
 }
 
+/// No values of the chunk have outputs: the number 0 has the bits of 0.0.
+void PrologueStage::clearSignals(Value chunkSlot, Value regionHead) {
+  OpBuilder::InsertionGuard guard(b);
+  enterIf(compare(P::eq, first, index(0)));
+  auto type = VectorType::get({1}, b.getF32Type());
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
+  tile::StoreOp::create(b, loc, tile::FillOp::create(b, loc, type, zero),
+                        signals, ValueRange{chunkSlot, regionHead},
+                        ArrayRef<int64_t>{1}, Value());
+}
+
 void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
   RuleOpInterface rule = parts.rule;
   // Where a block has all values of a head, it convolves them itself, and
@@ -192,6 +204,8 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
       return;
     OpBuilder::InsertionGuard guard(b);
     enterIf(compare(P::ult, unit, count));
+    if (isValue && signals)
+      clearSignals(chunkSlot, unit);
     h = isValue ? Value(arith::DivUIOp::create(b, loc, unit, ratio)) : unit;
     head = isValue ? Value(arith::RemUIOp::create(b, loc, unit, ratio)) : none;
     emitInputs(stored, chunkSlot, unit, isFirst);

@@ -142,11 +142,14 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   // Their queries and keys are a stage of their own, too: it does not let the
   // next one begin, as two recurrences beside each other do not begin early,
   // and where it did so for all variants, others took 2 to 4 % longer. What
-  // many have in common does not say when each is taken.
+  // many have in common does not say when each is taken. Those whose norm
+  // follows have signals in their workspace, and a prologue that clears them.
   SmallVector<StageVariant, 0> brief, others, keysOnly, byLengths, normed,
-      halvesNormed, prepared, alone, ofChannels, channelsNormed;
+      halvesNormed, followed, prepared, alone, ofChannels, channelsNormed;
   Algorithm ofKeys = perKeyHead, ofLengths = perKeyHead, ofAlone = perKeyHead,
-            ofHalves = perKeyHead, oneByOne = perKeyHead;
+            ofHalves = perKeyHead, ofFollowed = perKeyHead,
+            oneByOne = perKeyHead;
+  ofFollowed.hasSignals = true;
   ofKeys.convWithRule = ofAlone.mapsAlone = true;
   using Names = ArrayRef<StageVariant>;
   auto append = [](SmallVector<StageVariant, 0> &list, Names some) {
@@ -188,13 +191,14 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       append(perChannel             ? ofChannels
              : isChoice             ? byLengths
              : variant.convWithRule ? keysOnly
+             : variant.normFollows  ? followed
                                     : others,
              all.drop_front(variant.pieces != 0));
       if (isChoice) {
         ofLengths.wholeCost = variant.wholeCost;
         ofLengths.workers = variant.workers;
       }
-      if (!variant.normWithRule)
+      if (!variant.normWithRule && !variant.normFollows)
         append(perChannel ? channelsNormed : normed,
                all.drop_front(variant.pieces != 0));
     }
@@ -228,6 +232,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
                                      ofLengths, byLengths)) ||
                      failed(emitPrologue("_by_lengths", ofKeys, byLengths)) ||
                      failed(emitPrologue("_keys", ofKeys, keysOnly)) ||
+                     failed(emitPrologue("_followed", ofFollowed, followed)) ||
                      failed(emitPrologue("", perKeyHead, others))))
     return failure();
   for (const StagedVariant &variant : chosen) {
@@ -245,6 +250,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     own.shortPieces = variant.pieces;
     own.normWithRule = variant.normWithRule;
     own.normBehind = variant.normBehind;
+    own.normFollows = own.hasSignals = variant.normFollows;
     own.convWithRule = variant.convWithRule;
     // What they have in common stands before the first that has it.
     if (!prepared.empty() &&
@@ -294,6 +300,18 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   Algorithm ofNorms = perKeyHead;
   ofNorms.normBehind = shortPieces.normBehind = llvm::any_of(
       chosen, [](const StagedVariant &variant) { return variant.normBehind; });
+  for (const StagedVariant &variant : chosen) {
+    if (!variant.normFollows)
+      continue;
+    Algorithm own = ofNorms;
+    own.batchSegments = variant.segments;
+    own.fusedChunks = variant.fusedChunks;
+    own.normFollows = own.hasSignals = true;
+    SmallVector<StageVariant, 0> names;
+    append(names, variant.variants);
+    if (failed(emit(emitNormStage, "__norm" + variant.suffix, own, names)))
+      return failure();
+  }
   if (NormOperands::find(*parts) &&
       (failed(emitPass(emitNormStage, "__norm_short", shortPieces, brief)) ||
        failed(emitPass(emitNormStage, "__norm_by_lengths", ofHalves,

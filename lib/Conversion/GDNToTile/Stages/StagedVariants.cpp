@@ -108,6 +108,25 @@ static bool canHaveNorm(const KernelOperands &parts, const Algorithm &algorithm,
          types.key.isF16() && NormOperands::find(parts);
 }
 
+/// Whether a norm can run beside the rule: where a stage ahead of that leaves
+/// values, and clears signals with them, and none stands between the two.
+static bool canFollow(const KernelOperands &parts) {
+  RuleOpInterface rule = parts.rule;
+  return NormOperands::find(parts) && !isInMemory(rule.getValue()) &&
+         !parts.hasPlanes();
+}
+
+/// Whether none of `chosen` has the prologue of all others: stages name
+/// variants in the order in which launches ask for them, and that of a norm
+/// that follows is a stage of its own, ahead of theirs.
+static bool isAheadOfOthers(ArrayRef<StagedVariant> chosen) {
+  return llvm::all_of(chosen, [](const StagedVariant &variant) {
+    const bool isSecond = variant.wholeCost != 0 && variant.vSplit > 1;
+    return variant.convWithRule || variant.normFollows || variant.mapsAlone ||
+           isSecond;
+  });
+}
+
 /// Whether a recurrence of a variant can convolve the values: as far as it
 /// holds inputs and windows as they are in memory.
 static bool canConvolve(const KernelOperands &parts,
@@ -180,7 +199,10 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
     made.blocksStay = spec.blocksStay;
     made.normWithRule =
         spec.normWithRule && canHaveNorm(parts, algorithm, vSplit);
-    made.normBehind = spec.normBehind && canHaveNorm(parts, algorithm, vSplit);
+    made.normFollows = spec.normFollows;
+    made.normBehind =
+        (spec.normBehind || (spec.normFollows && spec.segments == 0)) &&
+        canHaveNorm(parts, algorithm, vSplit);
     made.convWithRule = spec.convWithRule && canConvolve(parts, algorithm);
     return made;
   };
@@ -218,7 +240,8 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
     const bool isShared = spec.segments == 0 && spec.vSplit > 1;
     add("_fused" + segments +
             (isShared ? "_v_split_" + Twine(spec.vSplit) : Twine()).str() +
-            (spec.blocksStay ? "_stay" : ""),
+            (spec.blocksStay ? "_stay" : "") +
+            (spec.normFollows ? "_followed" : ""),
         spec.vSplit);
     return;
   }
@@ -242,7 +265,8 @@ gdn::chooseVariants(const KernelOperands &parts, const Algorithm &algorithm,
   SmallVector<std::pair<const VariantSpec *, Conditions>, 0> brief;
   for (const VariantSpec &spec : wanted) {
     std::optional<Conditions> when = specialise(spec.when, parts, algorithm);
-    if (!when || !specialise(spec.where, parts, algorithm))
+    if (!when || !specialise(spec.where, parts, algorithm) ||
+        (spec.normFollows && !(canFollow(parts) && isAheadOfOthers(chosen))))
       continue;
     if (spec.pieces != 0)
       brief.emplace_back(&spec, *when);

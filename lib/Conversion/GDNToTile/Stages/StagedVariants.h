@@ -26,7 +26,7 @@ struct StagedVariant {
   int64_t scanTokens = 0;
   bool normWithRule = false, normBehind = false;
   bool convWithRule = false, mapsAlone = false, copiesAhead = false;
-  bool blocksStay = false;
+  bool blocksStay = false, normFollows = false;
 };
 
 /// The conditions with what is known of the heads and of chunks; nothing if

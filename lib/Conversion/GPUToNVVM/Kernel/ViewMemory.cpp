@@ -138,6 +138,12 @@ TileMemory ViewMemory::getRows(OpBuilder &b, Location loc,
   return tile;
 }
 
+Value ViewMemory::getElement(OpBuilder &b, Location loc, Value view,
+                             const IRMapping &values, ValueRange indices) {
+  SmallVector<Stride> strides;
+  return getAddress(b, loc, values.lookupOrDefault(view), indices, strides);
+}
+
 void ViewMemory::storeElement(OpBuilder &b, Location loc, Value value,
                               Value view, const IRMapping &values,
                               ValueRange indices) {

@@ -50,6 +50,11 @@ public:
                           mlir::Value view, const mlir::IRMapping &values,
                           mlir::ValueRange indices);
 
+  /// Its address.
+  mlir::Value getElement(mlir::OpBuilder &b, mlir::Location loc,
+                         mlir::Value view, const mlir::IRMapping &values,
+                         mlir::ValueRange indices);
+
   /// Stores an integer as the element at `indices`.
   void storeElement(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
                     mlir::Value view, const mlir::IRMapping &values,

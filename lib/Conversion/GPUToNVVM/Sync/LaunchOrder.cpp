@@ -97,6 +97,36 @@ Value gdn::emitIsLast(OpBuilder &b, Location loc, Value ticket, Value count) {
   return a.isEqual(ticket, limit);
 }
 
+/// Without a branch, beside which products would not go on.
+void gdn::emitSignal(OpBuilder &b, Location loc, const BlockThreads &threads,
+                     Value address, int64_t amount, Value count) {
+  Arithmetic a{b, loc};
+  NVVM::SyncWarpOp::create(b, loc, a.i32(-1));
+  Value lanes = count
+                    ? arith::IndexCastOp::create(b, loc, b.getI32Type(), count)
+                          .getResult()
+                    : a.i32(1);
+  emitAssembly(b, loc, Type(), {threads.lane, lanes, address, a.i32(amount)},
+               "{ .reg .pred some; setp.lt.s32 some, $0, $1; "
+               "@some red.release.gpu.global.add.u32 [$2], $3; }",
+               "r,r,l,r,~{memory}", /*hasSideEffects=*/true);
+}
+
+/// Who waits asks again every 200 ns or so: many may do so at the same time.
+void gdn::emitAwaitSignals(OpBuilder &b, Location loc, Value address,
+                           int64_t total) {
+  Arithmetic a{b, loc};
+  emitAssembly(b, loc, Type(), {address, a.i32(total)},
+               "{\n.reg .pred done;\n.reg .b32 seen;\nWAIT:\n"
+               "ld.acquire.gpu.global.u32 seen, [$0];\n"
+               "setp.eq.s32 done, seen, $1;\n"
+               "@done bra DONE;\n"
+               "nanosleep.u32 200;\n"
+               "bra WAIT;\n"
+               "DONE:\n}",
+               "l,r,~{memory}", /*hasSideEffects=*/true);
+}
+
 void gdn::emitAwaitLaunch(OpBuilder &b, Location loc) {
   emitAssembly(b, loc, Type(), {}, "griddepcontrol.wait;", "~{memory}",
                /*hasSideEffects=*/true);

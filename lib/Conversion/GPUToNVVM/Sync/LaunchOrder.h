@@ -30,6 +30,16 @@ mlir::Value emitTakeUnit(mlir::OpBuilder &b, mlir::Location loc,
                          const BlockThreads &threads, mlir::Value workspace,
                          mlir::Value units);
 
+/// Adds `amount` to the counter at `address` in the first `count` lanes of each
+/// warp (an index; null: in the first), behind all that it has stored.
+void emitSignal(mlir::OpBuilder &b, mlir::Location loc,
+                const BlockThreads &threads, mlir::Value address,
+                int64_t amount, mlir::Value count);
+
+/// Waits until the counter at `address` is `total`.
+void emitAwaitSignals(mlir::OpBuilder &b, mlir::Location loc,
+                      mlir::Value address, int64_t total);
+
 /// Waits for the launches before this one.
 void emitAwaitLaunch(mlir::OpBuilder &b, mlir::Location loc);
 

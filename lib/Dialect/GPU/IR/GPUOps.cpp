@@ -393,6 +393,25 @@ LogicalResult WarpBarrierOp::verify() {
   return getOperation()->getParentOfType<EachWarpOp>() ? success()
                                                        : verifyInOneWarp(*this);
 }
+/// (C1) and (C2) of signals and of who awaits them.
+template <typename OpTy> static LogicalResult verifyCounter(OpTy op) {
+  if (!op->template getParentOfType<EachWarpOp>() &&
+      !op->template getParentOfType<WarpsOp>())
+    return op.emitOpError("expects to be inside a gdn_gpu.warps or a "
+                          "gdn_gpu.each_warp");
+  auto view = cast<MemRefType>(op.getView().getType());
+  if (failed(gdn::verifyViewDims(op, view, op.getIndices().size(), {}, 0,
+                                 "the counter")))
+    return failure();
+  if (!view.getElementType().isF32())
+    return op.emitOpError("expects counters in a view of f32, but got ")
+           << view;
+  return success();
+}
+
+LogicalResult SignalOp::verify() { return verifyCounter(*this); }
+LogicalResult AwaitSignalsOp::verify() { return verifyCounter(*this); }
+
 LogicalResult LastReaderOp::verify() { return verifyInOneWarp(*this); }
 LogicalResult TakeTicketOp::verify() { return verifyInOneWarp(*this); }
 LogicalResult IsLastOp::verify() { return verifyInOneWarp(*this); }

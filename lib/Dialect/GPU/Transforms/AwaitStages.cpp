@@ -26,7 +26,7 @@ namespace {
 
 struct AwaitStages final : gdn::impl::AwaitStagesBase<AwaitStages> {
   void runOnOperation() override;
-  void order(func::FuncOp stage, bool isEarly, bool releases,
+  void order(func::FuncOp stage, bool isEarly, bool releases, bool isFollowed,
              const DenseSet<StringAttr> &written);
 };
 
@@ -68,6 +68,8 @@ static bool isInPieces(func::FuncOp stage) {
 /// of them waited itself.
 static bool mayBeginEarly(func::FuncOp stage, func::FuncOp next) {
   tile::StageFields fields(stage);
+  if (fields.getFollows())
+    return true;
   return (hasRoles(stage) || (next && hasRoles(next))) && !isInPieces(stage) &&
          !fields.overlapsWith(tile::Neighbour::last) &&
          !fields.overlapsWith(tile::Neighbour::next);
@@ -163,23 +165,51 @@ static void addWritten(func::FuncOp stage, DenseSet<StringAttr> &written) {
   });
 }
 
+/// Lets the next stage begin as soon as a role has waited.
+static void releaseInRoles(func::FuncOp stage) {
+  SmallVector<gpu::AwaitLaunchOp> awaits;
+  stage->walk([&](gpu::AwaitLaunchOp await) {
+    gpu::WarpsOp role = gpu::getRole(await);
+    if (role && (awaits.empty() || gpu::getRole(awaits.front()) == role))
+      awaits.push_back(await);
+  });
+  for (gpu::AwaitLaunchOp await : awaits) {
+    OpBuilder b(await->getContext());
+    b.setInsertionPointAfter(await);
+    gpu::ReleaseLaunchOp::create(b, await.getLoc());
+  }
+}
+
 void AwaitStages::order(func::FuncOp stage, bool isEarly, bool releases,
-                        const DenseSet<StringAttr> &written) {
+                        bool isFollowed, const DenseSet<StringAttr> &written) {
   const bool hasRelease =
       stage->walk([](gpu::ReleaseLaunchOp) { return WalkResult::interrupt(); })
           .wasInterrupted();
   releases &= !hasRelease;
   OpBuilder b(getFirstUse(stage));
+  if (tile::StageFields(stage).getFollows()) {
+    // What it reads it awaits by signals; who comes next waits for it alone.
+    OpBuilder end(stage.getBody().front().getTerminator());
+    if (isEarly)
+      gpu::awaitInFirstBlock(end, stage.getLoc(),
+                             tile::StageFields(stage).getGrid().size());
+    numAwaits += isEarly;
+    isEarly = false;
+  }
   if (isEarly) {
-    tile::StageFields(stage).setFollowsStage();
+    tile::StageFields(stage).setAwaitsStage();
     // A release stands behind a wait. Recurrences of whole heads have no
     // registers left in their loops: with waits in roles they spill more there.
     // With copies ahead it was not measured.
-    const bool canBeInRoles = !releases && !hasRelease &&
+    const bool canBeInRoles = (!releases || isFollowed) && !hasRelease &&
                               !gpu::KernelFields(stage).getKeepLoops() &&
                               !tile::StageFields(stage).getCopiesAhead();
-    if (!canBeInRoles || !RoleAwaits(written).place(stage))
+    if (!canBeInRoles || !RoleAwaits(written).place(stage)) {
       gpu::AwaitLaunchOp::create(b, stage.getLoc());
+    } else if (releases) {
+      releaseInRoles(stage);
+      releases = false;
+    }
     ++numAwaits;
   }
   if (releases)
@@ -193,7 +223,8 @@ void AwaitStages::runOnOperation() {
       entries[entry].push_back(stage);
   for (auto &[entry, stages] : entries) {
     for (func::FuncOp stage : stages) {
-      bool isEarly = true, releases = true, isBesideRoles = false;
+      bool isEarly = true, releases = true, isFollowed = true,
+           isBesideRoles = false;
       DenseSet<StringAttr> written;
       for (StringAttr variant : tile::StageFields(stage).getVariants()) {
         SmallVector<func::FuncOp> all = llvm::filter_to_vector(
@@ -209,10 +240,12 @@ void AwaitStages::runOnOperation() {
           addWritten(ahead, written);
         isEarly &= own != 0 && mayBeginEarly(stage, at(own + 1));
         releases &= at(own + 1) && mayBeginEarly(at(own + 1), at(own + 2));
+        isFollowed &=
+            at(own + 1) && tile::StageFields(at(own + 1)).getFollows();
         isBesideRoles |= llvm::any_of(all, hasRoles);
       }
       if (isBesideRoles)
-        order(stage, isEarly, releases, written);
+        order(stage, isEarly, releases, isFollowed, written);
     }
   }
 }

@@ -52,7 +52,7 @@ LaunchWalk::LaunchWalk(FunctionOpInterface function) : function(function) {
   keepPools();
   // Behind the first stage of a call its arguments are there, but for those
   // that a stage writes, for which the pass that places the wait looks.
-  if (stage.getFollowsStage())
+  if (stage.getAwaitsStage())
     for (BlockArgument argument : function.getArguments())
       if (getNameInCall(argument))
         kept.insert(argument);
@@ -109,7 +109,7 @@ LogicalResult LaunchWalk::visitBranches(Operation &op) {
 }
 
 LogicalResult LaunchWalk::visit(Operation &op) {
-  if (isa<gdn::gpu::AwaitLaunchOp>(op)) {
+  if (isa<gdn::gpu::AwaitLaunchOp, gdn::gpu::AwaitSignalsOp>(op)) {
     isAwaited = true;
     return success();
   }

@@ -74,6 +74,6 @@ void StageFields::leaveTokenPieces() {
 void StageFields::leaveCode() {
   for (StringRef field :
        {"groups", "overlaps", "same_chunks", "token_pieces", "row_values",
-        "copies_ahead", "blocks_stay", "follows_stage"})
+        "copies_ahead", "blocks_stay", "follows", "awaits_stage"})
     set(field, Attribute());
 }

@@ -240,7 +240,8 @@ static constexpr FieldRow stageRows[] = {
     {"row_values", "an i64 of 1 to 8", isNumber<1, 8>},
     {"copies_ahead", "an i64 of 1", isNumber<1, 1>},
     {"blocks_stay", "an i64 of 1", isNumber<1, 1>},
-    {"follows_stage", "an i64 of 1", isNumber<1, 1>},
+    {"follows", "an i64 of 1", isNumber<1, 1>},
+    {"awaits_stage", "an i64 of 1", isNumber<1, 1>},
     {"scratch_bytes", "an i64 of at least 0", isNumber<0, INT64_MAX>},
 };
 

@@ -144,6 +144,21 @@ LogicalResult LastInGroupOp::verify() {
   return success();
 }
 
+/// signal_c1, await_signals_c1
+template <typename OpTy> static LogicalResult verifyCounter(OpTy op) {
+  auto view = cast<MemRefType>(op.getView().getType());
+  if (failed(gdn::verifyViewDims(op, view, op.getIndices().size(), {}, 0,
+                                 "the counter")))
+    return failure();
+  if (!view.getElementType().isF32())
+    return op.emitOpError("expects counters in a view of f32, but got ")
+           << view;
+  return success();
+}
+
+LogicalResult SignalOp::verify() { return verifyCounter(*this); }
+LogicalResult AwaitSignalsOp::verify() { return verifyCounter(*this); }
+
 /// The constraints that load and store share: (C1) and (C2) of both.
 template <typename OpTy> static LogicalResult verifyAccess(OpTy op) {
   auto view = cast<MemRefType>(op.getView().getType());

@@ -29,7 +29,7 @@ func.func @e__keys(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
 // CHECK-LABEL: func.func @e__prologue(
 //   CHECK-NOT:   _launch
 //       CHECK: func.func @e__roles(
-//  CHECK-SAME:   follows_stage = 1 : i64
+//  CHECK-SAME:   awaits_stage = 1 : i64
 func.func @e__prologue(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {stage_of = "e", variant = ["pair", "staged"]}} {
@@ -251,6 +251,60 @@ func.func @g__roles(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
       %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
       gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
     }
+  }
+  return
+}
+
+// A stage that follows begins as soon as all blocks of the one ahead have waited, in one of their
+// roles; its first block ends behind all of those.
+// CHECK-LABEL: func.func @n__keys(
+// CHECK-LABEL: func.func @n__roles(
+//       CHECK:   gdn_gpu.warps 0 for 1 {
+//  CHECK-NEXT:     gdn_gpu.await_launch
+//  CHECK-NEXT:     gdn_gpu.release_launch
+//  CHECK-NEXT:     gdn_gpu.load
+func.func @n__keys(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "n", variant = "roles"}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.each_warp 0 for 1 {
+  ^bb0(%w: index):
+    %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+    gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+  }
+  return
+}
+func.func @n__roles(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %s: memref<?xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["N"], stage_of = "n", variant = "roles"}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+      gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+      gdn_gpu.signal 64, %s[%i] : memref<?xf32>
+    }
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @n__norm(
+//   CHECK-NOT:   await_launch
+//       CHECK:   gdn_gpu.each_warp
+//  CHECK-NEXT:   ^bb0
+//  CHECK-NEXT:     gdn_gpu.await_signals 64
+//       CHECK:   %[[FIRST:.+]] = arith.andi
+//  CHECK-NEXT:   scf.if %[[FIRST]] {
+//  CHECK-NEXT:     gdn_gpu.await_launch
+func.func @n__norm(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %s: memref<?xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {follows = 1 : i64, grid = ["N", "H"], stage_of = "n", variant = "roles"}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.each_warp 0 for 1 {
+  ^bb0(%w: index):
+    gdn_gpu.await_signals 64, %s[%i] : memref<?xf32>
+    %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+    gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
   }
   return
 }

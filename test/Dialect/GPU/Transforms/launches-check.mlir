@@ -50,7 +50,7 @@ func.func @in_place(%state: memref<?x128xf32>, %i: index)
 // CHECK-LABEL: func.func @stage(
 func.func @stage(%x: memref<?x128xf32> {gdn.name = "x"}, %region: memref<?x128xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
-                gdn_tile.stage = {follows_stage = 1 : i64, stage_of = "e", variant = "a"}} {
+                gdn_tile.stage = {awaits_stage = 1 : i64, stage_of = "e", variant = "a"}} {
   %c0 = arith.constant 0 : index
   %new = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
   gdn_gpu.await_launch

@@ -36,7 +36,7 @@ func.func @read_ahead(%x: memref<?x128xf32>, %i: index)
 #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
 func.func @region_ahead(%region: memref<?x128xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
-                gdn_tile.stage = {follows_stage = 1 : i64, stage_of = "e", variant = "a"}} {
+                gdn_tile.stage = {awaits_stage = 1 : i64, stage_of = "e", variant = "a"}} {
   %c0 = arith.constant 0 : index
   // expected-error@+1 {{'gdn_gpu.load' op expects a gdn_gpu.await_launch before it on every way, since an earlier launch may write what it reads}}
   %new = gdn_gpu.load %region[%i, %c0] dims [0, 1] : memref<?x128xf32>, !gdn_gpu.fragment<1x128xf32, #row>

@@ -272,7 +272,7 @@ def GPU_AwaitLaunchOp : GPU_Op<"await_launch", [MemoryEffects<[MemRead, MemWrite
       last.
     - (C3) the same of what reads global memory, but for numbers that are integers, pools
       (arrays whose argument has a null slot, by its name), arrays that the function
-      writes, too, and all arguments of the call of a stage with `follows_stage`: the launch
+      writes, too, and all arguments of the call of a stage with `awaits_stage`: the launch
       ahead must not write these. Not checked.
 
     **Example**
@@ -312,6 +312,80 @@ def GPU_ReleaseLaunchOp : GPU_Op<"release_launch", [MemoryEffects<[MemRead, MemW
     ```
   }];
   let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
+def GPU_SignalOp : GPU_Op<"signal", [AttrSizedOperandSegments,
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "What a warp has stored is there for who awaits it";
+  let description = [{
+    Each warp adds `amount` to the counter at `indices`, behind all that it has stored
+    before, and all that others have told it of by a barrier or a channel (release, over
+    the device). With `last(%n)` it adds to `n` counters, the first index of which goes
+    down from there; `n` may be 0, and is at most a warp's lanes.
+
+    **Preconditions**
+
+    - (C1) it is inside a `gdn_gpu.warps` or a `gdn_gpu.each_warp`.
+    - (C2) one index per dimension of the view, whose elements are f32, the bits of which
+      are the number.
+    - (C3) what the warp stores asynchronously, by a tensor map, it has awaited. Not
+      checked.
+
+    **Example**
+
+    ```mlir
+    func.func @tell(%counters: memref<?x?xf32>, %chunk: index, %head: index)
+        attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
+      gdn_gpu.warps 0 for 4 {
+        gdn_gpu.signal 16, %counters[%chunk, %head] : memref<?x?xf32>
+      }
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    ConfinedAttr<I64Attr, [IntPositive]>:$amount,
+    Arg<AnyMemRef, "view", [MemRead, MemWrite]>:$view,
+    Variadic<Index>:$indices, Optional<Index>:$count);
+  let assemblyFormat = [{
+    $amount `,` $view `[` $indices `]` (`last` `(` $count^ `)`)? attr-dict `:` type($view)
+  }];
+  let hasVerifier = 1;
+}
+
+def GPU_AwaitSignalsOp : GPU_Op<"await_signals", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until a counter has what signals are to add up to";
+  let description = [{
+    Each lane waits until the counter at `indices` has `total` (acquire, over the device),
+    which a `gdn_gpu.signal` of each of several warps of another launch adds up to. What those
+    have stored, the warp may load behind it.
+
+    **Preconditions**
+
+    - (C1) it is inside a `gdn_gpu.warps` or a `gdn_gpu.each_warp`.
+    - (C2) as `gdn_gpu.signal` (C2).
+    - (C3) who signals runs already, or has ended, and no block of it needs the place of
+      this one. Not checked.
+
+    **Example**
+
+    ```mlir
+    func.func @follow(%counters: memref<?x?xf32>, %chunk: index, %head: index)
+        attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
+      gdn_gpu.each_warp 0 for 2 {
+      ^bb0(%warp: index):
+        gdn_gpu.await_signals 128, %counters[%chunk, %head] : memref<?x?xf32>
+      }
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    ConfinedAttr<I64Attr, [IntPositive]>:$total,
+    Arg<AnyMemRef, "view", [MemRead]>:$view,
+    Variadic<Index>:$indices);
+  let assemblyFormat = "$total `,` $view `[` $indices `]` attr-dict `:` type($view)";
   let hasVerifier = 1;
 }
 

@@ -192,10 +192,14 @@ def AwaitStages : Pass<"gdn-gpu-await-stages", "::mlir::ModuleOp"> {
     ahead of what first has to: what writes, or reads what a stage ahead of this one writes,
     regions of the workspace or arguments. Inputs of the call and pools are read before.
     Where no role waits on every way, the first block waits at its end, since who comes next
-    waits for this stage alone. Such a stage has `follows_stage` in its `gdn_tile.stage`.
+    waits for this stage alone. Such a stage has `awaits_stage` in its `gdn_tile.stage`.
 
     A stage gets a `gdn_gpu.release_launch` ahead of its first use of global memory, behind
     its own wait if it has one, if what follows it begins early in all of its variants.
+
+    A stage that follows (`follows` of `gdn_tile.stage`) begins early, too, and waits where it
+    ends, in its first block: what it reads it awaits by signals. The stage ahead of it
+    releases it as soon as one of its roles has waited.
 
     It does not where
 

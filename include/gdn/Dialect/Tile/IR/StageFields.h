@@ -104,13 +104,18 @@ public:
   bool getCopiesAhead() const { return getInt("copies_ahead", 0) != 0; }
   void setCopiesAhead() { setInt("copies_ahead", 1); }
 
+  /// Whether the stage runs beside the one ahead of it, and awaits signals of
+  /// what it reads of that.
+  bool getFollows() const { return getInt("follows", 0) != 0; }
+  void setFollows() { setInt("follows", 1); }
+
   bool getBlocksStay() const { return getInt("blocks_stay", 0) != 0; }
   void setBlocksStay() { setInt("blocks_stay", 1); }
 
   /// Whether the launch that it awaits is a stage of the same call, in every
   /// variant.
-  bool getFollowsStage() const { return getInt("follows_stage", 0) != 0; }
-  void setFollowsStage() { setInt("follows_stage", 1); }
+  bool getAwaitsStage() const { return getInt("awaits_stage", 0) != 0; }
+  void setAwaitsStage() { setInt("awaits_stage", 1); }
 
   /// Of code; none of programs.
   std::optional<int64_t> getScratchBytes() const;

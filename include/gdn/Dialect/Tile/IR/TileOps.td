@@ -63,6 +63,63 @@ def Tile_LastInGroupOp : Tile_Op<"last_in_group", [MemoryEffects<[MemRead, MemWr
   let hasVerifier = 1;
 }
 
+def Tile_SignalOp : Tile_Op<"signal", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "What the block has stored is there for who awaits it";
+  let description = [{
+    Adds `amount` to the counter at `indices`, behind all stores of the block that stand
+    ahead of the op: a block of a later stage that runs beside this one, and has seen
+    the sum of all amounts at a `gdn_tile.await_signals`, finds them. A stage ahead of
+    both stores zeros there: the bits of 0.0 are the number 0.
+
+    **Preconditions**
+
+    - (C1) one index per dimension of the view, whose elements are f32.
+
+    **Example**
+
+    ```mlir
+    func.func @tell(%counters: memref<?x?xf32>, %chunk: index, %head: index) {
+      gdn_tile.signal 64, %counters[%chunk, %head] : memref<?x?xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    ConfinedAttr<I64Attr, [IntPositive]>:$amount,
+    Arg<AnyMemRef, "view", [MemRead, MemWrite]>:$view,
+    Variadic<Index>:$indices);
+  let assemblyFormat = "$amount `,` $view `[` $indices `]` attr-dict `:` type($view)";
+  let hasVerifier = 1;
+}
+
+def Tile_AwaitSignalsOp : Tile_Op<"await_signals", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until a counter has what signals are to add up to";
+  let description = [{
+    See `gdn_tile.signal`. Who signals has to run already, or to have ended: else the
+    block may wait in the place of one that it waits for.
+
+    **Preconditions**
+
+    - (C1) as `gdn_tile.signal` (C1).
+    - (C2) the amounts add up to `total`. Not checked.
+
+    **Example**
+
+    ```mlir
+    func.func @follow(%counters: memref<?x?xf32>, %chunk: index, %head: index) {
+      gdn_tile.await_signals 128, %counters[%chunk, %head] : memref<?x?xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    ConfinedAttr<I64Attr, [IntPositive]>:$total,
+    Arg<AnyMemRef, "view", [MemRead]>:$view,
+    Variadic<Index>:$indices);
+  let assemblyFormat = "$total `,` $view `[` $indices `]` attr-dict `:` type($view)";
+  let hasVerifier = 1;
+}
+
 def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
   let summary = "A tile from memory";
   let description = [{
