@@ -165,7 +165,7 @@ def test_a_sample_of_programs(tools):
     assert len(chosen) == len(SAMPLE)
     judged = removed_ops.judge_all(tools, chosen)
     counts = Counter(removal.kind for removal, _ in judged)
-    rare = {"warp_barrier", "arrive", "await_arrivals"}
+    rare = {"warp_barrier", "arrive", "await_arrivals", "await_signals"}
     assert {kind for kind in KINDS if not counts[kind]} <= rare
     check(judged)
 
