@@ -95,9 +95,8 @@ static constexpr Row fused[] = {
      "   220*workers <= 100*sequences*heads)",
      prefillH200},
     // Three segments whose norm follows, where 36 of 132 multiprocessors have
-    // no
-    // block of the rule: 8/24 heads, packed, 8,192 tokens 263 us to 246, 32,768
-    // 905 (four segments) to 889.
+    // no block of the rule: 8/24 heads, packed, 8,192 tokens 262 us to 246,
+    // 32,768 899 (four segments) to 888.
     {"fused-segments-3-followed: fused=2; v-split=2; segments=3; scan=576; "
      "norm=follows; where=keys <= 128;"
      "when=5*heads <= workers & workers <= 8*heads &"
@@ -105,9 +104,9 @@ static constexpr Row fused[] = {
      prefillH200},
     // Halves whose norm follows, where some multiprocessors have no block, or
     // are soon done with it: of two sequences, one of which may be shorter
-    // (16/32 heads, packed, 2,048 + 6,144 tokens 297 us to 263; 8/24, 16,384 +
-    // 16,384 885 in four segments, 710), and of few blocks (2/8, 4 x 8,192 322
-    // to 283).
+    // (16/32 heads, packed, 2,048 + 6,144 tokens 295 us to 261; 8/24, 16,384 +
+    // 16,384 884 in four segments, 709), and of few blocks (2/8, 4 x 8,192 320
+    // to 281).
     {"fused-v-split-2-followed: fused=2; v-split=2; norm=follows; "
      "where=keys <= 128;"
      "when=(256*sequences <= tokens & 2 <= sequences & sequences <= 2 &"

@@ -19,7 +19,15 @@ FACTORS = {
     "weights": (1, 1, 1e37),
 }
 # The halves have it behind them, in the same order of sums.
-WITH_RULE = ("fused", "fused-by-lengths", "fused-stay", "fused-v-split-2", "fused-segments-4")
+WITH_RULE = (
+    "fused",
+    "fused-by-lengths",
+    "fused-stay",
+    "fused-v-split-2",
+    "fused-segments-4",
+    "fused-v-split-2-followed",
+    "fused-segments-3-followed",
+)
 
 
 def run_variants(image: str, library: str) -> None:

@@ -42,6 +42,7 @@ PLAIN = [
     "await_launch",
     "release_launch",
     "await_signals",
+    "signal",
     "await_copies",
     "commit",
     "release",
@@ -71,6 +72,11 @@ EXPLAINED = {
         " maps_fused_segments norm_fused_segments_followed norm_fused_v_split_followed"
         " scan_fused_segments scan_fused_segments_followed",
     ): "a stage without it is no dependent launch: it begins when those ahead have ended",
+    (
+        "signal",
+        "first_fused_segments_followed inter_chunk_fused_segments_followed"
+        " inter_chunk_fused_v_split_followed",
+    ): "another program awaits it, and does not end without it",
     ("await_copies", "scan_segments"): "each turn of the loop awaits the copies at its beginning",
     (
         "await_copies",

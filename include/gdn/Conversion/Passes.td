@@ -121,9 +121,10 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       `row_values`, for the order of its sums, also for other variants. With
       `by-lengths` the recurrence of whole heads has the norm, and
       `@<entry>__norm_by_lengths` stands behind the other, with no more blocks
-      than run at the same time. `norm=follows`, with `fused` and `v-split`, of
-      kernels with a norm whose values a prologue leaves in the workspace, and
-      without states in planes: the norm runs beside the recurrence
+      than run at the same time. `norm=follows`, with `fused=2`, `v-split=2`
+      and without `conv`, of kernels with a norm whose values a prologue leaves
+      in the workspace, and without states in planes: the norm runs beside the
+      recurrence
       (`follows` of `gdn_tile.stage`), which signals each chunk. The bits are
       those of `norm=behind`, with `segments` those of a norm behind. Such
       variants have a prologue, a recurrence and a norm of their own

@@ -147,11 +147,11 @@ Expected<VariantSpec> VariantSpec::parse(StringRef given) {
         "'by-lengths' and 'maps'");
   if ((spec.normWithRule || spec.normBehind) && spec.fused == 0)
     return llvm::createStringError("expected 'norm' with 'fused'");
-  if (spec.normFollows &&
-      (spec.fused == 0 || spec.vSplit == 1 || spec.mapsAlone))
+  if (spec.normFollows && (spec.fused != 2 || spec.vSplit != 2 ||
+                           spec.convWithRule || spec.mapsAlone))
     return llvm::createStringError(
-        "expected 'norm' to be follows with 'fused' and 'v-split' and without "
-        "'maps'");
+        "expected 'norm' to be follows with 'fused=2' and 'v-split=2' and "
+        "without 'conv' and 'maps'");
   if (spec.normBehind && spec.segments != 0)
     return llvm::createStringError(
         "expected 'norm' to be with-rule with 'segments', whose bits are their "

@@ -98,8 +98,12 @@ LogicalResult gdn::checkTileProgram(func::FuncOp function) {
   if (failed(checkSignature(function)))
     return failure();
   WalkResult walk = function.walk<WalkOrder::PreOrder>([](Operation *op) {
-    if (isa<tile::LastInGroupOp, tile::SumOfPairOp, tile::SignalOp,
-            tile::AwaitSignalsOp>(op)) {
+    if (isa<tile::SignalOp, tile::AwaitSignalsOp>(op)) {
+      op->emitOpError("expects stages that run beside each other, but on a CPU "
+                      "one runs behind the other");
+      return WalkResult::interrupt();
+    }
+    if (isa<tile::LastInGroupOp, tile::SumOfPairOp>(op)) {
       op->emitOpError("expects blocks that share something, but on a CPU a "
                       "block serves a whole key head");
       return WalkResult::interrupt();

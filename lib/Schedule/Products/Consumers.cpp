@@ -123,8 +123,15 @@ static LogicalResult signalLast(OpBuilder &b, scf::ForOp loop,
     if (auto copy = dyn_cast<gpu::CopyOutOp>(op))
       out = copy;
   if (!out)
-    return signal.emitError("expects outputs that are copied to memory from "
-                            "where consumers share them");
+    return signal.emitOpError("expects outputs that are copied to memory from "
+                              "where consumers share them");
+  // A copy by a tensor map may be under way when its buffer is free.
+  for (auto inside : loop.getBody()->getOps<gpu::CopyOutOp>())
+    if (inside.getTensorMap())
+      return signal.emitOpError("expects outputs that no tensor map copies");
+  if (signal.getAmount() % numWarps != 0)
+    return signal.emitOpError("expects an amount that ")
+           << numWarps << " warps of consumers can share";
   Location loc = signal.getLoc();
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointAfter(out);

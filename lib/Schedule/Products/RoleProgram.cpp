@@ -97,8 +97,12 @@ LogicalResult LoadRole::emitChunks() {
   // Each warp says for itself when its copies are there.
   gpu::AwaitCopiesOp::create(b, loop.getLoc());
   channels.commit(plan.copied);
-  for (auto signal : loop.getBody()->getOps<tile::SignalOp>())
+  for (auto signal : loop.getBody()->getOps<tile::SignalOp>()) {
+    if (signal.getAmount() % getNumWarps() != 0)
+      return signal.emitOpError("expects an amount that ")
+             << getNumWarps() << " warps which load can share";
     emitSignal(signal, copy.getInductionVar(), copy.getLowerBound(), end);
+  }
   return success();
 }
 

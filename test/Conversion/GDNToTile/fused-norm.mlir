@@ -87,9 +87,7 @@
 // LENGTHS-LABEL: func.func @prefill__norm(
 //  LENGTHS-SAME:   variant = "staged"
 
-// A norm that follows: the prologue clears a counter of each chunk and value head, the recurrence
-// adds its values to it, and the norm awaits all of them. Its blocks go through chunks of as many
-// sequences in turn.
+// No norm follows where values lie in memory as the rule takes them: no stage would clear signals.
 // RUN: gdn-opt %s -gdn-fuse=norm-with-rule -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-v-split-2-followed:fused=2;v-split=2;norm=follows,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefix=READY
 // READY-NOT: followed
 func.func @prefill(

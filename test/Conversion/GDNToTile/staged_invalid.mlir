@@ -36,7 +36,10 @@
 //  OWN-BITS: expected 'norm' to be with-rule with 'segments', whose bits are their own
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;norm=follows' 2>&1 | FileCheck %s --check-prefix=FOLLOWS
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:v-split=2;norm=follows' 2>&1 | FileCheck %s --check-prefix=FOLLOWS
-// FOLLOWS: expected 'norm' to be follows with 'fused' and 'v-split' and without 'maps'
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=1;v-split=2;norm=follows' 2>&1 | FileCheck %s --check-prefix=FOLLOWS
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;v-split=4;norm=follows' 2>&1 | FileCheck %s --check-prefix=FOLLOWS
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;v-split=2;norm=follows;conv=with-rule' 2>&1 | FileCheck %s --check-prefix=FOLLOWS
+// FOLLOWS: expected 'norm' to be follows with 'fused=2' and 'v-split=2' and without 'conv' and 'maps'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;maps=also' 2>&1 | FileCheck %s --check-prefix=MAPS
 //    MAPS: expected 'maps' to be alone, got 'also'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:pieces=8;maps=alone' 2>&1 | FileCheck %s --check-prefix=MORE

@@ -180,3 +180,13 @@ func.func @blocks_of_a_pair(%n: index, %x: memref<64xf32>)
   gdn_tile.store %all, %x[%c0] dims [0] : vector<64xf32>, memref<64xf32>
   return
 }
+
+// -----
+
+func.func @stages_beside(%n: index, %x: memref<64xf32>)
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
+  %c0 = arith.constant 0 : index
+  // expected-error@+1 {{'gdn_tile.signal' op expects stages that run beside each other, but on a CPU one runs behind the other}}
+  gdn_tile.signal 64, %x[%c0] : memref<64xf32>
+  return
+}

@@ -266,9 +266,11 @@ Value gdn::logDecayTile(OpBuilder &builder, Location loc, Value a, Value aLog,
   if (std::optional<APFloat> bound = op.getLowerBound())
     return boundedDecayTile(builder, loc, a, aLog, dtBias,
                             bound->convertToFloat(), fast);
-  if (fast)
-    return fastDecayTile(builder, loc, a, aLog, dtBias);
   const double threshold = op.getSoftplusThreshold().convertToFloat();
+  // From there on f32 holds the same number with the threshold and without.
+  constexpr double leastWithoutEffect = 17;
+  if (fast && threshold >= leastWithoutEffect)
+    return fastDecayTile(builder, loc, a, aLog, dtBias);
   return mapRows(
       builder, loc, a, {withElement(a, builder.getF32Type())},
       [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {

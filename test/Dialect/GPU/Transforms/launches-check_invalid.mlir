@@ -204,3 +204,20 @@ func.func @written_before_taken(%x: memref<?x128xf32>, %i: index, %new: !row)
       : memref<?x128xf32>, !row
   return
 }
+
+// -----
+
+// The launch ahead may still run where a signal of it has come.
+func.func @released_beside(%x: memref<?xf32>, %i: index, %c: i1)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
+  gdn_gpu.each_warp 0 for 1 {
+  ^bb0(%w: index):
+    gdn_gpu.await_signals 64, %x[%i] : memref<?xf32>
+  }
+  // expected-error@+1 {{'gdn_gpu.release_launch' op expects no gdn_gpu.await_signals in the program, since the next launch waits for this one alone}}
+  gdn_gpu.release_launch
+  scf.if %c {
+    gdn_gpu.await_launch
+  }
+  return
+}

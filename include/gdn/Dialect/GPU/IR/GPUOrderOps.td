@@ -269,7 +269,7 @@ def GPU_AwaitLaunchOp : GPU_Op<"await_launch", [MemoryEffects<[MemRead, MemWrite
       which waits for itself.
     - (C2) in a function that has one, what writes global memory stands behind one on every
       way, of its own role; checked on the function, but for a stage that overlaps with the
-      last.
+      last. A `gdn_gpu.await_signals` stands for one: who signals has waited.
     - (C3) the same of what reads global memory, but for numbers that are integers, pools
       (arrays whose argument has a null slot, by its name), arrays that the function
       writes, too, and all arguments of the call of a stage with `awaits_stage`: the launch
@@ -300,7 +300,8 @@ def GPU_ReleaseLaunchOp : GPU_Op<"release_launch", [MemoryEffects<[MemRead, MemW
     - (C1) it is not inside a `gdn_gpu.warps` or `gdn_gpu.each_warp`, but for a role of `gdn_gpu.roles`.
     - (C2) in a function with a `gdn_gpu.await_launch` it stands behind one on every way: what
       the next launch reads ahead of its own, no launch before this one may write any more;
-      checked on the function, but for stages that overlap with a neighbour.
+      checked on the function, but for stages that overlap with a neighbour. A function
+      with a `gdn_gpu.await_signals` has none.
 
     **Example**
 
