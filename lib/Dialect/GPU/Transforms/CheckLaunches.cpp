@@ -34,7 +34,7 @@ private:
   Operation *await = nullptr; // some gdn_gpu.await_launch
   llvm::DenseSet<Value> kept; // pools, and what the program writes, too
   bool isAwaited = false;     // on every way here
-  bool runsBeside = false;    // the launch ahead, and awaits signals of that
+  bool awaitsSignals = false; // of the launch ahead, which may still run
   bool overlapsWithNext = false, overlapsWithLast = false;
 };
 
@@ -47,7 +47,7 @@ LaunchWalk::LaunchWalk(FunctionOpInterface function) : function(function) {
   function->walk([&](Operation *op) {
     if (isa<gdn::gpu::AwaitLaunchOp>(op) && !await)
       await = op;
-    runsBeside |= isa<gdn::gpu::AwaitSignalsOp>(op);
+    awaitsSignals |= isa<gdn::gpu::AwaitSignalsOp>(op);
     if (GlobalAccess access = GlobalAccess::get(op); access.writes)
       kept.insert(access.root);
   });
@@ -116,7 +116,7 @@ LogicalResult LaunchWalk::visit(Operation &op) {
     return success();
   }
   if (isa<gdn::gpu::ReleaseLaunchOp>(op)) { // release_launch_c2
-    if (runsBeside)
+    if (awaitsSignals)
       return op.emitOpError("expects no gdn_gpu.await_signals in the program, "
                             "since the next launch waits for this one alone");
     if (isAwaited || overlapsWithNext || overlapsWithLast)
