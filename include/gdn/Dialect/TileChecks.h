@@ -24,6 +24,11 @@ mlir::LogicalResult verifyViewDims(mlir::Operation *op, mlir::MemRefType view,
                                    llvm::ArrayRef<int64_t> dims, int64_t rank,
                                    llvm::StringRef what);
 
+/// Fails, with a diagnostic, unless `view`, of f32 whose bits are numbers, has
+/// a counter at so many indices.
+mlir::LogicalResult verifyCounter(mlir::Operation *op, mlir::MemRefType view,
+                                  size_t numIndices);
+
 /// Fails, with a diagnostic, unless `what` has elements like `view`.
 mlir::LogicalResult verifyViewElement(mlir::Operation *op,
                                       mlir::MemRefType view, mlir::Type element,

@@ -38,6 +38,16 @@ LogicalResult gdn::verifyViewDims(Operation *op, MemRefType view,
   return success();
 }
 
+LogicalResult gdn::verifyCounter(Operation *op, MemRefType view,
+                                 size_t numIndices) {
+  if (failed(verifyViewDims(op, view, numIndices, {}, 0, "the counter")))
+    return failure();
+  if (!view.getElementType().isF32())
+    return op->emitOpError("expects counters in a view of f32, but got ")
+           << view;
+  return success();
+}
+
 LogicalResult gdn::verifyViewElement(Operation *op, MemRefType view,
                                      Type element, StringRef what) {
   if (element == view.getElementType())

@@ -394,23 +394,17 @@ LogicalResult WarpBarrierOp::verify() {
                                                        : verifyInOneWarp(*this);
 }
 /// (C1) and (C2) of signals and of who awaits them.
-template <typename OpTy> static LogicalResult verifyCounter(OpTy op) {
+template <typename OpTy> static LogicalResult verifySignal(OpTy op) {
   if (!op->template getParentOfType<EachWarpOp>() &&
       !op->template getParentOfType<WarpsOp>())
     return op.emitOpError("expects to be inside a gdn_gpu.warps or a "
                           "gdn_gpu.each_warp");
-  auto view = cast<MemRefType>(op.getView().getType());
-  if (failed(gdn::verifyViewDims(op, view, op.getIndices().size(), {}, 0,
-                                 "the counter")))
-    return failure();
-  if (!view.getElementType().isF32())
-    return op.emitOpError("expects counters in a view of f32, but got ")
-           << view;
-  return success();
+  return gdn::verifyCounter(op, cast<MemRefType>(op.getView().getType()),
+                            op.getIndices().size());
 }
 
-LogicalResult SignalOp::verify() { return verifyCounter(*this); }
-LogicalResult AwaitSignalsOp::verify() { return verifyCounter(*this); }
+LogicalResult SignalOp::verify() { return verifySignal(*this); }
+LogicalResult AwaitSignalsOp::verify() { return verifySignal(*this); }
 
 LogicalResult LastReaderOp::verify() { return verifyInOneWarp(*this); }
 LogicalResult TakeTicketOp::verify() { return verifyInOneWarp(*this); }

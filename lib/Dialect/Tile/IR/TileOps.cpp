@@ -145,19 +145,13 @@ LogicalResult LastInGroupOp::verify() {
 }
 
 /// signal_c1, await_signals_c1
-template <typename OpTy> static LogicalResult verifyCounter(OpTy op) {
-  auto view = cast<MemRefType>(op.getView().getType());
-  if (failed(gdn::verifyViewDims(op, view, op.getIndices().size(), {}, 0,
-                                 "the counter")))
-    return failure();
-  if (!view.getElementType().isF32())
-    return op.emitOpError("expects counters in a view of f32, but got ")
-           << view;
-  return success();
+template <typename OpTy> static LogicalResult verifySignal(OpTy op) {
+  return gdn::verifyCounter(op, cast<MemRefType>(op.getView().getType()),
+                            op.getIndices().size());
 }
 
-LogicalResult SignalOp::verify() { return verifyCounter(*this); }
-LogicalResult AwaitSignalsOp::verify() { return verifyCounter(*this); }
+LogicalResult SignalOp::verify() { return verifySignal(*this); }
+LogicalResult AwaitSignalsOp::verify() { return verifySignal(*this); }
 
 /// The constraints that load and store share: (C1) and (C2) of both.
 template <typename OpTy> static LogicalResult verifyAccess(OpTy op) {
