@@ -11,7 +11,9 @@ using namespace gdn;
 
 using P = arith::CmpIPredicate;
 
-void ChunkStage::emitBlock(Value chunkSlot) {
+void ChunkStage::emitBlock(Value chunkSlot) { emitSlot(chunkSlot); }
+
+void ChunkStage::emitSlot(Value chunkSlot) {
   n = findSequence(*this, chunkSlot, index(algorithm.chunk));
   Value live = emitBounds();
   Value length = sub(end, begin);

@@ -14,6 +14,8 @@ public:
 
 protected:
   void emitBlock(mlir::Value chunkSlot) override;
+  /// The program of a chunk slot; there is nothing to do where it has no owner.
+  void emitSlot(mlir::Value chunkSlot);
   /// The program of a chunk that has an owner: tokens `begin` to
   /// `begin + valid`; `isFirst` says whether it is the first of its sequence.
   virtual void emitChunkSlot(mlir::Value chunkSlot, mlir::Value isFirst,

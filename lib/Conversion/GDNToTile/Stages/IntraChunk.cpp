@@ -21,7 +21,7 @@ protected:
   void emitBlock(Value chunkSlot) override {
     if (order)
       storeOrder(*this, order, chunkSlot);
-    ChunkStage::emitBlock(chunkSlot);
+    emitSlot(chunkSlot);
   }
   SmallVector<std::string> gridOf(const std::string &slots) override {
     return {slots, valueForm};

@@ -73,7 +73,7 @@ void NormStage::emitBlock(Value at) {
   OpBuilder::InsertionGuard guard(b);
   enterIf(both(compare(arith::CmpIPredicate::ult, number, share),
                compare(arith::CmpIPredicate::ult, slot, slots)));
-  ChunkStage::emitBlock(slot);
+  emitSlot(slot);
 }
 
 void NormStage::emitPiece(Value chunkSlot, Value) {

@@ -43,7 +43,7 @@ SmallVector<std::string> TokenGroupStage::gridOf(const std::string &slots) {
 
 void TokenGroupStage::emitBlock(Value at) {
   if (!isOfHalves())
-    return ChunkStage::emitBlock(at);
+    return emitSlot(at);
   OpBuilder::InsertionGuard guard(b);
   enterIf(arith::XOrIOp::create(b, loc,
                                 chooseByLengths(*this, index(0)).isWhole,
@@ -60,7 +60,7 @@ void TokenGroupStage::emitBlock(Value at) {
   head = sub(loop.getInductionVar(), mul(slot, units));
   h = divideTokens(*this, head, ratio);
   head = sub(head, mul(h, ratio));
-  ChunkStage::emitBlock(slot);
+  emitSlot(slot);
 }
 
 void TokenGroupStage::emitChunkSlot(Value chunkSlot, Value isFirst,

@@ -276,7 +276,7 @@ LogicalResult DeltaScanOp::verify() {
 }
 
 /// The sizes of pending tokens.
-static LogicalResult verifyPending(tile::PendingOpInterface op) {
+static LogicalResult verifyPending(PendingOpInterface op) {
   int64_t dv = op.getState().getType().getDimSize(0);
   int64_t dk = op.getState().getType().getDimSize(1);
   int64_t pending = op.getPendingKey().getType().getDimSize(0);
