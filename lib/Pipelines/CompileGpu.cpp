@@ -12,9 +12,11 @@
 #include "gdn/Target/CudaProgram.h"
 #include "gdn/Target/NvptxCodegen.h"
 #include "gdn/Target/PtxDigest.h"
+#include "gdn/Target/PtxText.h"
 
 #include "gdn/Target/TemporaryFile.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -126,6 +128,37 @@ static LogicalResult addDigests(ModuleOp module, StringRef ptx,
   return success();
 }
 
+/// Assembles the kernels that may take fewer blocks alone until none of these
+/// spills, so that all the others are assembled once. `module` and `ptx` then
+/// say how many blocks each of them gets.
+static LogicalResult settleBlocks(ModuleOp module, std::string &ptx,
+                                  const TargetModel &target,
+                                  const GpuCompileOptions &options) {
+  if (!options.ptxas)
+    return success();
+  auto kernels = llvm::make_filter_range(module.getOps<LLVM::LLVMFuncOp>(),
+                                         mayTakeFewerBlocks);
+  SmallVector<LLVM::LLVMFuncOp> open(kernels.begin(), kernels.end());
+  while (!open.empty()) {
+    llvm::StringSet<> names;
+    for (LLVM::LLVMFuncOp kernel : open)
+      names.insert(kernel.getName());
+    auto isOpen = [&](StringRef name) { return names.contains(name); };
+    llvm::Expected<Cubin> cubin = options.ptxas->assemble(
+        llvm::join(linesOfKernels(ptx, isOpen), "\n"), target, options.cache);
+    if (!cubin)
+      return module.emitError(llvm::toString(cubin.takeError()));
+    open = takeFewerBlocks(module, cubin->report, target);
+    for (LLVM::LLVMFuncOp kernel : open)
+      ptx = withBlocksPerSm(ptx, kernel.getName(),
+                            kernel
+                                ->getAttrOfType<IntegerAttr>(
+                                    NVVM::NVVMDialect::getMinctasmAttrName())
+                                .getInt());
+  }
+  return success();
+}
+
 /// The kernels of `module` with their digests, its PTX, and with an assembler
 /// the cubin and what was said about it.
 static FailureOr<CachedModule>
@@ -146,13 +179,14 @@ assembleKernels(OwningOpRef<ModuleOp> kernels, const TargetModel &target,
                             "kernel, but got none");
   if (failed(addDigests(module, text->ptx, *entries)))
     return failure();
+  if (failed(settleBlocks(module, text->ptx, target, options)))
+    return failure();
   while (options.ptxas) {
     llvm::Expected<Cubin> cubin =
         options.ptxas->assemble(text->ptx, target, options.cache);
     if (!cubin)
       return module.emitError(llvm::toString(cubin.takeError()));
-    if (takeFewerBlocks(module, cubin->report, target) ||
-        leaveOutVariants(module, cubin->report, target)) {
+    if (leaveOutVariants(module, cubin->report, target)) {
       text = generateKernels(module, target, /*wantsPtx=*/true, options.cache);
       if (failed(text))
         return failure();

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Cuts PTX as LLVM prints it, one directive or instruction a line, into
-// kernels; see PtxDigest.h.
+// The text of a kernel without what depends on its place in a module; see
+// PtxDigest.h.
 #include "gdn/Target/PtxDigest.h"
+
+#include "gdn/Target/PtxText.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/SHA256.h"
 
 using namespace gdn;
-
-static bool isNameCharacter(char c) {
-  return llvm::isAlnum(c) || c == '_' || c == '$';
-}
 
 namespace {
 /// Renames as it copies.
@@ -72,7 +70,7 @@ void Normalizer::add(llvm::StringRef line) {
     }
     wasSpace = false;
     size_t end = at;
-    while (end < line.size() && isNameCharacter(line[end]))
+    while (end < line.size() && isPtxNameCharacter(line[end]))
       ++end;
     if (end == at) {
       text += line[at++];
@@ -82,15 +80,6 @@ void Normalizer::add(llvm::StringRef line) {
     at = end;
   }
   text += '\n';
-}
-
-/// The name of the kernel whose definition begins in this line; empty if none
-/// does.
-static llvm::StringRef entryName(llvm::StringRef line) {
-  size_t at = line.find(".entry ");
-  if (at == llvm::StringRef::npos || line.trim().starts_with("//"))
-    return {};
-  return line.drop_front(at + 7).ltrim().take_while(isNameCharacter);
 }
 
 /// The variable that this line declares to be elsewhere, dynamic shared memory;
@@ -106,24 +95,13 @@ static llvm::StringRef externName(llvm::StringRef line) {
 llvm::Expected<std::string> gdn::normalizePtx(llvm::StringRef ptx,
                                               llvm::StringRef kernel) {
   Normalizer normalizer(kernel);
-  llvm::SmallVector<llvm::StringRef> lines; // this kernel's, and the module's
-  bool found = false, inOther = false, opened = false;
-  int depth = 0;
-  for (llvm::StringRef line : llvm::split(ptx, '\n')) {
-    if (depth == 0)
-      if (llvm::StringRef name = entryName(line); !name.empty()) {
+  bool found = false;
+  // The kernel's, and the module's.
+  llvm::SmallVector<llvm::StringRef> lines =
+      linesOfKernels(ptx, [&](llvm::StringRef name) {
         found |= name == kernel;
-        inOther = name != kernel;
-        opened = false;
-      }
-    llvm::StringRef code = line.split("//").first;
-    depth += int(code.count('{')) - int(code.count('}'));
-    opened |= code.contains('{');
-    if (!inOther)
-      lines.push_back(line);
-    if (inOther && opened && depth == 0)
-      inOther = false;
-  }
+        return name == kernel;
+      });
   if (!found)
     return llvm::createStringError("expects a kernel '" + kernel +
                                    "' in the PTX, but got none");

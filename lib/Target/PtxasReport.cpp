@@ -141,19 +141,30 @@ llvm::Expected<PtxasReport> gdn::parsePtxasOutput(llvm::StringRef output) {
   return std::move(reader.report);
 }
 
-bool gdn::takeFewerBlocks(ModuleOp module, const PtxasReport &report,
-                          const TargetModel &target) {
-  bool changed = false;
+/// How many blocks per SM the kernel asks for; null if it does not say.
+static IntegerAttr getBlocksPerSm(LLVM::LLVMFuncOp kernel) {
+  return kernel->getAttrOfType<IntegerAttr>(
+      NVVM::NVVMDialect::getMinctasmAttrName());
+}
+
+bool gdn::mayTakeFewerBlocks(LLVM::LLVMFuncOp kernel) {
+  IntegerAttr blocks = getBlocksPerSm(kernel);
+  return blocks && blocks.getInt() > 1 &&
+         kernel->hasAttr("gdn_gpu.fewer_blocks");
+}
+
+SmallVector<LLVM::LLVMFuncOp> gdn::takeFewerBlocks(ModuleOp module,
+                                                   const PtxasReport &report,
+                                                   const TargetModel &target) {
+  SmallVector<LLVM::LLVMFuncOp> changed;
   for (auto func : module.getOps<LLVM::LLVMFuncOp>()) {
     auto found = report.kernels.find(func.getName());
-    auto blocks = func->getAttrOfType<IntegerAttr>(
-        NVVM::NVVMDialect::getMinctasmAttrName());
-    if (found == report.kernels.end() || !blocks || blocks.getInt() <= 1 ||
-        !func->hasAttr("gdn_gpu.fewer_blocks"))
+    if (found == report.kernels.end() || !mayTakeFewerBlocks(func))
       continue;
     const KernelResources &got = found->second;
     if (allowsSpills(func, std::max(got.spillStores, got.spillLoads)))
       continue;
+    IntegerAttr blocks = getBlocksPerSm(func);
     int64_t fewer = blocks.getInt() - std::max<int64_t>(1, blocks.getInt() / 8);
     func->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                   IntegerAttr::get(blocks.getType(), fewer));
@@ -161,7 +172,7 @@ bool gdn::takeFewerBlocks(ModuleOp module, const PtxasReport &report,
                          << " registers on " << target.getName()
                          << ": it gets those of " << fewer
                          << " blocks per SM, not of " << blocks.getInt();
-    changed = true;
+    changed.push_back(func);
   }
   return changed;
 }

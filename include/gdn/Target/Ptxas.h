@@ -68,12 +68,17 @@ private:
   std::string path, version;
 };
 
+/// Whether a kernel asks for a number of blocks per SM that takeFewerBlocks may
+/// change.
+bool mayTakeFewerBlocks(mlir::LLVM::LLVMFuncOp kernel);
+
 /// Gives those kernels of `module` that spill, and whose blocks may be fewer
 /// (`gdn_gpu.fewer_blocks`), the registers of an eighth less per SM, or of one
-/// less, with a remark. True if there was one: the module has to be assembled
-/// again.
-bool takeFewerBlocks(mlir::ModuleOp module, const PtxasReport &report,
-                     const TargetModel &target);
+/// less, with a remark. The result is these kernels: they have to be assembled
+/// again, with `nvvm.minctasm` as it is now.
+llvm::SmallVector<mlir::LLVM::LLVMFuncOp>
+takeFewerBlocks(mlir::ModuleOp module, const PtxasReport &report,
+                const TargetModel &target);
 
 /// Takes away those variants of entries that have a kernel which checkReport
 /// refuses, and their kernels, with a warning: calls then take another variant.
