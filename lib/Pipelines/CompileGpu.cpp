@@ -100,6 +100,7 @@ static constexpr StringLiteral digestName = "gdn_gpu.digest";
 /// entry do without, not by kernels that get more registers than first.
 static LogicalResult addDigests(ModuleOp module, StringRef ptx,
                                 ArrayRef<EntryCode> entries) {
+  const PtxLines lines(ptx);
   for (const EntryCode &entry : entries) {
     llvm::StringMap<std::string> known;
     SmallVector<StringRef> digests;
@@ -107,7 +108,7 @@ static LogicalResult addDigests(ModuleOp module, StringRef ptx,
       for (const StageCode &stage : variant.stages) {
         std::string &digest = known[stage.symbol];
         if (digest.empty()) {
-          llvm::Expected<std::string> found = digestPtx(ptx, stage.symbol);
+          llvm::Expected<std::string> found = digestPtx(lines, stage.symbol);
           if (!found)
             return module.emitError(llvm::toString(found.takeError()));
           digest = std::move(*found);
@@ -145,7 +146,7 @@ static LogicalResult settleBlocks(ModuleOp module, std::string &ptx,
       names.insert(kernel.getName());
     auto isOpen = [&](StringRef name) { return names.contains(name); };
     llvm::Expected<Cubin> cubin = options.ptxas->assemble(
-        llvm::join(linesOfKernels(ptx, isOpen), "\n"), target, options.cache);
+        llvm::join(PtxLines(ptx).keep(isOpen), "\n"), target, options.cache);
     if (!cubin)
       return module.emitError(llvm::toString(cubin.takeError()));
     open = takeFewerBlocks(module, cubin->report, target);

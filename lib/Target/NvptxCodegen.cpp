@@ -7,9 +7,12 @@
 
 #include "CheckKernels.h"
 #include "CodegenKey.h"
+#include "SplitKernels.h"
 
 #include "gdn/Target/KernelInfo.h"
+#include "gdn/Target/PtxText.h"
 
+#include "mlir/IR/Threading.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
@@ -27,6 +30,8 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
 #include "llvm/TargetParser/Triple.h"
+
+#include <mutex>
 
 using namespace mlir;
 using namespace gdn;
@@ -80,19 +85,11 @@ static void annotateLoops(ModuleOp module) {
 
 LogicalResult Generator::translate() {
   annotateLoops(module);
-  DialectRegistry registry;
-  registerKernelDialects(registry);
-  module.getContext()->appendDialectRegistry(registry);
   ir = translateModuleToLLVMIR(module, context, "gdn");
   return success(ir != nullptr);
 }
 
 LogicalResult Generator::createMachine() {
-  LLVMInitializeNVPTXTargetInfo();
-  LLVMInitializeNVPTXTarget();
-  LLVMInitializeNVPTXTargetMC();
-  LLVMInitializeNVPTXAsmPrinter();
-
   llvm::Triple triple(target.getLlvmTriple());
   std::string error;
   const llvm::Target *llvmTarget =
@@ -234,7 +231,7 @@ public:
     llvm::CrashRecoveryContext::Enable();
     llvm::install_fatal_error_handler(
         [](void *self, const char *reason, bool) {
-          static_cast<FatalErrors *>(self)->message = reason;
+          static_cast<FatalErrors *>(self)->note(reason);
           if (auto *recovery = llvm::CrashRecoveryContext::GetCurrent())
             recovery->HandleExit(1);
         },
@@ -244,19 +241,28 @@ public:
     llvm::remove_fatal_error_handler();
     llvm::CrashRecoveryContext::Disable();
   }
-  StringRef getMessage() const { return message; }
+  /// The first line of the first one; empty if there was none.
+  std::string getMessage() {
+    std::lock_guard<std::mutex> guard(mutex);
+    return StringRef(message).split('\n').first.str();
+  }
 
 private:
+  void note(StringRef reason) {
+    std::lock_guard<std::mutex> guard(mutex);
+    if (message.empty())
+      message = reason.str();
+  }
+
+  std::mutex mutex;
   std::string message;
 };
 } // namespace
 
-FailureOr<KernelText> gdn::generateKernels(ModuleOp module,
-                                           const TargetModel &target,
-                                           bool wantsPtx,
-                                           const ContentCache *cache) {
-  if (failed(checkKernels(module, target)))
-    return failure();
+/// The text of kernels that become code in one piece.
+static FailureOr<KernelText>
+generatePiece(ModuleOp module, const TargetModel &target, bool wantsPtx,
+              const ContentCache *cache, FatalErrors &fatal) {
   // On a fatal error the generator's memory is in an unknown state: it is
   // given up, not freed.
   auto *generator = new Generator(module, target, cache);
@@ -265,18 +271,49 @@ FailureOr<KernelText> gdn::generateKernels(ModuleOp module,
     return failure();
   }
   FailureOr<KernelText> result = failure();
-  bool survived;
-  {
-    FatalErrors fatal;
-    llvm::CrashRecoveryContext recovery;
-    survived =
-        recovery.RunSafely([&] { result = generator->generate(wantsPtx); });
-    if (!survived)
-      return module.emitError("the code generator for ")
-             << target.getName()
-             << (fatal.getMessage().empty() ? " crashed" : " failed: ")
-             << fatal.getMessage().split('\n').first;
+  llvm::CrashRecoveryContext recovery;
+  if (!recovery.RunSafely([&] { result = generator->generate(wantsPtx); })) {
+    std::string message = fatal.getMessage();
+    return module.emitError("the code generator for ")
+           << target.getName() << (message.empty() ? " crashed" : " failed: ")
+           << message;
   }
   delete generator;
+  return result;
+}
+
+FailureOr<KernelText> gdn::generateKernels(ModuleOp module,
+                                           const TargetModel &target,
+                                           bool wantsPtx,
+                                           const ContentCache *cache) {
+  if (failed(checkKernels(module, target)))
+    return failure();
+  LLVMInitializeNVPTXTargetInfo();
+  LLVMInitializeNVPTXTarget();
+  LLVMInitializeNVPTXTargetMC();
+  LLVMInitializeNVPTXAsmPrinter();
+  DialectRegistry registry;
+  registerKernelDialects(registry);
+  MLIRContext *context = module.getContext();
+  context->appendDialectRegistry(registry);
+
+  FatalErrors fatal;
+  SmallVector<OwningOpRef<ModuleOp>> parts;
+  if (wantsPtx)
+    parts = splitByKernel(module);
+  if (parts.size() < 2)
+    return generatePiece(module, target, wantsPtx, cache, fatal);
+  std::vector<std::string> texts(parts.size());
+  auto generatePart = [&](size_t i) -> LogicalResult {
+    FailureOr<KernelText> part =
+        generatePiece(*parts[i], target, wantsPtx, cache, fatal);
+    if (succeeded(part))
+      texts[i] = std::move(part->ptx);
+    return part;
+  };
+  if (failed(failableParallelForEachN(context, 0, parts.size(), generatePart)))
+    return failure();
+  KernelText result;
+  result.ptx = joinPtx(texts);
   return result;
 }

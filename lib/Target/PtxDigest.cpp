@@ -92,13 +92,13 @@ static llvm::StringRef externName(llvm::StringRef line) {
   return line.substr(line.find_last_of(' ') + 1);
 }
 
-llvm::Expected<std::string> gdn::normalizePtx(llvm::StringRef ptx,
+llvm::Expected<std::string> gdn::normalizePtx(const PtxLines &ptx,
                                               llvm::StringRef kernel) {
   Normalizer normalizer(kernel);
   bool found = false;
   // The kernel's, and the module's.
   llvm::SmallVector<llvm::StringRef> lines =
-      linesOfKernels(ptx, [&](llvm::StringRef name) {
+      ptx.keep([&](llvm::StringRef name) {
         found |= name == kernel;
         return name == kernel;
       });
@@ -117,7 +117,7 @@ llvm::Expected<std::string> gdn::normalizePtx(llvm::StringRef ptx,
   return normalizer.take();
 }
 
-llvm::Expected<std::string> gdn::digestPtx(llvm::StringRef ptx,
+llvm::Expected<std::string> gdn::digestPtx(const PtxLines &ptx,
                                            llvm::StringRef kernel) {
   llvm::Expected<std::string> text = normalizePtx(ptx, kernel);
   if (!text)

@@ -23,27 +23,39 @@ static llvm::StringRef entryName(llvm::StringRef line) {
   return line.drop_front(at + 7).ltrim().take_while(isPtxNameCharacter);
 }
 
-llvm::SmallVector<llvm::StringRef>
-gdn::linesOfKernels(llvm::StringRef ptx,
-                    llvm::function_ref<bool(llvm::StringRef)> keeps) {
-  llvm::SmallVector<llvm::StringRef> lines;
-  bool inOther = false, opened = false;
+PtxLines::PtxLines(llvm::StringRef ptx) {
+  llvm::StringRef kernel;
+  bool opened = false;
   int depth = 0;
   for (llvm::StringRef line : llvm::split(ptx, '\n')) {
     if (depth == 0)
       if (llvm::StringRef name = entryName(line); !name.empty()) {
-        inOther = !keeps(name);
+        kernel = name;
         opened = false;
       }
     llvm::StringRef code = line.split("//").first;
     depth += int(code.count('{')) - int(code.count('}'));
     opened |= code.contains('{');
-    if (!inOther)
-      lines.push_back(line);
-    if (inOther && opened && depth == 0)
-      inOther = false;
+    lines.push_back({line, kernel});
+    if (opened && depth == 0)
+      kernel = {};
   }
-  return lines;
+}
+
+llvm::SmallVector<llvm::StringRef>
+PtxLines::keep(llvm::function_ref<bool(llvm::StringRef)> keeps) const {
+  llvm::SmallVector<llvm::StringRef> kept;
+  llvm::StringRef last; // kernel that was asked for
+  bool isKept = true;
+  for (const Line &line : lines) {
+    if (line.kernel.data() != last.data()) {
+      last = line.kernel;
+      isKept = last.empty() || keeps(last);
+    }
+    if (isKept)
+      kept.push_back(line.text);
+  }
+  return kept;
 }
 
 std::string gdn::withBlocksPerSm(llvm::StringRef ptx, llvm::StringRef kernel,
@@ -63,6 +75,18 @@ std::string gdn::withBlocksPerSm(llvm::StringRef ptx, llvm::StringRef kernel,
       text += (directive + llvm::Twine(blocks) + "\n").str();
     else
       text += line;
+  }
+  return text;
+}
+
+std::string gdn::joinPtx(llvm::ArrayRef<std::string> parts) {
+  std::string text;
+  for (llvm::StringRef part : parts) {
+    if (!text.empty()) {
+      part = part.drop_front(part.find(".address_size"));
+      part = part.drop_front(part.find('\n') + 1);
+    }
+    text += part;
   }
   return text;
 }

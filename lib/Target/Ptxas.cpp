@@ -11,6 +11,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Regex.h"
+#include "llvm/Support/Threading.h"
 
 using namespace gdn;
 
@@ -96,8 +97,7 @@ llvm::Expected<Cubin> Ptxas::assemble(llvm::StringRef ptx,
                                       const ContentCache *cache,
                                       unsigned seconds) const {
   llvm::SmallVector<std::string> options = {
-      "-v", "-O3", ("-arch=" + target.getName()).str(), "--split-compile",
-      "2"}; // kernels side by side: the same code, sooner
+      "-v", "-O3", ("-arch=" + target.getName()).str()};
   if (ptx.contains("\t.loc\t"))
     options.push_back("-lineinfo");
   ContentKey key("cubin");
@@ -115,7 +115,11 @@ llvm::Expected<Cubin> Ptxas::assemble(llvm::StringRef ptx,
     return std::move(error);
   if (llvm::Error error = output.create("cubin", ""))
     return std::move(error);
+  // Kernels side by side: the same code, sooner.
+  const std::string threads =
+      std::to_string(llvm::hardware_concurrency().compute_thread_count());
   llvm::SmallVector<llvm::StringRef> arguments(options.begin(), options.end());
+  arguments.append({"--split-compile", threads});
   arguments.append({input.getPath(), "-o", output.getPath()});
   llvm::Expected<ProgramOutput> said = runProgram(path, arguments, seconds);
   if (!said)

@@ -4,6 +4,8 @@
 #ifndef GDN_TARGET_PTXDIGEST_H
 #define GDN_TARGET_PTXDIGEST_H
 
+#include "gdn/Target/PtxText.h"
+
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
@@ -17,11 +19,11 @@ namespace gdn {
 /// labels, and white space are left out; the kernel is called `kernel`, also in
 /// the names of its parameters and of its shared memory, and its labels are
 /// numbered from 0. Fails if `ptx` has no such kernel.
-llvm::Expected<std::string> normalizePtx(llvm::StringRef ptx,
+llvm::Expected<std::string> normalizePtx(const PtxLines &ptx,
                                          llvm::StringRef kernel);
 
 /// The SHA-256 of `normalizePtx`, in lower-case hexadecimal digits.
-llvm::Expected<std::string> digestPtx(llvm::StringRef ptx,
+llvm::Expected<std::string> digestPtx(const PtxLines &ptx,
                                       llvm::StringRef kernel);
 
 } // namespace gdn

@@ -53,11 +53,11 @@ std::string replaced(llvm::StringRef text, llvm::StringRef from,
 }
 
 std::string digest(llvm::StringRef ptx, llvm::StringRef kernel = "first") {
-  return llvm::cantFail(digestPtx(ptx, kernel));
+  return llvm::cantFail(digestPtx(PtxLines(ptx), kernel));
 }
 
 TEST(PtxDigest, NormalForm) {
-  EXPECT_EQ(llvm::cantFail(normalizePtx(module, "first")),
+  EXPECT_EQ(llvm::cantFail(normalizePtx(PtxLines(module), "first")),
             ".target sm_90a\n"
             ".address_size 64\n"
             ".extern .shared .align 16 .b8 kernel_shared[];\n"
@@ -106,18 +106,19 @@ TEST(PtxDigest, CodeCounts) {
 TEST(PtxDigest, DynamicSharedMemoryOfOthersDoesNotCount) {
   std::string others = ".extern .shared .align 16 .b8 other_shared[];\n";
   others += module;
-  EXPECT_EQ(llvm::cantFail(digestPtx(others, "first")),
-            llvm::cantFail(digestPtx(module, "first")));
+  EXPECT_EQ(llvm::cantFail(digestPtx(PtxLines(others), "first")),
+            llvm::cantFail(digestPtx(PtxLines(module), "first")));
   std::string own = others;
   size_t at = own.find("bra.uni");
   ASSERT_NE(at, std::string::npos);
   own.insert(at, "mov.b64 %rd1, other_shared;\n");
-  EXPECT_NE(llvm::cantFail(normalizePtx(own, "first")).find(".extern .shared"),
+  EXPECT_NE(llvm::cantFail(normalizePtx(PtxLines(own), "first"))
+                .find(".extern .shared"),
             std::string::npos);
 }
 
 TEST(PtxDigest, NoSuchKernel) {
-  EXPECT_EQ(llvm::toString(digestPtx(module, "third").takeError()),
+  EXPECT_EQ(llvm::toString(digestPtx(PtxLines(module), "third").takeError()),
             "expects a kernel 'third' in the PTX, but got none");
 }
 

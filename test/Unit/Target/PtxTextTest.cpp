@@ -36,10 +36,9 @@ constexpr llvm::StringLiteral second = R"(.visible .entry first_2()
 const std::string module = (head + first + second).str();
 
 std::string only(llvm::StringRef kernel) {
-  return llvm::join(
-      linesOfKernels(module,
-                     [&](llvm::StringRef name) { return name == kernel; }),
-      "\n");
+  return llvm::join(PtxLines(module).keep(
+                        [&](llvm::StringRef name) { return name == kernel; }),
+                    "\n");
 }
 
 TEST(PtxText, KernelsAndWhatIsAroundThem) {
@@ -60,6 +59,13 @@ TEST(PtxText, NoEndOfLine) {
   EXPECT_EQ(withBlocksPerSm(".entry k()\n.minnctapersm 2", "k", 1),
             ".entry k()\n.minnctapersm 1\n");
   EXPECT_EQ(withBlocksPerSm("", "k", 1), "");
+}
+
+TEST(PtxText, SeveralBecomeOne) {
+  const std::string top = ".version 9.0\n.target sm_90a\n.address_size 64\n";
+  EXPECT_EQ(joinPtx({top + "a\n", top + "b\n", top + "c\n"}),
+            top + "a\nb\nc\n");
+  EXPECT_EQ(joinPtx({module}), module);
 }
 
 } // namespace
