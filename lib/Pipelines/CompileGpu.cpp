@@ -13,10 +13,12 @@
 #include "gdn/Target/NvptxCodegen.h"
 #include "gdn/Target/PtxDigest.h"
 #include "gdn/Target/PtxText.h"
+#include "gdn/Target/SharedCode.h"
 
 #include "gdn/Target/TemporaryFile.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -91,40 +93,40 @@ static ContentKey keyOfPrograms(ModuleOp programs, const TargetModel &target,
   return key.add(options.ptxas ? options.ptxas->getIdentity() : "none");
 }
 
-/// Where the digest of a kernel's entry stands.
-static constexpr StringLiteral digestName = "gdn_gpu.digest";
-
-/// Puts the digest of each entry on its kernels: that of the only one, or of
-/// the digests of all, in the order of variants. It is of what the compiler
+/// Puts the digest of each entry on its kernels (`gdn_gpu.digest`): that of the
+/// only one, or of the digests of all, in the order of variants, which
+/// `digests` then has by kernel. It is of what the compiler
 /// asked for, so ptxas has no say in it: not by variants that it makes the
 /// entry do without, not by kernels that get more registers than first.
 static LogicalResult addDigests(ModuleOp module, StringRef ptx,
-                                ArrayRef<EntryCode> entries) {
+                                ArrayRef<EntryCode> entries,
+                                llvm::StringMap<std::string> &digests) {
   const PtxLines lines(ptx);
   for (const EntryCode &entry : entries) {
-    llvm::StringMap<std::string> known;
-    SmallVector<StringRef> digests;
+    llvm::SetVector<StringRef> kernels;
+    SmallVector<StringRef> ofStages;
     for (const VariantCode &variant : entry.variants)
       for (const StageCode &stage : variant.stages) {
-        std::string &digest = known[stage.symbol];
+        std::string &digest = digests[stage.symbol];
         if (digest.empty()) {
           llvm::Expected<std::string> found = digestPtx(lines, stage.symbol);
           if (!found)
             return module.emitError(llvm::toString(found.takeError()));
           digest = std::move(*found);
         }
-        digests.push_back(digest);
+        kernels.insert(stage.symbol);
+        ofStages.push_back(digest);
       }
-    std::string whole = digests.front().str();
-    if (digests.size() > 1) {
+    std::string whole = ofStages.front().str();
+    if (ofStages.size() > 1) {
       llvm::SHA256 hash;
-      for (StringRef digest : digests)
+      for (StringRef digest : ofStages)
         hash.update(digest);
       whole = llvm::toHex(hash.final(), /*LowerCase=*/true);
     }
-    for (StringRef kernel : known.keys())
+    for (StringRef kernel : kernels)
       module.lookupSymbol(kernel)->setAttr(
-          digestName, StringAttr::get(module.getContext(), whole));
+          "gdn_gpu.digest", StringAttr::get(module.getContext(), whole));
   }
   return success();
 }
@@ -149,6 +151,7 @@ static LogicalResult settleBlocks(ModuleOp module, std::string &ptx,
         llvm::join(PtxLines(ptx).keep(isOpen), "\n"), target, options.cache);
     if (!cubin)
       return module.emitError(llvm::toString(cubin.takeError()));
+    reportSharedCode(module, cubin->report);
     open = takeFewerBlocks(module, cubin->report, target);
     for (LLVM::LLVMFuncOp kernel : open)
       ptx = withBlocksPerSm(ptx, kernel.getName(),
@@ -178,8 +181,10 @@ assembleKernels(OwningOpRef<ModuleOp> kernels, const TargetModel &target,
   if (entries->empty())
     return module.emitError("expects at least one entry with a schedule, or a "
                             "kernel, but got none");
-  if (failed(addDigests(module, text->ptx, *entries)))
+  llvm::StringMap<std::string> digests;
+  if (failed(addDigests(module, text->ptx, *entries, digests)))
     return failure();
+  text->ptx = shareCode(module, digests, text->ptx);
   if (failed(settleBlocks(module, text->ptx, target, options)))
     return failure();
   while (options.ptxas) {
@@ -187,10 +192,12 @@ assembleKernels(OwningOpRef<ModuleOp> kernels, const TargetModel &target,
         options.ptxas->assemble(text->ptx, target, options.cache);
     if (!cubin)
       return module.emitError(llvm::toString(cubin.takeError()));
+    reportSharedCode(module, cubin->report);
     if (leaveOutVariants(module, cubin->report, target)) {
       text = generateKernels(module, target, /*wantsPtx=*/true, options.cache);
       if (failed(text))
         return failure();
+      text->ptx = shareCode(module, digests, text->ptx);
       continue;
     }
     if (failed(checkReport(module, cubin->report, target)))
@@ -286,9 +293,6 @@ FailureOr<GpuCode> gdn::compileForGpu(ModuleOp source,
       for (StageCode &stage : variant.stages) {
         if (code.cubin)
           stage.resources = code.cubin->report.kernels.lookup(stage.symbol);
-        auto func = module.lookupSymbol<LLVM::LLVMFuncOp>(stage.symbol);
-        if (auto digest = func->getAttrOfType<StringAttr>(digestName))
-          entry.digest = digest.str();
       }
   return code;
 }

@@ -4,6 +4,7 @@
 #include "gdn/Target/ImageWriter.h"
 
 #include "gdn/Dialect/Tile/IR/StageFields.h"
+#include "gdn/Target/SharedCode.h"
 
 #include "ImageKernels.h"
 #include "ImageManifest.h"
@@ -170,7 +171,7 @@ FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
       continue;
     StageCode stage;
     SmallVector<std::string, 0> sizes;
-    stage.symbol = func.getName().str();
+    stage.symbol = getCodeOf(func).str();
     if (failed(readStrings(func, "grid", fields.getGrid(), stage.grid)) ||
         failed(readStrings(func, "symbols", fields.getSymbols(), sizes)))
       return failure();
@@ -183,6 +184,8 @@ FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
              << llvm::join(code.sizes, ", ") << ", but got "
              << llvm::join(sizes, ", ");
     code.sizes = std::move(sizes);
+    if (auto digest = func->getAttrOfType<StringAttr>("gdn_gpu.digest"))
+      code.digest = digest.str();
     if (isKernel(func) && failed(readKernel(func, stage, code.alignments)))
       return failure();
     if (ArrayAttr multiples = fields.getMultiples();

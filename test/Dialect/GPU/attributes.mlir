@@ -22,7 +22,7 @@ func.func private @program(memref<?xf32> {gdn_gpu.alignment = 16 : i64},
 
 // CHECK-LABEL: llvm.func @kernel(!llvm.ptr)
 //  CHECK-SAME:   gdn_gpu.alignments = array<i64: 16, 0>, gdn_gpu.allow = "spills: 3 words, measured"
-//  CHECK-SAME:   gdn_gpu.digest = "0f", gdn_gpu.fewer_blocks
+//  CHECK-SAME:   gdn_gpu.code = @other, gdn_gpu.digest = "0f", gdn_gpu.fewer_blocks
 //  CHECK-SAME:   gdn_gpu.launch = {blocks_per_sm = 0 : i32, cluster = 2 : i32, counters = ["2", "N"], dependent = true, shared_bytes = 4096 : i64, tensor_maps = [], threads = 128 : i32}
 //  CHECK-SAME:   gdn_gpu.layouts = [array<i64: 16, 0, 1>, array<i64: 0>]
 llvm.func @kernel(!llvm.ptr)
@@ -32,4 +32,4 @@ llvm.func @kernel(!llvm.ptr)
                 gdn_gpu.alignments = array<i64: 16, 0>,
                 gdn_gpu.layouts = [array<i64: 16, 0, 1>, array<i64: 0>],
                 gdn_gpu.allow = "spills: 3 words, measured", gdn_gpu.fewer_blocks,
-                gdn_gpu.digest = "0f"}
+                gdn_gpu.digest = "0f", gdn_gpu.code = @other}

@@ -10,7 +10,7 @@ func.func private @slip() attributes {gdn_gpu.kernels = {threads = 32}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects an attribute that gdn_gpu has, but got 'gdn_gpu.stages'; there are 'gdn_gpu.kernel', 'gdn_gpu.alignment', 'gdn_gpu.fewer_blocks', 'gdn_gpu.allow', 'gdn_gpu.launch', 'gdn_gpu.alignments', 'gdn_gpu.layouts', 'gdn_gpu.digest'}}
+// expected-error@+1 {{'func.func' op expects an attribute that gdn_gpu has, but got 'gdn_gpu.stages'; there are 'gdn_gpu.kernel', 'gdn_gpu.alignment', 'gdn_gpu.fewer_blocks', 'gdn_gpu.allow', 'gdn_gpu.launch', 'gdn_gpu.alignments', 'gdn_gpu.layouts', 'gdn_gpu.digest', 'gdn_gpu.code'}}
 func.func private @unknown() attributes {gdn_gpu.stages = 4}
 
 // -----
@@ -307,6 +307,11 @@ llvm.func @layout_of_nothing() attributes {gdn_gpu.layouts = [array<i64>]}
 
 // expected-error@+1 {{'llvm.func' op expects 'gdn_gpu.digest' to be a string, but got 12 : i64}}
 llvm.func @digest() attributes {gdn_gpu.digest = 12}
+
+// -----
+
+// expected-error@+1 {{'llvm.func' op expects 'gdn_gpu.code' to be a flat symbol reference, but got "k"}}
+llvm.func @code() attributes {gdn_gpu.code = "k"}
 
 // -----
 

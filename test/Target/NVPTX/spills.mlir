@@ -94,5 +94,7 @@ llvm.func @k__all(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
                 gdn_tile.stage = {stage_of = "k", variant = "all", grid = ["N"], symbols = ["N"]},
                 gdn_gpu.launch = {threads = 32 : i32}} {
+  %at = llvm.load %words : !llvm.ptr -> !llvm.ptr<1>
+  llvm.store volatile %at, %at : !llvm.ptr<1>, !llvm.ptr<1>
   llvm.return
 }

@@ -75,6 +75,10 @@ static bool isDigest(Attribute value) {
   return digest && !digest.empty();
 }
 
+static bool isFlatSymbol(Attribute value) {
+  return isa<FlatSymbolRefAttr>(value);
+}
+
 static LogicalResult verifyAlignedView(const AttributeUse &use) {
   FunctionType type = getReadableType(use.op);
   if (!type || use.index >= type.getNumInputs() ||
@@ -151,6 +155,7 @@ static constexpr AttributeRow rows[] = {
      "at least 0",
      areLayouts},
     {"gdn_gpu.digest", onCode, "a string", isDigest},
+    {"gdn_gpu.code", onCode, "a flat symbol reference", isFlatSymbol},
 };
 
 static constexpr AttributeTable table("gdn_gpu", rows);
