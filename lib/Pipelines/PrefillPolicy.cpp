@@ -94,12 +94,14 @@ static constexpr Row fused[] = {
      "   150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
      "   220*workers <= 100*sequences*heads)",
      prefillH200},
+    // Those whose norm follows stand behind variants that convolve in the rule,
+    // which have no prologue of all others.
     // Three segments whose norm follows, where 36 of 132 multiprocessors have
     // no block of the rule: 8/24 heads, packed, 8,192 tokens 262 us to 246,
     // 32,768 899 (four segments) to 888.
     {"fused-segments-3-followed: fused=2; v-split=2; segments=3; scan=576; "
      "norm=follows; where=keys <= 128;"
-     "when=5*heads <= workers & workers <= 8*heads &"
+     "when=1 <= convs & 5*heads <= workers & workers <= 8*heads &"
      "  sequences <= 1 & 4096 <= tokens",
      prefillH200},
     // Halves whose norm follows, where some multiprocessors have no block, or
@@ -109,7 +111,8 @@ static constexpr Row fused[] = {
     // to 281).
     {"fused-v-split-2-followed: fused=2; v-split=2; norm=follows; "
      "where=keys <= 128;"
-     "when=(256*sequences <= tokens & 2 <= sequences & sequences <= 2 &"
+     "when=1 <= convs &"
+     "  (256*sequences <= tokens & 2 <= sequences & sequences <= 2 &"
      "     4*heads <= workers & workers <= 8*heads |"
      "   4096*sequences <= tokens & 3 <= sequences &"
      "     12*workers <= 100*sequences*heads &"

@@ -14,7 +14,11 @@
 //    SOLVE: remark: a chunk with a decay per channel has no roles: expects columns of the inverse times the same strengths, rounded once to f16
 //   SCORES: remark: a chunk with a decay per channel has no roles: expects scores of queries times a number, rounded once to f16
 
+// Only from regions of the workspace may they spill, not from arguments that are loaded whole.
+// RUN: sed '/gdn_tile.load .*vector<32x128xf32>/s/ rows([^)]*)//' %t | gdn-opt -gdn-schedule-tile-products="warps=12 warpgroups" | FileCheck %s
+
 // CHECK-LABEL: func.func @prefill__inter_chunk_fused(
+//   CHECK-NOT:   gdn_gpu.allow
 //       CHECK:   gdn_gpu.decay_within
 //       CHECK:   gdn_gpu.block_inverses
 //    OTHER: remark: 'prefill__inter_chunk_fused' has decays per channel of 32 tokens for 8 warps, which have 16 each without roles

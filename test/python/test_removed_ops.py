@@ -21,6 +21,7 @@ SAMPLE = [
     ("d128-bf16", "sm_90a", "decode_bf16_f32"),
     ("d128-bf16", "sm_90a", "decode_bf16_f32_persistent"),
     ("d128-bf16", "sm_90a", "prefill_bf16_f32__inter_chunk_fused"),
+    ("d128-bf16", "sm_90a", "prefill_bf16_f32__inter_chunk_fused_segments_3_followed"),
     ("d128-bf16", "sm_90a", "prefill_bf16_f32__inter_chunk_fused_v_split_2_followed"),
     ("d128-bf16", "sm_90a", "prefill_bf16_f32__norm_fused_v_split_2_followed"),
     ("d128-bf16", "sm_80", "prefill_bf16_f32__scan_segments_8"),
@@ -54,6 +55,29 @@ def test_programs_of_a_text():
     assert first.lines == (RING, "    gdn_gpu.barrier\n", "    return\n", "  }\n")
     assert first.head == HEAD
     assert removed_ops.different([first, second, first]) == [first, second]
+
+
+def test_signals_are_checked_with_the_other_stages():
+    def stage(name, variant, *lines):
+        fields = f'gdn_tile.stage = {{stage_of = "a", variant = {variant}}}'
+        return f"  func.func @a__{name}() attributes {{{fields}}} {{\n{''.join(lines)}  }}\n"
+
+    signal = "    gdn_gpu.signal 64, %a[%i] : memref<?xf32>\n"
+    stages = [
+        stage("clear", '["one", "two"]'),
+        stage("other", '"two"'),
+        stage("rule", '"one"', "    gdn_gpu.barrier\n", signal),
+        stage("norm", '"one"', "    gdn_gpu.await_signals 64, %a[%i] : memref<?xf32>\n"),
+    ]
+    clear, other, rule, norm = removed_ops.programs_of("set/sm_90a", "".join(stages))
+    assert "".join(rule.ahead) == stages[0]
+    assert "".join(rule.behind) == stages[3]
+    assert "".join(norm.ahead) == stages[0] + stages[2]
+    assert not (clear.ahead or clear.behind or other.ahead or other.behind or norm.behind)
+    barrier, without = removed_ops.removals(rule, ["barrier", "signal"])
+    assert barrier.text == removed_ops.module(rule, barrier.lines)
+    kept = stages[2].replace(signal, "")
+    assert without.text == f"module {{\n{stages[0]}{kept}{stages[3]}}}\n"
 
 
 def test_ops_without_a_result_leave_nothing():
@@ -133,6 +157,16 @@ def test_what_is_accepted_has_a_reason():
     upper, other = (Program(f"{name}/sm_80/x", "decode", (), "") for name in ("d128-upper", "set"))
     assert removed_ops.reason(Removal(upper, "barrier", 0, ()))
     assert not removed_ops.reason(Removal(other, "barrier", 0, ()))
+
+
+def test_only_the_last_wait_for_a_launch_may_go():
+    one = program("    gdn_gpu.await_launch\n", "    gdn_gpu.barrier\n")
+    (alone,) = removed_ops.removals(one, ["await_launch"])
+    assert removed_ops.reason(alone)
+    two = program("    gdn_gpu.await_launch\n", "    gdn_gpu.await_launch\n")
+    first, second = removed_ops.removals(two, ["await_launch"])
+    assert not removed_ops.reason(first)
+    assert not removed_ops.reason(second)
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,8 @@
 #include "Kernel/KernelFunction.h"
 #include "Products/LoadsAndStores.h"
 
+#include "gdn/Dialect/Tile/IR/StageFields.h"
+
 using namespace mlir;
 using namespace gdn;
 
@@ -196,7 +198,8 @@ LogicalResult WithinRole::emitChunks() {
 
 void BetweenRole::copy(ArrayRef<tile::LoadOp> loads, Value at, Value end) {
   for (auto [load, begun] : llvm::zip(loads, readAhead(loads, at, end))) {
-    if (!tile::LoadOp(load).getRows()) // whole, as `at` is ahead of `end`
+    // `at` is ahead of `end`, so what is loaded whole is copied whole.
+    if (!tile::LoadOp(load).getRows())
       begun.getRowsMutable().clear();
     copyAsBox(b, begun);
   }
@@ -336,6 +339,15 @@ static RoleRegisters getRegisters(int64_t consumerWarps) {
                                     : RoleRegisters{208, 168, 104};
 }
 
+/// Whether `view` is a region of the workspace: these are the last arguments.
+static bool isRegion(func::FuncOp program, Value view) {
+  auto argument = dyn_cast<BlockArgument>(view);
+  return argument && argument.getOwner() == &program.front() &&
+         argument.getArgNumber() >=
+             program.getNumArguments() -
+                 tile::StageFields(program).countRegions();
+}
+
 /// Regions have coordinates for a chunk and a head of their own, so that warps
 /// that copy want more registers than of arguments; see `gdn_gpu.allow`.
 static constexpr llvm::StringLiteral allowedRegionSpills =
@@ -357,7 +369,7 @@ FailureOr<func::FuncOp> gdn::emitChannelRoles(func::FuncOp source,
   fields.setMinBlocks(1);
   fields.setKeepLoops();
   const ChannelChunk &chunk = *plan.chunk;
-  if (!tile::LoadOp(chunk.logDecay).getRows()) // a region
+  if (isRegion(source, tile::LoadOp(chunk.logDecay).getView()))
     kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedRegionSpills));
   const ChannelRings rings = openRings(b, loc, entry, chunk);
   TileChannels channels(b, entry);

@@ -51,10 +51,12 @@ static Value cloneInto(OpBuilder &b, Value value, Block *body,
 
 /// What the body of `loop` copies to memory goes there in the turn behind, as
 /// soon as that one's products are under way (`begun`), or behind the loop: the
-/// products of a turn do not wait for the outputs of another.
-static void storeBehind(OpBuilder &b, scf::ForOp loop, Operation *begun,
-                        bool isPaired) {
+/// products of a turn do not wait for the outputs of another. The last copy
+/// behind the loop; null if the body copies nothing.
+static gpu::CopyOutOp storeBehind(OpBuilder &b, scf::ForOp loop,
+                                  Operation *begun, bool isPaired) {
   Block *body = loop.getBody();
+  gpu::CopyOutOp lastBehind;
   OpBuilder::InsertionGuard guard(b);
   for (auto out : llvm::make_early_inc_range(body->getOps<gpu::CopyOutOp>())) {
     Location loc = out.getLoc();
@@ -102,26 +104,26 @@ static void storeBehind(OpBuilder &b, scf::ForOp loop, Operation *begun,
     gpu::StoreSharedOp::create(b, loc, gpu::FillOp::create(b, loc, type, zero),
                                out.getBuffer(), Value(), stored.getTranspose());
     b.setInsertionPointAfter(loop);
-    Value behind = arith::SubIOp::create(
+    Value lastToken = arith::SubIOp::create(
         b, loc, end, arith::ConstantIndexOp::create(b, loc, 1));
     Value turns = arith::DivUIOp::create(
-        b, loc, arith::SubIOp::create(b, loc, behind, begin), step);
+        b, loc, arith::SubIOp::create(b, loc, lastToken, begin), step);
     Value last = arith::AddIOp::create(
         b, loc, begin, arith::MulIOp::create(b, loc, turns, step));
-    store(last, isLess(begin, end));
+    gpu::CopyOutOp behind = store(last, isLess(begin, end));
+    // Those of later outputs stand ahead of it.
+    if (!lastBehind)
+      lastBehind = behind;
     out.erase();
   }
+  return lastBehind;
 }
 
-/// Behind the loop, what it has stored of the last turns: of those before, the
-/// role that loads says it.
+/// Behind the loop, what it has stored of the last turns, of which `out` (null
+/// for none) is the last copy: of those before, the role that loads says it.
 static LogicalResult signalLast(OpBuilder &b, scf::ForOp loop,
-                                const IRMapping &scalars, tile::SignalOp signal,
-                                int64_t numWarps) {
-  gpu::CopyOutOp out;
-  for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
-    if (auto copy = dyn_cast<gpu::CopyOutOp>(op))
-      out = copy;
+                                gpu::CopyOutOp out, const IRMapping &scalars,
+                                tile::SignalOp signal, int64_t numWarps) {
   if (!out)
     return signal.emitOpError("expects outputs that are copied to memory from "
                               "where consumers share them");
@@ -334,9 +336,9 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   if (!plan.behind.empty())
     emitOutputRows(emitter.tiles, plan, channels, shared.entry, received);
   releaseAll();
-  storeBehind(b, copy, begun, shared.isPaired);
+  gpu::CopyOutOp stored = storeBehind(b, copy, begun, shared.isPaired);
   for (auto signal : body.getOps<tile::SignalOp>())
-    if (failed(signalLast(b, copy, scalars, signal, getNumWarps())))
+    if (failed(signalLast(b, copy, stored, scalars, signal, getNumWarps())))
       return failure();
   if (shared.stays) {
     dropLast(copy, {plan.copied, plan.vectors, plan.products});

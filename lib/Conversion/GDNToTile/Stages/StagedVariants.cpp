@@ -116,15 +116,26 @@ static bool canFollow(const KernelOperands &parts) {
          !parts.hasPlanes();
 }
 
-/// Whether none of `chosen` has the prologue of all others: stages name
-/// variants in the order in which launches ask for them, and that of a norm
-/// that follows is a stage of its own, ahead of theirs.
-static bool isAheadOfOthers(ArrayRef<StagedVariant> chosen) {
-  return llvm::all_of(chosen, [](const StagedVariant &variant) {
-    const bool isSecond = variant.wholeCost != 0 && variant.vSplit > 1;
-    return variant.convWithRule || variant.normFollows || variant.mapsAlone ||
-           isSecond;
-  });
+/// Whether `spec`, whose norm follows, stands ahead of all that have the
+/// prologue of all others, and else says that it is left out: stages name
+/// variants in the order in which launches ask for them, and the prologue of a
+/// norm that follows is a stage of its own, ahead of theirs.
+static bool isAheadOfOthers(const VariantSpec &spec,
+                            const KernelOperands &parts,
+                            ArrayRef<StagedVariant> chosen) {
+  const StagedVariant *earlier =
+      llvm::find_if(chosen, [](const StagedVariant &variant) {
+        const bool isSecond = variant.wholeCost != 0 && variant.vSplit > 1;
+        return !variant.convWithRule && !variant.normFollows &&
+               !variant.mapsAlone && !isSecond;
+      });
+  if (earlier == chosen.end())
+    return true;
+  parts.kernel->emitRemark("variant '")
+      << spec.name << "', whose norm follows, is left out: it has a prologue "
+      << "of its own and stands ahead of variants that share one, but '"
+      << earlier->variants.back().name << "' is ahead of it";
+  return false;
 }
 
 /// Whether a recurrence of a variant can convolve the values: as far as it
@@ -266,7 +277,8 @@ gdn::chooseVariants(const KernelOperands &parts, const Algorithm &algorithm,
   for (const VariantSpec &spec : wanted) {
     std::optional<Conditions> when = specialise(spec.when, parts, algorithm);
     if (!when || !specialise(spec.where, parts, algorithm) ||
-        (spec.normFollows && !(canFollow(parts) && isAheadOfOthers(chosen))))
+        (spec.normFollows &&
+         !(canFollow(parts) && isAheadOfOthers(spec, parts, chosen))))
       continue;
     if (spec.pieces != 0)
       brief.emplace_back(&spec, *when);

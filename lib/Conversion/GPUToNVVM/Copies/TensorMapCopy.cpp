@@ -19,6 +19,13 @@ using namespace gdn;
 
 static constexpr int64_t wordBytes = 8, mapBytes = 128, mapAlignment = 64;
 
+/// Boxes have elements of 16 bits, whatever the view has, so that 64 of them
+/// are the bytes of the swizzle.
+static constexpr int64_t elementBits = 16, panelElements = 64,
+                         swizzleBytes = 128;
+static_assert(panelElements * elementBits == swizzleBytes * 8,
+              "a row of a panel is as long as the swizzle");
+
 TensorMaps::Box TensorMaps::boxOf(Operation *op) {
   if (auto out = dyn_cast<gdn::gpu::CopyOutOp>(op))
     return {cast<BlockArgument>(out.getView()), out.getDims().front(),
@@ -63,14 +70,17 @@ ArrayAttr TensorMaps::describe(func::FuncOp program) const {
       fields.push_back(number("pieces", box.pieces));
     const unsigned argument = box.view.getArgNumber();
     if (argument >= firstRegion) {
-      // The last size of a region is that of an element. Those of boxes have
-      // 16 bits.
+      // The last size of a region is that of an element.
       auto region =
           cast<ArrayAttr>(stage.getWorkspace()[argument - firstRegion]);
       auto sizes = llvm::to_vector(region.getValue().drop_back());
       auto view = cast<MemRefType>(box.view.getType());
-      sizes.back() = b.getStringAttr(
-          Twine(view.getShape().back() * view.getElementTypeBitWidth() / 16));
+      const int64_t bits =
+          view.getShape().back() * view.getElementTypeBitWidth();
+      assert(!view.isDynamicDim(view.getRank() - 1) &&
+             bits % (panelElements * elementBits) == 0 &&
+             "boxes have whole panels");
+      sizes.back() = b.getStringAttr(Twine(bits / elementBits));
       fields.push_back(number("region", argument - firstRegion));
       fields.push_back(b.getNamedAttr("sizes", b.getArrayAttr(sizes)));
     } else {

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The order of a launch behind those ahead of it in the stream: what a program
-// may do before its gdn_gpu.await_launch. A program without one begins when the
-// launches ahead have ended, so nothing is asked of it. A stage that overlaps
-// with a neighbour touches nothing that the neighbour writes.
+// may do before its gdn_gpu.await_launch, and that it does not end before them.
+// A program without one begins when the launches ahead have ended, so nothing
+// is asked of it. A stage that overlaps with a neighbour touches nothing that
+// the neighbour writes.
 #include "CheckOrder.h"
 #include "GlobalAccess.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
 #include "gdn/Dialect/Tile/IR/StageFields.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -151,8 +154,49 @@ LogicalResult LaunchWalk::walk(Region &region) {
   return success();
 }
 
+/// Whether `condition` holds in the first block of a launch.
+static bool holdsInFirstBlock(Value condition) {
+  if (auto both = condition.getDefiningOp<arith::AndIOp>())
+    return holdsInFirstBlock(both.getLhs()) && holdsInFirstBlock(both.getRhs());
+  auto compare = condition.getDefiningOp<arith::CmpIOp>();
+  auto isFirst = [](Value id, Value number) {
+    return id.getDefiningOp<gdn::gpu::BlockIdOp>() &&
+           matchPattern(number, m_Zero());
+  };
+  return compare && compare.getPredicate() == arith::CmpIPredicate::eq &&
+         (isFirst(compare.getLhs(), compare.getRhs()) ||
+          isFirst(compare.getRhs(), compare.getLhs()));
+}
+
+/// Whether some warp awaits the launch on every way through `code`, in every
+/// block of the launch or in the first one. There may be no turn of a loop.
+static bool someWarpAwaits(Block &code) {
+  return llvm::any_of(code, [](Operation &op) {
+    if (isa<gdn::gpu::AwaitLaunchOp>(op))
+      return true;
+    if (auto roles = dyn_cast<gdn::gpu::RolesOp>(op))
+      return llvm::any_of(roles.getBody().getOps<gdn::gpu::WarpsOp>(),
+                          [](gdn::gpu::WarpsOp role) {
+                            return someWarpAwaits(role.getBody().front());
+                          });
+    auto branch = dyn_cast<scf::IfOp>(op);
+    return branch && someWarpAwaits(*branch.thenBlock()) &&
+           (holdsInFirstBlock(branch.getCondition()) ||
+            (branch.elseBlock() && someWarpAwaits(*branch.elseBlock())));
+  });
+}
+
 LogicalResult LaunchWalk::run() {
-  return await ? walk(function.getFunctionBody()) : success();
+  if (!await)
+    return success();
+  if (failed(walk(function.getFunctionBody())))
+    return failure();
+  if (someWarpAwaits(function.getFunctionBody().front())) // await_launch_c4
+    return success();
+  return await->emitOpError(
+      "expects some warp to await the launch on every way to the end of the "
+      "program, in every block or in the first one, since the next launch "
+      "waits for this one alone");
 }
 
 LogicalResult gdn::checkLaunches(FunctionOpInterface function) {

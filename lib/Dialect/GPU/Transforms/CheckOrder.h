@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The parts of `checkGPUProgram` on what is no order of shared tiles or
-// channels.
+// channels, and what is asked of several functions together.
 #ifndef GDN_LIB_DIALECT_GPU_TRANSFORMS_CHECKORDER_H
 #define GDN_LIB_DIALECT_GPU_TRANSFORMS_CHECKORDER_H
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace gdn {
@@ -38,6 +39,9 @@ mlir::LogicalResult checkLayouts(mlir::FunctionOpInterface function);
 
 /// Who stores into a tile that boxes are read from.
 mlir::LogicalResult checkTensorMapStores(mlir::FunctionOpInterface function);
+
+/// What stages of an entry await of others; of no function by itself.
+mlir::LogicalResult checkSignals(mlir::ModuleOp module);
 
 } // namespace gdn
 

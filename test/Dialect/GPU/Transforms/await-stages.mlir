@@ -7,6 +7,7 @@
 
 #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
 !row = !gdn_gpu.fragment<1x128xf32, #row>
+!one = !gdn_gpu.fragment<1xf32, #gdn_gpu.per_row<#row>>
 
 // The first stage begins when all ahead of the launch has ended, and releases those that begin early
 // in all of its variants.
@@ -263,10 +264,12 @@ func.func @g__roles(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
 //  CHECK-NEXT:     gdn_gpu.await_launch
 //  CHECK-NEXT:     gdn_gpu.release_launch
 //  CHECK-NEXT:     gdn_gpu.load
-func.func @n__keys(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+func.func @n__keys(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %s: memref<?xf32>, %i: index,
+                   %zero: !one)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {stage_of = "n", variant = "roles"}} {
   %c0 = arith.constant 0 : index
+  gdn_gpu.store %zero, %s[%i] dims [0] : !one, memref<?xf32>
   gdn_gpu.each_warp 0 for 1 {
   ^bb0(%w: index):
     %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
@@ -304,6 +307,75 @@ func.func @n__norm(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %s: memref<?xf3
   ^bb0(%w: index):
     gdn_gpu.await_signals 64, %s[%i] : memref<?xf32>
     %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+    gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+  }
+  return
+}
+
+// One role releases it on both of its ways, the others on none.
+// CHECK-LABEL: func.func @p__keys(
+// CHECK-LABEL: func.func @p__roles(
+//       CHECK:   gdn_gpu.warps 0 for 1 {
+//  CHECK-NEXT:     scf.if
+//  CHECK-NEXT:       gdn_gpu.await_launch
+//  CHECK-NEXT:       gdn_gpu.release_launch
+//       CHECK:       gdn_gpu.signal 64
+//       CHECK:     } else {
+//       CHECK:       gdn_gpu.await_launch
+//  CHECK-NEXT:       gdn_gpu.release_launch
+//  CHECK-NEXT:       gdn_gpu.store
+//       CHECK:   gdn_gpu.warps 1 for 1 {
+//  CHECK-NEXT:     scf.if
+//  CHECK-NEXT:       gdn_gpu.await_launch
+//   CHECK-NOT:     release_launch
+//       CHECK:   return
+func.func @p__keys(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %s: memref<?xf32>, %i: index,
+                   %zero: !one)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "p", variant = "roles"}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.store %zero, %s[%i] dims [0] : !one, memref<?xf32>
+  gdn_gpu.each_warp 0 for 1 {
+  ^bb0(%w: index):
+    %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+    gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+  }
+  return
+}
+func.func @p__roles(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %s: memref<?xf32>, %i: index,
+                    %c: i1)
+    attributes {gdn_gpu.kernel = {threads = 64 : i64},
+                gdn_tile.stage = {grid = ["N"], stage_of = "p", variant = "roles"}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      scf.if %c {
+        %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+        gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+        gdn_gpu.signal 64, %s[%i] : memref<?xf32>
+      } else {
+        %zero = arith.constant 0.0 : f32
+        %zeros = gdn_gpu.fill %zero : f32 -> !row
+        gdn_gpu.store %zeros, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+        gdn_gpu.signal 64, %s[%i] : memref<?xf32>
+      }
+    }
+    gdn_gpu.warps 1 for 1 {
+      scf.if %c {
+        %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+      }
+    }
+  }
+  return
+}
+func.func @p__norm(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %s: memref<?xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {follows = 1 : i64, grid = ["N"], stage_of = "p", variant = "roles"}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.each_warp 0 for 1 {
+  ^bb0(%w: index):
+    gdn_gpu.await_signals 64, %s[%i] : memref<?xf32>
+    %a = gdn_gpu.load %y[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
     gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
   }
   return

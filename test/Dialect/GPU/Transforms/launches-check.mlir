@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn-gpu-check: what may stand ahead of gdn_gpu.await_launch.
+// gdn-gpu-check: what may stand ahead of gdn_gpu.await_launch, and who waits to the end.
 //
 // RUN: gdn-gpu-opt %s -gdn-gpu-check | FileCheck %s
 
@@ -78,6 +78,55 @@ func.func @beside(%N: index, %x: memref<?xi32>, %n: index, %v: i32)
   %i = gdn_gpu.block_id 0
   gdn_gpu.store_element %v, %x[%i] : i32, memref<?xi32>
   %first = arith.cmpi eq, %i, %c0 : index
+  scf.if %first {
+    // CHECK: gdn_gpu.await_launch
+    gdn_gpu.await_launch
+  }
+  return
+}
+
+// One role waits on every way, so the launch ends behind those ahead of it.
+// CHECK-LABEL: func.func @one_role(
+func.func @one_role(%x: memref<?xi32>, %i: index, %v: i32, %c: i1)
+    attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      scf.if %c {
+        gdn_gpu.await_launch
+        gdn_gpu.store_element %v, %x[%i] : i32, memref<?xi32>
+      }
+    }
+    gdn_gpu.warps 1 for 1 {
+      scf.if %c {
+        gdn_gpu.await_launch
+      } else {
+        // CHECK: gdn_gpu.await_launch
+        gdn_gpu.await_launch
+      }
+    }
+  }
+  return
+}
+
+// Or none does, and the first block waits at its end.
+// CHECK-LABEL: func.func @first_block(
+func.func @first_block(%x: memref<?xi32>, %i: index, %v: i32, %c: i1)
+    attributes {gdn_gpu.kernel = {threads = 64 : i64},
+                gdn_tile.stage = {grid = ["N", "2"], symbols = ["N"]}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      scf.if %c {
+        gdn_gpu.await_launch
+        gdn_gpu.store_element %v, %x[%i] : i32, memref<?xi32>
+      }
+    }
+  }
+  %b0 = gdn_gpu.block_id 0
+  %b1 = gdn_gpu.block_id 1
+  %first0 = arith.cmpi eq, %b0, %c0 : index
+  %first1 = arith.cmpi eq, %c0, %b1 : index
+  %first = arith.andi %first0, %first1 : i1
   scf.if %first {
     // CHECK: gdn_gpu.await_launch
     gdn_gpu.await_launch

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn-gpu-check: what may not stand ahead of gdn_gpu.await_launch, and halves of pairs that
-// nobody waits for.
+// gdn-gpu-check: what may not stand ahead of gdn_gpu.await_launch, launches that may end before
+// those ahead of them, and halves of pairs that nobody waits for.
 //
 // RUN: gdn-gpu-opt %s -split-input-file -o /dev/null
 // RUN: gdn-gpu-opt %s -split-input-file -verify-diagnostics -gdn-gpu-check
@@ -217,6 +217,73 @@ func.func @released_beside(%x: memref<?xf32>, %i: index, %c: i1)
   // expected-error@+1 {{'gdn_gpu.release_launch' op expects no gdn_gpu.await_signals in the program, since the next launch waits for this one alone}}
   gdn_gpu.release_launch
   scf.if %c {
+    gdn_gpu.await_launch
+  }
+  return
+}
+
+// -----
+
+// Who comes next waits for this launch alone, which may end before those ahead of it where no block
+// has work.
+func.func @ends_ahead(%x: memref<?xi32>, %i: index, %v: i32, %c: i1)
+    attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      scf.if %c {
+        // expected-error@+1 {{'gdn_gpu.await_launch' op expects some warp to await the launch on every way to the end of the program, in every block or in the first one, since the next launch waits for this one alone}}
+        gdn_gpu.await_launch
+        gdn_gpu.store_element %v, %x[%i] : i32, memref<?xi32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// There may be no second block.
+func.func @second_block(%c: i1)
+    attributes {gdn_gpu.kernel = {threads = 64 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
+  %c1 = arith.constant 1 : index
+  %b = gdn_gpu.block_id 0
+  %second = arith.cmpi eq, %b, %c1 : index
+  scf.if %second {
+    // expected-error@+1 {{'gdn_gpu.await_launch' op expects some warp to await the launch on every way to the end of the program}}
+    gdn_gpu.await_launch
+  }
+  return
+}
+
+// -----
+
+// In the first block not on every way.
+func.func @first_with_work(%c: i1)
+    attributes {gdn_gpu.kernel = {threads = 64 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
+  %c0 = arith.constant 0 : index
+  %b = gdn_gpu.block_id 0
+  %first = arith.cmpi eq, %b, %c0 : index
+  %both = arith.andi %first, %c : i1
+  scf.if %both {
+    // expected-error@+1 {{'gdn_gpu.await_launch' op expects some warp to await the launch on every way to the end of the program}}
+    gdn_gpu.await_launch
+  }
+  return
+}
+
+// -----
+
+// Who signals may still run.
+func.func @signals_alone(%x: memref<?xf32>, %i: index, %c: i1)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
+  gdn_gpu.each_warp 0 for 1 {
+  ^bb0(%w: index):
+    gdn_gpu.await_signals 64, %x[%i] : memref<?xf32>
+  }
+  scf.if %c {
+    // expected-error@+1 {{'gdn_gpu.await_launch' op expects some warp to await the launch on every way to the end of the program}}
     gdn_gpu.await_launch
   }
   return

@@ -274,6 +274,9 @@ def GPU_AwaitLaunchOp : GPU_Op<"await_launch", [MemoryEffects<[MemRead, MemWrite
       (arrays whose argument has a null slot, by its name), arrays that the function
       writes, too, and all arguments of the call of a stage with `awaits_stage`: the launch
       ahead must not write these. Not checked.
+    - (C4) in a function that has one, some warp comes by one on every way to the end, in
+      every block or in the first of the launch: who comes next waits for this launch alone.
+      Checked on the function. A `gdn_gpu.await_signals` does not stand for one.
 
     **Example**
 
@@ -332,6 +335,10 @@ def GPU_SignalOp : GPU_Op<"signal", [AttrSizedOperandSegments,
       are the number.
     - (C3) what the warp stores asynchronously, by a tensor map, it has awaited. Not
       checked.
+    - (C4) of counters that another stage of its entry awaits, the signals of a stage are
+      of all turns of its loop: one of each turn; or one of that some turns before, and one
+      behind the loop of as many of the last, at most. Checked on the entry, but not which
+      counters these are.
 
     **Example**
 
@@ -368,6 +375,10 @@ def GPU_AwaitSignalsOp : GPU_Op<"await_signals", [MemoryEffects<[MemRead, MemWri
     - (C2) as `gdn_gpu.signal` (C2).
     - (C3) who signals runs already, or has ended, and no block of it needs the place of
       this one. Not checked.
+    - (C4) in a variant of an entry, each stage ahead that writes an array of the call which
+      this one reads signals the counters. The warps and the blocks with the same chunks
+      (`same_chunks` of `gdn_tile.stage`) that run a signal add up to `total`. A stage ahead
+      of those has cleared the counters. Checked on the entry.
 
     **Example**
 

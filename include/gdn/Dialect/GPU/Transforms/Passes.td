@@ -25,6 +25,8 @@ def CheckGPU : Pass<"gdn-gpu-check", "::mlir::ModuleOp"> {
     - what several blocks have, one of them writes, the last one that reads it;
     - what stands ahead of a `gdn_gpu.await_launch` neither writes global memory nor
       reads what the launch ahead may write;
+    - a launch that began early does not end before the ones ahead of it;
+    - in each variant of an entry, stages that signal add up to what another one awaits;
     - what is begun (an arrival, a ticket, a load, a copy) is waited for.
 
     The constraints of the ops say of each how far it is followed.
@@ -34,7 +36,7 @@ def CheckGPU : Pass<"gdn-gpu-check", "::mlir::ModuleOp"> {
     that are loaded or stored transposed) need no barrier among themselves.
 
     **Runs after** the schedules; **before** `convert-gdn-gpu-to-nvvm`,
-    which begins with the same check.
+    which begins with the same checks of each program.
 
     **Needs**: nothing.
 
