@@ -169,7 +169,10 @@ class Image(_Handle):
             self._bytes = source  # the image points into it
             handle = runtime.create("gdnrt_image_load_memory", source, len(source))
         else:
-            handle = runtime.create("gdnrt_image_load_file", os.fsencode(source))
+            path = os.fsencode(source)
+            if b"\0" in path:  # where C would end it
+                raise ValueError(f"image: expected a path without null characters, got {source!r}")
+            handle = runtime.create("gdnrt_image_load_file", path)
         super().__init__(runtime, handle, "gdnrt_image_destroy")
 
     @property
