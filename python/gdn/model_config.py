@@ -374,7 +374,8 @@ def _read_bound(reader: _Reader, key: str) -> float | None:
     if not reader.has(key):
         return None
     bound = reader.number(key)
-    if not _LEAST_BOUND <= bound < 0:
+    # Kernels take it as f32, in which it is not to become 0.
+    if not _LEAST_BOUND <= bound <= -LEAST_F32:
         reader.expected(key, "a number from -5 to below 0")
     return bound
 

@@ -137,7 +137,7 @@ def test_any_configuration(base, changes, compiler):
     changes=st.dictionaries(
         st.sampled_from(BOUNDS),
         VALUES
-        | st.sampled_from([-5.0, -5, -1, -0.25, -5.5])
+        | st.sampled_from([-5.0, -5, -1, -0.25, -5.5, -1e-37, -1e-39, -1e-300])
         | st.fixed_dictionaries(
             {
                 "num_heads": st.just(4),
