@@ -41,8 +41,10 @@ typedef struct gdnrt_cpu_options {
    *  hardware thread. A launch never has more threads than there are hardware
    *  threads (see gdnrt_device_info). */
   int32_t num_workers;
-  /** 1: every launch first reads the slot ids, refuses sequences that race on a
-   *  slot, and counts skipped ids; see gdnrt_binding_slot_report. */
+  /** 1: every launch first reads the slot ids and the starts of sequences,
+   *  refuses sequences that race on a slot and starts that are out of order or
+   *  behind the tokens, and counts skipped ids; see gdnrt_binding_slot_report.
+   */
   int32_t debug_checks;
   /** Receives messages about what is created with the device. Null: no
    *  messages. */

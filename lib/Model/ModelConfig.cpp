@@ -178,7 +178,8 @@ static std::optional<double> readBound(ConfigReader &reader,
   if (!reader.has(key))
     return std::nullopt;
   const double bound = reader.number(key);
-  if (!(bound >= kLeastBound && bound < 0))
+  // Kernels take it as f32, in which it is not to become 0.
+  if (!(bound >= kLeastBound && bound <= -std::numeric_limits<float>::min()))
     reader.expected(key, "a number from -5 to below 0");
   return bound;
 }

@@ -17,16 +17,32 @@ class Error(c.Structure):
 class Sized:
     """Of a struct that may grow: it begins with the size that it has here. The other
     fields are given behind it, or are 0. ValueError for an integer that its field does not hold,
-    which ctypes would cut."""
+    which ctypes would cut, TypeError for what its field cannot be; both begin with its name."""
 
     def __init__(self, *fields: object, **named: object):
-        super().__init__(c.sizeof(self), *fields, **named)
-        names = (name for name, *_ in self._fields_[1:])
-        for name, value in (*zip(names, fields, strict=False), *named.items()):
+        names = [name for name, *_ in self._fields_[1:]]
+        given = (*zip(names, fields, strict=False), *named.items())
+        try:
+            super().__init__(c.sizeof(self), *fields, **named)
+        except TypeError:
+            for name, value in given:
+                self._set(name, value)
+            raise
+        for name, value in given:
             found = getattr(self, name)
             if type(found) is int and not isinstance(value, c.c_void_p) and found != value:
                 bits = 8 * getattr(type(self), name).size
                 raise ValueError(f"{name}: expected an integer of {bits} bits, got {value}")
+
+    def _set(self, name: str, value: object) -> None:
+        """Sets one field, or says that it is the wrong one."""
+        kinds = {int: "an integer", float: "a number"}
+        try:
+            setattr(self, name, value)
+        except TypeError as wrong:
+            kind = kinds.get(type(getattr(self, name)))
+            expected = f"expected {kind}, got {value!r}" if kind else str(wrong)
+            raise TypeError(f"{name}: {expected}") from None
 
 
 class ParamInfo(Sized, c.Structure):

@@ -30,6 +30,14 @@ class NumpyArrays:
     capturing = False
     xp = np
 
+    def check(self, name: str, array) -> None:
+        """Raises TypeError for what is no array of this library, ValueError for one on another
+        device, and for one that does not hold real numbers."""
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"{name}: expected an array of NumPy, got {type(array).__name__}")
+        if array.dtype.kind in "cmMOSUT":
+            raise ValueError(f"{name}: expected real numbers, got {array.dtype}")
+
     def copy(self, array):
         return array.copy()
 
@@ -119,6 +127,23 @@ class TorchArrays:
         """The module with the functions that both libraries have."""
         return self.torch
 
+    def check(self, name: str, array) -> None:
+        """As NumpyArrays.check. RuntimeError for a tensor whose gradient would be missing."""
+        if not isinstance(array, self.torch.Tensor):
+            raise TypeError(f"{name}: expected a tensor of PyTorch, got {type(array).__name__}")
+        if array.device != self._device:
+            raise ValueError(
+                f"{name}: expected a tensor on {self._device}, got one on {array.device}"
+            )
+        if array.layout is not self.torch.strided or array.is_complex():
+            found = array.dtype if array.is_complex() else array.layout
+            raise ValueError(f"{name}: expected a dense tensor of real numbers, got one of {found}")
+        if array.requires_grad and self.torch.is_grad_enabled():
+            raise RuntimeError(
+                f"{name}: expected no gradient (torch.no_grad()), for there is no backward, got a"
+                " tensor that requires one"
+            )
+
     def copy(self, array):
         return array.clone()
 
@@ -200,7 +225,8 @@ class TorchArrays:
     def ids(self, array):
         if array.dtype == self.torch.int32:
             return array
-        return array.clamp(-1, _LARGEST).to(self.torch.int32)
+        # Types of 8 and 16 bits have no number to clamp to.
+        return array.long().clamp(-1, _LARGEST).to(self.torch.int32)
 
     def has_unit_stride(self, array) -> bool:
         return array.numel() < 2 or array.shape[-1] < 2 or array.stride(-1) == 1
@@ -248,16 +274,22 @@ class TorchArrays:
         return self.torch.stack(arrays)
 
 
-def library_of(array, runtime: Runtime | None = None) -> NumpyArrays | TorchArrays:
+def library_of(
+    array, runtime: Runtime | None = None, name: str = "array"
+) -> NumpyArrays | TorchArrays:
     """The library of an array, and its device, which is that of `runtime` where kernels of it
-    run. Raises TypeError for what is neither."""
+    run. Raises TypeError for what is neither, ValueError for a device that runs no kernels."""
     if isinstance(array, np.ndarray):
         return NumpyArrays()
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(array, torch.Tensor):
+        if array.device.type not in ("cpu", "cuda"):
+            raise ValueError(
+                f"{name}: expected a tensor of a CPU or of CUDA, got one on {array.device}"
+            )
         return TorchArrays(torch, array.device, runtime)
     raise TypeError(
-        f"expected an array of NumPy or a tensor of PyTorch, got {type(array).__name__}"
+        f"{name}: expected an array of NumPy or a tensor of PyTorch, got {type(array).__name__}"
     )
 
 
@@ -270,7 +302,9 @@ def array_of(arrays, values, dtype: str):
 
 
 def check_array(arrays, name: str, array, shape: list[int], types: tuple[str, ...] = ()) -> None:
-    """Raises ValueError for another shape, or for a type that `types` lack, if there are some."""
+    """Raises ValueError for another shape, or for a type that `types` lack, if there are some, and
+    as the library's own check does."""
+    arrays.check(name, array)
     if list(array.shape) != shape:
         raise ValueError(f"{name}: expected the shape {shape}, got {list(array.shape)}")
     if types and (found := arrays.dtype_of(array)) not in types:

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from .arrays import DeviceArray
+from .call_options import integer
 from .runtime import GdnError, Kernel, Pool
 
 _DLPACK_DEVICES = {"cpu": 1, "cuda": 2}
@@ -54,7 +55,7 @@ class Call:
     """
 
     def __init__(self, kernel: Kernel, null_slot: int = 0, may_overlap: bool = False):
-        device = kernel._device
+        device, null_slot = kernel._device, integer("null_slot", null_slot)
         self._ffi = _functions(device._runtime.path.parent)
         self._kernel = kernel
         self._null_slot = null_slot

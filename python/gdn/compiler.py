@@ -72,7 +72,7 @@ def compile(
     io: str | Iterable[str] | None = None,
     state: str | Iterable[str] | None = None,
     verify: str | None = None,
-    options: Iterable[str] = (),
+    options: str | Iterable[str] = (),
     cache: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> Path:
@@ -129,7 +129,7 @@ def _arguments(targets, engine, io, state, verify, options) -> list[str]:
             arguments.append(f"--{name}={','.join(values)}")
     if ptxas := find_ptxas():
         arguments.append(f"--ptxas={ptxas}")
-    return [*arguments, *options]
+    return [*arguments, *_names(options)]
 
 
 def _source(config) -> tuple[str | None, list[str]]:
@@ -138,6 +138,11 @@ def _source(config) -> tuple[str | None, list[str]]:
         return config, []
     if isinstance(config, Mapping):
         return json.dumps(config, indent=1), []
+    if not isinstance(config, str | os.PathLike):
+        raise TypeError(
+            "config: expected a mapping, a path, the name of a preset or a Layer, got"
+            f" {type(config).__name__}"
+        )
     path = Path(config)
     is_file = path.suffix in (".json", ".mlir") or path.exists()
     if isinstance(config, str) and not is_file and "/" not in config:

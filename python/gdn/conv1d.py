@@ -10,6 +10,7 @@ docs/spec/conv1d.md has the mathematics.
 from __future__ import annotations
 
 from .array_library import check_array, library_of
+from .call_options import flag, integer
 from .kernel_calls import call_of
 from .op_kernels import MOST_WIDTH, ConvKind, tile_of
 from .runtime import Runtime
@@ -49,9 +50,19 @@ def causal_conv1d(
     Returns y [T, D] in the type of x, `out` if it is given. Raises ValueError for arrays that do
     not go together, CompileError where no kernel is there and none can be compiled.
     """
-    arrays = library_of(x, runtime)
+    arrays = library_of(x, runtime, "x")
+    null_slot, zero_skipped = integer("null_slot", null_slot), flag("zero_skipped", zero_skipped)
     kind = conv_kind(arrays, x, weight, states, bias, activation)
     tokens, channels = map(int, x.shape)
+    arrays.check("slots", slots)
+    if cu_seqlens is not None:
+        arrays.check("cu_seqlens", cu_seqlens)
+        if len(cu_seqlens.shape) != 1 or cu_seqlens.shape[0] < 1:
+            raise ValueError(
+                f"cu_seqlens: expected the shape [N + 1], got {list(cu_seqlens.shape)}"
+            )
+    elif len(slots.shape) != 1:
+        raise ValueError(f"slots: expected the shape [N], got {list(slots.shape)}")
     count = int(slots.shape[0]) if cu_seqlens is None else int(cu_seqlens.shape[0]) - 1
     if cu_seqlens is None and has_initial is not None:
         raise ValueError("has_initial: expected None without cu_seqlens, got an array")
@@ -115,6 +126,7 @@ def causal_conv1d(
 def conv_kind(arrays, x, weight, states, bias, activation: str) -> ConvKind:
     """The kernel of a call with these arrays. Raises ValueError where they do not go together."""
     for name, array, rank in (("x", x, 2), ("weight", weight, 2), ("states", states, 3)):
+        arrays.check(name, array)
         if len(array.shape) != rank:
             raise ValueError(f"{name}: expected {rank} dimensions, got {list(array.shape)}")
     channels = int(x.shape[1])

@@ -8,7 +8,8 @@ docs/spec/gated_rms_norm.md has the mathematics.
 
 from __future__ import annotations
 
-from .array_library import library_of
+from .array_library import check_array, library_of
+from .call_options import finite, flag
 from .kernel_calls import call_of
 from .model_config import LEAST_F32, MOST_F32
 from .op_kernels import MOST_NORM, NormKind, has_norm
@@ -37,18 +38,17 @@ def gated_rms_norm(
     Returns y [T, H, d] in the type of x, `out` if it is given. Raises ValueError for arrays that do
     not go together, CompileError where no kernel is there and none can be compiled.
     """
-    arrays = library_of(x, runtime)
+    arrays = library_of(x, runtime, "x")
+    arrays.check("x", x)
+    eps, norm_after_gate = finite("eps", eps), flag("norm_after_gate", norm_after_gate)
     if len(x.shape) != 3:
         raise ValueError(f"x: expected the shape [T, H, d], got {list(x.shape)}")
     shape, io = [int(size) for size in x.shape], arrays.dtype_of(x)
     size = shape[2]
-    for name, array, wanted in (
-        ("gate", gate, shape),
-        ("weight", weight, [size]),
-        ("out", out, shape),
-    ):
-        if array is not None and list(array.shape) != wanted:
-            raise ValueError(f"{name}: expected the shape {wanted}, got {list(array.shape)}")
+    check_array(arrays, "gate", gate, shape)
+    check_array(arrays, "weight", weight, [size])
+    if out is not None:
+        check_array(arrays, "out", out, shape)
     for name, array in (("gate", gate), ("out", out)):
         if array is not None and (found := arrays.dtype_of(array)) != io:
             raise ValueError(f"{name}: expected {io}, the type of x, got {found}")
@@ -56,7 +56,7 @@ def gated_rms_norm(
         raise ValueError(f"x: expected heads of a multiple of 8 up to {MOST_NORM}, got {size}")
     if activation not in _ACTIVATIONS:
         raise ValueError(f"activation: expected silu or sigmoid, got {activation}")
-    if not LEAST_F32 <= eps <= MOST_F32:
+    if eps is None or not LEAST_F32 <= eps <= MOST_F32:
         raise ValueError(f"eps: expected a positive number of f32, got {eps}")
     if out is None:
         out = arrays.empty(shape, io)

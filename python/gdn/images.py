@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from . import image_facts, targets
+from .call_options import integer
 from .model_config import ModelConfig
 
 #: Packages of images.
@@ -92,6 +93,7 @@ def find(
     Raises ImageNotFoundError; ConfigError for a configuration that gdn-compile refuses, ValueError
     for other arguments that no image can have, ImageIndexError for damaged packages.
     """
+    deferred_writes = integer("deferred_writes", deferred_writes)
     wanted_targets = targets.run_by(target)
     asked = {"io": io, "state": state, "verify": verify, "layout": layout, "outputs": outputs}
     asked["pending"] = pending

@@ -80,9 +80,11 @@ class ModelConfig:
     @classmethod
     def from_config(cls, config: Mapping[str, object] | str | os.PathLike[str]) -> ModelConfig:
         """Reads a Hugging Face configuration: a mapping, the path of its config.json, or of the
-        folder that has one. Raises ConfigError."""
+        folder that has one. Raises ConfigError, and TypeError for what is neither."""
         if isinstance(config, Mapping):
             return cls.from_text(json.dumps(dict(config), default=str), "config.json")
+        if not isinstance(config, str | os.PathLike):
+            raise TypeError(f"config: expected a mapping or a path, got {type(config).__name__}")
         path = Path(config)
         path = path / "config.json" if path.is_dir() else path
         try:
@@ -374,7 +376,8 @@ def _read_bound(reader: _Reader, key: str) -> float | None:
     if not reader.has(key):
         return None
     bound = reader.number(key)
-    if not _LEAST_BOUND <= bound < 0:
+    # Kernels take it as f32, in which it is not to become 0.
+    if not _LEAST_BOUND <= bound <= -LEAST_F32:
         reader.expected(key, "a number from -5 to below 0")
     return bound
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .arrays import View
+from .call_options import integer
 
 if TYPE_CHECKING:
     from .state_pool import StatePool
@@ -22,6 +23,7 @@ class LayerStates:
     """See StatePool.layer_states."""
 
     def __init__(self, pool: StatePool, layer: int):
+        layer = integer("layer", layer)
         self._pool, self._layer = pool, layer
         shape = pool.shape
         if not 0 <= layer < shape.num_layers:

@@ -11,6 +11,7 @@ docs/spec/delta_rule.md has the mathematics.
 from __future__ import annotations
 
 from .array_library import library_of
+from .call_options import finite, flag
 from .kernel_calls import call_of, find_refusal, last_of
 from .pool_states import refuse_pool
 from .rule_kernels import RuleKind, kind_of, unit_of
@@ -56,9 +57,15 @@ def gated_delta_rule(
     Raises ValueError for arrays that do not go together, ImageNotFoundError where no image is
     there and none can be compiled.
     """
+    arrays, scale = library_of(q, runtime, "q"), finite("scale", scale)
+    l2norm, state_v_first = flag("l2norm", l2norm), flag("state_v_first", state_v_first)
+    allow_neg_eigval = flag("allow_neg_eigval", allow_neg_eigval)
+    if state_dtype not in _FLOATS:
+        _fail("state_dtype", "float32, bfloat16 or float16", state_dtype)
     order = "vk" if state_v_first else "kv"
     refuse_pool("gated_delta_rule", initial_state=initial_state)
     if initial_state is not None and order == "kv":
+        arrays.check("initial_state", initial_state)
         if len(initial_state.shape) != 4:
             _fail("initial_state", "the shape [N, Hv, dk, dv]", list(initial_state.shape))
         initial_state = initial_state.swapaxes(-1, -2)
@@ -66,11 +73,11 @@ def gated_delta_rule(
     options = (scale, l2norm, allow_neg_eigval, state_dtype, order)
     key = None
     if runtime is None and cu_seqlens is None:
-        key = key_of(library_of(q), tensors, options)
+        key = key_of(arrays, tensors, options)
     if key is not None and (plan := plan_of(key)) is not None:
         out, states = plan.run(*tensors)
     else:
-        call = _RuleCall(*tensors[:5], cu_seqlens, initial_state, runtime)
+        call = _RuleCall(arrays, *tensors[:5], cu_seqlens, initial_state)
         out, states = call.run(*options, runtime, key)
     return out, states if state_v_first else states.swapaxes(-1, -2)
 
@@ -82,9 +89,15 @@ def _fail(name: str, expected: str, found: object):
 class _RuleCall:
     """The arguments of one call, checked."""
 
-    def __init__(self, q, k, v, log_decay, beta, cu_seqlens, initial_state, runtime):
-        self.arrays = library_of(q, runtime)
+    def __init__(self, arrays, q, k, v, log_decay, beta, cu_seqlens, initial_state):
+        self.arrays = arrays
+        for name, array in (("log_decay", log_decay), ("beta", beta)):
+            arrays.check(name, array)
+        for name, array in (("cu_seqlens", cu_seqlens), ("initial_state", initial_state)):
+            if array is not None:
+                arrays.check(name, array)
         for name, array in (("q", q), ("k", k), ("v", v)):
+            arrays.check(name, array)
             if len(array.shape) != 4:
                 _fail(name, "the shape [B, T, H, d]", list(array.shape))
             if self.arrays.dtype_of(array) not in _FLOATS:
@@ -131,8 +144,6 @@ class _RuleCall:
     def run(self, scale, l2norm, allow_neg_eigval, state_dtype, order, runtime, key):
         """`order` is that of the states in memory, "vk" or "kv": with kernels for it, where there
         are some. `key` is that of a plan to keep, or None."""
-        if state_dtype not in _FLOATS:
-            _fail("state_dtype", "float32, bfloat16 or float16", state_dtype)
         is_decode = self.cu_seqlens is None and self.tokens == 1
         entry = "decode" if is_decode else "prefill"
         kind = kind_of(

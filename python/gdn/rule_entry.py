@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .array_library import check_array, library_of
+from .call_options import finite, flag, integer
 from .kernel_calls import WHERE_PLANES_ARE, call_of, find_refusal
 from .pool_states import LayerStates
 from .rule_kernels import PLANES, RuleKind, kind_of, unit_of
@@ -28,6 +29,19 @@ class Options(NamedTuple):
     zero_skipped: bool
 
 
+def options_of(
+    scale: object, l2norm: object, allow_neg_eigval: object, null_slot: object, zero_skipped: object
+) -> Options:
+    """These, checked."""
+    return Options(
+        finite("scale", scale),
+        flag("l2norm", l2norm),
+        flag("allow_neg_eigval", allow_neg_eigval),
+        integer("null_slot", null_slot),
+        flag("zero_skipped", zero_skipped),
+    )
+
+
 def layout_of(io: str, *gates: str) -> str:
     """The layout of the kernel for raw gates of these types. One of "gated" reads them in the type
     of v, which may have fewer digits or less range; for others they are made ready ahead of it."""
@@ -40,13 +54,16 @@ class RuleEntry:
 
     def __init__(self, name: str, q, k, v, states, runtime: Runtime | None):
         self.name, self.runtime = name, runtime
-        self.arrays = library_of(q, runtime)
+        self.arrays = library_of(q, runtime, "q")
         for name, array in (("q", q), ("k", k), ("v", v)):
+            self.arrays.check(name, array)
             if len(array.shape) != 3:
                 raise ValueError(f"{name}: expected the shape [N, H, d], got {list(array.shape)}")
         self._given: dict[str, object] = {}
         #: What the states are of where they are not an array.
         self._layer = self._take_layer(states) if isinstance(states, LayerStates) else None
+        if self._layer is None:
+            self.arrays.check("states", states)
         self.q, self.k, self.v = q, k, v
         self.states = states if self._layer is None else self._given.pop("state_pool")
         self.key_heads, self.key_dim = map(int, q.shape[1:])
@@ -109,9 +126,17 @@ class RuleEntry:
         if self._layer is not None and self._layer.deferred_writes:
             raise ValueError(f"{name}: expected None with {self._layer}, got an array")
 
-    def take_checkpoints(self, cu_checkpoints, tokens, slots, starts: int) -> None:
+    def take_checkpoints(self, checkpoints: tuple, starts: int) -> None:
         """Those of ragged sequences that have `starts` starts."""
         self._refuse_deferred("checkpoints")
+        if not isinstance(checkpoints, tuple | list) or len(checkpoints) != 3:
+            raise ValueError(
+                "checkpoints: expected cu_checkpoints, tokens and slots, got"
+                f" {type(checkpoints).__name__}"
+                + (f" of {len(checkpoints)}" if isinstance(checkpoints, tuple | list) else "")
+            )
+        cu_checkpoints, tokens, slots = checkpoints
+        self.arrays.check("checkpoint_tokens", tokens)
         count = [int(size) for size in tokens.shape]
         self.take_integers("cu_checkpoints", cu_checkpoints, [starts])
         self.take_integers("checkpoint_tokens", tokens, count)
@@ -119,6 +144,7 @@ class RuleEntry:
 
     def take_starts(self, cu_seqlens) -> int:
         """Starts of sequences [N + 1]. Returns N."""
+        self.arrays.check("cu_seqlens", cu_seqlens)
         if len(cu_seqlens.shape) != 1 or cu_seqlens.shape[0] < 1:
             raise ValueError(
                 f"cu_seqlens: expected the shape [N + 1], got {list(cu_seqlens.shape)}"
@@ -144,6 +170,7 @@ class RuleEntry:
     def check_pool(self, name: str, pool, types: tuple[str, ...] = _FLOATS) -> None:
         """States [slots, HV, dv, dk], all in the order of `states` in memory."""
         sizes = [self.heads[1], self.value_dim, self.key_dim]
+        self.arrays.check(name, pool)
         if self._layer is not None and self._layer.format in PLANES:
             types = ("uint8",)
         elif (found := self.arrays.dtype_of(pool)) == "uint8":
@@ -284,6 +311,8 @@ class RuleEntry:
         table, accepted = self._given["token_slots"], self._given["num_accepted"]
         starts = self._given["cu_seqlens"]
         most = int(table.shape[1])
+        if most == 0:
+            return self.arrays.flags(int(table.shape[0]), False)
         places = accepted.clip(1, most) - 1
         rows = self.arrays.numbers(range(int(table.shape[0])), "int64")
         live = live_sequences(table[rows, places], null_slot, int(self.states.shape[0]))

@@ -68,7 +68,16 @@ def key_of(arrays, tensors: tuple, options: tuple) -> tuple | None:
     captured."""
     if not isinstance(arrays, TorchArrays) or arrays.capturing:
         return None
-    facts = [None if x is None else (x.shape, x.stride(), x.dtype, x.device) for x in tensors]
+    wants_gradients = arrays.torch.is_grad_enabled()
+    try:
+        facts = [
+            None
+            if x is None
+            else (x.shape, x.stride(), x.dtype, x.device, wants_gradients and x.requires_grad)
+            for x in tensors
+        ]
+    except (AttributeError, RuntimeError):  # no tensors, or none with strides: they are refused
+        return None
     return (arrays.stream, *options, *facts)
 
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 
 from .array_library import check_array, library_of
+from .call_options import integer
 from .kernel_calls import call_of
 from .pool_states import LayerStates
-from .rule_entry import Options, RuleEntry
+from .rule_entry import Options, RuleEntry, options_of
 from .rule_kernels import kind_of
 from .runtime import Runtime
 
@@ -69,8 +70,8 @@ def delta_prefill(
     entry = RuleEntry("prefill", q, k, v, states, runtime)
     entry.take_ready_gates(log_decay, beta)
     if checkpoints is not None:
-        entry.take_checkpoints(*checkpoints, int(cu_seqlens.shape[0]))
-    options = Options(scale, l2norm, allow_neg_eigval, null_slot, zero_skipped)
+        entry.take_checkpoints(checkpoints, entry.take_starts(cu_seqlens) + 1)
+    options = options_of(scale, l2norm, allow_neg_eigval, null_slot, zero_skipped)
     return _prefill(entry, slots, write_slots, cu_seqlens, has_initial, out, options)
 
 
@@ -100,7 +101,7 @@ def gated_delta_prefill(
     ahead of the kernel."""
     entry = RuleEntry("prefill", q, k, v, states, runtime)
     entry.take_gates(a, b, A_log, dt_bias, ready=True)
-    options = Options(scale, l2norm, False, null_slot, zero_skipped)
+    options = options_of(scale, l2norm, False, null_slot, zero_skipped)
     return _prefill(entry, slots, write_slots, cu_seqlens, has_initial, out, options)
 
 
@@ -122,7 +123,7 @@ def commit_pending(
     if not isinstance(states, LayerStates) or not states.deferred_writes:
         found = states if isinstance(states, LayerStates) else type(states).__name__
         raise ValueError(f"states: expected those of a pool that defers writes, got {found}")
-    arrays = library_of(slots, runtime)
+    arrays, null_slot = library_of(slots, runtime, "slots"), integer("null_slot", null_slot)
     check_array(arrays, "slots", slots, [math.prod(slots.shape)])
     if "int" not in (found := arrays.dtype_of(slots)):
         raise ValueError(f"slots: expected integers, got {found}")

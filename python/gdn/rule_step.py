@@ -8,7 +8,7 @@ Kernels come from where those of gdn.rule do.
 
 from __future__ import annotations
 
-from .rule_entry import Options, RuleEntry
+from .rule_entry import Options, RuleEntry, options_of
 from .runtime import Runtime
 
 
@@ -47,7 +47,7 @@ def gated_delta_step(
     """
     entry = RuleEntry("decode", q, k, v, states, runtime)
     entry.take_gates(a, b, A_log, dt_bias)
-    options = Options(scale, l2norm, False, null_slot, zero_skipped)
+    options = options_of(scale, l2norm, False, null_slot, zero_skipped)
     return _step(entry, slots, write_slots, out, options)
 
 
@@ -79,7 +79,7 @@ def delta_step(
         if found != count:
             raise ValueError(f"states: expected one for each of {count} sequences, got {found}")
         slots = entry.arrays.numbers(range(count), "int32")
-    options = Options(scale, l2norm, allow_neg_eigval, null_slot, zero_skipped)
+    options = options_of(scale, l2norm, allow_neg_eigval, null_slot, zero_skipped)
     return _step(entry, slots, write_slots, out, options)
 
 

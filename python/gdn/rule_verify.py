@@ -9,7 +9,7 @@ Kernels come from where those of gdn.rule do.
 
 from __future__ import annotations
 
-from .rule_entry import MOST_TOKENS, Options, RuleEntry
+from .rule_entry import MOST_TOKENS, Options, RuleEntry, options_of
 from .runtime import Runtime
 
 
@@ -58,9 +58,9 @@ def gated_delta_verify(
     entry.check_pool("token_states", token_states, (entry.arrays.dtype_of(states),))
     count = entry.take_starts(cu_seqlens)
     entry.take_integers("slots", slots, [count])
-    entry.take_integers("token_slots", token_slots, _table(token_slots, count))
+    entry.take_integers("token_slots", token_slots, _table(entry, token_slots, count))
     entry.take("token_state_pool", token_states)
-    options = Options(scale, l2norm, False, null_slot, zero_skipped)
+    options = options_of(scale, l2norm, False, null_slot, zero_skipped)
     return _verify(entry, count, out, options, "buffer")
 
 
@@ -95,18 +95,19 @@ def gated_delta_verify_in_slots(
     entry.take_gates(a, b, A_log, dt_bias)
     entry.check_inputs()
     count = entry.take_starts(cu_seqlens)
-    shape = _table(token_slots, count)
+    shape = _table(entry, token_slots, count)
     if shape[1] > MOST_TOKENS:
         raise ValueError(
             f"token_slots: expected at most {MOST_TOKENS} tokens of a sequence, got {shape[1]}"
         )
     entry.take_integers("token_slots", token_slots, shape)
     entry.take_integers("num_accepted", num_accepted, [count])
-    options = Options(scale, l2norm, False, null_slot, zero_skipped)
+    options = options_of(scale, l2norm, False, null_slot, zero_skipped)
     return _verify(entry, count, out, options, "slots")
 
 
-def _table(token_slots, count: int) -> list[int]:
+def _table(entry: RuleEntry, token_slots, count: int) -> list[int]:
+    entry.arrays.check("token_slots", token_slots)
     if len(token_slots.shape) != 2:
         raise ValueError(f"token_slots: expected the shape [N, S], got {list(token_slots.shape)}")
     return [count, int(token_slots.shape[1])]

@@ -25,6 +25,7 @@ import numpy as np
 
 from . import _abi, paths
 from .arrays import DTYPES, DeviceArray, argument
+from .call_options import integer
 
 _KINDS = ("tensor", "pool")
 _MARKS: list[_abi.Ranges | None] = []
@@ -169,7 +170,10 @@ class Image(_Handle):
             self._bytes = source  # the image points into it
             handle = runtime.create("gdnrt_image_load_memory", source, len(source))
         else:
-            handle = runtime.create("gdnrt_image_load_file", os.fsencode(source))
+            path = os.fsencode(source)
+            if b"\0" in path:  # where C would end it
+                raise ValueError(f"image: expected a path without null characters, got {source!r}")
+            handle = runtime.create("gdnrt_image_load_file", path)
         super().__init__(runtime, handle, "gdnrt_image_destroy")
 
     @property
@@ -464,7 +468,10 @@ def _stream(stream: object) -> int | None:
     """The address of a stream; None is the null stream."""
     for attribute in ("cuda_stream", "ptr"):
         stream = getattr(stream, attribute, stream)
-    return stream or None
+    if isinstance(stream, c.c_void_p):
+        stream = stream.value
+    # ctypes would take a text for the address of its letters.
+    return None if stream is None else integer("stream", stream) or None
 
 
 def _argument(name: str, value: object, device: "Device", written: bool):
@@ -479,9 +486,7 @@ _CODES = {name: code for code, name in enumerate(DTYPES)}
 def _fill(arg: _abi.Arg, name: str, value: object, device: "Device", written: bool):
     """Sets the C form of an argument; returns what must live as long as it is used."""
     if isinstance(value, Pool):
-        arg.null_slot = value.null_slot
-        if arg.null_slot != value.null_slot:
-            raise ValueError(f"{name}: expected a null slot of 64 bits, got {value.null_slot}")
+        arg.null_slot = integer(f"{name}: null_slot", value.null_slot)
         value = value.array
     array = argument(name, value, device, written)
     rank = len(array.shape)

@@ -13,12 +13,14 @@ engine uses them.
 """
 
 import ctypes as c
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from . import _state_cache_abi as abi
+from .call_options import integer
 from .host_tier import HostTier
 from .runtime import _Handle, _stream
 from .state_pool import StatePool, _ids, room_for
@@ -193,7 +195,7 @@ class StateCache(_Handle):
         `done` should write checkpoints. Earlier calls of this request took `taken`."""
         policy = policy or StateCachePolicy()
         given = _tokens(tokens, namespace)
-        values = {name: int(value) for name, value in vars(policy).items()}
+        values = {name: integer(name, value) for name, value in vars(policy).items()}
         positions, found = np.empty(_MAX_CHECKPOINTS, np.int64), c.c_size_t()
         self._call(
             "gdnrt_state_cache_checkpoints_to_take",
@@ -249,10 +251,11 @@ class StateCache(_Handle):
         as there are."""
         given = _tokens(tokens, namespace)
         ids = np.ascontiguousarray(_integers("pages", [] if pages is None else pages))
-        if evict_at_most is None:
-            evict_at_most = self.describe().num_tokens // self.page_tokens
-        elif evict_at_most < 0:
+        there = self.describe().num_tokens // self.page_tokens
+        evict_at_most = there if evict_at_most is None else integer("evict_at_most", evict_at_most)
+        if evict_at_most < 0:
             raise ValueError(f"evict_at_most: expected 0 or more pages, got {evict_at_most}")
+        evict_at_most = min(evict_at_most, there)
         free = np.empty(ids.size + evict_at_most * self.has_pages, np.int64)
         entry = abi.CacheEntry(
             pages=ids.ctypes.data if ids.size else None,
@@ -282,6 +285,8 @@ class StateCache(_Handle):
     def evict_pages(self, count: int) -> np.ndarray:
         """Evicts `count` pages, or as many as are not locked; returns their ids. Without pages it
         counts what would be pages, evicts whole prefixes, and returns none."""
+        there = -(-self.describe().num_tokens // self.page_tokens)
+        count = min(integer("count", count), there)
         pages, found = np.empty(max(count, 0), np.int64), c.c_size_t()
         self._call(
             "gdnrt_state_cache_evict_pages",
@@ -388,10 +393,21 @@ def _tokens(tokens: object, namespace: Namespace) -> abi.CacheTokens:
 
 
 def _namespace(namespace: Namespace) -> tuple[int, bytes]:
-    adapter, salt = namespace if isinstance(namespace, tuple) else (0, namespace)
-    if isinstance(salt, int):
-        adapter, salt = salt, b""
-    salt = salt.encode() if isinstance(salt, str) else salt or b""
+    if namespace is None:
+        return 0, b""
+    adapter, salt = 0, namespace
+    if isinstance(namespace, tuple) and len(namespace) == 2:
+        adapter, salt = namespace
+    elif not isinstance(namespace, bytes | str):
+        adapter, salt = namespace, b""
+    salt = salt.encode() if isinstance(salt, str) else b"" if salt is None else salt
+    if not hasattr(adapter, "__index__") or not isinstance(salt, bytes):
+        # What is left out here would be shared with others.
+        raise TypeError(
+            "namespace: expected None, an adapter, a salt, or a tuple of an adapter and a salt, got"
+            f" {namespace!r}"
+        )
+    adapter = operator.index(adapter)
     if not 0 <= adapter < 2**64:
         raise ValueError(f"namespace: expected an adapter of 64 bits, got {adapter}")
     return adapter, salt

@@ -21,6 +21,7 @@ import numpy as np
 from . import _abi
 from ._state_pool_abi import StatePoolInfo, StatePoolOptions
 from .arrays import DTYPES, View, itemsize, view
+from .call_options import integer
 from .pool_states import LayerStates
 from .runtime import Device, Kernel, Runtime, _argument, _Handle, _stream
 
@@ -373,6 +374,7 @@ def _index(name: str, known: tuple[str, ...], value: str) -> int:
 
 def room_for(count: int) -> c.Array | None:
     """An array for so many slots that are to be taken; None for more than any pool has."""
+    count = integer("count", count)
     if count < 0:
         raise ValueError(f"count: expected 0 or more slots, got {count}")
     return None if count > 2**31 - 1 else (c.c_int32 * count)()

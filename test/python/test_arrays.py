@@ -59,8 +59,11 @@ def frozen(array: np.ndarray) -> np.ndarray:
 def test_a_null_slot_that_is_too_large(decode):
     """It would become slot 0."""
     arrays = arguments(decode)
-    with pytest.raises(ValueError, match=f"state_pool: expected a null slot of .*, got {2**64}"):
+    with pytest.raises(ValueError, match=f"state_pool: null_slot: .* of 64 bits, got {2**64}"):
         decode.bind(**arrays | {"state_pool": Pool(arrays["state_pool"], 2**64)})
+    for other in ("0", 1.5, None):
+        with pytest.raises(TypeError, match="state_pool: null_slot: expected an integer, got"):
+            decode.bind(**arrays | {"state_pool": Pool(arrays["state_pool"], other)})
 
 
 def test_what_a_kernel_writes_may_not_be_read_only(decode):

@@ -5,6 +5,7 @@ model, and the hybrid one call for call."""
 import gc
 import logging
 import weakref
+from enum import IntEnum
 from types import SimpleNamespace
 
 import numpy as np
@@ -435,6 +436,54 @@ def test_base_class():
     }.items():
         with pytest.raises(NotImplementedError):
             getattr(small, method)(*arguments)
+
+
+class EngineMode(IntEnum):
+    """Modes with the numbers of other engines, and one that is theirs alone."""
+
+    EXTEND = 1
+    DECODE = 2
+    MIXED = 3
+    IDLE = 4
+    TARGET_VERIFY = 5
+
+    def is_extend(self) -> bool:
+        return self in (EngineMode.EXTEND, EngineMode.MIXED, EngineMode.TARGET_VERIFY)
+
+    def is_decode(self) -> bool:
+        return self is EngineMode.DECODE
+
+
+@pytest.mark.parametrize("mode", EngineMode)
+def test_modes_of_an_engine(engine, mode):
+    """They are known by their names: the number of one is that of another here."""
+    lengths = [3, 2] if mode.is_extend() else [1, 1]
+    batch = engine.batch(mode, [2, 5], lengths if mode.is_extend() else None)
+    if mode is EngineMode.TARGET_VERIFY:
+        for call in (engine.backend.init_forward_metadata, lambda b: engine.run(b, lengths)):
+            with pytest.raises(
+                ValueError, match=r"forward_mode: expected one of EXTEND, .* got <E"
+            ):
+                call(batch)
+        return
+    engine.backend.init_forward_metadata(batch)
+    if mode is EngineMode.IDLE:
+        out = engine.layers[0](batch, *make_inputs(engine.rng, 2, HK, HV).values())
+        assert not out.any()
+        return
+    assert engine.run(batch, lengths) < 1e-5
+    engine.check_states()
+
+
+def test_sizes_of_a_layer(engine):
+    layer = engine.layers[0]
+    layer.num_k_heads, layer.key_dim = 2, 2 * D
+    batch = engine.batch(ForwardMode.DECODE, [1])
+    engine.backend.init_forward_metadata(batch)
+    with pytest.raises(
+        ValueError, match=r"conv_weight: expected the shape \[384, K\], .* got \[256"
+    ):
+        engine.run(batch, [1])
 
 
 def test_hybrid_model_on_the_cpu(device, engine):

@@ -113,6 +113,12 @@ def test_a_layer_gives_the_same_bits_as_a_binding(decode):
     assert called["out"][0].all()
 
 
+@pytest.mark.parametrize("null_slot", [1.5, "0", None, 2**63])
+def test_no_null_slot(decode, null_slot):
+    with pytest.raises((TypeError, ValueError), match="null_slot: expected an integer"):
+        Call(decode, null_slot=null_slot)
+
+
 def test_the_null_slot_is_that_of_the_call(decode):
     arrays = make(decode.params, SIZES)
     slots = arrays["slots"].copy()

@@ -92,6 +92,22 @@ def test_configurations_of_every_kind(stand_in, tmp_path):
     assert len(runs) == 2
 
 
+@pytest.mark.parametrize("config", [None, 3, [CONFIG]])
+def test_what_is_no_configuration(stand_in, config):
+    found = type(config).__name__
+    with pytest.raises(TypeError, match=f"config: expected a mapping, a path, .*, got {found}"):
+        compiler.compile(config)
+    assert not runs_of(stand_in)
+
+
+def test_one_option_is_a_text(stand_in):
+    """It was taken for the options of its letters."""
+    assert compiler.compile(CONFIG, options="--l2norm") == compiler.compile(
+        CONFIG, options=["--l2norm"]
+    )
+    assert len(runs_of(stand_in)) == 1 and " --l2norm " in runs_of(stand_in)[0]
+
+
 def test_a_file_that_is_not_there_is_no_preset(stand_in, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("config.json", "layer.mlir"):

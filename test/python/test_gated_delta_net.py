@@ -502,6 +502,14 @@ def test_kernels_that_make_no_layer(runtime, kernels_of, tool, tmp_path):
     missing = {n: w for n, w in weights.items() if n != "in_proj_ba.weight"}
     with pytest.raises(ValueError, match="projections: expected in_proj_qkvz and in_proj_ba, or"):
         GatedDeltaNetAttention(CONFIG, kernels_of("split", "core"), missing, order="flat")
+    for name in ("conv1d.weight", "A_log", "dt_bias"):
+        missing = {n: w for n, w in weights.items() if n != name}
+        with pytest.raises(ValueError, match=f"{name}: expected a weight, got none"):
+            GatedDeltaNetAttention(CONFIG, kernels_of("split", "core"), missing, order="flat")
+    for name, value in (("hidden_act", "gelu"), ("rms_norm_eps", np.nan), ("rms_norm_eps", -1e-6)):
+        other = SimpleNamespace(**vars(CONFIG) | {name: value})
+        with pytest.raises(ValueError, match=f"{name}: expected .*, got {value}"):
+            GatedDeltaNetAttention(other, kernels_of("split", "core"), weights, order="flat")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="PyTorch is there")

@@ -264,6 +264,9 @@ def test_arguments_that_no_image_can_have(folder):
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             images.find("qwen3.5-4b", "sm_90a", folder=folder, **options)
+    for writes in (2.5, "16", None):
+        with pytest.raises(TypeError, match="deferred_writes: expected an integer, got "):
+            images.find("qwen3.5-4b", "sm_90a", folder=folder, deferred_writes=writes)
     for target in ("sm_9", "x86-64-v2", (9,), 90, None):
         with pytest.raises(ValueError, match="target: expected"):
             images.find("qwen3.5-4b", target, folder=folder)

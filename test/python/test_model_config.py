@@ -90,6 +90,13 @@ def test_an_epsilon_that_f32_does_not_hold(eps, compiler):
     assert in_python(compiler.path) == said
 
 
+@pytest.mark.parametrize("config", [None, 3, b"config.json", [{}]])
+def test_what_is_no_configuration(config):
+    found = type(config).__name__
+    with pytest.raises(TypeError, match=f"config: expected a mapping or a path, got {found}"):
+        ModelConfig.from_config(config)
+
+
 def test_text_that_is_not_utf_8(compiler):
     compiler.path.write_bytes(json.dumps(model_configs.SMALL)[:-1].encode() + b', "x": "\xe9"}')
     assert "is not JSON" in in_python(compiler.path)
@@ -137,7 +144,7 @@ def test_any_configuration(base, changes, compiler):
     changes=st.dictionaries(
         st.sampled_from(BOUNDS),
         VALUES
-        | st.sampled_from([-5.0, -5, -1, -0.25, -5.5])
+        | st.sampled_from([-5.0, -5, -1, -0.25, -5.5, -1e-37, -1e-39, -1e-300])
         | st.fixed_dictionaries(
             {
                 "num_heads": st.just(4),

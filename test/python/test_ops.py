@@ -148,6 +148,141 @@ def test_refusals(call, message):
     assert (x == 1).all()
 
 
+def decode(**change):
+    """A decode of two sequences on a pool of four states."""
+    keys, values, gates = torch.ones(2, 1, 1, 8), torch.ones(2, 1, 2, 8), torch.ones(2, 1, 2)
+    rates = {"A_log": torch.ones(2), "dt_bias": torch.ones(2), "state": None}
+    given = {"q": keys, "k": keys, "v": values, "a": gates, "b": gates} | rates
+    given |= {"initial_state": torch.ones(4, 2, 8, 8), "initial_state_indices": torch.arange(2)}
+    states = (given | change)["initial_state"]
+    flashinfer.gated_delta_rule_decode_pretranspose(**given | change)
+    return states
+
+
+def update(**change):
+    """A step of vLLM's."""
+    keys, values, gates = torch.ones(1, 3, 1, 8), torch.ones(1, 3, 2, 8), torch.ones(3, 2)
+    given = {"A_log": torch.ones(2), "dt_bias": torch.ones(2), "a": gates, "b": gates}
+    given |= {"q": keys, "k": keys, "v": values, "initial_state": torch.ones(9, 2, 8, 8)}
+    given |= {"cu_seqlens": torch.tensor([0, 1, 3]), "ssm_state_indices": torch.ones(2, 2).int()}
+    vllm.fused_sigmoid_gating_delta_rule_update(**given | change)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: decode(a=torch.ones(2, 2, 2)), r"a: expected the shape \[2, 1, 2\], got \[2, 2"),
+        (lambda: decode(b=torch.ones(2, 2)), r"b: expected the shape \[2, 1, 2\], got \[2, 2\]"),
+        (
+            lambda: decode(output=torch.ones(2, 2, 2, 8)),
+            r"output: expected the shape \[2, 1, 2, 8\], got \[2, 2, 2, 8\]",
+        ),
+        (
+            lambda: decode(output_state_indices=torch.ones(1).int()),
+            r"output_state_indices: expected the shape \[2\], got \[1\]",
+        ),
+        (
+            lambda: decode(initial_state_indices=torch.ones(2)),
+            "initial_state_indices: expected integers, got torch.float32",
+        ),
+        (lambda: decode(scale=float("nan")), "scale: expected a finite number, got nan"),
+        (lambda: update(a=torch.ones(2, 3)), r"a: expected the shape \[3, 2\], got \[2, 3\]"),
+        (lambda: update(b=torch.ones(6)), r"b: expected the shape \[3, 2\], got \[6\]"),
+        (lambda: update(k=torch.ones(3, 1, 1, 8)), r"k: expected the shape \[1, 3, 1, 8\], got"),
+        (lambda: update(cu_seqlens=torch.ones(3)), "cu_seqlens: expected integers, got torch.fl"),
+        (
+            lambda: flashinfer.gated_delta_rule_mtp(
+                *[torch.ones(2, 3, 2, 8)] * 3,
+                torch.ones(4, 2, 8, 8),
+                torch.arange(2),
+                *[torch.ones(2), torch.ones(2, 3, 2)] * 2,
+                output=torch.ones(2, 1, 2, 8),
+            ),
+            r"mtp: output: expected the shape \[2, 3, 2, 8\], got \[2, 1, 2, 8\]",
+        ),
+        (
+            lambda: flashinfer.chunk_gated_delta_rule(
+                *[torch.ones(3, 0, 8)] * 3, cu_seqlens=torch.tensor([0, 3])
+            ),
+            r"q: expected heads, got \[3, 0, 8\]",
+        ),
+        (
+            lambda: fla.fused_gdn_gate(torch.ones(3, 2), torch.ones(1)),
+            r"A_log: expected 2 elements, for g has the shape \[1, 3, 2\], got \[1\]",
+        ),
+        (
+            lambda: fla.fused_kda_gate(torch.ones(3, 2, 8), torch.ones(2), torch.ones(8)),
+            r"dt_bias: expected 16 elements, for g has the shape \[1, 3, 2, 8\], got \[8\]",
+        ),
+        (
+            lambda: fla.fused_kda_gate(torch.ones(3, 2, 8), lower_bound=float("nan")),
+            "lower_bound: expected a finite number, got nan",
+        ),
+        (
+            lambda: fla.fused_kda_gate(torch.ones(3, 2, 8), lower_bound=5.0),
+            "lower_bound: expected a number below 0, got 5.0",
+        ),
+        (
+            lambda: fla.rms_norm_gated(*[torch.ones(2, 8)] * 2, None, eps=float("nan")),
+            "rms_norm_gated: eps: expected a finite number, got nan",
+        ),
+        (
+            lambda: fla.rms_norm_gated(*[torch.ones(2, 8)] * 2, None, eps=-1e-6),
+            "rms_norm_gated: eps: expected a number of 0 or more, got -1e-06",
+        ),
+        (
+            lambda: vllm.causal_conv1d_update(
+                torch.ones(2, 8),
+                torch.ones(4, 8, 3),
+                torch.ones(8, 4),
+                conv_state_indices=torch.ones(2),
+            ),
+            "causal_conv1d_update: conv_state_indices: expected integers, got torch.float32",
+        ),
+        (
+            lambda: causal_conv1d.causal_conv1d_fn(torch.ones(2, 8, 5), torch.ones(8, 0)),
+            r"weight: expected the shape \[D, K\] with K from 1, got K = 0",
+        ),
+        (
+            lambda: vllm.causal_conv1d_fn(
+                torch.ones(8, 3), torch.ones(8, 4), None, torch.ones(4, 8, 3), torch.tensor(3)
+            ),
+            r"query_start_loc: expected the shape \[any\], got \[\]",
+        ),
+    ],
+)
+def test_what_would_be_reshaped_or_cut(call, message):
+    """What PyTorch would broadcast, cut to integers or take as another shape."""
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_rule_refuses_other_tensors():
+    """Arrays of another library, on another device, and tensors whose gradient would be missing."""
+    given = ops_check.draw((1, 3, 1, 1, 16, 16), "cpu", torch.float32)
+    given = {"log_decay" if name == "g" else name: x for name, x in given.items()}
+    for name in given:
+        for other, found in (
+            (given[name].numpy(), "expected an? (array|tensor) of (NumPy|PyTorch), got (nda|Ten)"),
+            (given[name].to("meta"), "expected a tensor o.*, got one on meta"),
+            (given[name].to_sparse(), "expected a dense tensor of real numbers, got one of torch."),
+        ):
+            with pytest.raises((TypeError, ValueError), match=rf"\w+: {found}"):
+                rule.gated_delta_rule(**given | {name: other})
+        wanting = given | {name: given[name].clone().requires_grad_()}
+        with pytest.raises(RuntimeError, match=rf"{name}: expected no gradient"):
+            rule.gated_delta_rule(**wanting)
+
+
+def test_no_slots():
+    """Pools without slots: all sequences are skipped."""
+    x, none = torch.ones(2, 8), torch.zeros(0, 8, 3)
+    y = causal_conv1d.causal_conv1d_update(
+        x, none, torch.ones(8, 4), conv_state_indices=torch.arange(2)
+    )
+    assert not y.any()
+
+
 ON_STATES = [
     lambda x, states: fla.chunk_gated_delta_rule(x, x, x, x, x, initial_state=states),
     lambda x, states: fla.fused_recurrent_gated_delta_rule(x, x, x, x, initial_state=states),

@@ -293,6 +293,20 @@ def test_missing_file_is_named(runtime, tmp_path):
         runtime.image(tmp_path / "no-such-file.gdnk")
 
 
+def test_streams_are_addresses(runtime):
+    """ctypes takes a text for the address of its letters."""
+    device = runtime.device()
+    for stream in ("cuda:0", 1.5, []):
+        with pytest.raises(TypeError, match="stream: expected an integer, got "):
+            device.synchronize(stream)
+    device.synchronize(ctypes.c_void_p(0))
+
+
+def test_a_path_that_c_would_cut(runtime, image_path):
+    with pytest.raises(ValueError, match="image: expected a path without null characters, got"):
+        runtime.image(f"{image_path}\0more")
+
+
 def test_what_is_made_is_logged(runtime, image_path, caplog):
     with caplog.at_level("INFO", logger="gdn"):
         runtime.device(num_workers=1).kernel(runtime.image(image_path), "decode")

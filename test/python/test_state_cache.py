@@ -119,6 +119,28 @@ def test_namespaces(device):
         cache.match([1], "a" * 241)
     with pytest.raises(ValueError, match="namespace: expected an adapter of 64 bits, got -1"):
         cache.match([1], -1)
+    assert cache.match([1, 2], np.int64(7)).slot == cache.match([1, 2], (7, "")).slot == slots[1]
+
+
+@pytest.mark.parametrize("name", [("a", 7), (7, 8), (7,), (7, "a", "b"), 7.0, [7], ("a", "b")])
+def test_no_namespace(device, name):
+    """A part that is dropped would make two tenants share what they keep."""
+    cache = make(device, slots=3)
+    cache.insert([1, 2], [3, 4], slot=slot(cache), namespace=7)
+    with pytest.raises(TypeError, match="namespace: expected None, an adapter, a salt, or a tuple"):
+        cache.match([1, 2], name)
+
+
+def test_more_than_there_is(device):
+    """Room for pages is that of those in the cache, whatever is asked for."""
+    cache = make(device, slots=3)
+    cache.insert([1, 2], [3, 4], evict_at_most=2**50)
+    assert cache.evict_pages(2**50).tolist() == [3, 4]
+    for call in (cache.evict_pages, lambda n: cache.insert([1], [2], evict_at_most=n)):
+        with pytest.raises(
+            TypeError, match=r"(count|evict_at_most): expected an integer, got 1\.5"
+        ):
+            call(1.5)
 
 
 def test_eviction_says_what_it_evicts(device):

@@ -3,6 +3,7 @@
 
 import gc
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import ml_dtypes
@@ -187,6 +188,41 @@ def test_numbers_that_no_field_holds(runtime, device):
 def test_ids_have_32_bits(device, slots):
     with pytest.raises(ValueError, match="slots: expected ids of 32 bits"):
         StatePool(device, SHAPE).reset_states(slots)
+
+
+@pytest.mark.parametrize("value", [1.5, "2", None])
+def test_what_no_field_can_be(device, value):
+    """ctypes does not say which."""
+    expected = f"expected an integer, got {re.escape(repr(value))}"
+    with pytest.raises(TypeError, match=f"num_requests: {expected}"):
+        StatePool(device, replace(SHAPE, num_requests=value))
+    with pytest.raises(TypeError, match=f"count: {expected}"):
+        StatePool(device, SHAPE).allocate(value)
+    with pytest.raises(TypeError, match=f"layer: {expected}"):
+        StatePool(device, SHAPE).layer_states(value)
+
+
+@pytest.mark.parametrize("name", ["state_dtype", "conv_dtype", "pending_dtype"])
+def test_types_of_no_state(device, name):
+    with pytest.raises(GdnError, match=rf"{name}: expected f32( or|, bf16 or) .*f16, got u8"):
+        StatePool(device, replace(SHAPE, **{name: "uint8"}))
+
+
+def test_layers_of_the_caller_are_alike(device):
+    """What differs is said, with both."""
+    shape = replace(SHAPE, num_layers=2)
+    states = [np.zeros((7, 2, 4, 8), np.float32) for _ in range(2)]
+    convs = [np.zeros((7, 24, 3), np.float32) for _ in range(2)]
+    for other, message in (
+        (states[1].astype(np.float16), "layer 1: expected dtype f32, that of layer 0, got f16"),
+        (states[1].astype(np.float64), "layer 1: expected dtype f32, bf16 or f16, got f64"),
+        (
+            np.zeros((14, 2, 4, 8), np.float32)[::2],
+            "layer 1: expected stride 64 of dim 0, that of layer 0, got 128",
+        ),
+    ):
+        with pytest.raises(GdnError, match=message):
+            StatePool.wrap(device, shape, [states[0], other], convs)
 
 
 def test_the_guide(build_dir, capsys):

@@ -2,6 +2,7 @@
 """Arguments of FLA's functions as the rule takes them."""
 
 import functools
+import math
 import warnings
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from .. import compiler
 from ..array_library import SMALL_GATE
+from ..call_options import finite
 from .operator import run_rule
 
 # What the originals take for their own kernels, and what changes no number.
@@ -70,6 +72,17 @@ def decays(
     that times a sigmoid, and A_log may be None."""
     if A_log is None and lower_bound is None:
         raise ValueError("A_log: expected a tensor with use_gate_in_kernel, got None")
+    if g.dim() not in (3, 4):
+        raise ValueError(f"g: expected the shape [B, T, HV] or [B, T, HV, K], got {list(g.shape)}")
+    # Views of other shapes are the originals'; a single number would go to all heads.
+    for name, tensor, sizes in (("A_log", A_log, g.shape[2:3]), ("dt_bias", dt_bias, g.shape[2:])):
+        if tensor is not None and tensor.numel() != math.prod(sizes):
+            raise ValueError(
+                f"{name}: expected {math.prod(sizes)} elements, for g has the shape"
+                f" {list(g.shape)}, got {list(tensor.shape)}"
+            )
+    if lower_bound is not None and finite("lower_bound", lower_bound) >= 0:
+        raise ValueError(f"lower_bound: expected a number below 0, got {lower_bound}")
     raw = g.float()
     if dt_bias is not None:
         raw = raw + dt_bias.float().reshape(raw.shape[2:])
@@ -146,7 +159,7 @@ def run(
         v,
         log_decay,
         beta,
-        None if scale is None else float(scale),
+        finite("scale", scale),
         initial_state,
         cu_seqlens,
         l2norm,

@@ -6,7 +6,16 @@ import torch
 from torch import Tensor
 
 from .arguments import refuse_gradients
-from .convolution import causal_conv1d, check, is_silu, starts_of, uniform
+from .convolution import (
+    causal_conv1d,
+    check,
+    check_ids,
+    check_starts,
+    check_weight,
+    is_silu,
+    starts_of,
+    uniform,
+)
 from .rings import Rings
 from .windows import advance, batch_of
 
@@ -30,11 +39,11 @@ def causal_conv1d_fn(
     if x.dim() != 3:
         raise ValueError(f"{name}: x: expected the shape [B, D, L], got {list(x.shape)}")
     batch, channels, length = x.shape
-    width = weight.shape[-1]
+    check_weight(name, weight, channels)
+    width = weight.shape[1]
     windows = (batch, channels, width - 1)
-    check(name, "weight", weight, (channels, None))
     check(name, "bias", bias, (channels,))
-    check(name, "seq_idx", seq_idx, (batch, length))
+    check_ids(name, "seq_idx", seq_idx, (batch, length))
     check(name, "initial_states", initial_states, windows)
     check(name, "final_states_out", final_states_out, windows)
     if seq_idx is not None and return_final_states:
@@ -86,11 +95,11 @@ def causal_conv1d_update(
         raise ValueError(f"{name}: x: expected the shape [B, D] or [B, D, L], got {list(x.shape)}")
     inputs = x if x.dim() == 3 else x[..., None]
     batch, channels, length = inputs.shape
-    slots, width = conv_state_indices, weight.shape[-1]
-    check(name, "weight", weight, (channels, None))
+    check_weight(name, weight, channels)
+    slots, width = conv_state_indices, weight.shape[1]
     check(name, "bias", bias, (channels,))
-    check(name, "cache_seqlens", cache_seqlens, (batch,))
-    check(name, "conv_state_indices", slots, (batch,))
+    check_ids(name, "cache_seqlens", cache_seqlens, (batch,))
+    check_ids(name, "conv_state_indices", slots, (batch,))
     check(name, "conv_state", conv_state, (batch if slots is None else None, channels, None))
     if conv_state.shape[2] < width - 1:
         raise ValueError(
@@ -122,8 +131,9 @@ def causal_conv1d_update(
 def causal_conv1d_varlen_states(x: Tensor, cu_seqlens: Tensor, state_len: int) -> Tensor:
     """The windows [N, D, state_len] behind the sequences of x [T, D], with zeros where a sequence
     is shorter."""
-    check("causal_conv1d_varlen_states", "x", x, (None, None))
-    count = cu_seqlens.shape[0] - 1
+    name = "causal_conv1d_varlen_states"
+    check(name, "x", x, (None, None))
+    count = check_starts(name, "cu_seqlens", cu_seqlens)
     windows = x.new_zeros((count, state_len, x.shape[1])).transpose(1, 2)
     if x.shape[0] > 0 and count > 0 and state_len > 0:
         slots = torch.arange(count, device=x.device)

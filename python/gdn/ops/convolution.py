@@ -34,7 +34,7 @@ def causal_conv1d(
     skipped: its results are zeros. `num_accepted` [N] is of drafts (windows.py), and `segments` [T]
     parts a sequence; tokens of a negative segment are zeros."""
     tokens, width = x.shape[0], weight.shape[1]
-    if tokens == 0 or slots.shape[0] == 0:
+    if tokens == 0 or slots.shape[0] == 0 or (windows is not None and windows.shape[0] == 0):
         return x.new_zeros(x.shape)
     if num_accepted is None and segments is None:
         pool, initial = windows, None if has_initial is None else has_initial.bool()
@@ -98,6 +98,32 @@ def check(function: str, name: str, tensor: Tensor | None, shape: tuple[int | No
     if not same:
         sizes = ", ".join("any" if size is None else str(size) for size in shape)
         raise ValueError(f"{function}: {name}: expected the shape [{sizes}], got {list(found)}")
+
+
+def check_ids(
+    function: str, name: str, tensor: Tensor | None, shape: tuple[int | None, ...]
+) -> None:
+    """As check, of slots, counts and starts: they are integers."""
+    check(function, name, tensor, shape)
+    if tensor is not None and (
+        tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool
+    ):
+        raise ValueError(f"{function}: {name}: expected integers, got {tensor.dtype}")
+
+
+def check_starts(function: str, name: str, tensor: Tensor) -> int:
+    """How many sequences [N + 1] starts are of."""
+    check_ids(function, name, tensor, (None,))
+    if tensor.shape[0] < 1:
+        raise ValueError(f"{function}: {name}: expected the shape [N + 1], got [0]")
+    return tensor.shape[0] - 1
+
+
+def check_weight(function: str, weight: Tensor, channels: int) -> None:
+    """[D, K] of a convolution, with one column at least."""
+    check(function, "weight", weight, (channels, None))
+    if weight.shape[1] < 1:
+        raise ValueError(f"{function}: weight: expected the shape [D, K] with K from 1, got K = 0")
 
 
 def is_silu(function: str, activation: bool | str | None) -> bool:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ..array_library import library_of
+from ..call_options import finite
 from ..gated_norm import gated_rms_norm as norm_of_heads
 from ..kernel_calls import find_refusal
 from ..op_kernels import NormKind, has_norm
@@ -32,6 +33,14 @@ def gated_rms_norm(
     raw = gate.float()
     y = y * (raw.sigmoid() if sigmoid else torch.nn.functional.silu(raw))
     return y.to(x.dtype).contiguous()
+
+
+def check_eps(name: str, eps: object) -> float:
+    """A number that is added to squares."""
+    number = finite(name, eps)
+    if number is None or number < 0:
+        raise ValueError(f"{name}: expected a number of 0 or more, got {eps}")
+    return number
 
 
 def _has_kernel(x: Tensor, gate: Tensor) -> bool:

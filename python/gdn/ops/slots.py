@@ -13,7 +13,7 @@ def put_in_range(pool: Tensor, new: Tensor, slots: Tensor, writes: Tensor) -> No
 
 def put(pool: Tensor, new: Tensor, slots: Tensor, writes: Tensor) -> None:
     """pool[slots[n]] = new[n] where writes[n]; slots are of i64, and in range."""
-    if slots.shape[0] == 0:
+    if slots.shape[0] == 0 or pool.shape[0] == 0:
         return
     # The others write what the first that writes does, or what is there if none does.
     leader = writes.int().argmax()

@@ -26,6 +26,9 @@ using GDNForwardMetadata = gdnrt_gdn_forward_metadata;
 bool isExtend(int32_t mode);
 bool isDecode(int32_t mode);
 bool isIdle(int32_t mode);
+/// INVALID_ARGUMENT for what is none of these: an engine's own modes may have
+/// other numbers.
+Status checkMode(int32_t mode);
 
 class AttentionBackend {
 public:

@@ -14,11 +14,17 @@ static Status toOptions(const gdnrt_state_pool_options *options,
   if (known.conv_layout != GDNRT_CONV_DS && known.conv_layout != GDNRT_CONV_SD)
     return invalid("state_pool: conv_layout: expected 0 (DS) or 1 (SD), got ",
                    known.conv_layout);
-  for (int32_t dtype :
-       {known.state_dtype, known.conv_dtype, known.pending_dtype})
-    if (dtype < GDNRT_F32 || dtype > GDNRT_F64)
-      return invalid("state_pool: expected dtypes f32, bf16 or f16, got ",
-                     dtype);
+  const struct {
+    const char *name;
+    int32_t dtype;
+  } dtypes[] = {{"state_dtype", known.state_dtype},
+                {"conv_dtype", known.conv_dtype},
+                {"pending_dtype", known.pending_dtype}};
+  for (const auto &each : dtypes)
+    if (each.dtype < GDNRT_F32 || each.dtype > GDNRT_U8)
+      return invalid("state_pool: ", each.name,
+                     ": expected f32, bf16 or f16, got the unknown dtype ",
+                     each.dtype);
   shape.numLayers = known.num_layers;
   shape.numRequests = known.num_requests;
   shape.numTrack = known.num_track;

@@ -9,7 +9,8 @@
 // With token_slots a row writes one slot after each of its tokens, and reads
 // the one after its last accepted token; with parents it may not write the slot
 // that it reads. A row without tokens, or of another entry in a mixed batch,
-// has no slots: what its elements say may be stale.
+// has no slots: what its elements say may be stale. Starts of rows are in order
+// and within the tokens.
 
 #include "gdnrt/slot_check.h"
 
@@ -90,6 +91,17 @@ bool isIntegerTensor(const ParamSchema &schema) {
   return schema.kind == ParamKind::tensor &&
          (schema.dtype == DType::i32 || schema.dtype == DType::i64 ||
           schema.dtype == DType::i1);
+}
+
+/// Starts of sequences are in order, and none is behind the last of `tokens`.
+Status checkStarts(const std::vector<int64_t> &starts, int64_t tokens) {
+  for (size_t n = 0; n < starts.size(); ++n) {
+    const int64_t least = n == 0 ? 0 : starts[n - 1];
+    if (starts[n] < least || starts[n] > tokens)
+      return invalid("cu_seqlens: expected element ", n, " from ", least,
+                     " to ", tokens, ", got ", starts[n]);
+  }
+  return {};
 }
 
 Status checkWrites(const char *name, const std::vector<int64_t> &ids,
@@ -294,6 +306,11 @@ Result<SlotReport> gdnrt::checkSlots(const Binding &binding, Device *device) {
     skipUncounted(*slots, *accepted, stepsOf(binding, "pending_keys"));
   if (table && slots)
     skipUntaken(*slots, tokenSlots.lengths, orNone("is_prefill"));
+  if (auto tokens = entry.findSymbol("T"))
+    if (Status status =
+            checkStarts(orNone("cu_seqlens"), binding.symbol(*tokens));
+        !status.isOk())
+      return status;
   if (!failed.isOk())
     return failed;
   if (pools.empty() || !slots)

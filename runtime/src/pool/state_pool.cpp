@@ -89,6 +89,13 @@ StatePool::make(std::shared_ptr<Device> device, const StatePoolShape &shape,
   return pool;
 }
 
+/// A gdnrt_dtype of the caller in words.
+static std::string nameOf(int32_t dtype) {
+  const bool isKnown = dtype >= 0 && dtype <= static_cast<int32_t>(DType::u8);
+  return isKnown ? toString(static_cast<DType>(dtype))
+                 : "the unknown dtype " + std::to_string(dtype);
+}
+
 /// Checks layer `layer` of the caller's memory against the first one and
 /// `sizes`, where -1 is any size, and adds it to `buffer`.
 static Status addLayer(SlotBuffer &buffer, const Argument &arg, int64_t layer,
@@ -104,11 +111,15 @@ static Status addLayer(SlotBuffer &buffer, const Argument &arg, int64_t layer,
     return complain("expected pointers to data and sizes, got null");
   if (arg.dtype != int32_t(DType::f32) && arg.dtype != int32_t(DType::bf16) &&
       arg.dtype != int32_t(DType::f16))
-    return complain("expected dtype f32, bf16 or f16");
-  for (int32_t d = 0; d < rank; ++d)
-    if (arg.sizes[d] != sizes[d] && (sizes[d] != -1 || arg.sizes[d] < 1))
+    return complain("expected dtype f32, bf16 or f16, got ", nameOf(arg.dtype));
+  for (int32_t d = 0; d < rank; ++d) {
+    if (sizes[d] == -1 && arg.sizes[d] < 1)
+      return complain("expected size 1 or more of dim ", d, ", got ",
+                      arg.sizes[d]);
+    if (sizes[d] != -1 && arg.sizes[d] != sizes[d])
       return complain("expected size ", sizes[d], " of dim ", d, ", got ",
                       arg.sizes[d]);
+  }
   std::vector<int64_t> strides(sizes.size(), 1);
   for (int32_t d = rank - 2; d >= 0; --d)
     strides[d] = strides[d + 1] * arg.sizes[d + 1];
@@ -118,11 +129,17 @@ static Status addLayer(SlotBuffer &buffer, const Argument &arg, int64_t layer,
     buffer.dtype = static_cast<DType>(arg.dtype);
     buffer.sizes.assign(arg.sizes, arg.sizes + rank);
     buffer.strides = strides;
-  } else if (static_cast<DType>(arg.dtype) != buffer.dtype ||
-             !std::equal(strides.begin(), strides.end(),
-                         buffer.strides.begin()) ||
-             !std::equal(arg.sizes, arg.sizes + rank, buffer.sizes.begin())) {
-    return complain("expected dtype, sizes and strides of layer 0");
+  } else if (static_cast<DType>(arg.dtype) != buffer.dtype) {
+    return complain("expected dtype ", toString(buffer.dtype),
+                    ", that of layer 0, got ", nameOf(arg.dtype));
+  }
+  for (int32_t d = 0; d < rank; ++d) {
+    if (arg.sizes[d] != buffer.sizes[d])
+      return complain("expected size ", buffer.sizes[d], " of dim ", d,
+                      ", that of layer 0, got ", arg.sizes[d]);
+    if (strides[d] != buffer.strides[d])
+      return complain("expected stride ", buffer.strides[d], " of dim ", d,
+                      ", that of layer 0, got ", strides[d]);
   }
   if (reinterpret_cast<uintptr_t>(arg.data) %
       static_cast<uint64_t>(sizeInBytes(buffer.dtype)))

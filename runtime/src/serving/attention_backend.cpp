@@ -14,10 +14,20 @@ bool gdnrt::isExtend(int32_t mode) {
 bool gdnrt::isDecode(int32_t mode) { return mode == GDNRT_MODE_DECODE; }
 bool gdnrt::isIdle(int32_t mode) { return mode == GDNRT_MODE_IDLE; }
 
+Status gdnrt::checkMode(int32_t mode) {
+  if (isExtend(mode) || isDecode(mode) || isIdle(mode))
+    return {};
+  return invalid("forward_mode: expected 0 (extend), 1 (decode), 2 (mixed) or "
+                 "3 (idle), got ",
+                 mode);
+}
+
 AttentionBackend::~AttentionBackend() = default;
 
 Status AttentionBackend::forward(const AttentionCall &call,
                                  const ForwardBatch &batch) {
+  if (Status s = checkMode(batch.forward_mode); !s.isOk())
+    return s;
   if (isIdle(batch.forward_mode))
     return zeroRows(device(), "out", call.out, 0, batch.stream);
   if (isDecode(batch.forward_mode))
@@ -95,10 +105,10 @@ static GraphBatch linearPart(const GraphBatch &batch) {
   part.num_reqs = batch.num_reqs;
   part.req_pool_indices = batch.req_pool_indices;
   part.seq_lens = batch.seq_lens;
-  part.forward_mode = GDNRT_MODE_DECODE;
+  part.forward_mode =
+      isIdle(batch.forward_mode) ? GDNRT_MODE_DECODE : batch.forward_mode;
   part.stream = batch.stream;
   if (isExtend(batch.forward_mode)) {
-    part.forward_mode = batch.forward_mode;
     part.num_tokens = batch.num_tokens;
     part.extend_seq_lens = batch.extend_seq_lens;
   }

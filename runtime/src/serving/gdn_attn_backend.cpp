@@ -198,6 +198,8 @@ static Result<int64_t> addLengths(const int32_t *lengths, int64_t rows) {
 }
 
 Status GDNAttnBackend::initForwardMetadata(const ForwardBatch &batch) {
+  if (Status s = checkMode(batch.forward_mode); !s.isOk())
+    return s;
   if (isIdle(batch.forward_mode))
     return {};
   if (Status s = checkRange("batch_size", batch.batch_size, 0, kMost);
@@ -307,6 +309,8 @@ Status GDNAttnBackend::forwardExtend(const AttentionCall &,
 
 Status GDNAttnBackend::forwardGdn(GDNLayer &layer, const ForwardBatch &batch,
                                   const gdnrt_named_arg *tokens, size_t count) {
+  if (Status s = checkMode(batch.forward_mode); !s.isOk())
+    return s;
   if (isIdle(batch.forward_mode))
     return layer.forward(nullptr, nullptr, tokens, count, batch.stream);
   if (!current_)

@@ -3,7 +3,14 @@
 // States after every token of sequences that have a bound: longer ones are skipped, and the
 // loop over tokens ends at the bound, for schedules to see.
 //
+// A bound that no sequence reaches is one that can be added to the first token.
+//
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile -canonicalize -cse | FileCheck %s
+// RUN: sed 's/max_tokens(6)/max_tokens(9223372036854775807)/' %s \
+// RUN:   | gdn-opt -gdn-fuse -convert-gdn-to-tile -canonicalize -cse | FileCheck %s --check-prefix=LARGE
+
+// LARGE-LABEL: func.func @verify(
+//       LARGE:   arith.addi %{{.+}}, %c281474976710656 : index
 
 // CHECK-LABEL: func.func @verify(
 //       CHECK:   %[[LONG:.+]] = arith.cmpi sgt, %{{.+}}, %c6

@@ -255,6 +255,10 @@ TEST(ModelConfigErrors, Bounds) {
   EXPECT_EQ(errorOf(kimi(", \"gate_lower_bound\": -5, \"safe_gate\": false")),
             "config.json: linear_attn_config.safe_gate: expects true beside a "
             "gate_lower_bound, but got false");
+  // What would be 0 in f32.
+  EXPECT_EQ(errorOf(kimi(", \"gate_lower_bound\": -1e-300")),
+            "config.json: linear_attn_config.gate_lower_bound: expects a "
+            "number from -5 to below 0, but got -1e-300");
 }
 
 // Ling 2.6 has the model type of Ling 3.0, and other layers.

@@ -166,6 +166,33 @@ TEST_F(AttentionBackend, DispatchesByMode) {
             (std::vector<std::string>{"decode 1", "extend 3", "extend 3"}));
 }
 
+/// An engine's own modes may have other numbers, or there may be more of them.
+TEST_F(AttentionBackend, RefusesOtherModes) {
+  const std::string refusal =
+      "INVALID_ARGUMENT: forward_mode: expected 0 (extend), 1 (decode), 2 "
+      "(mixed) or 3 (idle), got ";
+  for (int32_t mode : {-1, 4, 1 << 20}) {
+    batch.forward_mode = mode;
+    const std::string expected = refusal + std::to_string(mode);
+    EXPECT_EQ(gdnrt_attention_forward(full, &call, &batch, &error),
+              GDNRT_INVALID_ARGUMENT);
+    EXPECT_EQ(error.message, expected);
+    EXPECT_EQ(gdnrt_attention_init_forward_metadata(gdn, &batch, &error),
+              GDNRT_INVALID_ARGUMENT);
+    EXPECT_EQ(error.message, expected);
+  }
+  EXPECT_TRUE(recorder.calls.empty());
+  gdnrt_graph_batch graph = gdnrt_graph_batch_default();
+  graph.bs = graph.num_tokens = graph.num_reqs = 3;
+  graph.req_pool_indices = slots;
+  graph.forward_mode = 4;
+  EXPECT_EQ(gdnrt_attention_init_cuda_graph_state(hybrid, 4, 4, &error),
+            GDNRT_OK);
+  EXPECT_EQ(gdnrt_attention_init_forward_metadata_replay_cuda_graph(
+                hybrid, &graph, &error),
+            GDNRT_UNSUPPORTED);
+}
+
 TEST_F(AttentionBackend, IdleIsZeroAndAsksNobody) {
   std::fill(out, out + 8, NAN);
   batch.forward_mode = GDNRT_MODE_IDLE;

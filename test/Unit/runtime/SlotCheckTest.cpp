@@ -57,6 +57,33 @@ TEST(SlotCheck, CountsAgainstTheSmallestPool) {
   EXPECT_EQ(report.skippedPastEnd, 2);
 }
 
+TEST(SlotCheck, StartsInOrder) {
+  auto entry = makeEntry([](EntryBuilder builder) {
+    builder.tensor("x", fb::Access::read, fb::DType::f32, {"T"})
+        .tensor("cu_seqlens", fb::Access::read, fb::DType::i32, {"N + 1"})
+        .tensor("slots", fb::Access::read, fb::DType::i32, {"N"})
+        .pool("state_pool", fb::DType::f32, {"P", "2"})
+        .code("code", {});
+  });
+  const auto check = [&](Ids starts) {
+    Ids slots = {1, 2};
+    std::vector<Array> arrays = {Array(address(0x1000), DType::f32, {9}),
+                                 Array(starts.data(), DType::i32, {3}),
+                                 Array(slots.data(), DType::i32, {2}),
+                                 Array(address(0x2000), DType::f32, {8, 2})};
+    std::vector<Argument> args = toArguments(arrays);
+    auto binding = Binding::make(entry, {}, args.data(), args.size());
+    EXPECT_TRUE(binding.isOk()) << binding.status().toString();
+    return checkSlots(**binding).status().toString();
+  };
+  const std::string refusal = "INVALID_ARGUMENT: cu_seqlens: expected element ";
+  EXPECT_EQ(check({0, 4, 9}), "OK");
+  EXPECT_EQ(check({2, 2, 5}), "OK");
+  EXPECT_EQ(check({0, 4, 10}), refusal + "2 from 4 to 9, got 10");
+  EXPECT_EQ(check({0, 5, 3}), refusal + "2 from 5 to 9, got 3");
+  EXPECT_EQ(check({-1, 4, 9}), refusal + "0 from 0 to 9, got -1");
+}
+
 TEST(SlotCheck, DuplicateLiveIds) {
   EXPECT_EQ(check({3, 0, 5, 0, 3}), "INVALID_ARGUMENT: slots: rows 0 and 4 "
                                     "both write slot 3 of state_pool");

@@ -7,6 +7,10 @@
 using namespace mlir;
 using namespace gdn;
 
+/// More tokens than any sequence has. A kernel adds a bound to the first token
+/// of a sequence, which is not to overflow.
+constexpr int64_t kMostTokens = int64_t{1} << 48;
+
 /// Everything that `value` is computed from, head by head, has its heads.
 void KernelOperands::markKeyHeads(Value value) {
   keyHeaded.insert(value);
@@ -74,7 +78,7 @@ LogicalResult KernelOperands::takeBound(Value of) {
         "expects the sequences whose tokens "
         "gdn.accepted_slots counts to be its own on "
         "the way to tiles");
-  maxTokens = *accepted.getMaxTokens();
+  maxTokens = std::min<int64_t>(*accepted.getMaxTokens(), kMostTokens);
   return success();
 }
 
@@ -113,7 +117,8 @@ LogicalResult KernelOperands::takePending() {
         "expects the sequences whose tokens "
         "gdn.counted_slots counts to be its own on the "
         "way to tiles");
-  maxTokens = counted.getMaxTokens().value_or(0);
+  maxTokens =
+      std::min<int64_t>(counted.getMaxTokens().value_or(0), kMostTokens);
   return success();
 }
 

@@ -190,6 +190,17 @@ class DeltaLayer:
         output[:tokens] = result
 
 
+def check_callables(projections: Mapping[str, Callable] | None) -> dict[str, Callable]:
+    """Projections by their names. TypeError for one that cannot be called."""
+    given = dict(projections or {})
+    for name, projection in given.items():
+        if not callable(projection):
+            raise TypeError(
+                f"projections: expected a callable for {name}, got {type(projection).__name__}"
+            )
+    return given
+
+
 def check_kernels(kernels: Mapping[str, Kernel]) -> None:
     """ValueError for kernels that no layer can be made of."""
     if not kernels:

@@ -26,6 +26,18 @@ class ForwardMode(Enum):
         return self in (ForwardMode.DECODE, ForwardMode.IDLE)
 
 
+def mode_of(mode: object) -> ForwardMode:
+    """The mode of this name. An engine's own enumeration gives its modes other numbers, and may
+    have more of them: ValueError for one that is not here."""
+    if isinstance(mode, ForwardMode):
+        return mode
+    name = getattr(mode, "name", None)
+    if not isinstance(name, str) or name not in ForwardMode.__members__:
+        known = ", ".join(ForwardMode.__members__)
+        raise ValueError(f"forward_mode: expected one of {known}, got {mode!r}")
+    return ForwardMode[name]
+
+
 @dataclass
 class ForwardBatch:
     """Arrays are NumPy's or tensors. `*_cpu` are copies on the host: where there is one, it

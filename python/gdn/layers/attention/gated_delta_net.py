@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from ...array_library import NumpyArrays
-from ...model_config import OLMO_NORM_EPS
+from ...model_config import LEAST_F32, MOST_F32, OLMO_NORM_EPS
 from ...runtime import Kernel
-from .delta_layer import GATES, DeltaLayer, check_kernels
+from .delta_layer import GATES, DeltaLayer, check_callables, check_kernels
 from .layer_config import (
     PROJECTIONS,
     attributes_of,
@@ -108,8 +108,12 @@ class GatedDeltaNetAttention(DeltaLayer):
         named = {} if "norm_constants" in self._taken else kernels
         self.model_type = getattr(config, "model_type", None)
         eps = OLMO_NORM_EPS if self.model_type == "olmo_hybrid" else float(config.rms_norm_eps)
+        if not LEAST_F32 <= eps <= MOST_F32:
+            raise ValueError(f"rms_norm_eps: expected a positive number of f32, got {eps}")
         self.layer_norm_epsilon = fact_of(named, "norm_eps", eps)
         self.activation = config.hidden_act
+        if self.activation not in ("silu", "swish"):
+            raise ValueError(f"hidden_act: expected silu or swish, got {self.activation}")
         gate = getattr(config, "output_gate_type", None)
         if gate is not None and gate not in GATES:
             raise ValueError(f"output_gate_type: expected {', '.join(GATES)}, got {gate}")
@@ -130,7 +134,7 @@ class GatedDeltaNetAttention(DeltaLayer):
         self._is_loaded = False
 
         heads = LayerHeads(self.num_k_heads, self.num_v_heads, self.head_k_dim, self.head_v_dim)
-        given = dict(projections or {})
+        given = check_callables(projections)
         unknown = set(given) - {*PROJECTIONS, "out_proj"}
         if unknown:
             raise ValueError(
@@ -145,6 +149,9 @@ class GatedDeltaNetAttention(DeltaLayer):
         for name in (*PROJECTIONS, "out_proj"):
             weight = share.get(f"{name}.weight")
             setattr(self, name, given.get(name) or (None if weight is None else _linear(weight)))
+        for name in ("conv1d.weight", "A_log", "dt_bias"):
+            if name not in share:
+                raise ValueError(f"{name}: expected a weight, got none")
         conv = share["conv1d.weight"]
         self.conv_weight = conv.reshape(conv.shape[0], conv.shape[-1])
         self.A_log = share["A_log"]

@@ -13,7 +13,7 @@ from ..._abi import in_place
 from ...runtime import Device, Kernel, _Handle, _stream, named_arguments
 from ...state_pool import StatePool
 from .device_arrays import empty_like_rows, stream_of
-from .forward_batch import ForwardBatch, ForwardMode
+from .forward_batch import ForwardBatch, ForwardMode, mode_of
 from .gdn_layer import GDNLayer
 from .host_arrays import host_attribute, on_host
 from .radix_linear_attention import RadixLinearAttention
@@ -101,6 +101,7 @@ class GDNAttnBackend(_Handle):
     ) -> None:
         """A graph of extend has room for `num_tokens` tokens of up to `bs` requests. What is
         launched to be captured has none."""
+        forward_mode = mode_of(forward_mode)
         extend = forward_mode.is_extend()
         if extend and num_tokens is None:
             raise ValueError("num_tokens: expected those of a graph of extend, got None")
@@ -125,6 +126,7 @@ class GDNAttnBackend(_Handle):
         `num_tokens`, those of the graph."""
         if num_reqs is None:
             raise ValueError(f"num_reqs: expected how many of the {bs} rows are requests, got None")
+        forward_mode = mode_of(forward_mode)
         extend = forward_mode.is_extend()
         for name, given in (("num_tokens", num_tokens), ("extend_seq_lens", extend_seq_lens)):
             if extend and given is None:
@@ -143,7 +145,7 @@ class GDNAttnBackend(_Handle):
 
     def forward_gdn(self, layer, forward_batch, mixed_qkv, a, b):
         """By the mode of the batch; mixed batches are extend, IDLE gives zeros."""
-        mode = forward_batch.forward_mode
+        mode = mode_of(forward_batch.forward_mode)
         if mode.is_extend():
             return self.forward_extend(layer, forward_batch, mixed_qkv, a, b)
         return self._run(mode, layer, forward_batch, mixed_qkv, a, b)
@@ -152,6 +154,13 @@ class GDNAttnBackend(_Handle):
         """The kernels with the layer's weights and its part of the pool; made once."""
         known = self._layers.get(layer.gdn_layer_idx)
         if known is None or known[0] is not layer:
+            channels = 2 * layer.key_dim + layer.value_dim
+            shape = list(getattr(layer.conv_weight, "shape", ()))
+            if len(shape) != 2 or shape[0] != channels:
+                raise ValueError(
+                    f"conv_weight: expected the shape [{channels}, K], 2 * key_dim + value_dim of"
+                    f" the layer, got {shape}"
+                )
             made = GDNLayer(
                 self.kernels,
                 pool=self.gdn_pool,
@@ -165,6 +174,8 @@ class GDNAttnBackend(_Handle):
 
     def _run(self, mode, layer, forward_batch, mixed_qkv, a, b):
         self._log(mode)
+        if not hasattr(mixed_qkv, "shape"):
+            raise TypeError(f"mixed_qkv: expected an array, got {type(mixed_qkv).__name__}")
         tokens = mixed_qkv.shape[0]
         out = empty_like_rows(mixed_qkv, (tokens, layer.num_v_heads, layer.head_v_dim))
         arrays = {"qkv": mixed_qkv, "b": b, "a": a, "core": out}
@@ -239,7 +250,7 @@ def raw_batch(forward_batch: ForwardBatch, tokens: bool = False):
         if array is not None and len(array) < size:
             raise ValueError(f"{name}: expected at least {size} elements, got {len(array)}")
     raw = abi.ForwardBatch(
-        forward_mode=forward_batch.forward_mode.value,
+        forward_mode=mode_of(forward_batch.forward_mode).value,
         batch_size=forward_batch.batch_size,
         seq_lens_sum=getattr(forward_batch, "seq_lens_sum", 0) or 0,
         extend_num_tokens=getattr(forward_batch, "extend_num_tokens", 0) or 0,

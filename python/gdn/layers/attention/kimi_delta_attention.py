@@ -9,7 +9,7 @@ import numpy as np
 from ...array_library import NumpyArrays
 from ...model_config import ModelConfig
 from ...runtime import Kernel
-from .delta_layer import DeltaLayer, check_kernels
+from .delta_layer import DeltaLayer, check_callables, check_kernels
 from .kda_weights import KdaProjections, KdaWeights
 from .layer_config import LONG_TYPES
 
@@ -62,7 +62,7 @@ class KimiDeltaAttention(DeltaLayer):
         self.mamba_ssm_cache_dtype = mamba_ssm_cache_dtype or states.pop()
         self.conv_state_layout, self.all_reduce = conv_state_layout, all_reduce
         self.layer_norm_epsilon, self.output_gate = model.norm_eps, model.output_gate
-        given = self._given = dict(projections or {})
+        given = self._given = check_callables(projections)
         self._parts = kda_weights_of(model, given, tp_size, tp_rank)
         self._columns = self._parts.columns_of()
         self._is_loaded = False

@@ -190,6 +190,8 @@ def shard_weights(
         expected = weight_shape(
             runtime, heads, weight, hidden_size=hidden_size, conv_width=conv_width
         )
+        if not hasattr(array, "shape"):
+            raise TypeError(f"{name}: expected an array, got {type(array).__name__}")
         check_weight(name, array.shape, expected)
         parts = [array[(slice(None),) * axis + (part,)] for part in slices]
         shares[name] = parts[0] if len(parts) == 1 else _concatenate(parts, axis)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """FLA's functions of the rule with a decay of each channel (KDA)."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -152,5 +154,5 @@ def fused_kda_gate(
     refuse_gradients("fused_kda_gate", g=g)
     if g.dim() < 2:
         raise ValueError(f"fused_kda_gate: g: expected the shape [.., HV, K], got {list(g.shape)}")
-    made = decays(g.reshape(1, -1, *g.shape[-2:]), A_log, dt_bias, lower_bound)
+    made = decays(g.reshape(1, math.prod(g.shape[:-2]), *g.shape[-2:]), A_log, dt_bias, lower_bound)
     return made.reshape(g.shape).to(output_dtype)

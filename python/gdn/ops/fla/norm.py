@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..arguments import refuse_gradients
-from ..norm import gated_rms_norm
+from ..norm import check_eps, gated_rms_norm
 
 _ACTIVATIONS = ("swish", "silu", "sigmoid")
 
@@ -106,6 +106,7 @@ def _norm(
     refuse_gradients(name, x=x, g=g)
     if activation not in _ACTIVATIONS:
         raise ValueError(f"{name}: activation: expected swish, silu or sigmoid, got {activation!r}")
+    eps = check_eps(f"{name}: eps", eps)
     for which, array, shape in (
         ("g", g, x.shape),
         ("weight", weight, x.shape[-1:]),
@@ -126,7 +127,7 @@ def _norm(
     is_sigmoid = activation == "sigmoid"
     if bias is not None:
         rows, gate = rows.float(), gate.float()
-    y = gated_rms_norm(rows, gate, weight, float(eps), is_sigmoid)
+    y = gated_rms_norm(rows, gate, weight, eps, is_sigmoid)
     if bias is not None:
         y = y + bias.float() * (gate.sigmoid() if is_sigmoid else torch.nn.functional.silu(gate))
     kept = x.dtype if residual is None else residual.dtype

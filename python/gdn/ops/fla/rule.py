@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """FLA's functions of the gated delta rule."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -131,5 +133,5 @@ def fused_gdn_gate(
     refuse_gradients("fused_gdn_gate", g=g)
     if g.dim() < 1:
         raise ValueError("fused_gdn_gate: g: expected the shape [.., HV], got []")
-    made = decays(g.reshape(1, -1, g.shape[-1]), A_log, dt_bias)
+    made = decays(g.reshape(1, math.prod(g.shape[:-1]), g.shape[-1]), A_log, dt_bias)
     return made.reshape(g.shape).to(output_dtype)

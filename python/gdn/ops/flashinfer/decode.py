@@ -4,9 +4,10 @@
 import torch
 from torch import Tensor
 
+from ...call_options import finite
 from ...pool_states import refuse_pool
 from ..arguments import refuse_gradients
-from ..convolution import check
+from ..convolution import check, check_ids
 from ..several import several_tokens
 from ..step import gated_delta_step
 
@@ -41,10 +42,14 @@ def gated_delta_rule_decode_pretranspose(
     Returns the output [B, T, HV, V] and the states."""
     name = "gated_delta_rule_decode_pretranspose"
     refuse_pool(name, state=state, initial_state=initial_state)
-    for which, tensor in (("q", q), ("k", k), ("v", v)):
-        check(name, which, tensor, (q.shape[0], q.shape[1] if q.dim() > 1 else None, None, None))
     refuse_gradients(name, q=q, k=k, v=v, a=a, b=b)
-    batch, tokens = q.shape[:2]
+    batch, tokens = check_tokens(name, q, k, v, a, b)
+    check(name, "output", output, tuple(v.shape))
+    for which, states in (("state", state), ("initial_state", initial_state)):
+        check(name, which, states, (None, None, None, None))
+    check_ids(name, "initial_state_indices", initial_state_indices, (batch,))
+    check_ids(name, "output_state_indices", output_state_indices, (batch,))
+    scale = finite(f"{name}: scale", scale)
     if tokens == 1 and (intermediate_states_buffer is not None or disable_state_update):
         raise ValueError(
             "intermediate_states_buffer, disable_state_update: supported only for T > 1, got one"
@@ -67,7 +72,7 @@ def gated_delta_rule_decode_pretranspose(
             slots,
             output_state_indices,
             out[:, 0],
-            None if scale is None else float(scale),
+            scale,
             use_qk_l2norm,
             -1,
         )
@@ -83,7 +88,7 @@ def gated_delta_rule_decode_pretranspose(
             intermediate_states_buffer,
             None,
             out.view(batch * tokens, *v.shape[2:]),
-            None if scale is None else float(scale),
+            scale,
             use_qk_l2norm,
         )
     if output is not None and output is not out:
@@ -138,6 +143,21 @@ def _states(
     if state.shape[0] != q.shape[0]:
         raise ValueError(f"state: expected {q.shape[0]} states, got {state.shape[0]}")
     return state, torch.arange(q.shape[0], dtype=torch.int32, device=q.device)
+
+
+def check_tokens(
+    function: str, q: Tensor, k: Tensor, v: Tensor, a: Tensor, b: Tensor
+) -> tuple[int, int]:
+    """How many sequences there are, of how many tokens."""
+    check(function, "q", q, (None, None, None, None))
+    batch, tokens = q.shape[:2]
+    check(function, "k", k, tuple(q.shape))
+    check(function, "v", v, (batch, tokens, None, None))
+    for name, gate in (("a", a), ("b", b)):
+        check(function, name, gate, (batch, tokens, v.shape[2]))
+    if tokens < 1:
+        raise ValueError(f"{function}: q: expected one token or more, got {list(q.shape)}")
+    return batch, tokens
 
 
 def check_buffer(

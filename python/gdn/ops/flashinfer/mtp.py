@@ -4,11 +4,12 @@
 import torch
 from torch import Tensor
 
+from ...call_options import finite
 from ...pool_states import refuse_pool
 from ..arguments import check_others, refuse_gradients
-from ..convolution import check
+from ..convolution import check, check_ids
 from ..several import several_tokens
-from .decode import check_buffer
+from .decode import check_buffer, check_tokens
 
 
 def gated_delta_rule_mtp(
@@ -45,17 +46,12 @@ def gated_delta_rule_mtp(
     refuse_pool(name, initial_state=initial_state)
     check_others(name, others)
     refuse_gradients(name, q=q, k=k, v=v, a=a, b=b)
-    if q.dim() != 4:
-        raise ValueError(f"{name}: q: expected the shape [B, T, H, K], got {list(q.shape)}")
-    batch, tokens = q.shape[:2]
-    check(name, "k", k, tuple(q.shape))
-    check(name, "v", v, (batch, tokens, None, None))
-    check(name, "a", a, (batch, tokens, v.shape[2]))
-    check(name, "b", b, (batch, tokens, v.shape[2]))
+    batch, tokens = check_tokens(name, q, k, v, a, b)
+    check(name, "output", output, tuple(v.shape))
     check(name, "initial_state", initial_state, (None, *v.shape[2:], q.shape[3]))
-    check(name, "initial_state_indices", initial_state_indices, (batch,))
-    check(name, "output_state_indices", output_state_indices, (batch,))
-    check(name, "ssm_state_indices", ssm_state_indices, (batch, tokens))
+    check_ids(name, "initial_state_indices", initial_state_indices, (batch,))
+    check_ids(name, "output_state_indices", output_state_indices, (batch,))
+    check_ids(name, "ssm_state_indices", ssm_state_indices, (batch, tokens))
     check_buffer(name, intermediate_states_buffer, initial_state, batch, tokens)
     stays = True if disable_state_update is None else disable_state_update
     if ssm_state_indices is not None and (intermediate_states_buffer is not None or stays):
@@ -76,7 +72,7 @@ def gated_delta_rule_mtp(
         intermediate_states_buffer,
         ssm_state_indices,
         out.view(batch * tokens, *v.shape[2:]),
-        None if scale is None else float(scale),
+        finite(f"{name}: scale", scale),
         use_qk_l2norm,
     )
     if output is not None:

@@ -4,9 +4,10 @@
 import torch
 from torch import Tensor
 
+from ...call_options import finite
 from ...pool_states import refuse_pool
 from ..arguments import refuse_gradients
-from ..convolution import check
+from ..convolution import check, check_ids, check_starts
 from ..prefill import delta_prefill
 from .states import check_checkpoints, check_states, checkpoints_of, states_of
 
@@ -51,11 +52,15 @@ def chunk_gated_delta_rule(
         name, checkpoint_every_n_tokens, state_checkpoints, checkpoint_cu_starts
     )
     refuse_gradients(name, q=q, k=k, v=v)
-    for which, tensor in (("q", q), ("k", k), ("v", v)):
+    check(name, "q", q, (None, None, None))
+    for which, tensor in (("k", k), ("v", v)):
         check(name, which, tensor, (q.shape[0], None, None))
+    for which, tensor in (("q", q), ("k", k), ("v", v)):
+        if tensor.shape[1] < 1:
+            raise ValueError(f"{name}: {which}: expected heads, got {list(tensor.shape)}")
     if cu_seqlens is None:
         raise ValueError(f"{name}: cu_seqlens: expected starts of sequences, got None")
-    heads, count = max(q.shape[1], v.shape[1]), cu_seqlens.shape[0] - 1
+    heads, count = max(q.shape[1], v.shape[1]), check_starts(name, "cu_seqlens", cu_seqlens)
     if q.shape[1] % k.shape[1] or heads % q.shape[1] or heads % v.shape[1]:
         raise ValueError(
             f"{name}: k: expected heads that divide those of q, and both those of the output, got"
@@ -64,7 +69,7 @@ def chunk_gated_delta_rule(
     for which, gate in (("g", g), ("beta", beta)):
         check(name, which, gate, (q.shape[0], heads))
     check(name, "output", output, (q.shape[0], heads, v.shape[2]))
-    check(name, "state_indices", state_indices, (count,))
+    check_ids(name, "state_indices", state_indices, (count,))
     sizes = (heads, v.shape[2], q.shape[2])
     rows = count if state_indices is None else None
     check_states(name, "initial_state", initial_state, (rows, *sizes))
@@ -99,7 +104,7 @@ def chunk_gated_delta_rule(
         states.has_initial,
         *places,
         out,
-        None if scale is None else float(scale),
+        finite(f"{name}: scale", scale),
         use_qk_l2norm_in_kernel,
         allow_neg_eigval,
     )

@@ -6,7 +6,15 @@ import torch
 from torch import Tensor
 
 from ..arguments import refuse_gradients
-from ..convolution import causal_conv1d, check, is_silu, starts_of
+from ..convolution import (
+    causal_conv1d,
+    check,
+    check_ids,
+    check_starts,
+    check_weight,
+    is_silu,
+    starts_of,
+)
 
 
 def causal_conv1d_fn(
@@ -32,7 +40,7 @@ def causal_conv1d_fn(
     refuse_gradients(name, x=x, conv_states=conv_states)
     if x.dim() != 2:
         raise ValueError(f"{name}: x: expected the shape [D, T], got {list(x.shape)}")
-    channels, count = x.shape[0], query_start_loc.shape[0] - 1
+    channels, count = x.shape[0], check_starts(name, "query_start_loc", query_start_loc)
     cache_indices = _of(name, "cache_indices", cache_indices, count)
     check(name, "has_initial_state", has_initial_state, (count,))
     windows = _windows(name, conv_states, weight, bias, channels, 0)
@@ -88,15 +96,16 @@ def causal_conv1d_update(
     if is_ragged:
         if conv_state_indices is None:
             raise ValueError(f"{name}: conv_state_indices: expected slots, got None")
+        check_ids(name, "conv_state_indices", conv_state_indices, (None,))
         tokens, starts, count = x, query_start_loc, conv_state_indices.shape[0]
         longest = max_query_len
-        check(name, "query_start_loc", query_start_loc, (count + 1,))
+        check_ids(name, "query_start_loc", query_start_loc, (count + 1,))
     else:
         count, longest = x.shape[0], 1 if x.dim() == 2 else x.shape[2]
         tokens = x if x.dim() == 2 else x.transpose(1, 2).reshape(count * longest, x.shape[1])
         starts = starts_of(count, longest, x.device)
-    check(name, "conv_state_indices", conv_state_indices, (count,))
-    check(name, "num_accepted_tokens", num_accepted_tokens, (count,))
+    check_ids(name, "conv_state_indices", conv_state_indices, (count,))
+    check_ids(name, "num_accepted_tokens", num_accepted_tokens, (count,))
     drafts = 0 if num_accepted_tokens is None else max(longest, 1)
     windows = _windows(name, conv_state, weight, bias, x.shape[1], drafts)
     y = causal_conv1d(
@@ -124,7 +133,7 @@ def _windows(
     name: str, cache: Tensor, weight: Tensor, bias: Tensor | None, channels: int, drafts: int
 ) -> Tensor:
     """The columns of the cache that are read and written."""
-    check(name, "weight", weight, (channels, None))
+    check_weight(name, weight, channels)
     check(name, "bias", bias, (channels,))
     check(name, "cache of windows", cache, (None, channels, None))
     width = weight.shape[1]
@@ -140,7 +149,8 @@ def _of(function: str, name: str, array: Tensor | None, count: int) -> Tensor | 
     """The part that is of `count` sequences."""
     if array is None:
         return None
-    if array.dim() != 1 or array.shape[0] < count:
+    check_ids(function, name, array, (None,))
+    if array.shape[0] < count:
         raise ValueError(
             f"{function}: {name}: expected at least {count} elements, got {list(array.shape)}"
         )
@@ -150,4 +160,5 @@ def _of(function: str, name: str, array: Tensor | None, count: int) -> Tensor | 
 def _slots(indices: Tensor | None, count: int, pad: int, device: torch.device) -> Tensor:
     if indices is None:
         return torch.arange(count, dtype=torch.int32, device=device)
-    return indices if pad < 0 else torch.where(indices == pad, -1, indices)
+    # Of i64, since bytes have no -1.
+    return indices if pad < 0 else torch.where(indices == pad, -1, indices.long())

@@ -6,7 +6,7 @@ from torch import Tensor
 from ...pool_states import refuse_pool
 from ..arguments import refuse_gradients
 from ..convolution import check
-from ..norm import gated_rms_norm
+from ..norm import check_eps, gated_rms_norm
 from .update import fused_sigmoid_gating_delta_rule_update
 
 
@@ -47,7 +47,7 @@ def fused_gdn_decode_post_conv_mtp(
     value_heads, value_dim, key_dim = state.shape[1:]
     count, channels = mixed_qkv.shape
     keys = channels - value_heads * value_dim
-    if keys <= 0 or keys % (2 * key_dim):
+    if keys <= 0 or key_dim == 0 or keys % (2 * key_dim):
         raise ValueError(
             f"{name}: mixed_qkv: expected q and k of heads of {key_dim}, and {value_heads} heads of"
             f" v of {value_dim}, got {channels} channels"
@@ -55,6 +55,9 @@ def fused_gdn_decode_post_conv_mtp(
     for which, array in (("output_gate", output_gate), ("out", out)):
         check(name, which, array, (count, value_heads, value_dim))
     check(name, "norm_weight", norm_weight, (value_dim,))
+    for which, gate in (("a", a), ("b", b)):
+        check(name, which, gate, (count, value_heads))
+    norm_eps = check_eps(f"{name}: norm_eps", norm_eps)
     heads = keys // (2 * key_dim)
     q, k, v = mixed_qkv.split([keys // 2, keys // 2, value_heads * value_dim], dim=1)
     core, _ = fused_sigmoid_gating_delta_rule_update(
@@ -74,4 +77,4 @@ def fused_gdn_decode_post_conv_mtp(
     )
     core = core[0].to(out.dtype)
     is_sigmoid = output_gate_activation == "sigmoid"
-    return out.copy_(gated_rms_norm(core, output_gate, norm_weight, float(norm_eps), is_sigmoid))
+    return out.copy_(gated_rms_norm(core, output_gate, norm_weight, norm_eps, is_sigmoid))

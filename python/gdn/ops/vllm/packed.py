@@ -3,6 +3,7 @@
 
 from torch import Tensor
 
+from ...call_options import finite
 from ...pool_states import refuse_pool
 from ..arguments import refuse_gradients
 from ..convolution import check
@@ -35,7 +36,7 @@ def fused_recurrent_gated_delta_rule_packed_decode(
     value_heads, value_dim, key_dim = initial_state.shape[1:]
     count, channels = mixed_qkv.shape
     keys = channels - value_heads * value_dim
-    if keys <= 0 or keys % (2 * key_dim):
+    if keys <= 0 or key_dim == 0 or keys % (2 * key_dim):
         raise ValueError(
             f"{name}: mixed_qkv: expected q and k of heads of {key_dim}, and {value_heads} heads of"
             f" v of {value_dim}, got {channels} channels"
@@ -55,7 +56,7 @@ def fused_recurrent_gated_delta_rule_packed_decode(
         ssm_state_indices,
         None,
         out[:, 0],
-        float(scale),
+        finite(f"{name}: scale", scale),
         use_qk_l2norm_in_kernel,
         0,
     )

@@ -26,6 +26,8 @@ def fused_post_conv_prep(
     q and k get unit length."""
     name = "fused_post_conv_prep"
     refuse_gradients(name, conv_output=conv_output, a=a, b=b)
+    check(name, "conv_output", conv_output, (None, None))
+    check(name, "A_log", A_log, (None,))
     tokens, value_heads = conv_output.shape[0], A_log.shape[0]
     channels = 2 * num_k_heads * head_k_dim + value_heads * head_v_dim
     check(name, "conv_output", conv_output, (None, channels))

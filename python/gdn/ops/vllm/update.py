@@ -4,9 +4,10 @@
 import torch
 from torch import Tensor
 
+from ...call_options import finite
 from ...pool_states import refuse_pool
 from ..arguments import refuse_gradients
-from ..convolution import uniform
+from ..convolution import check, check_ids, check_starts, uniform
 from ..step import gated_delta_step
 from ..verify import gated_delta_verify, gated_delta_verify_in_slots
 
@@ -54,16 +55,30 @@ def fused_sigmoid_gating_delta_rule_update(
             raise ValueError(f"{name}: {which}: expected {expected}, got {given}")
     if initial_state is None:
         raise ValueError(f"{name}: initial_state: expected states [slots, HV, V, K], got None")
+    check(name, "initial_state", initial_state, (None, None, None, None))
+    check(name, "q", q, (None, None, None, None))
+    check(name, "k", k, tuple(q.shape))
+    check(name, "v", v, (*q.shape[:2], None, None))
     if cu_seqlens is not None and q.shape[0] != 1:
         raise ValueError(f"{name}: q: expected one row with cu_seqlens, got {q.shape[0]}")
     tokens = v.shape[0] * v.shape[1]
-    count = v.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
+    for which, gate in (("a", a), ("b", b)):
+        rows = gate.numel() // max(v.shape[2], 1)
+        if gate.shape[-1:] != v.shape[2:3] or rows != tokens:
+            raise ValueError(
+                f"{name}: {which}: expected the shape [{tokens}, {v.shape[2]}], got"
+                f" {list(gate.shape)}"
+            )
+    count = v.shape[0]
+    if cu_seqlens is not None:
+        count = check_starts(name, "cu_seqlens", cu_seqlens)
+    check_ids(name, "num_accepted_tokens", num_accepted_tokens, (count,))
     out = torch.empty_like(v, memory_format=torch.contiguous_format)
     flat = tuple(x.reshape(tokens, *x.shape[2:]) for x in (q, k, v))
     flat += (a.reshape(tokens, -1), b.reshape(tokens, -1), A_log, dt_bias)
     rest = (
         out.view(tokens, *v.shape[2:]),
-        None if scale is None else float(scale),
+        finite(f"{name}: scale", scale),
         use_qk_l2norm_in_kernel,
     )
     starts = cu_seqlens

@@ -205,9 +205,13 @@ TEST_F(StatePoolApi, Options) {
                        "(DS) or 1 (SD), got 2");
   options.conv_layout = GDNRT_CONV_SD;
   options.state_dtype = 77;
-  EXPECT_EQ(message(), "INVALID_ARGUMENT: state_pool: expected dtypes f32, "
-                       "bf16 or f16, got 77");
+  EXPECT_EQ(message(), "INVALID_ARGUMENT: state_pool: state_dtype: expected "
+                       "f32, bf16 or f16, got the unknown dtype 77");
   options.state_dtype = GDNRT_F16;
+  options.conv_dtype = GDNRT_U8;
+  EXPECT_EQ(message(), "INVALID_ARGUMENT: state_pool: conv_dtype: expected "
+                       "f32, bf16 or f16, got u8");
+  options.conv_dtype = GDNRT_BF16;
   gdnrt_state_pool *pool = make();
   gdnrt_arg view;
   EXPECT_EQ(gdnrt_state_pool_view(pool, 10, 0, &view, &error),

@@ -162,14 +162,22 @@ TEST(StatePoolMemory, RefusesArrays) {
     WrappedPages pages;
     pages.states[2].dtype = int32_t(DType::bf16);
     EXPECT_EQ(pages.error(), "INVALID_ARGUMENT: state_pool: state of layer 2: "
-                             "expected dtype, sizes and strides of layer 0");
+                             "expected dtype f32, that of layer 0, got bf16");
+  }
+  {
+    WrappedPages pages;
+    const int64_t strides[] = {2 * 16 * 3, 3, 1};
+    pages.convs[1].strides = strides;
+    EXPECT_EQ(pages.error(), "INVALID_ARGUMENT: state_pool: conv of layer 1: "
+                             "expected stride 114 of dim 0, that of layer 0, "
+                             "got 96");
   }
   {
     WrappedPages pages;
     for (Argument &conv : pages.convs)
       conv.dtype = int32_t(DType::i32);
     EXPECT_EQ(pages.error(), "INVALID_ARGUMENT: state_pool: conv of layer 0: "
-                             "expected dtype f32, bf16 or f16");
+                             "expected dtype f32, bf16 or f16, got i32");
   }
   {
     WrappedPages pages;

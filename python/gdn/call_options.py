@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Options of functions of arrays, checked: what is no number, no id and no flag is refused ahead of
+all else, and what compares unequal to everything is not taken for a default."""
+
+from __future__ import annotations
+
+import math
+import operator
+
+
+def finite(name: str, value: object) -> float | None:
+    """A number, or None."""
+    if value is None or (type(value) is float and math.isfinite(value)):
+        return value
+    try:
+        number = math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{name}: expected a finite number, got {_shown(value)}")
+    return number
+
+
+def integer(name: str, value: object) -> int:
+    """An integer of 64 bits."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: expected an integer, got {_shown(value)}") from None
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"{name}: expected an integer of 64 bits, got {number}")
+    return number
+
+
+def flag(name: str, value: object) -> bool:
+    """True or False, or what stands for them: 1, 0 and None. No text, of which none is false but
+    the empty one."""
+    if value is True or value is False:
+        return value
+    is_scalar = value is None or getattr(value, "shape", ()) == ()
+    if not is_scalar or isinstance(value, str | bytes) or value not in (True, False, None):
+        raise TypeError(f"{name}: expected True or False, got {_shown(value)}")
+    return bool(value)
+
+
+def _shown(value: object) -> str:
+    shape = getattr(value, "shape", None)
+    return repr(value)[:60] if not shape else f"an array of {list(shape)}"
