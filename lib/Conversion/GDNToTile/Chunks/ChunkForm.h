@@ -149,13 +149,13 @@ ChunkResult emitStateRowsChunk(mlir::OpBuilder &builder, mlir::Location loc,
                                mlir::Value state, const StoredChunk &chunk,
                                const ChunkTypes &types);
 
-/// The chunk form in f32 with a decay per channel; state and output as with
-/// `emitChunk`.
+/// The chunk form in f32 with a decay per channel, with or without a delta
+/// term; state and output as with `emitChunk`.
 ChunkResult emitChannelChunk(mlir::OpBuilder &builder, mlir::Location loc,
                              mlir::Value state, const Chunk &chunk);
 
-/// The chunk form in f32 without a delta term, with a decay per head or per
-/// channel; state and output as with `emitChunk`.
+/// The chunk form in f32 without a delta term, with a decay per head; state and
+/// output as with `emitChunk`.
 ChunkResult emitLinearChunk(mlir::OpBuilder &builder, mlir::Location loc,
                             mlir::Value state, const Chunk &chunk);
 
