@@ -5,14 +5,9 @@
 // has; scores are sums over rows that passes wrote. Written to be exact, not
 // fast.
 #include "ExpandDecayOps.h"
+#include "MatrixLoops.h"
 
-#include "gdn/Dialect/Tile/IR/Tile.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <cmath>
@@ -22,11 +17,11 @@ using namespace gdn;
 
 namespace {
 
-class DecayOperands {
+class DecayOperands : MatrixLoops {
 public:
   DecayOperands(OpBuilder &b, Location loc, const DecayOperandsBuffers &buffers,
                 int64_t lanes)
-      : b(b), loc(loc), at(buffers), lanes(lanes) {
+      : MatrixLoops{b, loc}, at(buffers), lanes(lanes) {
     auto type = cast<MemRefType>(at.key.getType());
     tokens = type.getDimSize(0);
     channels = type.getDimSize(1);
@@ -39,33 +34,28 @@ public:
 
 private:
   static constexpr int64_t block = tile::DecayOperandsOp::block;
-  /// What a pass writes: rows of `from` times its decays to `to`.
+  /// Rows of `from` that go to `to`, multiplied.
   struct Rows {
     Value from, to;
   };
 
-  Value index(int64_t value) {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  }
+  using MatrixLoops::add;
   Value add(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
   Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
-  Value ones() {
+  Value splat(float value) {
     return arith::ConstantOp::create(
-        b, loc, DenseElementsAttr::get(wide, b.getF32FloatAttr(1)));
+        b, loc, DenseElementsAttr::get(wide, b.getF32FloatAttr(value)));
   }
   /// Runs `body` with the variable of a loop.
   void forEach(Value from, Value to, int64_t step,
                function_ref<void(Value)> body) {
-    auto loop = scf::ForOp::create(b, loc, from, to, index(step));
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    body(loop.getInductionVar());
+    body(enter(from, to, step).getInductionVar());
   }
   Value read(Value buffer, Value row, Value column) {
     Type element = cast<MemRefType>(buffer.getType()).getElementType();
     auto type = cast<VectorType>(wide.clone(element));
-    Value value =
-        vector::LoadOp::create(b, loc, type, buffer, ValueRange{row, column});
+    Value value = MatrixLoops::read(type, buffer, row, column);
     return element.isF32() ? value : arith::ExtFOp::create(b, loc, wide, value);
   }
   Value round(Value value) {
@@ -75,12 +65,15 @@ private:
   void write(Value value, Value buffer, Value row, Value column) {
     if (!cast<MemRefType>(buffer.getType()).getElementType().isF32())
       value = arith::TruncFOp::create(b, loc, narrow, value);
-    vector::StoreOp::create(b, loc, value, buffer, ValueRange{row, column});
+    MatrixLoops::write(value, buffer, row, column);
   }
-  /// Passes over the `count` tokens from `first` on, forwards or backwards, and
-  /// writes rows times the decays so far: forwards with the token's own.
-  void passOver(Value first, int64_t count, bool backwards, Value column,
-                ArrayRef<Rows> rows);
+  /// Passes over the `count` tokens from `first` on, forwards or backwards,
+  /// with the product of decays so far: forwards with the token's own. None
+  /// counts as less than `least`, if that is given.
+  void pass(Value first, int64_t count, bool backwards, Value column,
+            Value least, function_ref<void(Value, Value)> body);
+  /// Writes rows times these products.
+  void passOver(Value first, bool backwards, Value column, ArrayRef<Rows> rows);
   /// The decay of the block of 16 tokens from `first` on, of logs as they are.
   Value totalOf(Value first, Value column);
   Value roundedDecay(Value log);
@@ -90,8 +83,6 @@ private:
   void emitOwn();
   void emitBlocks();
 
-  OpBuilder &b;
-  Location loc;
   const DecayOperandsBuffers &at;
   int64_t lanes, tokens, channels;
   VectorType wide, narrow;
@@ -104,47 +95,48 @@ static constexpr float lowestLog = -32768;
 
 /// The decay of one token, whose log to base 2 is rounded to f16.
 Value DecayOperands::roundedDecay(Value log) {
-  auto splat = [&](float value) -> Value {
-    return arith::ConstantOp::create(
-        b, loc, DenseElementsAttr::get(wide, b.getF32FloatAttr(value)));
-  };
   log = mul(log, splat(llvm::numbers::log2ef));
   log = round(arith::MaximumFOp::create(b, loc, log, splat(lowestLog)));
   return math::ExpOp::create(b, loc, mul(log, splat(llvm::numbers::ln2f)));
 }
 
 Value DecayOperands::totalOf(Value first, Value column) {
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(wide));
-  auto loop =
-      scf::ForOp::create(b, loc, index(0), index(block), index(1), zero);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    Value token = add(first, loop.getInductionVar());
-    Value sum = arith::AddFOp::create(b, loc, loop.getRegionIterArg(0),
-                                      read(at.logDecay, token, column));
-    scf::YieldOp::create(b, loc, sum);
-  }
+  OpBuilder::InsertionGuard guard(b);
+  scf::ForOp loop = enter(first, add(first, block), 1, splat(0));
+  Value sum =
+      arith::AddFOp::create(b, loc, loop.getRegionIterArg(0),
+                            read(at.logDecay, loop.getInductionVar(), column));
+  scf::YieldOp::create(b, loc, sum);
+  b.setInsertionPointAfter(loop);
   return math::ExpOp::create(b, loc, loop.getResult(0));
 }
 
-void DecayOperands::passOver(Value first, int64_t count, bool backwards,
-                             Value column, ArrayRef<Rows> rows) {
-  auto loop =
-      scf::ForOp::create(b, loc, index(0), index(count), index(1), ones());
+void DecayOperands::pass(Value first, int64_t count, bool backwards,
+                         Value column, Value least,
+                         function_ref<void(Value, Value)> body) {
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
+  scf::ForOp loop = enter(index(0), index(count), 1, splat(1));
   Value step = loop.getInductionVar(), factor = loop.getRegionIterArg(0);
   if (backwards)
     step = arith::SubIOp::create(b, loc, index(count - 1), step);
   Value token = add(first, step);
-  Value next = mul(factor, read(at.decay, token, column));
-  for (const Rows &each : rows) {
-    Value decay = round(backwards ? factor : next);
-    Value row = mul(round(read(each.from, token, column)), decay);
-    write(round(row), each.to, token, column);
-  }
+  Value decay = read(at.decay, token, column);
+  if (least)
+    decay = arith::MaximumFOp::create(b, loc, decay, least);
+  Value next = mul(factor, decay);
+  body(token, backwards ? factor : next);
   scf::YieldOp::create(b, loc, next);
+}
+
+void DecayOperands::passOver(Value first, bool backwards, Value column,
+                             ArrayRef<Rows> rows) {
+  pass(first, block, backwards, column, /*least=*/{},
+       [&](Value token, Value decay) {
+         for (const Rows &each : rows) {
+           Value row = round(read(each.from, token, column));
+           write(round(mul(row, round(decay))), each.to, token, column);
+         }
+       });
 }
 
 /// Both scores of token `i` with token `j`, whose key is multiplied by
@@ -152,20 +144,16 @@ void DecayOperands::passOver(Value first, int64_t count, bool backwards,
 void DecayOperands::score(Value i, Value j, Value scale, bool isInBlock) {
   for (auto [left, scores] : {std::pair{at.leftQuery, at.queryScores},
                               std::pair{at.leftKey, at.keyScores}}) {
-    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(wide));
-    auto loop = scf::ForOp::create(b, loc, index(0), index(channels),
-                                   index(lanes), zero);
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(loop.getBody());
-      Value column = loop.getInductionVar();
-      Value key = read(at.right, j, column);
-      if (scale)
-        key = round(mul(key, read(at.between, scale, column)));
-      Value sum = vector::FMAOp::create(b, loc, read(left, i, column), key,
-                                        loop.getRegionIterArg(0));
-      scf::YieldOp::create(b, loc, sum);
-    }
+    OpBuilder::InsertionGuard guard(b);
+    scf::ForOp loop = enter(index(0), index(channels), lanes, splat(0));
+    Value column = loop.getInductionVar();
+    Value key = read(at.right, j, column);
+    if (scale)
+      key = round(mul(key, read(at.between, scale, column)));
+    Value sum = vector::FMAOp::create(b, loc, read(left, i, column), key,
+                                      loop.getRegionIterArg(0));
+    scf::YieldOp::create(b, loc, sum);
+    b.setInsertionPointAfter(loop);
     Value total = vector::ReductionOp::create(
         b, loc, vector::CombiningKind::ADD, loop.getResult(0),
         arith::FastMathFlags::reassoc);
@@ -193,32 +181,19 @@ Value DecayOperands::truncate(Value value) {
 /// products of its tokens take.
 void DecayOperands::passFromMiddle(Value first, bool backwards, Value column) {
   constexpr int64_t half = block / 2;
-  Value least = arith::ConstantOp::create(
-      b, loc,
-      DenseElementsAttr::get(
-          wide, b.getF32FloatAttr(
-                    std::exp2(tile::DecayOperandsOp::leastLogOfScores))));
-  auto loop =
-      scf::ForOp::create(b, loc, index(0), index(half), index(1), ones());
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Value step = loop.getInductionVar(), factor = loop.getRegionIterArg(0);
-  step = backwards ? Value(arith::SubIOp::create(b, loc, index(half - 1), step))
-                   : add(step, index(half));
-  Value token = add(first, step);
-  Value decay =
-      arith::MaximumFOp::create(b, loc, read(at.decay, token, column), least);
-  Value next = mul(factor, decay);
-  Value scale = backwards ? factor : next;
-  Value inverse = arith::DivFOp::create(b, loc, ones(), scale);
-  Value ofKey = backwards ? scale : inverse;
-  Value ofLeft = backwards ? inverse : scale;
-  Value query = read(at.query, token, column),
-        key = read(at.key, token, column);
-  write(truncate(mul(query, ofLeft)), at.leftQuery, token, column);
-  write(truncate(mul(key, ofLeft)), at.leftKey, token, column);
-  write(truncate(mul(key, ofKey)), at.right, token, column);
-  scf::YieldOp::create(b, loc, next);
+  Value least = splat(std::exp2(tile::DecayOperandsOp::leastLogOfScores));
+  if (!backwards)
+    first = add(first, half);
+  pass(first, half, backwards, column, least, [&](Value token, Value decay) {
+    Value inverse = arith::DivFOp::create(b, loc, splat(1), decay);
+    Value ofLeft = backwards ? inverse : decay,
+          ofKey = backwards ? decay : inverse;
+    for (auto [from, factor, to] : {std::tuple{at.query, ofLeft, at.leftQuery},
+                                    {at.key, ofLeft, at.leftKey},
+                                    {at.key, ofKey, at.right}})
+      write(truncate(mul(read(from, token, column), factor)), to, token,
+            column);
+  });
 }
 
 /// Scores of the tokens of each block with each other.
@@ -244,20 +219,20 @@ void DecayOperands::emitBlocks() {
   forEach(index(0), index(channels), lanes, [&](Value column) {
     SmallVector<Value> totals;
     for (int64_t i = 0; i < count; ++i) {
-      passOver(index(i * block), block, /*backwards=*/true, column,
+      passOver(index(i * block), /*backwards=*/true, column,
                {{at.key, at.right}});
-      passOver(index(i * block), block, /*backwards=*/false, column,
+      passOver(index(i * block), /*backwards=*/false, column,
                {{at.query, at.leftQuery}, {at.key, at.leftKey}});
       totals.push_back(totalOf(index(i * block), column));
     }
     for (int64_t j = 0; j < count; ++j) {
-      Value product = ones();
+      Value product = splat(1);
       for (int64_t i = j + 1; i < count; ++i) {
         write(round(product), at.between, index(i * count + j), column);
         product = mul(product, totals[i]);
       }
     }
-    SmallVector<Value> before = {ones()}, behind = {ones()};
+    SmallVector<Value> before = {splat(1)}, behind = {splat(1)};
     for (int64_t i = 0; i < count; ++i) {
       before.push_back(mul(before.back(), totals[i]));
       behind.push_back(mul(behind.back(), totals[count - 1 - i]));

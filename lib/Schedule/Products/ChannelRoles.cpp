@@ -76,30 +76,28 @@ static ChannelRings openRings(OpBuilder &b, Location loc, Block *entry,
   Type input = vectorType(chunk.key.getTile()).getElementType();
   auto open = [&](ArrayRef<int64_t> shape, Type element, int64_t depth,
                   Value leader = {}, Value memory = {}, bool zeroed = false) {
-    auto type =
-        gpu::ChannelType::get(context, shape, element, depth, /*parts=*/1,
-                              /*swizzled=*/shape.size() == 2);
+    auto type = gpu::ChannelType::get(
+        context, shape, element, depth, /*parts=*/1,
+        /*swizzled=*/shape.size() == 2 && shape.front() > 2);
     return gpu::ChannelOp::create(b, loc, type, leader, memory,
                                   /*paired=*/false, /*exchanged=*/false, zeroed)
         .getResult();
   };
+  const int64_t whole[] = {tokens, channels},
+                twoSquares[] = {tokens, 2 * tokens};
   auto openPlace = [&](Type element, const Place *memory) {
-    auto of = [&](Value Place::*tile) {
-      return memory ? memory->*tile : Value();
-    };
-    Place place;
-    place.query =
-        open({tokens, channels}, element, chunkDepth, {}, of(&Place::query));
+    Place place; // its queries lead
     auto add = [&](Value Place::*tile, ArrayRef<int64_t> shape, Type type,
                    bool zeroed = false) {
-      place.*tile = open(shape, type, chunkDepth, place.query, of(tile),
-                         zeroed && !memory);
+      place.*tile = open(shape, type, chunkDepth, place.query,
+                         memory ? memory->*tile : Value(), zeroed && !memory);
     };
-    add(&Place::key, {tokens, channels}, element);
-    add(&Place::logDecay, {tokens, channels}, f32);
+    add(&Place::query, whole, element);
+    add(&Place::key, whole, element);
+    add(&Place::logDecay, whole, f32);
     // T and P side by side; above their diagonals nobody writes.
-    add(&Place::products, {tokens, 2 * tokens}, f16, /*zeroed=*/true);
-    add(&Place::end, {channels}, f32);
+    add(&Place::products, twoSquares, f16, /*zeroed=*/true);
+    add(&Place::end, channels, f32);
     return place;
   };
   ChannelRings rings;
@@ -107,10 +105,7 @@ static ChannelRings openRings(OpBuilder &b, Location loc, Block *entry,
   rings.within = openPlace(f16, &rings.loaded);
   rings.ready = openPlace(f16, &rings.loaded);
   rings.firstKeys = open({tokens / 2, channels}, f16, keysDepth);
-  auto decays = gpu::ChannelType::get(context, {2, channels}, f32, keysDepth,
-                                      /*parts=*/1, /*swizzled=*/false);
-  rings.decays = gpu::ChannelOp::create(b, loc, decays, rings.firstKeys,
-                                        /*memory=*/Value());
+  rings.decays = open({2, channels}, f32, keysDepth, rings.firstKeys);
   rings.joined = open({4}, f32, keysDepth);
   VectorType values = vectorType(chunk.value.getTile());
   rings.values = open(values.getShape(), values.getElementType(), valuesDepth);
@@ -230,25 +225,23 @@ void BetweenRole::load(Value at, Value end) {
 }
 
 LogicalResult BetweenRole::emitChunks() {
-  scf::ForOp loop = plan.loop;
-  Value begin = scalars.lookupOrDefault(loop.getLowerBound()),
-        end = scalars.lookupOrDefault(loop.getUpperBound()),
-        step = scalars.lookupOrDefault(loop.getStep());
+  const Bounds all = getBounds();
   auto ahead = [&](Value at, int64_t chunks) -> Value {
     Value count = arith::ConstantIndexOp::create(b, loc(), chunks);
-    return arith::AddIOp::create(b, loc(), at,
-                                 arith::MulIOp::create(b, loc(), step, count));
+    return arith::AddIOp::create(
+        b, loc(), at, arith::MulIOp::create(b, loc(), all.step, count));
   };
   OpBuilder::InsertionGuard guard(b);
   auto loadFirst = [&](int64_t chunks, auto &&loadOne) {
-    Value first = arith::MinSIOp::create(b, loc(), end, ahead(begin, chunks));
-    auto loop = scf::ForOp::create(b, loc(), begin, first, step);
+    Value first =
+        arith::MinSIOp::create(b, loc(), all.end, ahead(all.begin, chunks));
+    auto loop = scf::ForOp::create(b, loc(), all.begin, first, all.step);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     loadOne(loop.getInductionVar());
   };
-  loadFirst(chunkDepth, [&](Value at) { load(at, end); });
-  loadFirst(valuesDepth, [&](Value at) { loadValues(at, end); });
+  loadFirst(chunkDepth, [&](Value at) { load(at, all.end); });
+  loadFirst(valuesDepth, [&](Value at) { loadValues(at, all.end); });
   scf::ForOp copy = createLoop(/*alternates=*/false, /*inPairs=*/false);
   b.setInsertionPointToStart(copy.getBody());
   Place place = take(rings.within);
@@ -267,18 +260,18 @@ LogicalResult BetweenRole::emitChunks() {
   auto isLess = [&](Value x, Value y) -> Value {
     return arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::slt, x, y);
   };
-  Value isBehind = isLess(ahead(begin, lag - 1), at);
+  Value isBehind = isLess(ahead(all.begin, lag - 1), at);
   auto loadIf = [&](int64_t depth, auto &&loadOne) {
     Value next = ahead(at, depth - lag);
     Value isWanted =
-        arith::AndIOp::create(b, loc(), isBehind, isLess(next, end));
+        arith::AndIOp::create(b, loc(), isBehind, isLess(next, all.end));
     auto branch = scf::IfOp::create(b, loc(), isWanted, /*withElse=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
     loadOne(next);
   };
-  loadIf(chunkDepth, [&](Value at) { load(at, end); });
-  loadIf(valuesDepth, [&](Value at) { loadValues(at, end); });
+  loadIf(chunkDepth, [&](Value at) { load(at, all.end); });
+  loadIf(valuesDepth, [&](Value at) { loadValues(at, all.end); });
   return success();
 }
 
@@ -286,11 +279,9 @@ LogicalResult BetweenRole::emitChunks() {
 LogicalResult InverseRole::emitChunks() {
   scf::ForOp loop = plan.loop;
   const tile::LoadOp strength = plan.chunk->strength;
-  Value begin = scalars.lookupOrDefault(loop.getLowerBound()),
-        end = scalars.lookupOrDefault(loop.getUpperBound()),
-        step = scalars.lookupOrDefault(loop.getStep());
+  const Bounds all = getBounds();
   auto times = [&](Value count) -> Value {
-    return arith::MulIOp::create(b, loc(), step, count);
+    return arith::MulIOp::create(b, loc(), all.step, count);
   };
   const IRMapping around = scalars;
   auto loadAt = [&](Value at) -> Value {
@@ -301,10 +292,10 @@ LogicalResult InverseRole::emitChunks() {
     scalars = around;
     return loaded;
   };
-  begin = arith::AddIOp::create(b, loc(), begin, times(turn));
+  Value first = arith::AddIOp::create(b, loc(), all.begin, times(turn));
   Value stride = times(arith::ConstantIndexOp::create(b, loc(), inverseTurns));
-  Value own = loadAt(begin);
-  auto copy = scf::ForOp::create(b, loc(), begin, end, stride, own);
+  Value own = loadAt(first);
+  auto copy = scf::ForOp::create(b, loc(), first, all.end, stride, own);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
   Value next =
@@ -398,9 +389,8 @@ FailureOr<func::FuncOp> gdn::emitChannelRoles(func::FuncOp source,
   if (failed(emit(Consumers(shared, numWarps), registers.consumers)) ||
       failed(emit(WithinRole(shared, rings, groupWarps), registers.within)) ||
       failed(emit(InverseRole(shared, rings, /*numWarps=*/1), registers.others,
-                  inverseTurns)))
-    return failure();
-  if (failed(emit(BetweenRole(shared, rings, betweenWarps), registers.others)))
+                  inverseTurns)) ||
+      failed(emit(BetweenRole(shared, rings, betweenWarps), registers.others)))
     return failure();
   b.setInsertionPointToEnd(entry);
   func::ReturnOp::create(b, loc);

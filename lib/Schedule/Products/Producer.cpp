@@ -63,10 +63,9 @@ LogicalResult Producer::emitChunks() {
     return emitAlone();
   scf::ForOp loop = plan.loop;
   Location loc = loop.getLoc();
-  Value step = scalars.lookupOrDefault(loop.getStep());
+  auto [begin, end, step] = getBounds();
   auto copy =
-      scf::ForOp::create(b, loc, scalars.lookupOrDefault(loop.getLowerBound()),
-                         scalars.lookupOrDefault(loop.getUpperBound()),
+      scf::ForOp::create(b, loc, begin, end,
                          arith::AddIOp::create(b, loc, step, step).getResult());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());

@@ -26,12 +26,16 @@ bool RoleProgram::takes(Operation *op) const {
   return hasLoop || !isTile || isOwn(op);
 }
 
-scf::ForOp RoleProgram::createLoop(bool alternates, bool inPairs) {
+RoleProgram::Bounds RoleProgram::getBounds() const {
   scf::ForOp loop = plan.loop;
-  Location loc = loop.getLoc();
-  Value begin = scalars.lookupOrDefault(loop.getLowerBound()),
-        end = scalars.lookupOrDefault(loop.getUpperBound()),
-        step = scalars.lookupOrDefault(loop.getStep());
+  return {scalars.lookupOrDefault(loop.getLowerBound()),
+          scalars.lookupOrDefault(loop.getUpperBound()),
+          scalars.lookupOrDefault(loop.getStep())};
+}
+
+scf::ForOp RoleProgram::createLoop(bool alternates, bool inPairs) {
+  Location loc = scf::ForOp(plan.loop).getLoc();
+  auto [begin, end, step] = getBounds();
   if (shared.isPaired && alternates) {
     Value block = gpu::BlockIdOp::create(b, loc, b.getIndexType(), 2);
     begin = arith::AddIOp::create(b, loc, begin,
@@ -83,7 +87,7 @@ RoleProgram::Ops RoleProgram::enterBody(scf::ForOp copy) {
 
 LogicalResult LoadRole::emitChunks() {
   scf::ForOp loop = plan.loop;
-  Value end = scalars.lookupOrDefault(loop.getUpperBound());
+  const Value end = getBounds().end;
   scf::ForOp copy = createLoop(/*alternates=*/false, /*inPairs=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
@@ -112,7 +116,7 @@ void LoadRole::emitSignal(tile::SignalOp signal, Value at, Value begin,
   scf::ForOp loop = plan.loop;
   Location loc = signal.getLoc();
   Value lag =
-      arith::MulIOp::create(b, loc, scalars.lookupOrDefault(loop.getStep()),
+      arith::MulIOp::create(b, loc, getBounds().step,
                             arith::ConstantIndexOp::create(b, loc, signalLag));
   Value stored = arith::SubIOp::create(b, loc, at, lag);
   auto is = [&](arith::CmpIPredicate predicate, Value x, Value y) -> Value {
@@ -165,9 +169,8 @@ LogicalResult CopyRole::emitChunks() {
 }
 
 LogicalResult FetchRole::emitChunks() {
-  scf::ForOp loop = plan.loop;
-  Location loc = loop.getLoc();
-  Value end = scalars.lookupOrDefault(loop.getUpperBound());
+  Location loc = scf::ForOp(plan.loop).getLoc();
+  const Value end = getBounds().end;
   scf::ForOp copy = createLoop(/*alternates=*/false, /*inPairs=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());

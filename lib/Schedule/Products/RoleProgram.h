@@ -64,6 +64,11 @@ protected:
     return loop == plan.loop ? emitChunks() : WarpProgram::emitLoop(loop);
   }
 
+  /// Of the loop over chunks.
+  struct Bounds {
+    mlir::Value begin, end, step;
+  };
+  Bounds getBounds() const;
   /// A loop over chunks, one at a time. Of paired blocks, if the role
   /// `alternates`, each has every second one. Of others it has all, and with
   /// `inPairs` as many as the producer takes: the last may be empty.

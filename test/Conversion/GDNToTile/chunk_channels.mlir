@@ -13,11 +13,11 @@
 // with the triangle.
 //       CHECK:     %[[P:.+]], %[[KK:.+]] = gdn_tile.decay_scores %[[Q:.+]], %[[K:.+]] decay(%[[STEP]])
 //  CHECK-SAME:       : vector<32x16xf32> -> vector<32x32xf32>
-//       CHECK:     %[[L:.+]] = gdn_tile.map_rows %[[KK]], %[[BETA:.+]] : vector<32x32xf32>, vector<32xf32>
-//       CHECK:     %[[A:.+]] = gdn_tile.tri_inverse %[[L]]
 // Decay from the start of the chunk.
 //       CHECK:     %[[FADED:.+]]:2 = gdn_tile.map_rows %[[Q]], %[[K]], %[[G]]
 //       CHECK:       math.exp %{{.+}} : vector<16xf32>
+//       CHECK:     %[[L:.+]] = gdn_tile.map_rows %[[KK]], %[[BETA:.+]] : vector<32x32xf32>, vector<32xf32>
+//       CHECK:     %[[A:.+]] = gdn_tile.tri_inverse %[[L]]
 //       CHECK:     %[[KNOWN:.+]] = gdn_tile.matmul %[[FADED]]#1, %[[S]]
 //       CHECK:     %[[ERROR:.+]] = gdn_tile.map_rows %{{.+}}, %[[KNOWN]], %[[BETA]]
 //       CHECK:     %[[X:.+]] = gdn_tile.matmul %[[A]], %[[ERROR]] {lower_lhs}

@@ -35,13 +35,13 @@
 // CHANNELS-LABEL: func.func @prefill
 //       CHANNELS:   scf.for {{.*}} iter_args(%[[S:.+]] = %{{.+}}) -> (vector<16x64xf32>)
 //       CHANNELS:     %[[G:.+]] = gdn_tile.prefix_sum %[[STEP:.+]] : vector<32x16xf32>
+//       CHANNELS:     %[[REST:.+]] = gdn_tile.suffix_sum %[[STEP]] : vector<32x16xf32>
 //       CHANNELS:     %[[P:.+]], %{{.+}} = gdn_tile.decay_scores %[[Q:.+]], %[[K:.+]] decay(%[[STEP]])
 //       CHANNELS:     %[[FADED:.+]] = gdn_tile.map_rows %[[Q]], %[[G]]
 //       CHANNELS:     %[[OLD:.+]] = gdn_tile.matmul %[[FADED]], %[[S]]
 //       CHANNELS:     gdn_tile.matmul %[[P]], %[[V:.+]] acc(%[[OLD]] : vector<32x64xf32>) {lower_lhs}
-//       CHANNELS:     %[[REST:.+]] = gdn_tile.suffix_sum %[[STEP]] : vector<32x16xf32>
-//       CHANNELS:     %[[TO_END:.+]] = gdn_tile.map_rows %[[K]], %[[REST]]
 //       CHANNELS:     %[[LAST:.+]] = gdn_tile.extract_row %[[G]][31]
+//       CHANNELS:     %[[TO_END:.+]] = gdn_tile.map_rows %[[K]], %[[REST]]
 //       CHANNELS:     %[[KEPT:.+]] = gdn_tile.map_rows %[[S]], %[[LAST]]
 //       CHANNELS:     %[[NEXT:.+]] = gdn_tile.matmul transpose %[[TO_END]], %[[V]] acc(%[[KEPT]] : vector<16x64xf32>)
 //       CHANNELS:     scf.yield %[[NEXT]]

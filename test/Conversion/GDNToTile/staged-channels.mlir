@@ -46,15 +46,20 @@
 //   AHEAD-NOT:   copies_ahead
 //  AHEAD-SAME:   variant = "staged"
 
-// In one pass, with the same roundings.
+// In one pass the same, of the state's transpose.
 // ONE-LABEL: func.func @prefill
 //       ONE:   scf.for {{.*}} iter_args(%[[S:.+]] = %{{.+}}) -> (vector<32x64xf32>)
 //       ONE:     %{{.+}}, %{{.+}}, %[[FQ:.+]], %[[FK:.+]], %[[TE:.+]], %[[END:.+]] = gdn_tile.decay_operands
 //       ONE:     gdn_tile.tri_inverse %{{.+}} : vector<64x64xf16>
-//       ONE:     gdn_tile.matmul %[[FK]], %{{.+}} : vector<64x32xf16>, vector<32x64xf16>
-//       ONE:     gdn_tile.matmul %[[FQ]], %{{.+}} : vector<64x32xf16>, vector<32x64xf16>
-//       ONE:     %[[KEPT:.+]] = gdn_tile.map_rows %[[S]], %[[END]] : vector<32x64xf32>, vector<32xf32>
-//       ONE:     gdn_tile.matmul transpose %{{.+}}, %{{.+}} acc(%[[KEPT]] : vector<32x64xf32>)
+//       ONE:     %[[M:.+]] = gdn_tile.transpose %[[S]] : vector<32x64xf32>
+//       ONE:     %[[KT:.+]] = gdn_tile.transpose %[[FK]] : vector<64x32xf16>
+//       ONE:     gdn_tile.matmul %{{.+}}, %[[KT]] : vector<64x32xf16>, vector<32x64xf16>
+//       ONE:     %[[QT:.+]] = gdn_tile.transpose %[[FQ]] : vector<64x32xf16>
+//       ONE:     gdn_tile.matmul %{{.+}}, %[[QT]] : vector<64x32xf16>, vector<32x64xf16>
+//       ONE:     %[[KEPT:.+]] = gdn_tile.map_rows %[[M]] : vector<64x32xf32>
+//       ONE:       arith.mulf %{{.+}}, %[[END]] : vector<32xf32>
+//       ONE:     %[[NEXT:.+]] = gdn_tile.matmul %{{.+}}, %{{.+}} acc(%[[KEPT]] : vector<64x32xf32>)
+//       ONE:     gdn_tile.transpose %[[NEXT]] : vector<64x32xf32>
 func.func @prefill(
     %q: tensor<?x?x32xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
     %k: tensor<?x?x32xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "32"]},

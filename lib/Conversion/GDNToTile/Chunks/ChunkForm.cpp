@@ -129,11 +129,11 @@ ChunkResult gdn::emitChunk(OpBuilder &builder, Location loc, Value state,
 
 ChunkResult gdn::emitChunkOfRule(OpBuilder &builder, Location loc, Value state,
                                  const Chunk &chunk, const ChunkTypes &types) {
-  if (!chunk.beta)
-    return emitLinearChunk(builder, loc, state, chunk);
   if (cast<VectorType>(chunk.logDecay.getType()).getRank() == 2)
-    return types.isExact()
+    return types.isExact() || !chunk.beta
                ? emitChannelChunk(builder, loc, state, chunk)
                : emitRoundedChannelChunk(builder, loc, state, chunk, types);
+  if (!chunk.beta)
+    return emitLinearChunk(builder, loc, state, chunk);
   return emitChunk(builder, loc, state, chunk, types);
 }

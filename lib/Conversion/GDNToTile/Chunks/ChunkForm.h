@@ -92,20 +92,6 @@ IntraChunkTiles emitIntraChunkInParts(mlir::OpBuilder &builder,
                                       const Operand &key, const Chunk &chunk,
                                       const ChunkTypes &types);
 
-/// The same with a decay per channel: tiles of ChunkFormRoundedChannels.cpp.
-struct ChannelChunkTiles {
-  mlir::Value query, key; // Qf and Kf, C x dk, in the type of keys
-  mlir::Value solve;      // T, C x C, or null
-  mlir::Value toState;    // Y, C x dk; Ke where T is apart
-  mlir::Value toOutput;   // Z, C x C, zero above its diagonal; P' with T apart
-  mlir::Value end;        // e^(G_last), dk
-};
-ChannelChunkTiles emitRoundedChannelIntraChunk(mlir::OpBuilder &builder,
-                                               mlir::Location loc,
-                                               const Chunk &chunk,
-                                               const ChunkTypes &types,
-                                               bool apart);
-
 /// Emits the chunk form with operands rounded to `types`. `state` is the
 /// transpose of the state, `dk x dv`, so that no product needs a packed
 /// operand, times `types.valueScale`; so is the state of the result. The output
@@ -120,7 +106,7 @@ ChunkResult emitRoundedChunk(mlir::OpBuilder &builder, mlir::Location loc,
                              mlir::Value state, const Chunk &chunk,
                              const ChunkTypes &types);
 
-/// The same with a decay per channel.
+/// The same with a decay per channel: that of StoredChunk, transposed.
 ChunkResult emitRoundedChannelChunk(mlir::OpBuilder &builder,
                                     mlir::Location loc, mlir::Value state,
                                     const Chunk &chunk,
@@ -142,6 +128,13 @@ struct StoredChunk {
   double scale;         // of the queries
 };
 
+/// What is known of a chunk with a decay per channel, with operands rounded
+/// (ChunkFormRoundedChannels.cpp); its values are left out. With `apart`, T is
+/// not multiplied with others.
+StoredChunk emitRoundedChannelIntraChunk(mlir::OpBuilder &builder,
+                                         mlir::Location loc, const Chunk &chunk,
+                                         const ChunkTypes &types, bool apart);
+
 /// Emits what is left to do for a chunk: from the state, `dv x dk` times
 /// `types.valueScale`, to the state after it, likewise, and the output; none if
 /// the chunk has no queries.
@@ -149,13 +142,13 @@ ChunkResult emitStateRowsChunk(mlir::OpBuilder &builder, mlir::Location loc,
                                mlir::Value state, const StoredChunk &chunk,
                                const ChunkTypes &types);
 
-/// The chunk form in f32 with a decay per channel; state and output as with
-/// `emitChunk`.
+/// The chunk form in f32 with a decay per channel, with or without a delta
+/// term; state and output as with `emitChunk`.
 ChunkResult emitChannelChunk(mlir::OpBuilder &builder, mlir::Location loc,
                              mlir::Value state, const Chunk &chunk);
 
-/// The chunk form in f32 without a delta term, with a decay per head or per
-/// channel; state and output as with `emitChunk`.
+/// The chunk form in f32 without a delta term, with a decay per head; state and
+/// output as with `emitChunk`.
 ChunkResult emitLinearChunk(mlir::OpBuilder &builder, mlir::Location loc,
                             mlir::Value state, const Chunk &chunk);
 

@@ -11,9 +11,10 @@
 //   O = (Q . e^G) S + P X
 //   S <- e^(G_last) S + (K . e^(G_last - G))^T X
 //
-// Here decay is no similarity of the triangle, so it is part of what is
-// inverted. No factor exceeds 1: decays are taken from the start of the chunk,
-// to its end, or between two of its tokens, always forward in time.
+// Without a delta term X = V. Here decay is no similarity of the triangle, so
+// it is part of what is inverted. No factor exceeds 1: decays are taken from
+// the start of the chunk, to its end, or between two of its tokens, always
+// forward in time.
 #include "Chunks/ChunkForm.h"
 #include "Chunks/ChunkProducts.h"
 #include "Program/TokenOps.h"
@@ -36,11 +37,6 @@ public:
 };
 } // namespace
 
-/// `value` in every element of `like`, if that is a vector.
-static Value splat(OpBuilder &b, Location loc, Value value, Type like) {
-  return vector::BroadcastOp::create(b, loc, like, value);
-}
-
 ChunkResult ChannelChunkEmitter::emit(Value state, const Chunk &chunk) {
   auto [rawQuery, key, value, logDecay, beta, valid, scale] =
       maskChunk(b, loc, chunk);
@@ -53,20 +49,23 @@ ChunkResult ChannelChunkEmitter::emit(Value state, const Chunk &chunk) {
   auto square = VectorType::get({tokens, tokens}, b.getF32Type());
   auto scores =
       tile::DecayScoresOp::create(b, loc, square, square, query, key, logDecay);
-  Value inverse = tile::TriInverseOp::create(
-      b, loc, scaleRows(scores.getKeyScores(), beta));
 
   // What the tokens write, given what is left of the state.
-  Rows faded = fade({query, key}, sums);
-  Value known = matmul(faded[1], state);
-  Value error =
-      mapRows(b, loc, {value, known, beta}, {value.getType()},
-              [&](OpBuilder &b, ValueRange in) -> Rows {
-                Value rest = arith::SubFOp::create(b, loc, in[0], in[1]);
-                Value strength = splat(b, loc, in[2], in[0].getType());
-                return {arith::MulFOp::create(b, loc, rest, strength)};
-              })[0];
-  Value written = lowerLhs(matmul(inverse, error));
+  Rows faded = beta ? fade({query, key}, sums) : fade(query, sums);
+  Value written = value;
+  if (beta) {
+    Value inverse = tile::TriInverseOp::create(
+        b, loc, scaleRows(scores.getKeyScores(), beta));
+    Value error =
+        mapRows(b, loc, {value, matmul(faded[1], state), beta},
+                {value.getType()}, [&](OpBuilder &b, ValueRange in) -> Rows {
+                  Value rest = arith::SubFOp::create(b, loc, in[0], in[1]);
+                  Value strength = vector::BroadcastOp::create(
+                      b, loc, rest.getType(), in[2]);
+                  return {arith::MulFOp::create(b, loc, rest, strength)};
+                })[0];
+    written = lowerLhs(matmul(inverse, error));
+  }
   Value output = lowerLhs(
       matmul(scores.getQueryScores(), written, matmul(faded[0], state)));
 

@@ -37,8 +37,7 @@ public:
   RoundedChannels(OpBuilder &b, Location loc, const ChunkTypes &types)
       : ChunkProducts(b, loc), types(types) {}
 
-  ChannelChunkTiles intraChunk(const Chunk &chunk, bool apart);
-  ChunkResult emit(Value state, const Chunk &given);
+  StoredChunk emit(const Chunk &chunk, bool apart);
 
 private:
   Value inner(Value tile) { return castTile(b, loc, tile, types.inner); }
@@ -47,7 +46,7 @@ private:
 };
 } // namespace
 
-ChannelChunkTiles RoundedChannels::intraChunk(const Chunk &chunk, bool apart) {
+StoredChunk RoundedChannels::emit(const Chunk &chunk, bool apart) {
   auto log = cast<VectorType>(chunk.logDecay.getType());
   const int64_t tokens = log.getDimSize(0), channels = log.getDimSize(1);
   // As they lie in memory, if they do.
@@ -65,63 +64,47 @@ ChannelChunkTiles RoundedChannels::intraChunk(const Chunk &chunk, bool apart) {
                                     row, query, key, chunk.logDecay);
   Value solve = tile::TriInverseOp::create(
       b, loc, inner(scaleRows(made.getKeyScores(), chunk.beta)));
-  ChannelChunkTiles tiles;
-  tiles.query = made.getFromQuery();
-  tiles.key = made.getFromKey();
-  tiles.end = made.getEnd();
+  StoredChunk stored;
+  stored.query = {made.getFromQuery()};
+  stored.key = {made.getFromKey()};
+  stored.end = made.getEnd();
+  stored.scale = chunk.scale;
+  const double outputScale = chunk.scale / types.valueScale;
   if (apart) {
     Value wide = castTile(b, loc, solve, b.getF32Type());
-    tiles.solve = inner(mapRows(
+    Value own = inner(mapRows(
         b, loc, wide, {square}, [&](OpBuilder &, ValueRange in) -> Rows {
           return {arith::MulFOp::create(b, loc, in[0], chunk.beta)};
         })[0]);
-    tiles.toOutput = inner(scaleTile(b, loc, made.getQueryScores(),
-                                     chunk.scale / types.valueScale));
-    tiles.toState = made.getToEnd();
-    return tiles;
+    Value scores = inner(scaleTile(b, loc, made.getQueryScores(), outputScale));
+    stored.toState = {made.getToEnd()};
+    stored.solve = transposeTile(b, loc, own);
+    stored.toOutput = {transposeTile(b, loc, scores)};
+    return stored;
   }
   Value ofScores = lowerLhs(matmul(inner(made.getQueryScores()), solve));
-  tiles.toState = inner(matmul(solve, made.getToEnd(), {},
-                               /*transposeLhs=*/true));
-  tiles.toOutput =
-      inner(scaleTile(b, loc, ofScores, chunk.scale / types.valueScale));
-  return tiles;
+  stored.toState = {inner(matmul(solve, made.getToEnd(), {},
+                                 /*transposeLhs=*/true))};
+  stored.toOutput = {inner(scaleTile(b, loc, ofScores, outputScale))};
+  stored.strength = scaleTile(b, loc, chunk.beta, types.valueScale);
+  return stored;
 }
 
-ChunkResult RoundedChannels::emit(Value state, const Chunk &given) {
-  Chunk chunk = maskChunk(b, loc, given);
-  ChannelChunkTiles made = intraChunk(chunk, /*apart=*/false);
-  Value held = roundTile(b, loc, state, types.key);
-  Value known = matmul(made.key, held);
-  Value error = mapRows(
-      b, loc,
-      {scaleTile(b, loc, chunk.value, types.valueScale), known, chunk.beta},
-      {known.getType()}, [&](OpBuilder &b, ValueRange in) -> Rows {
-        Value left = arith::SubFOp::create(b, loc, in[0], in[1]);
-        Value strength =
-            vector::BroadcastOp::create(b, loc, left.getType(), in[2]);
-        return {arith::MulFOp::create(b, loc, left, strength)};
-      })[0];
-  error = inner(error);
-  Value fromState = scaleTile(b, loc, matmul(made.query, held),
-                              chunk.scale / types.valueScale);
-  Value output = lowerLhs(matmul(made.toOutput, error, fromState));
-  Value decayed = scaleRows(state, made.end);
-  Value next = matmul(made.toState, error, decayed,
-                      /*transposeLhs=*/true);
-  return {next, output};
+StoredChunk gdn::emitRoundedChannelIntraChunk(OpBuilder &builder, Location loc,
+                                              const Chunk &chunk,
+                                              const ChunkTypes &types,
+                                              bool apart) {
+  return RoundedChannels(builder, loc, types).emit(chunk, apart);
 }
 
-ChannelChunkTiles gdn::emitRoundedChannelIntraChunk(OpBuilder &builder,
-                                                    Location loc,
-                                                    const Chunk &chunk,
-                                                    const ChunkTypes &types,
-                                                    bool apart) {
-  return RoundedChannels(builder, loc, types).intraChunk(chunk, apart);
-}
-
-ChunkResult gdn::emitRoundedChannelChunk(OpBuilder &builder, Location loc,
-                                         Value state, const Chunk &chunk,
+ChunkResult gdn::emitRoundedChannelChunk(OpBuilder &b, Location loc,
+                                         Value state, const Chunk &given,
                                          const ChunkTypes &types) {
-  return RoundedChannels(builder, loc, types).emit(state, chunk);
+  Chunk chunk = maskChunk(b, loc, given);
+  StoredChunk stored =
+      emitRoundedChannelIntraChunk(b, loc, chunk, types, /*apart=*/false);
+  stored.value = {chunk.value};
+  auto [next, output] =
+      emitStateRowsChunk(b, loc, transposeTile(b, loc, state), stored, types);
+  return {transposeTile(b, loc, next), output};
 }

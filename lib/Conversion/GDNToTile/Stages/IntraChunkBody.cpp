@@ -54,24 +54,8 @@ StoredChunk gdn::emitIntraChunk(SequenceProgram &p, Chunk chunk, Value t,
   // Beside a recurrence in the same block, what is ahead of the state is what
   // others wait for.
   const bool apart = p.algorithm.fusedChunks != 0;
-  if (rule.isPerChannel()) {
-    ChannelChunkTiles made =
-        emitRoundedChannelIntraChunk(b, loc, chunk, p.chunkTypes, apart);
-    StoredChunk stored;
-    stored.query = {made.query};
-    stored.key = {made.key};
-    stored.toState = {made.toState};
-    stored.toOutput = {made.toOutput};
-    stored.end = made.end;
-    stored.scale = chunk.scale;
-    if (apart) {
-      stored.solve = transposeTile(b, loc, made.solve);
-      stored.toOutput = {transposeTile(b, loc, made.toOutput)};
-    } else {
-      stored.strength = scaleTile(b, loc, chunk.beta, p.chunkTypes.valueScale);
-    }
-    return stored;
-  }
+  if (rule.isPerChannel())
+    return emitRoundedChannelIntraChunk(b, loc, chunk, p.chunkTypes, apart);
   IntraChunkTiles made =
       key ? emitIntraChunkInParts(b, loc, query, key, chunk, p.chunkTypes)
           : emitRoundedIntraChunk(b, loc, chunk, p.chunkTypes, apart);

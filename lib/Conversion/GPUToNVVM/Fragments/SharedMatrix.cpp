@@ -125,15 +125,13 @@ Value SharedMatrix::addressOf4(const Corner &corner,
   return addressOf(row, at, column);
 }
 
-SmallVector<Value, 4> SharedMatrix::load4(const Corner &corner,
-                                          std::pair<int64_t, int64_t> step,
-                                          std::pair<int64_t, int64_t> other,
-                                          bool transpose) const {
+SmallVector<Value, 4> gdn::loadMatrices(OpBuilder &b, Location loc,
+                                        Value pointer, bool transpose) {
   Type i32 = b.getI32Type();
   auto type =
       LLVM::LLVMStructType::getLiteral(b.getContext(), {i32, i32, i32, i32});
   Value all = NVVM::LdMatrixOp::create(
-      b, loc, type, addressOf4(corner, step, other), /*num=*/4,
+      b, loc, type, pointer, /*num=*/4,
       transpose ? NVVM::MMALayout::col : NVVM::MMALayout::row,
       NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
       NVVM::LdStMatrixEltType::B16);
@@ -143,15 +141,42 @@ SmallVector<Value, 4> SharedMatrix::load4(const Corner &corner,
   return blocks;
 }
 
-void SharedMatrix::store4(const Corner &corner,
-                          std::pair<int64_t, int64_t> step,
-                          std::pair<int64_t, int64_t> other, ValueRange blocks,
-                          bool transpose) const {
-  NVVM::StMatrixOp::create(b, loc, addressOf4(corner, step, other), blocks,
+void gdn::storeMatrices(OpBuilder &b, Location loc, Value pointer,
+                        ValueRange blocks, bool transpose) {
+  NVVM::StMatrixOp::create(b, loc, pointer, blocks,
                            transpose ? NVVM::MMALayout::col
                                      : NVVM::MMALayout::row,
                            NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
                            NVVM::LdStMatrixEltType::B16);
+}
+
+SmallVector<Value, 4> SharedMatrix::load4(const Corner &corner,
+                                          std::pair<int64_t, int64_t> step,
+                                          std::pair<int64_t, int64_t> other,
+                                          bool transpose) const {
+  return loadMatrices(b, loc, addressOf4(corner, step, other), transpose);
+}
+
+void SharedMatrix::store4(const Corner &corner,
+                          std::pair<int64_t, int64_t> step,
+                          std::pair<int64_t, int64_t> other, ValueRange blocks,
+                          bool transpose) const {
+  storeMatrices(b, loc, addressOf4(corner, step, other), blocks, transpose);
+}
+
+void SharedMatrix::storeLeft(const Corner &corner, ValueRange words,
+                             bool transpose, bool hasStore4) const {
+  if (hasStore4)
+    return store4(corner, transpose ? std::pair(0, 1) : std::pair(1, 0),
+                  transpose ? std::pair(1, 0) : std::pair(0, 1), words,
+                  transpose);
+  for (int64_t q = 0; q < 4; ++q) {
+    Corner block = corner;
+    const int64_t row = q & 1, column = q >> 1;
+    block.row += transpose ? column : row;
+    block.column += transpose ? row : column;
+    store(block, words[q], transpose);
+  }
 }
 
 void SharedMatrix::store(const Corner &corner, Value block,

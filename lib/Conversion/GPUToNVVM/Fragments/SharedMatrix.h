@@ -47,6 +47,10 @@ public:
   void store4(const Corner &corner, std::pair<int64_t, int64_t> step,
               std::pair<int64_t, int64_t> other, mlir::ValueRange blocks,
               bool transpose) const;
+  /// Stores the words of a left operand, of 16 x 16 elements, or with
+  /// `transpose` its transpose; by one instruction if there is one.
+  void storeLeft(const Corner &corner, mlir::ValueRange words, bool transpose,
+                 bool hasStore4) const;
   /// Stores a block, an i32 per lane, with `transpose` its transpose.
   void store(const Corner &corner, mlir::Value block, bool transpose) const;
 
@@ -71,6 +75,15 @@ private:
   int64_t panelBytes; // 0 if there is one panel
   int64_t group;      // pieces that are swizzled among each other
 };
+
+/// Four blocks, i32 each, by one instruction: a lane's pointer is to a row of
+/// one of them.
+llvm::SmallVector<mlir::Value, 4> loadMatrices(mlir::OpBuilder &b,
+                                               mlir::Location loc,
+                                               mlir::Value pointer,
+                                               bool transpose);
+void storeMatrices(mlir::OpBuilder &b, mlir::Location loc, mlir::Value pointer,
+                   mlir::ValueRange blocks, bool transpose);
 
 /// `gdn_gpu.load_shared` and `gdn_gpu.store_shared` of a swizzled tile and
 /// `gdn_gpu.tri_inverse`, on the thread's elements; `from`, an i32, is the

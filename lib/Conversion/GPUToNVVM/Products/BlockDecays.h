@@ -5,6 +5,7 @@
 #define GDN_LIB_CONVERSION_GPUTONVVM_PRODUCTS_BLOCKDECAYS_H
 
 #include "Fragments/SharedMatrix.h"
+#include "Products/WordMaths.h"
 
 #include <array>
 
@@ -13,14 +14,14 @@ namespace gdn {
 /// Rows of a shared tile of f32: of each warp the sum of its logs; behind them,
 /// in f16, two in the place of one, the decay before its block, behind it, and
 /// between two blocks.
-class BlockDecays {
+class BlockDecays : WordMaths {
 public:
   /// `ownColumn` is the lane's first channel of eight.
   BlockDecays(mlir::OpBuilder &b, mlir::Location loc,
               const BlockThreads &threads, int64_t warps, int64_t channels,
               mlir::Value ownColumn, mlir::Value sums, mlir::Value end)
-      : b(b), loc(loc), a{b, loc}, threads(threads), warps(warps),
-        channels(channels), ownColumn(ownColumn), sums(sums), end(end) {}
+      : WordMaths(b, loc), threads(threads), warps(warps), channels(channels),
+        ownColumn(ownColumn), sums(sums), end(end) {}
 
   /// The sums of the block, of `logs` in powers of two in the layout `rows`.
   void shareSums(mlir::ArrayRef<mlir::Value> logs, gpu::RowsAttr rows);
@@ -37,7 +38,7 @@ public:
   /// Rows of the warp: the decay before its block, behind it, and between
   /// block `j` and it, which is further on.
   mlir::Value before() { return threads.warp; }
-  mlir::Value behind() { return a.add(threads.warp, a.i32(warps)); }
+  mlir::Value behind() { return add(threads.warp, i32(warps)); }
   mlir::Value between(int64_t j);
 
   /// Columns of a slice, the inner size of a product.
@@ -46,16 +47,11 @@ public:
 private:
   using Numbers = llvm::SmallVector<mlir::Value, 8>;
 
-  mlir::Value add(mlir::Value x, mlir::Value y);
-  mlir::Value exp2(mlir::Value x);
-  mlir::Value ofOther(mlir::Value value, int64_t lanes);
+  void shareDecays(int64_t first, mlir::Value thread);
   /// Of numbers of so many bytes, from those of row `row` on.
   mlir::Value sumAt(mlir::Value row, int64_t column, mlir::Value columnValue,
                     int64_t bytes);
 
-  mlir::OpBuilder &b;
-  mlir::Location loc;
-  Arithmetic a;
   const BlockThreads &threads;
   int64_t warps, channels;
   mlir::Value ownColumn, sums, end;

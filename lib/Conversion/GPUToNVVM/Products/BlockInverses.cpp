@@ -6,9 +6,6 @@
 #include "Products/ChunkCode.h"
 #include "Products/ChunkOps.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-
 using namespace mlir;
 using namespace gdn;
 
@@ -22,11 +19,11 @@ class BlockInverses : public ChunkCode {
 public:
   BlockInverses(OpBuilder &b, const BlockThreads &threads, BlockInversesOp op,
                 const IRMapping &values, Value beta)
-      : ChunkCode(b, op.getLoc(), threads),
-        scores(add(address(values.lookup(op.getLogDecay())), panelBytes)),
-        products(address(values.lookup(op.getProducts()))), beta(beta),
-        scale(mul(values.lookup(op.getScale()),
-                  f32(DecayWithinOp::scaleOfScores))) {}
+      : ChunkCode(b, op.getLoc(), threads, values),
+        scores(add(addressOf(op.getLogDecay()), panelBytes)),
+        products(addressOf(op.getProducts())), beta(beta),
+        scale(times(values.lookup(op.getScale()),
+                    f32(DecayWithinOp::scaleOfScores))) {}
   void emit();
 
 private:
@@ -45,15 +42,12 @@ class JoinInverses : public ChunkCode {
 public:
   JoinInverses(OpBuilder &b, const BlockThreads &threads, JoinInversesOp op,
                const IRMapping &values)
-      : ChunkCode(b, op.getLoc(), threads),
-        logDecay(address(values.lookup(op.getLogDecay()))),
-        products(address(values.lookup(op.getProducts()))) {}
+      : ChunkCode(b, op.getLoc(), threads, values),
+        logDecay(addressOf(op.getLogDecay())),
+        products(addressOf(op.getProducts())) {}
   void emit();
 
 private:
-  /// Of both numbers of a word.
-  static constexpr int64_t signs = 0x80008000;
-
   Words multiply(ArrayRef<Value> left, ArrayRef<Value> right);
 
   Value logDecay, products;
@@ -71,51 +65,50 @@ void BlockInverses::shareScores(int64_t number) {
     sum = loadNumbers(from, i * 512, 4);
     Numbers other = loadNumbers(from, otherSums + i * 512, 4);
     for (auto [x, y] : llvm::zip_equal(sum, other))
-      x = arith::AddFOp::create(b, loc, x, y);
+      x = plus(x, y);
   }
   const auto &[first, below, second] = sums;
   Value scaleOfKeys[2];
   for (int64_t half = 0; half < 2; ++half) {
     Value token = add(row, number * blockTokens + half * 8);
-    Value ofRow =
-        NVVM::ShflOp::create(b, loc, b.getF32Type(), a.i32(-1), beta, token,
-                             a.i32(31), NVVM::ShflKind::idx, UnitAttr());
-    scaleOfKeys[half] = mul(ofRow, f32(DecayWithinOp::scaleOfScores));
+    Value ofRow = shuffle(NVVM::ShflKind::idx, beta, token);
+    scaleOfKeys[half] = times(ofRow, f32(DecayWithinOp::scaleOfScores));
   }
   syncWarp(); // all have loaded what is written below
-  Value to = add(
-      add(scores, add(a.mul(column, a.i32(columnBytes)), left(row, 2))), at);
+  Value to =
+      add(add(scores, add(mul(column, i32(columnBytes)), left(row, 2))), at);
   for (int64_t e = 0; e < 2; ++e) {
     const int64_t place = e * columnBytes;
-    store(mul(first[2 + e], scaleOfKeys[0]), to, place);
-    store(mul(below[2 + e], scaleOfKeys[1]), to, place + 32);
-    store(mul(second[2 + e], scaleOfKeys[1]), to, place + 8 * columnBytes + 32);
+    store(times(first[2 + e], scaleOfKeys[0]), to, place);
+    store(times(below[2 + e], scaleOfKeys[1]), to, place + 32);
+    store(times(second[2 + e], scaleOfKeys[1]), to,
+          place + 8 * columnBytes + 32);
   }
   auto upToDiagonal = [&](const Numbers &sum) {
     Numbers kept;
     for (int64_t e = 0; e < 2; ++e)
       kept.push_back(
-          select(a.isLess(row, add(column, e)), f32(0), mul(sum[e], scale)));
+          select(isLess(row, add(column, e)), f32(0), times(sum[e], scale)));
     return roundPair(kept[0], kept[1]);
   };
   storeBlocks(add(add(products, flip(rowOfBlocks(), 64 + 32 * number)), at),
               {upToDiagonal(first),
-               roundPair(mul(below[0], scale), mul(below[1], scale)), a.i32(0),
-               upToDiagonal(second)});
+               roundPair(times(below[0], scale), times(below[1], scale)),
+               i32(0), upToDiagonal(second)});
 }
 
 /// The lane's column of the inverse of one plus `lower`, which lies by columns.
 SmallVector<Value> BlockInverses::substitute(Value lower, Value unitRow) {
   SmallVector<Value> inverse;
   for (int64_t i = 0; i < blockTokens; ++i)
-    inverse.push_back(select(a.isEqual(unitRow, a.i32(i)), f32(1), f32(0)));
+    inverse.push_back(select(isEqual(unitRow, i32(i)), f32(1), f32(0)));
   for (int64_t j = 0; j + 1 < blockTokens; ++j)
     for (int64_t i = (j + 1) / 4 * 4; i < blockTokens; i += 4) {
       Numbers ofColumn = loadNumbers(lower, j * columnBytes + i * 4, 4);
       for (int64_t e = 0; e < 4; ++e)
         if (i + e > j)
-          inverse[i + e] = math::FmaOp::create(b, loc, negate(ofColumn[e]),
-                                               inverse[j], inverse[i + e]);
+          inverse[i + e] =
+              fma(negative(ofColumn[e]), inverse[j], inverse[i + e]);
     }
   return inverse;
 }
@@ -124,16 +117,16 @@ void BlockInverses::emit() {
   for (int64_t block : {0, 1})
     shareScores(block);
   syncWarp();
-  Value number = right(lane, 4), unitRow = bits(lane, 15);
+  Value number = right(lane, 4), unitRow = bitAnd(lane, 15);
   Value ofBlock = left(number, 11);
   SmallVector<Value> inverse = substitute(add(scores, ofBlock), unitRow);
   Value piece = add(left(number, 1), right(unitRow, 3));
   Value to = add(add(products, ofBlock),
-                 add(left(piece, 4), left(bits(unitRow, 7), 1)));
+                 add(left(piece, 4), left(bitAnd(unitRow, 7), 1)));
   for (int64_t i = 0; i < blockTokens; ++i)
-    store(
-        arith::TruncFOp::create(b, loc, b.getF16Type(), mul(inverse[i], beta)),
-        flip(to, i % 8 * 16), i * rowBytes);
+    store(arith::TruncFOp::create(b, loc, b.getF16Type(),
+                                  times(inverse[i], beta)),
+          flip(to, i % 8 * 16), i * rowBytes);
   syncWarp();
 }
 
@@ -146,7 +139,7 @@ void JoinInverses::emit() {
   Words scores =
       loadBlocks(add(logDecay, rowOfKeyScores()), /*transpose=*/true);
   for (Value &word : second)
-    word = flip(word, signs);
+    word = negativeWord(word);
   storeBlocks(add(first, blockBytes),
               multiply(multiply(second, scores), ofFirst));
 }
@@ -156,8 +149,7 @@ ChunkCode::Words JoinInverses::multiply(ArrayRef<Value> left,
   Words result;
   for (int64_t half = 0; half < 2; ++half) {
     Numbers sums = addProduct(left, right.slice(2 * half, 2), zeros());
-    for (int64_t i = 0; i < 4; i += 2)
-      result.push_back(roundPair(sums[i], sums[i + 1]));
+    llvm::append_range(result, roundPairs(sums));
   }
   return result;
 }

@@ -7,8 +7,6 @@
 #include "Products/ChunkCode.h"
 #include "Products/ChunkOps.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
-
 using namespace mlir;
 using namespace gdn;
 
@@ -20,8 +18,8 @@ class DecayBetween : public ChunkCode {
 public:
   DecayBetween(OpBuilder &b, const BlockThreads &threads, DecayBetweenOp op,
                const IRMapping &values)
-      : ChunkCode(b, op.getLoc(), threads), op(op), values(values),
-        hasKeys(a.isEqual(threads.warp, a.i32(1))) {}
+      : ChunkCode(b, op.getLoc(), threads, values), op(op),
+        hasKeys(isEqual(warp, i32(1))) {}
   void emit();
 
 private:
@@ -36,14 +34,12 @@ private:
     Words left, right;
   };
 
-  Value addressOf(Value tile) { return address(values.lookup(tile)); }
   Panel panelOf(Value number);
-  Slice load(const Panel &panel, int64_t slice);
+  Slice loadSlice(const Panel &panel, int64_t slice);
   Words decaysOf(const Panel &panel, int64_t block, int64_t slice);
   void storeEnd();
 
   DecayBetweenOp op;
-  const IRMapping &values;
   Value hasKeys;
 };
 
@@ -53,16 +49,15 @@ DecayBetween::Panel DecayBetween::panelOf(Value number) {
   Value rows = rowOfBlocks();
   Value input =
       select(hasKeys, addressOf(op.getKey()), addressOf(op.getQuery()));
-  return {
-      add(add(add(input, blockBytes), rows), a.mul(number, a.i32(panelBytes))),
-      add(add(addressOf(op.getFirstKeys()), rowOfBlocks(/*isRight=*/true)),
-          a.mul(number, a.i32(blockBytes))),
-      add(add(addressOf(op.getDecays()), left(column, 2)), left(number, 8)),
-      add(add(addressOf(op.getLogDecay()), rows),
-          a.mul(number, a.i32(2 * panelBytes)))};
+  return {add(add(add(input, blockBytes), rows), mul(number, i32(panelBytes))),
+          add(add(addressOf(op.getFirstKeys()), rowOfBlocks(/*isRight=*/true)),
+              mul(number, i32(blockBytes))),
+          add(add(addressOf(op.getDecays()), left(column, 2)), left(number, 8)),
+          add(add(addressOf(op.getLogDecay()), rows),
+              mul(number, i32(2 * panelBytes)))};
 }
 
-DecayBetween::Slice DecayBetween::load(const Panel &panel, int64_t slice) {
+DecayBetween::Slice DecayBetween::loadSlice(const Panel &panel, int64_t slice) {
   const int64_t at = slice * sliceBytes;
   Slice loaded;
   loaded.left = loadBlocks(flip(panel.input, at));
@@ -84,16 +79,14 @@ DecayBetween::Words DecayBetween::decaysOf(const Panel &panel, int64_t block,
 
 /// Decays of the chunk.
 void DecayBetween::storeEnd() {
-  auto branch = scf::IfOp::create(b, loc, hasKeys, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
   Value at = left(lane, 4);
   Value from = add(addressOf(op.getDecays()), at);
   Numbers end = loadNumbers(from, 0, 4),
           second = loadNumbers(from, channels * 4, 4);
   for (int64_t i = 0; i < 4; ++i)
-    end[i] = mul(end[i], second[i]);
-  storeNumbers(end, add(addressOf(op.getEnd()), at), 0);
+    end[i] = times(end[i], second[i]);
+  Value to = add(addressOf(op.getEnd()), at);
+  store(vectorOf(end), to, 0);
 }
 
 void DecayBetween::emit() {
@@ -102,24 +95,22 @@ void DecayBetween::emit() {
   for (auto &ofSlices : sums)
     ofSlices.fill(zeros());
   for (bool isOwn : {true, false}) {
-    const Panel panel =
-        panelOf(isOwn ? threads.warp : flip(threads.warp, a.i32(1)));
-    Slice next = load(panel, 0);
+    const Panel panel = panelOf(isOwn ? warp : flip(warp, 1));
+    Slice next = loadSlice(panel, 0);
     for (int64_t slice = 0; slice < slices; ++slice) {
       const Slice now = next;
       Words decay = decaysOf(panel, 0, slice);
       // Beside this one, which stores where no other slice is.
       if (slice + 1 < slices)
-        next = load(panel, slice + 1);
+        next = loadSlice(panel, slice + 1);
       for (int64_t half = 0; half < 2; ++half) {
         Numbers &sum = sums[slice % 2][half];
         sum = addProduct(now.left, ArrayRef(now.right).slice(2 * half, 2), sum);
       }
       syncWarp(); // all have loaded what is written below
-      auto storeDecayed = [&](Value to, Words words) {
-        for (auto [word, factor] : llvm::zip_equal(words, decay))
-          word = mulWords(word, factor);
-        storeBlocks(flip(to, slice * sliceBytes), words);
+      auto storeDecayed = [&](Value to, ValueRange words) {
+        Words decayed = timesWords(words, decay);
+        storeBlocks(flip(to, slice * sliceBytes), decayed);
       };
       storeDecayed(panel.input, now.left);
       if (!isOwn)
@@ -130,15 +121,13 @@ void DecayBetween::emit() {
                    {now.right[0], now.right[2], now.right[1], now.right[3]});
     }
   }
-  storeEnd();
+  onlyIf(hasKeys, [&] { storeEnd(); });
   Value scale = select(hasKeys, f32(1), values.lookup(op.getScale()));
   Words scores;
   for (int64_t half = 0; half < 2; ++half)
     for (int64_t i = 0; i < 4; i += 2) {
       auto sum = [&](int64_t e) {
-        Value both =
-            arith::AddFOp::create(b, loc, sums[0][half][e], sums[1][half][e]);
-        return mul(both, scale);
+        return times(plus(sums[0][half][e], sums[1][half][e]), scale);
       };
       scores.push_back(roundPair(sum(i), sum(i + 1)));
     }

@@ -23,10 +23,6 @@
 #include "Products/ProductFamily.h"
 #include "Products/TokenDecays.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-
 using namespace mlir;
 using namespace gdn;
 
@@ -35,36 +31,32 @@ namespace {
 constexpr int64_t block = gdn::gpu::DecayOperandsOp::block;
 constexpr int64_t sliceChannels = BlockDecays::sliceChannels;
 
-class DecayOperands {
+class DecayOperands : WordMaths {
 public:
   DecayOperands(OpBuilder &b, const BlockThreads &threads,
                 gdn::gpu::DecayOperandsOp op, const IRMapping &values)
-      : b(b), op(op), loc(op.getLoc()), a{b, loc}, threads(threads),
+      : WordMaths(b, op.getLoc()), op(op), threads(threads),
         type(op.getLogDecay().getType()), warps(type.getRows().getWarps()),
         channels(type.getDimSize(1)), query(matrix(op.getQuery(), values)),
         key(matrix(op.getKey(), values)), inputs(matrixOfBoth(values)),
         toEnd(matrix(op.getToEnd(), values)),
         hasStore4(gdn::gpu::KernelFields(op->getParentOfType<func::FuncOp>())
                       .getStoresMatrices()),
-        f16(b.getF16Type()), stored(op.getQuery().getType().getElementType()),
-        warpRow(a.mul(threads.warp, a.i32(2))),
-        ownRow(arith::DivUIOp::create(b, loc, threads.lane, a.i32(4))),
-        ownColumn(a.mul(arith::AndIOp::create(b, loc, threads.lane, a.i32(3)),
-                        a.i32(2))),
+        stored(op.getQuery().getType().getElementType()),
+        warpRow(mul(threads.warp, i32(2))), ownRow(divide(threads.lane, 4)),
+        ownColumn(mul(bitAnd(threads.lane, 3), i32(2))),
         decays(b, loc, threads, warps, channels, ownColumn,
                values.lookup(op.getSums()), values.lookup(op.getEnd())),
-        within(b, loc, ownRow, ownColumn) {
-    zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
-  }
+        within(b, loc, ownRow, ownColumn), zero(f32(0)) {}
 
   SmallVector<Value> emit(Value local);
 
 private:
-  /// What a lane has of 16 tokens and 16 channels: two neighbouring channels
-  /// of a token in each of four words, in the order of a left operand.
-  using Words = SmallVector<Value, 4>;
-  using Numbers = SmallVector<Value, 8>;
-  using Sums = SmallVector<Value, 4>;
+  /// Numbers that a lane has of 16 tokens and 16 channels: of each of four
+  /// words, in the order of a left operand, two neighbouring channels of a
+  /// token.
+  using Eight = SmallVector<Value, 8>;
+  using Sums = Numbers;
   /// Scores of two tokens of a row with eight columns, with the query and with
   /// the key on the left.
   using Corner = Sums;
@@ -76,32 +68,18 @@ private:
   }
   /// Of four blocks the first and the third are of queries.
   SharedMatrix matrixOfBoth(const IRMapping &values) {
-    Value isKey = hasBit(threads.lane, 8);
-    Value pointer =
-        select(isKey, values.lookup(op.getKey()), values.lookup(op.getQuery()));
+    Value pointer = select(isSet(threads.lane, 8), values.lookup(op.getKey()),
+                           values.lookup(op.getQuery()));
     return SharedMatrix(b, loc, threads.lane, op.getQuery().getType(), pointer);
   }
-  Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
-  Value select(Value condition, Value x, Value y) {
-    return arith::SelectOp::create(b, loc, condition, x, y);
+  Value isSet(Value value, int64_t bit) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                 bitAnd(value, bit), i32(0));
   }
-  /// Whether the bit `bit` of an i32 is set.
-  Value hasBit(Value value, int64_t bit) {
-    Value set = arith::AndIOp::create(b, loc, value, a.i32(bit));
-    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, set,
-                                 a.i32(0));
-  }
-  void syncWarp() { NVVM::SyncWarpOp::create(b, loc, a.i32(-1)); }
-  Sums zeros() { return Sums(4, zero); }
 
-  Value roundPair(Value x, Value y);
-  Words round(ArrayRef<Value> numbers);
-  Numbers widen(ArrayRef<Value> words);
-  Sums product(ArrayRef<Value> left, ArrayRef<Value> rhs, const Sums &acc) {
-    return emitMma(b, loc, f16, left, rhs, acc);
-  }
-  /// Numbers times decays, as words.
-  Numbers wordsOf(ArrayRef<Value> numbers, ArrayRef<Value> decays);
+  Eight widen(ArrayRef<Value> words);
+  /// Numbers times decays, as words of f32.
+  Eight wordsOf(ArrayRef<Value> numbers, ArrayRef<Value> decays);
   /// acc += the tokens of `rows`, 0: the first eight, or 1, with those of
   /// `columns`.
   void addCorner(ArrayRef<Value> ofQuery, ArrayRef<Value> ofKey,
@@ -117,7 +95,7 @@ private:
   }
   SharedMatrix::Corner slice(Value number) {
     SharedMatrix::Corner at = slice(int64_t(0));
-    at.columnValue = a.mul(number, a.i32(2));
+    at.columnValue = mul(number, i32(2));
     return at;
   }
   /// `body` for each slice, in a loop: unrolled, the code of all steps is more
@@ -125,9 +103,10 @@ private:
   SmallVector<Value>
   forEachSlice(ValueRange sums,
                function_ref<SmallVector<Value>(Value, ValueRange)> body);
-  void store(const SharedMatrix &to, SharedMatrix::Corner at,
-             ArrayRef<Value> words);
-  Words fade(ArrayRef<Value> words, ArrayRef<Value> decay);
+  void store(const SharedMatrix &to, const SharedMatrix::Corner &at,
+             ValueRange words) {
+    to.storeLeft(at, words, /*transpose=*/false, hasStore4);
+  }
 
   void emitSlice(Value number);
   SmallVector<Corner *> ownSums();
@@ -135,22 +114,17 @@ private:
   Words fadeRows(ArrayRef<Value> words, Value decayRow, Value number);
   SmallVector<Value> addPair(int64_t j, Value number, ArrayRef<Value> ofQuery,
                              ArrayRef<Value> ofKey, ValueRange sums);
-  SmallVector<Value> onlyIf(Value condition, ValueRange otherwise,
-                            function_ref<SmallVector<Value>()> body);
   void emitPairs();
   void fadeToEnd();
   Value assemble(ArrayRef<Sums> others, bool isQuery);
 
-  OpBuilder &b;
   gdn::gpu::DecayOperandsOp op;
-  Location loc;
-  Arithmetic a;
   const BlockThreads &threads;
   gdn::gpu::FragmentType type;
   int64_t warps, channels;
   SharedMatrix query, key, inputs, toEnd;
   bool hasStore4;
-  Type f16, stored; // of queries and keys as they come
+  Type stored; // of queries and keys as they come
   Value warpRow, ownRow, ownColumn;
   BlockDecays decays;
   TokenDecays within;
@@ -169,38 +143,18 @@ private:
 
 } // namespace
 
-Value DecayOperands::roundPair(Value x, Value y) {
-  Value pair = vector::FromElementsOp::create(
-      b, loc, VectorType::get({2}, b.getF32Type()), ValueRange{x, y});
-  pair = arith::TruncFOp::create(b, loc, VectorType::get({2}, f16), pair);
-  return getWords(b, loc, pair).front();
-}
-
-DecayOperands::Words DecayOperands::round(ArrayRef<Value> numbers) {
-  Words words;
-  for (size_t i = 0; i < numbers.size(); i += 2)
-    words.push_back(roundPair(numbers[i], numbers[i + 1]));
-  return words;
-}
-
-DecayOperands::Numbers DecayOperands::widen(ArrayRef<Value> words) {
-  Numbers numbers;
-  for (Value word : words) {
-    Value pair = fromWords(b, loc, word, stored);
-    pair = arith::ExtFOp::create(b, loc, VectorType::get({2}, b.getF32Type()),
-                                 pair);
-    for (int64_t e = 0; e < 2; ++e)
-      numbers.push_back(vector::ExtractOp::create(b, loc, pair, e));
-  }
+DecayOperands::Eight DecayOperands::widen(ArrayRef<Value> words) {
+  Eight numbers;
+  for (Value word : words)
+    llvm::append_range(numbers, WordMaths::widen(word, stored));
   return numbers;
 }
 
-DecayOperands::Numbers DecayOperands::wordsOf(ArrayRef<Value> numbers,
-                                              ArrayRef<Value> decays) {
-  Numbers words;
+DecayOperands::Eight DecayOperands::wordsOf(ArrayRef<Value> numbers,
+                                            ArrayRef<Value> decays) {
+  Eight words;
   for (auto [number, decay] : llvm::zip_equal(numbers, decays))
-    words.push_back(
-        arith::BitcastOp::create(b, loc, b.getI32Type(), mul(number, decay)));
+    words.push_back(asBits(times(number, decay)));
   return words;
 }
 
@@ -234,41 +188,11 @@ void DecayOperands::loadInputs(Value number, Words &ofQuery, Words &ofKey) {
 SmallVector<Value> DecayOperands::forEachSlice(
     ValueRange sums, function_ref<SmallVector<Value>(Value, ValueRange)> body) {
   auto loop = scf::ForOp::create(
-      b, loc, a.i32(0), a.i32(channels / sliceChannels), a.i32(1), sums);
-  OpBuilder::InsertionGuard guard(b);
-  if (sums.empty()) // it has its terminator
-    b.setInsertionPointToStart(loop.getBody());
-  else
-    b.setInsertionPointToEnd(loop.getBody());
-  SmallVector<Value> next =
-      body(loop.getInductionVar(), loop.getRegionIterArgs());
-  if (!sums.empty())
-    scf::YieldOp::create(b, loc, next);
+      b, loc, i32(0), i32(channels / sliceChannels), i32(1), sums,
+      [&](OpBuilder &b, Location loc, Value number, ValueRange sums) {
+        scf::YieldOp::create(b, loc, body(number, sums));
+      });
   return SmallVector<Value>(loop.getResults());
-}
-
-void DecayOperands::store(const SharedMatrix &to, SharedMatrix::Corner at,
-                          ArrayRef<Value> words) {
-  if (hasStore4)
-    return to.store4(at, {1, 0}, {0, 1}, words, /*transpose=*/false);
-  for (int64_t q = 0; q < 4; ++q) {
-    SharedMatrix::Corner part = at;
-    part.row += q & 1;
-    part.column += q >> 1;
-    to.store(part, words[q], /*transpose=*/false);
-  }
-}
-
-/// Words times decays.
-DecayOperands::Words DecayOperands::fade(ArrayRef<Value> words,
-                                         ArrayRef<Value> decay) {
-  Words faded;
-  for (auto [word, factor] : llvm::zip_equal(words, decay)) {
-    Value product =
-        mul(fromWords(b, loc, word, f16), fromWords(b, loc, factor, f16));
-    faded.push_back(getWords(b, loc, product).front());
-  }
-  return faded;
 }
 
 /// Step 3 for one slice. In arrays of eight numbers, two of each word, the
@@ -279,24 +203,24 @@ void DecayOperands::emitSlice(Value number) {
   loadInputs(number, ofQuery, ofKey);
   Words logs = toEnd.load4(slice(number), {1, 0}, {0, 1}, /*transpose=*/true);
   syncWarp(); // all have loaded what is written below
-  Numbers queries = widen(ofQuery), keys = widen(ofKey);
+  Eight queries = widen(ofQuery), keys = widen(ofKey);
   {
     auto [decay, inverse] = within.aroundMiddle(logs);
-    Numbers left = wordsOf(queries, decay), leftKey = wordsOf(keys, decay),
-            right = wordsOf(keys, inverse);
+    Eight left = wordsOf(queries, decay), leftKey = wordsOf(keys, decay),
+          right = wordsOf(keys, inverse);
     addCorner(left, leftKey, right, 0, 0, same[0]);
     addCorner(left, leftKey, right, 1, 0, below);
     addCorner(left, leftKey, right, 1, 1, same[1]);
   }
   if (!stored.isF16()) {
-    ofQuery = round(queries);
-    ofKey = round(keys);
+    ofQuery = roundPairs(queries);
+    ofKey = roundPairs(keys);
   }
   auto [before, behind] = within.ofBlock(logs);
-  Words decay = round(before);
-  store(toEnd, slice(number), fade(ofKey, round(behind)));
-  store(query, slice(number), fade(ofQuery, decay));
-  store(key, slice(number), fade(ofKey, decay));
+  Words decay = roundPairs(before);
+  store(toEnd, slice(number), timesWords(ofKey, roundPairs(behind)));
+  store(query, slice(number), timesWords(ofQuery, decay));
+  store(key, slice(number), timesWords(ofKey, decay));
 }
 
 SmallVector<DecayOperands::Corner *> DecayOperands::ownSums() {
@@ -305,22 +229,21 @@ SmallVector<DecayOperands::Corner *> DecayOperands::ownSums() {
 
 /// What is left of scores within the warp's tokens.
 void DecayOperands::finishOwn() {
-  Value scale = arith::ConstantOp::create(
-      b, loc, b.getF32FloatAttr(gdn::gpu::DecayOperandsOp::scaleOfScores));
+  Value scale = f32(gdn::gpu::DecayOperandsOp::scaleOfScores);
   auto of = [&](const Corner &corner, bool isKey, int64_t e) {
-    return mul(corner[isKey ? 2 + e : e], scale);
+    return times(corner[isKey ? 2 + e : e], scale);
   };
   for (int64_t e = 0; e < 2; ++e) {
-    Value column = a.add(ownColumn, a.i32(e));
-    Value isLess = a.isLess(column, ownRow),
-          isUpTo = a.isLess(column, a.add(ownRow, a.i32(1)));
+    Value column = add(ownColumn, i32(e));
+    Value isBelow = isLess(column, ownRow),
+          isUpTo = isLess(column, add(ownRow, 1));
     for (bool isKey : {false, true})
       for (int64_t i = 0; i < 2; ++i)
         for (int64_t half = 0; half < 2; ++half) {
           Value value = i == 1 ? of(below, isKey, e) : zero;
           if (i == half)
-            value =
-                select(isKey ? isLess : isUpTo, of(same[half], isKey, e), zero);
+            value = select(isKey ? isBelow : isUpTo, of(same[half], isKey, e),
+                           zero);
           own[isKey][4 * i + 2 * half + e] = value;
         }
   }
@@ -330,7 +253,7 @@ void DecayOperands::finishOwn() {
 DecayOperands::Words DecayOperands::fadeRows(ArrayRef<Value> words,
                                              Value decayRow, Value number) {
   auto [low, high] = decays.load(decayRow, number);
-  return fade(words, {low, low, high, high});
+  return timesWords(words, {low, low, high, high});
 }
 
 /// sums += products of a slice's queries and keys with those of warp `j`:
@@ -343,32 +266,16 @@ SmallVector<Value> DecayOperands::addPair(int64_t j, Value number,
   at.rowValue = {};
   at.row = 2 * j;
   auto [low, high] = decays.load(decays.between(j), number);
-  Words keys = fade(toEnd.load4(at, {0, 1}, {1, 0}, /*transpose=*/false),
-                    {low, high, low, high});
+  Words keys = timesWords(toEnd.load4(at, {0, 1}, {1, 0}, /*transpose=*/false),
+                          {low, high, low, high});
   SmallVector<Value> next;
   for (int64_t half = 0; half < 2; ++half) {
     ArrayRef<Value> rhs = ArrayRef(keys).slice(2 * half, 2);
     for (bool isKey : {false, true})
-      llvm::append_range(next,
-                         product(isKey ? ofKey : ofQuery, rhs,
-                                 Sums(sums.slice(8 * half + 4 * isKey, 4))));
+      llvm::append_range(next, addProduct(isKey ? ofKey : ofQuery, rhs,
+                                          sums.slice(8 * half + 4 * isKey, 4)));
   }
   return next;
-}
-
-/// `body` for warps for which `condition` holds, or what it would change.
-SmallVector<Value>
-DecayOperands::onlyIf(Value condition, ValueRange otherwise,
-                      function_ref<SmallVector<Value>()> body) {
-  auto branch = scf::IfOp::create(b, loc, otherwise.getTypes(), condition,
-                                  /*withElse=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(b, loc, otherwise);
-  b.setInsertionPointToStart(branch.thenBlock());
-  SmallVector<Value> results = body();
-  scf::YieldOp::create(b, loc, results);
-  return SmallVector<Value>(branch.getResults());
 }
 
 /// Step 4, in which no warp stands before the first.
@@ -377,6 +284,9 @@ void DecayOperands::emitPairs() {
   SmallVector<Value> none((warps - 1) * ofPair, zero);
   if (none.empty())
     return;
+  auto keep = [](ValueRange sums) {
+    return [sums] { return SmallVector<Value>(sums); };
+  };
   auto addSlice = [&](Value number, ValueRange sums) {
     Words ofQuery = query.load4(slice(number), {1, 0}, {0, 1}, false);
     Words ofKey = key.load4(slice(number), {1, 0}, {0, 1}, false);
@@ -384,18 +294,18 @@ void DecayOperands::emitPairs() {
     for (int64_t j = 0; j + 1 < warps; ++j) {
       ValueRange ofWarp = sums.slice(ofPair * j, ofPair);
       auto add = [&] { return addPair(j, number, ofQuery, ofKey, ofWarp); };
-      llvm::append_range(
-          next, j == 0 ? add()
-                       : onlyIf(a.isLess(a.i32(j), threads.warp), ofWarp, add));
+      llvm::append_range(next, j == 0 ? add()
+                                      : choose(isLess(i32(j), threads.warp),
+                                               add, keep(ofWarp)));
     }
     syncWarp(); // all have loaded what is written below
     store(query, slice(number), fadeRows(ofQuery, decays.before(), number));
     store(key, slice(number), fadeRows(ofKey, decays.before(), number));
     return next;
   };
-  SmallVector<Value> sums = onlyIf(a.isLess(a.i32(0), threads.warp), none, [&] {
-    return forEachSlice(none, addSlice);
-  });
+  SmallVector<Value> sums = choose(
+      isLess(i32(0), threads.warp),
+      [&] { return forEachSlice(none, addSlice); }, keep(none));
   for (size_t i = 0; i < sums.size(); i += 8) {
     auto half = ArrayRef(sums).slice(i, 8);
     pairsOfQuery.emplace_back(half.take_front(4));
@@ -407,17 +317,15 @@ void DecayOperands::emitPairs() {
 void DecayOperands::fadeToEnd() {
   if (warps == 1)
     return;
-  auto isBefore = scf::IfOp::create(
-      b, loc, a.isLess(threads.warp, a.i32(warps - 1)), /*withElse=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(isBefore.thenBlock());
-  forEachSlice({}, [&](Value number, ValueRange) -> SmallVector<Value> {
+  auto fadeSlice = [&](Value number, ValueRange) -> SmallVector<Value> {
     Words words = toEnd.load4(slice(number), {1, 0}, {0, 1}, false);
     words = fadeRows(words, decays.behind(), number);
     syncWarp();
     store(toEnd, slice(number), words);
     return {};
-  });
+  };
+  onlyIf(isLess(threads.warp, i32(warps - 1)),
+         [&] { forEachSlice({}, fadeSlice); });
 }
 
 /// The lane's elements of one of the results.
@@ -430,21 +338,18 @@ Value DecayOperands::assemble(ArrayRef<Sums> others, bool isQuery) {
         Value within = own[!isQuery][4 * i + 2 * (piece % 2) + e];
         Value other = piece / 2 + 1 < warps ? others[piece][2 * i + e] : zero;
         elements.push_back(
-            select(a.isEqual(threads.warp, a.i32(piece / 2)), within, other));
+            select(isEqual(threads.warp, i32(piece / 2)), within, other));
       }
-  return vector::FromElementsOp::create(
-      b, loc, VectorType::get({int64_t(elements.size())}, b.getF32Type()),
-      elements);
+  return vectorOf(elements);
 }
 
 SmallVector<Value> DecayOperands::emit(Value local) {
   // In powers of two.
-  Value log2e = arith::ConstantOp::create(
-      b, loc, b.getF32FloatAttr(llvm::numbers::log2ef));
+  Value log2e = f32(llvm::numbers::log2ef);
   SmallVector<Value> logs;
   for (int64_t i = 0; i < cast<VectorType>(local.getType()).getNumElements();
        ++i)
-    logs.push_back(mul(vector::ExtractOp::create(b, loc, local, i), log2e));
+    logs.push_back(times(vector::ExtractOp::create(b, loc, local, i), log2e));
   decays.shareSums(logs, type.getRows());
   decays.storeLogs(logs, type.getRows(), toEnd);
   syncWarp();

@@ -15,10 +15,6 @@
 // slices.
 #include "Products/ChunkCode.h"
 #include "Products/ChunkOps.h"
-#include "Products/ProductFamily.h"
-
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -40,10 +36,9 @@ private:
   template <typename T> using OfHalves = std::array<std::array<T, 2>, 2>;
   using Pair = std::array<Value, 2>;
 
-  /// Factors of scores: rows of queries and keys, and columns of keys.
-  struct Factors {
-    std::array<Numbers, 2> rows, columns; // of 8 channels each
-  };
+  /// Factors of scores: a query and a key for each of two channels, and the
+  /// key as a column.
+  using Factors = OfHalves<SmallVector<Value, 6>>;
 
   /// Decays of two channels: up to and with a token of the half, behind it, and
   /// the inverse of that from the middle of the 16 tokens.
@@ -67,16 +62,14 @@ private:
   OfHalves<Pair> loadLogs(const LogPlace &place, int64_t slice);
   Decays decaysOf(const OfHalves<Numbers> &sums);
   OfHalves<Numbers> sum(const OfHalves<Pair> &logs);
+  Pair widen(Value word);
   Pair mulPair(const Pair &x, const Pair &y) {
-    return {mul(x[0], y[0]), mul(x[1], y[1])};
+    return {times(x[0], y[0]), times(x[1], y[1])};
   }
   Value roundPair(const Pair &x) { return ChunkCode::roundPair(x[0], x[1]); }
-  void setRows(Factors &factors, int64_t g, const Pair &query, const Pair &key,
-               const Pair &decay);
-  std::array<Factors, 2> boundFactors(OfHalves<Pair> logs,
-                                      const OfHalves<Pair> &queries,
-                                      const OfHalves<Pair> &keys);
-  Value storeDecays(Value to, const std::array<Pair, 2> &decays);
+  Factors boundFactors(OfHalves<Pair> logs, const OfHalves<Pair> &queries,
+                       const OfHalves<Pair> &keys);
+  Value isTooSmall(ArrayRef<Pair> decays);
   void emitSlice(int64_t slice, const LogPlace &behind, Carried &carried);
 
   Type stored; // of queries and keys as they come
@@ -89,33 +82,31 @@ private:
 
 DecayWithin::DecayWithin(OpBuilder &b, const BlockThreads &threads,
                          DecayWithinOp op, const IRMapping &values)
-    : ChunkCode(b, op.getLoc(), threads),
+    : ChunkCode(b, op.getLoc(), threads, values),
       stored(op.getQuery().getType().getElementType()) {
-  auto addressOf = [&](Value tile) { return address(values.lookup(tile)); };
-  Value tokens = right(threads.warp, 1), half = bits(threads.warp, 1);
-  Value fromToken = a.mul(tokens, a.i32(blockBytes));
+  Value tokens = right(warp, 1), half = bitAnd(warp, 1);
+  Value fromToken = mul(tokens, i32(blockBytes));
   // Logs: rows 2 c and 2 c + 1 of the eight tokens of a half, column `row`.
   Value log = add(addressOf(op.getLogDecay()),
-                  add(a.mul(half, a.i32(2 * panelBytes)), fromToken));
+                  add(mul(half, i32(2 * panelBytes)), fromToken));
   Value piece = flip(right(row, 2), column);
-  Value inPiece = left(bits(row, 3), 2);
-  Value place =
-      add(add(a.mul(column, a.i32(rowBytes)), left(piece, 4)), inPiece);
+  Value inPiece = left(bitAnd(row, 3), 2);
+  Value place = add(add(mul(column, i32(rowBytes)), left(piece, 4)), inPiece);
   logs = {add(log, place), add(log, flip(add(place, rowBytes), 16))};
   parts = add(add(log, panelBytes), left(lane, 4));
   // Matrices.
   Value blocks = rowOfBlocks();
-  Value inBlocks = add(add(a.mul(half, a.i32(panelBytes)), fromToken), blocks);
+  Value inBlocks = add(add(mul(half, i32(panelBytes)), fromToken), blocks);
   query = add(addressOf(op.getQuery()), inBlocks);
   key = add(addressOf(op.getKey()), inBlocks);
   Value ofFirst = add(addressOf(op.getFirstKeys()), left(half, 11));
-  toEnd = add(select(a.isEqual(tokens, a.i32(0)), ofFirst, log), blocks);
+  toEnd = add(select(isEqual(tokens, i32(0)), ofFirst, log), blocks);
   decays = add(addressOf(op.getDecays()),
                add(add(left(tokens, 9), left(half, 8)), left(column, 2)));
   // log2(e), a little more for what tf32 takes off.
   Value one = f32(DecayWithinOp::log2e), none = f32(0);
   for (int64_t e = 0; e < 2; ++e) {
-    Value isUpTo = a.isLess(add(column, e), add(row, 1));
+    Value isUpTo = isLess(add(column, e), add(row, 1));
     matrix.push_back(select(isUpTo, one, none));
     matrix.push_back(select(isUpTo, none, one));
   }
@@ -145,62 +136,66 @@ DecayWithin::sum(const OfHalves<Pair> &logs) {
   return sums;
 }
 
-void DecayWithin::setRows(Factors &factors, int64_t g, const Pair &query,
-                          const Pair &key, const Pair &decay) {
-  Pair q = mulPair(query, decay), k = mulPair(key, decay);
-  factors.rows[g] = {q[0], k[0], q[1], k[1]};
+/// Of bf16 as bits, not by a conversion.
+DecayWithin::Pair DecayWithin::widen(Value word) {
+  if (stored.isBF16())
+    return {asFloat(left(word, 16)),
+            asFloat(bitAnd(word, -(int64_t(1) << 16)))};
+  Numbers numbers = ChunkCode::widen(word, stored);
+  return {numbers[0], numbers[1]};
+}
+
+static SmallVector<Value, 6> factorsOf(const std::array<Value, 2> &query,
+                                       const std::array<Value, 2> &key,
+                                       const std::array<Value, 2> &column) {
+  return {query[0], key[0], query[1], key[1], column[0], column[1]};
 }
 
 /// Factors of scores where 16 tokens forget almost all: with bounded logs. What
 /// they are to give is less than what rounding leaves of others.
-std::array<DecayWithin::Factors, 2>
-DecayWithin::boundFactors(OfHalves<Pair> logs, const OfHalves<Pair> &queries,
-                          const OfHalves<Pair> &keys) {
+DecayWithin::Factors DecayWithin::boundFactors(OfHalves<Pair> logs,
+                                               const OfHalves<Pair> &queries,
+                                               const OfHalves<Pair> &keys) {
   Value least = f32(DecayWithinOp::leastLogOfScores);
   for (auto &half : logs)
     for (Pair &pair : half)
       for (Value &log : pair)
         log = arith::MaxNumFOp::create(b, loc, log, least);
   OfHalves<Numbers> sums = sum(logs);
-  std::array<Factors, 2> factors;
+  Factors factors;
   for (int64_t g = 0; g < 2; ++g) {
-    ArrayRef<Value> behind = ArrayRef(sums[0][g]).drop_front(2),
-                    upTo = ArrayRef(sums[1][g]).take_front(2);
-    auto pair = [&](ArrayRef<Value> logs, bool isInverse) {
+    auto decay = [&](int64_t half, bool isInverse) {
+      // Behind a token of the first half, up to one of the second.
+      ArrayRef<Value> logs = ArrayRef(sums[half][g]).slice(half ? 0 : 2, 2);
       Pair result;
       for (int64_t e = 0; e < 2; ++e)
         result[e] = exp2(logs[e], isInverse);
       return result;
     };
-    setRows(factors[0], g, queries[0][g], keys[0][g], pair(behind, true));
-    setRows(factors[1], g, queries[1][g], keys[1][g], pair(upTo, false));
-    factors[0].columns[g] =
-        llvm::to_vector(mulPair(keys[0][g], pair(behind, false)));
-    factors[1].columns[g] =
-        llvm::to_vector(mulPair(keys[1][g], pair(upTo, true)));
+    OfHalves<Pair> rows; // queries, keys
+    for (int64_t half = 0; half < 2; ++half) {
+      const Pair ofRow = decay(half, /*isInverse=*/half == 0);
+      rows[half] = {mulPair(queries[half][g], ofRow),
+                    mulPair(keys[half][g], ofRow)};
+    }
+    for (int64_t half = 0; half < 2; ++half)
+      factors[half][g] =
+          factorsOf(rows[half][0], rows[half][1],
+                    mulPair(keys[half][g], decay(half, half == 1)));
   }
   return factors;
 }
 
-/// Decays of the 16 tokens; whether one of any lane is too small for the
-/// factors of scores.
-Value DecayWithin::storeDecays(Value to, const std::array<Pair, 2> &ofHalf) {
-  auto branch = scf::IfOp::create(b, loc, a.isEqual(row, a.i32(0)),
-                                  /*withElseRegion=*/false);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    for (int64_t g = 0; g < 2; ++g)
-      storeNumbers(ofHalf[g], to, g * 8 * 4);
-  }
+/// Whether a decay of any lane is too small for the factors of scores.
+Value DecayWithin::isTooSmall(ArrayRef<Pair> decays) {
   auto least = [&](Value x, Value y) -> Value {
     return arith::MinNumFOp::create(b, loc, x, y);
   };
-  Value all = least(least(ofHalf[0][0], ofHalf[0][1]),
-                    least(ofHalf[1][0], ofHalf[1][1]));
+  Value all = least(least(decays[0][0], decays[0][1]),
+                    least(decays[1][0], decays[1][1]));
   Value isSmall = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, all,
                                         f32(DecayWithinOp::leastDecayOfScores));
-  return NVVM::VoteSyncOp::create(b, loc, b.getI1Type(), a.i32(-1), isSmall,
+  return NVVM::VoteSyncOp::create(b, loc, b.getI1Type(), i32(-1), isSmall,
                                   NVVM::VoteSyncKind::any);
 }
 
@@ -221,16 +216,10 @@ DecayWithin::Decays DecayWithin::decaysOf(const OfHalves<Numbers> &sums) {
 SmallVector<Value *> DecayWithin::Carried::all() {
   SmallVector<Value *> all = {&logs.even, &logs.odd, &query,
                               &key,       &toEnd,    &decays};
-  auto append = [&](Numbers &numbers) {
-    for (Value &number : numbers)
+  for (Numbers *numbers : {&sums[0][0], &sums[0][1], &sums[1][0], &sums[1][1],
+                           &first, &below, &second})
+    for (Value &number : *numbers)
       all.push_back(&number);
-  };
-  for (auto &half : sums)
-    for (Numbers &ofChannels : half)
-      append(ofChannels);
-  append(first);
-  append(below);
-  append(second);
   return all;
 }
 
@@ -248,63 +237,63 @@ void DecayWithin::emitSlice(int64_t slice, const LogPlace &behind,
   for (int64_t half = 0; half < 2; ++half)
     for (int64_t g = 0; g < 2; ++g)
       ofHalf[half][g] = mulPair(of.upTo[half][g], of.behind[half][g]);
-  Value isSmall = storeDecays(add(carried.decays, slice * 16 * 4),
-                              {mulPair(ofHalf[0][0], ofHalf[1][0]),
-                               mulPair(ofHalf[0][1], ofHalf[1][1])});
+  Value decaysAt = add(carried.decays, slice * 16 * 4);
+  const std::array<Pair, 2> ofAll = {mulPair(ofHalf[0][0], ofHalf[1][0]),
+                                     mulPair(ofHalf[0][1], ofHalf[1][1])};
+  onlyIf(isEqual(row, i32(0)), [&] {
+    for (int64_t g = 0; g < 2; ++g)
+      store(vectorOf(ofAll[g]), decaysAt, g * 8 * 4);
+  });
+  Value isSmall = isTooSmall(ofAll);
   OfHalves<Pair> queries, keys;
-  std::array<Factors, 2> factors;
+  Factors factors;
   Words toQuery(4), toKey(4), toLast(4);
   for (int64_t g = 0; g < 2; ++g) {
     for (int64_t half = 0; half < 2; ++half) {
-      queries[half][g] = widen(queryWords[2 * g + half], stored);
-      keys[half][g] = widen(keyWords[2 * g + half], stored);
+      queries[half][g] = widen(queryWords[2 * g + half]);
+      keys[half][g] = widen(keyWords[2 * g + half]);
     }
     const Pair &q = queries[0][g], &k = keys[0][g], &later = keys[1][g];
-    setRows(factors[0], g, q, k, of.inverse[0][g]);
-    setRows(factors[1], g, queries[1][g], later, of.upTo[1][g]);
-    Pair toMiddle = mulPair(k, of.behind[0][g]);
-    factors[0].columns[g] = llvm::to_vector(toMiddle);
-    factors[1].columns[g] = llvm::to_vector(mulPair(later, of.inverse[1][g]));
+    const Pair row = mulPair(q, of.inverse[0][g]),
+               keyRow = mulPair(k, of.inverse[0][g]),
+               laterRow = mulPair(queries[1][g], of.upTo[1][g]),
+               laterKeyRow = mulPair(later, of.upTo[1][g]),
+               toMiddle = mulPair(k, of.behind[0][g]);
+    factors[0][g] = factorsOf(row, keyRow, toMiddle);
+    factors[1][g] =
+        factorsOf(laterRow, laterKeyRow, mulPair(later, of.inverse[1][g]));
     toQuery[2 * g] = roundPair(mulPair(q, of.upTo[0][g]));
     toKey[2 * g] = roundPair(mulPair(k, of.upTo[0][g]));
     toLast[2 * g + 1] = roundPair(mulPair(later, of.behind[1][g]));
-    const Numbers &rows = factors[1].rows[g];
-    toQuery[2 * g + 1] = roundPair(mulPair({rows[0], rows[2]}, ofHalf[0][g]));
-    toKey[2 * g + 1] = roundPair(mulPair({rows[1], rows[3]}, ofHalf[0][g]));
+    toQuery[2 * g + 1] = roundPair(mulPair(laterRow, ofHalf[0][g]));
+    toKey[2 * g + 1] = roundPair(mulPair(laterKeyRow, ofHalf[0][g]));
     toLast[2 * g] = roundPair(mulPair(toMiddle, ofHalf[1][g]));
   }
-  auto flatten = [](const std::array<Factors, 2> &all) {
+  auto flatten = [](const Factors &all) {
     SmallVector<Value> flat;
-    for (const Factors &factors : all)
-      for (int64_t g = 0; g < 2; ++g) {
-        llvm::append_range(flat, factors.rows[g]);
-        llvm::append_range(flat, factors.columns[g]);
-      }
+    for (const auto &half : all)
+      for (const auto &factors : half)
+        llvm::append_range(flat, factors);
     return flat;
   };
-  SmallVector<Value> given = flatten(factors);
-  auto branch = scf::IfOp::create(b, loc, TypeRange(ValueRange(given)), isSmall,
-                                  /*withElseRegion=*/true);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    scf::YieldOp::create(
-        b, loc,
-        flatten(boundFactors(loadLogs(carried.logs, slice), queries, keys)));
-    b.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(b, loc, given);
-  }
+  SmallVector<Value> taken = choose(
+      isSmall,
+      [&] {
+        return flatten(
+            boundFactors(loadLogs(carried.logs, slice), queries, keys));
+      },
+      [&] { return flatten(factors); });
   syncWarp(); // all have loaded what is written below
   for (int64_t g = 0; g < 2; ++g) {
-    auto part = [&](int64_t half) {
-      return branch.getResults().slice(12 * half + 6 * g, 6);
+    ArrayRef<Value> half = ArrayRef(taken).slice(6 * g, 6),
+                    later = ArrayRef(taken).slice(12 + 6 * g, 6);
+    auto addScores = [&](ArrayRef<Value> rows, ArrayRef<Value> columns,
+                         Numbers &scores) {
+      scores = addTf32(rows.take_front(4), columns.drop_front(4), scores);
     };
-    ValueRange left = part(0).take_front(4), leftBelow = part(1).take_front(4);
-    ValueRange right = part(0).drop_front(4),
-               rightBelow = part(1).drop_front(4);
-    carried.first = addTf32(left, right, carried.first);
-    carried.below = addTf32(leftBelow, right, carried.below);
-    carried.second = addTf32(leftBelow, rightBelow, carried.second);
+    addScores(half, half, carried.first);
+    addScores(later, half, carried.below);
+    addScores(later, later, carried.second);
   }
   storeBlocks(flip(carried.query, at), toQuery);
   storeBlocks(flip(carried.key, at), toKey);
@@ -323,15 +312,11 @@ void DecayWithin::emit() {
     for (auto [value, other] : llvm::zip_equal(carried.all(), from))
       *value = other;
   };
-  auto loop =
-      scf::ForOp::create(b, loc, a.i32(0), a.i32(turns), a.i32(1), values());
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    take(loop.getRegionIterArgs());
+  auto emitTurn = [&](OpBuilder &b, Location loc, Value turn, ValueRange from) {
+    take(from);
     // Behind the last turn those of it again: they are there, and of no use.
-    Value isLast = a.isEqual(loop.getInductionVar(), a.i32(turns - 1));
-    Value offset = select(isLast, a.i32(0), a.i32(panelBytes));
+    Value isLast = isEqual(turn, i32(turns - 1));
+    Value offset = select(isLast, i32(0), i32(panelBytes));
     const LogPlace behind = {add(carried.logs.even, offset),
                              add(carried.logs.odd, offset)};
     for (int64_t slice = 0; slice < slices; ++slice)
@@ -341,12 +326,14 @@ void DecayWithin::emit() {
       *tile = flip(*tile, slices * sliceBytes);
     carried.decays = add(carried.decays, slices * 16 * 4);
     scf::YieldOp::create(b, loc, values());
-  }
+  };
+  auto loop = scf::ForOp::create(b, loc, i32(0), i32(turns), i32(1), values(),
+                                 emitTurn);
   take(loop.getResults());
   // Where this warp's logs were.
-  storeNumbers(carried.first, parts, 0);
-  storeNumbers(carried.below, parts, 512);
-  storeNumbers(carried.second, parts, 1024);
+  store(vectorOf(carried.first), parts, 0);
+  store(vectorOf(carried.below), parts, 512);
+  store(vectorOf(carried.second), parts, 1024);
 }
 
 void gdn::emitDecayWithin(OpBuilder &b, const BlockThreads &threads,

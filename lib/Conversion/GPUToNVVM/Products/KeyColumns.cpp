@@ -6,8 +6,6 @@
 
 #include "Products/ThreadMaths.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
-
 using namespace mlir;
 using namespace gdn;
 
@@ -86,15 +84,10 @@ void ColumnSharing::emit(const BlockThreads &threads) {
       a.add(a.mul(threads.warp, a.i32(gdn::gpu::warpThreads)), threads.lane);
   for (int64_t first = 0; first < items; first += threads.numThreads) {
     Value item = a.add(thread, a.i32(first));
-    if (first + threads.numThreads <= items) {
+    if (first + threads.numThreads <= items)
       emitItem(item);
-      continue;
-    }
-    auto branch = scf::IfOp::create(b, loc, a.isLess(item, a.i32(items)),
-                                    /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    emitItem(item);
+    else
+      a.onlyIf(a.isLess(item, a.i32(items)), [&] { emitItem(item); });
   }
 }
 

@@ -10,17 +10,26 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace gdn {
 
 struct ThreadMaths : Arithmetic {
   ThreadMaths(mlir::OpBuilder &b, mlir::Location loc) : Arithmetic{b, loc} {}
 
+  using Arithmetic::add;
+  mlir::Value add(mlir::Value x, int64_t constant) const {
+    return constant == 0 ? x : add(x, i32(constant));
+  }
+
   mlir::Value f32(float value) const {
     return mlir::arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
   }
   mlir::Value times(mlir::Value x, mlir::Value y) const {
     return mlir::arith::MulFOp::create(b, loc, x, y);
+  }
+  mlir::Value plus(mlir::Value x, mlir::Value y) const {
+    return mlir::arith::AddFOp::create(b, loc, x, y);
   }
   mlir::Value inverse(mlir::Value x) const {
     return mlir::arith::DivFOp::create(b, loc, f32(1), x);
@@ -30,6 +39,9 @@ struct ThreadMaths : Arithmetic {
   }
   mlir::Value larger(mlir::Value x, mlir::Value y) const {
     return mlir::arith::MaximumFOp::create(b, loc, x, y);
+  }
+  mlir::Value negative(mlir::Value x) const {
+    return mlir::arith::NegFOp::create(b, loc, x);
   }
   mlir::Value absolute(mlir::Value x) const {
     return mlir::math::AbsFOp::create(b, loc, x);
@@ -46,6 +58,19 @@ struct ThreadMaths : Arithmetic {
   }
   mlir::Value bitAnd(mlir::Value x, int64_t bits) const {
     return mlir::arith::AndIOp::create(b, loc, x, i32(bits));
+  }
+  mlir::Value flip(mlir::Value x, mlir::Value bits) const {
+    return mlir::arith::XOrIOp::create(b, loc, x, bits);
+  }
+  mlir::Value flip(mlir::Value x, int64_t bits) const {
+    return bits == 0 ? x : flip(x, i32(bits));
+  }
+  /// `x`, shifted.
+  mlir::Value left(mlir::Value x, int64_t bits) const {
+    return mlir::arith::ShLIOp::create(b, loc, x, i32(bits));
+  }
+  mlir::Value right(mlir::Value x, int64_t bits) const {
+    return mlir::arith::ShRUIOp::create(b, loc, x, i32(bits));
   }
   mlir::Value minus(mlir::Value x, mlir::Value y) const {
     return mlir::arith::SubIOp::create(b, loc, x, y);
@@ -69,6 +94,30 @@ struct ThreadMaths : Arithmetic {
                                       by, i32(gpu::warpThreads - 1), kind,
                                       mlir::UnitAttr());
   }
+  void syncWarp() const { mlir::NVVM::SyncWarpOp::create(b, loc, i32(-1)); }
+  /// `body` in the threads of which `condition` holds.
+  void onlyIf(mlir::Value condition, llvm::function_ref<void()> body) const {
+    mlir::scf::IfOp::create(b, loc, condition,
+                            [&](mlir::OpBuilder &b, mlir::Location loc) {
+                              body();
+                              mlir::scf::YieldOp::create(b, loc);
+                            });
+  }
+  /// What `yes` gives in the threads of which `condition` holds, in others what
+  /// `no` does.
+  llvm::SmallVector<mlir::Value>
+  choose(mlir::Value condition,
+         llvm::function_ref<llvm::SmallVector<mlir::Value>()> yes,
+         llvm::function_ref<llvm::SmallVector<mlir::Value>()> no) const {
+    auto give = [](auto values) {
+      return [values](mlir::OpBuilder &b, mlir::Location loc) {
+        mlir::scf::YieldOp::create(b, loc, values());
+      };
+    };
+    auto branch =
+        mlir::scf::IfOp::create(b, loc, condition, give(yes), give(no));
+    return llvm::SmallVector<mlir::Value>(branch.getResults());
+  }
   mlir::Value advance(mlir::Value pointer, mlir::LLVM::GEPArg bytes) const {
     return mlir::LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
                                      pointer,
@@ -82,12 +131,21 @@ struct ThreadMaths : Arithmetic {
   llvm::SmallVector<mlir::Value> loadAll(mlir::Type type, int64_t count,
                                          mlir::Value pointer,
                                          int64_t alignment) const {
-    mlir::Value all =
-        load(mlir::VectorType::get({count}, type), pointer, alignment);
+    return elementsOf(
+        load(mlir::VectorType::get({count}, type), pointer, alignment));
+  }
+  llvm::SmallVector<mlir::Value> elementsOf(mlir::Value vector) const {
     llvm::SmallVector<mlir::Value> elements;
+    const int64_t count =
+        mlir::cast<mlir::VectorType>(vector.getType()).getNumElements();
     for (int64_t i = 0; i < count; ++i)
-      elements.push_back(mlir::vector::ExtractOp::create(b, loc, all, i));
+      elements.push_back(mlir::vector::ExtractOp::create(b, loc, vector, i));
     return elements;
+  }
+  mlir::Value vectorOf(mlir::ValueRange elements) const {
+    auto type = mlir::VectorType::get({int64_t(elements.size())},
+                                      elements.front().getType());
+    return mlir::vector::FromElementsOp::create(b, loc, type, elements);
   }
 };
 

@@ -5,7 +5,7 @@
 #ifndef GDN_LIB_CONVERSION_GPUTONVVM_PRODUCTS_TOKENDECAYS_H
 #define GDN_LIB_CONVERSION_GPUTONVVM_PRODUCTS_TOKENDECAYS_H
 
-#include "Kernel/BlockThreads.h"
+#include "Products/WordMaths.h"
 
 #include <array>
 
@@ -17,13 +17,13 @@ namespace gdn {
 /// of the others. Decays are two numbers for each word, of channels that lie
 /// side by side: words 0 and 2 of the token `ownRow`, 1 and 3 of the one eight
 /// further on.
-class TokenDecays {
+class TokenDecays : WordMaths {
 public:
   using Numbers = llvm::SmallVector<mlir::Value, 8>;
 
   TokenDecays(mlir::OpBuilder &b, mlir::Location loc, mlir::Value ownRow,
               mlir::Value ownColumn)
-      : b(b), loc(loc), a{b, loc}, ownRow(ownRow), ownColumn(ownColumn) {}
+      : WordMaths(b, loc), ownRow(ownRow), ownColumn(ownColumn) {}
 
   /// Ahead of all else: the lane's words of the matrices.
   void makeMatrices();
@@ -41,11 +41,8 @@ private:
                          int32_t one);
   Numbers sumsOf(llvm::ArrayRef<mlir::Value> logs,
                  llvm::ArrayRef<mlir::Value> matrix);
-  Numbers exp2(llvm::ArrayRef<mlir::Value> sums);
+  Numbers decaysOf(llvm::ArrayRef<mlir::Value> sums);
 
-  mlir::OpBuilder &b;
-  mlir::Location loc;
-  Arithmetic a;
   mlir::Value ownRow, ownColumn;
   std::array<mlir::Value, 4> fromFirst, toLast, fromMiddle;
 };

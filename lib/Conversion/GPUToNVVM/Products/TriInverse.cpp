@@ -18,12 +18,9 @@
 // in the diagonal's position.
 #include "Fragments/SharedMatrix.h"
 #include "Kernel/OptimizationBarrier.h"
-#include "Products/ProductFamily.h"
+#include "Products/WordMaths.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -35,29 +32,26 @@ constexpr int64_t side = gdn::gpu::TriInverseOp::block;
 /// take 120 and leave as many lanes idle.
 constexpr int64_t corner8 = 8;
 
-class BlockInverse {
+class BlockInverse : WordMaths {
 public:
   BlockInverse(OpBuilder &b, const BlockThreads &threads,
                gdn::gpu::TriInverseOp inverse, Value pointer)
-      : b(b), inverse(inverse), loc(inverse.getLoc()), a{b, loc},
-        threads(threads), type(cast<gdn::gpu::FragmentType>(
-                              inverse.getMatrices().front().getType())),
+      : WordMaths(b, inverse.getLoc()), inverse(inverse), threads(threads),
+        type(cast<gdn::gpu::FragmentType>(
+            inverse.getMatrices().front().getType())),
         scratch(inverse.getScratch().getType()), pointer(pointer),
         matrix(b, loc, threads.lane, scratch, pointer),
         all(inverse.getMatrices().size()), count(type.getRows().getWarps()),
         hasStore4(
             gdn::gpu::KernelFields(inverse->getParentOfType<func::FuncOp>())
-                .mayStoreMatrices()),
-        f16(b.getF16Type()) {
-    own = a.mul(threads.warp, a.i32(2));
+                .mayStoreMatrices()) {
+    own = mul(threads.warp, i32(2));
     all.back().isAcross = all.size() > 1;
   }
 
   SmallVector<Value> emit(ValueRange locals);
 
 private:
-  using Words = SmallVector<Value, 4>; // a 16 x 16 block as a left operand
-
   /// A matrix on its way.
   struct Work {
     bool isAcross = false;       // the second one
@@ -90,14 +84,12 @@ private:
     if (all.size() == 1)
       return corner({}, m);
     SharedMatrix::Corner at = diagonal(work);
-    Value isBelow = a.isLess(a.i32(m), threads.warp);
+    Value isBelow = isLess(i32(m), threads.warp);
     if (work.isAcross) {
       at.row = 0;
-      at.rowValue = arith::SelectOp::create(b, loc, isBelow, a.i32(2 * m),
-                                            a.i32(2 * count));
+      at.rowValue = select(isBelow, i32(2 * m), i32(2 * count));
     } else {
-      at.columnValue =
-          arith::SelectOp::create(b, loc, isBelow, a.i32(2 * m), own);
+      at.columnValue = select(isBelow, i32(2 * m), own);
     }
     return at;
   }
@@ -112,27 +104,17 @@ private:
   SmallVector<Value> multiply(const Words &left, const Words &right,
                               SmallVector<Value> sums);
   Words round(ArrayRef<Value> sums);
-  Value negate(Value word) {
-    return arith::XOrIOp::create(b, loc, word, a.i32(int32_t(0x80008000)));
+  void store(const SharedMatrix::Corner &at, ValueRange words, bool transpose) {
+    matrix.storeLeft(at, words, transpose, hasStore4);
   }
-  void store(const SharedMatrix::Corner &at, const Words &words,
-             bool transpose);
   void invertCorners();
   void invertDiagonal(Work &work);
   void findColumn(Work &work, int64_t begin, int64_t end);
   void findColumns();
-  Value roundPair(ValueRange sums);
-  SmallVector<Value> zeroSums() {
-    return SmallVector<Value>(
-        8, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0)));
-  }
-  void syncWarp() { NVVM::SyncWarpOp::create(b, loc, a.i32(-1)); }
+  SmallVector<Value> zeroSums() { return SmallVector<Value>(8, f32(0)); }
   void barrier() { emitBarrier(b, inverse, threads); }
 
-  OpBuilder &b;
   gdn::gpu::TriInverseOp inverse;
-  Location loc;
-  Arithmetic a;
   const BlockThreads &threads;
   gdn::gpu::FragmentType type;
   gdn::gpu::SharedType scratch;
@@ -141,7 +123,6 @@ private:
   SmallVector<Work, 2> all;
   int64_t count; // of warps, and of blocks in a row
   bool hasStore4;
-  Type f16;
   Value own; // block row of 8 of the warp's first row
 };
 
@@ -150,42 +131,18 @@ private:
 SmallVector<Value> BlockInverse::multiply(const Words &left, const Words &right,
                                           SmallVector<Value> sums) {
   for (int64_t half = 0; half < 2; ++half) {
-    auto part = emitMma(b, loc, f16, left, ValueRange(right).slice(2 * half, 2),
-                        ValueRange(sums).slice(4 * half, 4));
+    auto part = addProduct(left, ValueRange(right).slice(2 * half, 2),
+                           ValueRange(sums).slice(4 * half, 4));
     llvm::copy(part, sums.begin() + 4 * half);
   }
   return sums;
 }
 
-/// Two sums as a word.
-Value BlockInverse::roundPair(ValueRange sums) {
-  Value pair = vector::FromElementsOp::create(
-      b, loc, VectorType::get({2}, b.getF32Type()), sums);
-  pair = arith::TruncFOp::create(b, loc, VectorType::get({2}, f16), pair);
-  return getWords(b, loc, pair).front();
-}
-
 /// Sums as the words of a left operand.
 BlockInverse::Words BlockInverse::round(ArrayRef<Value> sums) {
-  Value narrow = vector::FromElementsOp::create(
-      b, loc, VectorType::get({8}, b.getF32Type()), sums);
-  narrow = arith::TruncFOp::create(b, loc, VectorType::get({8}, f16), narrow);
-  return Words(getWords(b, loc, narrow));
-}
-
-void BlockInverse::store(const SharedMatrix::Corner &at, const Words &words,
-                         bool transpose) {
-  if (hasStore4) // in the order of a left operand's words
-    return matrix.store4(at, transpose ? std::pair(0, 1) : std::pair(1, 0),
-                         transpose ? std::pair(1, 0) : std::pair(0, 1), words,
-                         transpose);
-  for (int64_t q = 0; q < 4; ++q) {
-    SharedMatrix::Corner block = at;
-    int64_t row = q & 1, column = q >> 1; // of a left operand's words
-    block.row += transpose ? column : row;
-    block.column += transpose ? row : column;
-    matrix.store(block, words[q], transpose);
-  }
+  auto type = VectorType::get({8}, b.getF16Type());
+  return Words(
+      getWords(b, loc, arith::TruncFOp::create(b, loc, type, vectorOf(sums))));
 }
 
 /// The warp's rows of a matrix to the scratch tile.
@@ -209,56 +166,43 @@ void BlockInverse::storeBlock(const Work &work, Value local) {
 /// block's position: in one piece, so that the block lies there transposed. A
 /// second matrix has the lanes from 16 on.
 void BlockInverse::invertCorners() {
-  Value number = arith::RemUIOp::create(
-      b, loc, arith::DivUIOp::create(b, loc, threads.lane, a.i32(corner8)),
-      a.i32(2));
-  Value column =
-      arith::AndIOp::create(b, loc, threads.lane, a.i32(corner8 - 1));
-  Value first =
-      a.add(a.mul(threads.warp, a.i32(side)), a.mul(number, a.i32(corner8)));
-  Value isFirst = a.isLess(threads.lane, a.i32(side));
+  Value number = remainder(divide(threads.lane, corner8), 2);
+  Value column = bitAnd(threads.lane, corner8 - 1);
+  Value first = add(mul(threads.warp, i32(side)), mul(number, i32(corner8)));
+  Value isFirst = isLess(threads.lane, i32(side));
   // The row and the byte at which the block begins.
-  Value row = first, bytes = a.mul(first, a.i32(2));
+  Value row = first, bytes = mul(first, i32(2));
   if (all.size() > 1)
     row = arith::SelectOp::create(
         b, loc, isFirst, first,
-        a.add(a.mul(number, a.i32(corner8)), a.i32(count * side)));
-  auto rowType = VectorType::get({corner8}, f16);
+        add(mul(number, i32(corner8)), i32(count * side)));
+  auto rowType = VectorType::get({corner8}, b.getF16Type());
   SmallVector<Value> x;
-  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0));
-  Value one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1.0));
+  Value zero = f32(0), one = f32(1);
   for (int64_t i = 0; i < corner8; ++i) {
-    Value value =
-        arith::SelectOp::create(b, loc, a.isEqual(column, a.i32(i)), one, zero);
+    Value value = select(isEqual(column, i32(i)), one, zero);
     if (i > 0) {
-      Value at = matrix.getAddress(a.add(row, a.i32(i)), bytes);
+      Value at = matrix.getAddress(add(row, i32(i)), bytes);
       Value elements = LLVM::LoadOp::create(b, loc, rowType, at, 16);
       elements = arith::ExtFOp::create(
           b, loc, VectorType::get({corner8}, b.getF32Type()), elements);
       for (int64_t m = 0; m < i; ++m) {
         Value factor = vector::ExtractOp::create(b, loc, elements, m);
-        factor = arith::NegFOp::create(b, loc, factor);
-        value = math::FmaOp::create(b, loc, factor, x[m], value);
+        value = fma(negative(factor), x[m], value);
       }
     }
     x.push_back(value);
   }
   syncWarp();
   auto store = [&] {
-    Value narrow = vector::FromElementsOp::create(
-        b, loc, VectorType::get({corner8}, b.getF32Type()), x);
-    narrow = arith::TruncFOp::create(b, loc, rowType, narrow);
+    Value narrow = arith::TruncFOp::create(b, loc, rowType, vectorOf(x));
     LLVM::StoreOp::create(b, loc, narrow,
-                          matrix.getAddress(a.add(row, column), bytes), 16);
+                          matrix.getAddress(add(row, column), bytes), 16);
   };
-  if (all.size() > 1) {
+  if (all.size() > 1)
     store();
-  } else {
-    auto isOne = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(isOne.thenBlock());
-    store();
-  }
+  else
+    onlyIf(isFirst, store);
   syncWarp();
 }
 
@@ -276,32 +220,31 @@ void BlockInverse::invertDiagonal(Work &work) {
   // A corner that is loaded transposed is a right operand, and one that is not
   // is its transpose. Both chains go through the same instructions, E C D in
   // the first eight rows and inner elements, D^T C^T E^T in the others.
-  Value zero = a.i32(0);
+  Value zero = i32(0);
   auto multiplyBoth = [&](Value first, Value second, ValueRange right) {
     Words left = {first, zero, zero, second};
-    return emitMma(b, loc, f16, left, right,
-                   ValueRange(zeroSums()).take_front(4));
+    return addProduct(left, right, zeros());
   };
   auto sums = multiplyBoth(plain[3], transposed[0], {transposed[1], plain[1]});
-  sums = multiplyBoth(roundPair({sums[0], sums[1]}),
-                      roundPair({sums[2], sums[3]}), {transposed[0], plain[3]});
-  work.negative = {negate(plain[0]), roundPair({sums[0], sums[1]}), zero,
-                   negate(plain[3])};
-  work.transposed = {transposed[0], zero, negate(roundPair({sums[2], sums[3]})),
-                     transposed[3]};
+  sums = multiplyBoth(roundPair(sums[0], sums[1]), roundPair(sums[2], sums[3]),
+                      {transposed[0], plain[3]});
+  work.negative = {negativeWord(plain[0]), roundPair(sums[0], sums[1]), zero,
+                   negativeWord(plain[3])};
+  work.transposed = {transposed[0], zero,
+                     negativeWord(roundPair(sums[2], sums[3])), transposed[3]};
 }
 
 /// The column of blocks, transposed, of a warp from `begin` to `end`; zero
 /// above the diagonal, as products with the zeros there are.
 void BlockInverse::findColumn(Work &work, int64_t begin, int64_t end) {
-  work.column.assign(begin, Words(4, a.i32(0)));
+  work.column.assign(begin, Words(4, i32(0)));
   for (int64_t i = begin; i < count; ++i) {
     // All bits where the warp's diagonal is. Kept from the compiler, which
     // would choose with a predicate for each word.
     Value isOwn;
     if (i < end) {
       isOwn = arith::ExtSIOp::create(b, loc, b.getI32Type(),
-                                     a.isEqual(threads.warp, a.i32(i)));
+                                     isEqual(threads.warp, i32(i)));
       isOwn = optimizationBarrier(b, loc, isOwn);
     }
     SmallVector<Value> sums = zeroSums();
@@ -330,7 +273,7 @@ void BlockInverse::findColumns() {
   }
   SmallVector<Type> types(all.size() * count * 4, b.getI32Type());
   auto isUpper =
-      scf::IfOp::create(b, loc, types, a.isLess(threads.warp, a.i32(count / 2)),
+      scf::IfOp::create(b, loc, types, isLess(threads.warp, i32(count / 2)),
                         /*withElseRegion=*/true);
   auto emitHalf = [&](Block *block, int64_t begin, int64_t end) {
     OpBuilder::InsertionGuard guard(b);
@@ -379,7 +322,7 @@ SmallVector<Value> BlockInverse::emit(ValueRange locals) {
       for (int64_t row = 0; row < 2; ++row)
         for (const Words &block : work.column)
           words.append({block[row], block[2 + row]});
-      results.push_back(fromWords(b, loc, words, f16));
+      results.push_back(fromWords(b, loc, words, b.getF16Type()));
     }
     return results;
   }
