@@ -18,11 +18,11 @@ void KernelTable::add(const TargetModel &target, const GpuCode &code) {
     for (const VariantCode &variant : entry.variants)
       for (const StageCode &stage : variant.stages)
         if (llvm::none_of(stages, [&](const StageCode *known) {
-              return known->symbol == stage.symbol; // of variants before
+              return known->kernel == stage.kernel; // of variants before
             }))
           stages.push_back(&stage);
   for (const StageCode *stage : stages) {
-    std::vector<std::string> row = {stage->symbol, target.getName().str()};
+    std::vector<std::string> row = {stage->kernel, target.getName().str()};
     auto add = [&](bool isKnown, uint64_t value) {
       row.push_back(isKnown ? std::to_string(value) : "-");
     };

@@ -172,6 +172,7 @@ FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
     StageCode stage;
     SmallVector<std::string, 0> sizes;
     stage.symbol = getCodeOf(func).str();
+    stage.kernel = func.getName().str();
     if (failed(readStrings(func, "grid", fields.getGrid(), stage.grid)) ||
         failed(readStrings(func, "symbols", fields.getSymbols(), sizes)))
       return failure();

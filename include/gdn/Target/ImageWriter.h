@@ -28,6 +28,7 @@ struct StageCode {
   std::optional<KernelLaunch> launch = std::nullopt;
   uint64_t words = 0;                                      // of its parameter
   std::optional<KernelResources> resources = std::nullopt; // if ptxas was there
+  std::string kernel = {}; // its own name; another one may have its code
 };
 
 /// One way to do the work of an entry; see runtime/schema/image.fbs.

@@ -9,11 +9,11 @@
 // RUN: gdn-compile %t/shared.mlir --target=sm_90a --emit=ptx | FileCheck %t/shared.mlir
 // RUN: sed 's/2[.]0 : f32/1.0 : f32/' %t/apart.mlir > %t/same.mlir
 // RUN: gdn-compile %t/same.mlir --target=sm_90a --emit=ptx | FileCheck %t/apart.mlir --check-prefix=SAME
-// RUN: gdn-compile %t/same.mlir --target=sm_90a --emit=report | FileCheck %t/apart.mlir --check-prefix=SAME
+// RUN: gdn-compile %t/same.mlir --target=sm_90a --emit=report | FileCheck %t/apart.mlir --check-prefix=REPORT
 // RUN: sed 's/nvvm.kernel,/&gdn_gpu.allow = "C7508: none",/' %t/same.mlir > %t/allowed.mlir
 // RUN: sed '0,/nvvm.kernel,/s//&gdn_gpu.allow = "C7508: none",/' %t/same.mlir > %t/one_allowed.mlir
 // RUN: gdn-compile %t/allowed.mlir --target=sm_90a --emit=ptx | FileCheck %t/apart.mlir --check-prefix=SAME
-// RUN: gdn-compile %t/one_allowed.mlir --target=sm_90a --emit=report | FileCheck %t/apart.mlir --check-prefix=REPORT
+// RUN: gdn-compile %t/one_allowed.mlir --target=sm_90a --emit=ptx | FileCheck %t/apart.mlir --check-prefix=BOTH
 // RUN: gdn-compile %t/shared.mlir --target=sm_90a --emit=report | FileCheck %t/apart.mlir --check-prefix=REPORT
 
 //--- apart.mlir
@@ -27,8 +27,10 @@
 // CHECK: .extern .shared .align 16 .b8 second_shared[];
 // CHECK: .entry second(
 // CHECK: [second_shared]
-// SAME: {{^(.visible .entry )?}}first{{[ (]}}
-// SAME-NOT: {{^(.visible .entry )?}}second{{[ (]}}
+// SAME: .entry first(
+// SAME-NOT: .entry
+// BOTH: .entry first(
+// BOTH: .entry second(
 // REPORT: {{^}}first {{ *}}sm_90a
 // REPORT: {{^}}second {{ *}}sm_90a
 llvm.mlir.global external @second_shared() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
