@@ -7,7 +7,7 @@
 
 #include "CheckKernels.h"
 #include "CodegenKey.h"
-#include "SplitKernels.h"
+#include "KernelModules.h"
 
 #include "gdn/Target/KernelInfo.h"
 #include "gdn/Target/PtxText.h"
@@ -300,7 +300,7 @@ FailureOr<KernelText> gdn::generateKernels(ModuleOp module,
   FatalErrors fatal;
   SmallVector<OwningOpRef<ModuleOp>> parts;
   if (wantsPtx)
-    parts = splitByKernel(module);
+    parts = makeKernelModules(module);
   if (parts.size() < 2)
     return generatePiece(module, target, wantsPtx, cache, fatal);
   std::vector<std::string> texts(parts.size());

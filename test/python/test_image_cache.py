@@ -75,8 +75,8 @@ def test_one_compilation_gives_image_report_and_digest(compile_):
 def test_a_digest_needs_no_assembler(compile_, monkeypatch):
     digests, _ = compile_(*GPU, "--emit=digest")
     assert len(digests.splitlines()) == 2
-    # The kernels' PTX, and with the module around it for the programs and for their source.
-    assert len(compile_.files()) == 3
+    # The PTX of each kernel, and all of it with the module, for the programs and for their source.
+    assert len(compile_.files()) == 4
 
 
 @pytest.mark.parametrize("target", ["sm_90a", "x86-64-v3"])

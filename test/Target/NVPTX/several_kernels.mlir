@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Kernels that share nothing become code by themselves, ones that share
 // memory or a function in one piece. The text is one either way, with the
 // kernels in order. Of kernels with the same code and the same allowances it

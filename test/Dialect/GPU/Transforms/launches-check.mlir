@@ -110,7 +110,7 @@ func.func @one_role(%x: memref<?xi32>, %i: index, %v: i32, %c: i1)
 
 // Or none does, and the first block waits at its end.
 // CHECK-LABEL: func.func @first_block(
-func.func @first_block(%x: memref<?xi32>, %i: index, %v: i32, %c: i1)
+func.func @first_block(%N: index, %x: memref<?xi32>, %i: index, %v: i32, %c: i1)
     attributes {gdn_gpu.kernel = {threads = 64 : i64},
                 gdn_tile.stage = {grid = ["N", "2"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index

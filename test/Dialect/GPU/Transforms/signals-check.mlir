@@ -15,17 +15,17 @@
 //       CHECK:     gdn_gpu.signal 32, %{{.+}} last(
 // CHECK-LABEL: func.func @e__norm(
 //       CHECK:   gdn_gpu.await_signals 128,
-func.func @e__clear(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
+func.func @e__clear(%N: index, %out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
                    %counters: memref<?xf32>, %i: index, %zero: !one)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {stage_of = "e", variant = ["roles", "other"]}} {
   gdn_gpu.store %zero, %counters[%i] dims [0] : !one, memref<?xf32>
   return
 }
-func.func @e__rule(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
+func.func @e__rule(%N: index, %out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
                    %counters: memref<?xf32>, %n: index, %i: index, %x: i32, %c: i1)
     attributes {gdn_gpu.kernel = {threads = 128 : i64},
-                gdn_tile.stage = {same_chunks = 2 : i64, stage_of = "e", variant = "roles"}} {
+                gdn_tile.stage = {grid = ["N", "2"], symbols = ["N"], same_chunks = 2 : i64, stage_of = "e", variant = "roles"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c5 = arith.constant 5 : index
@@ -45,7 +45,7 @@ func.func @e__rule(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32
   }
   return
 }
-func.func @e__norm(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
+func.func @e__norm(%N: index, %out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
                    %counters: memref<?xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {follows = 1 : i64, stage_of = "e", variant = "roles"}} {
@@ -59,17 +59,17 @@ func.func @e__norm(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32
 
 // One that says it of all turns, and a stage behind it that signals, too.
 // CHECK-LABEL: func.func @f__norm(
-func.func @f__clear(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
+func.func @f__clear(%N: index, %out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
                    %counters: memref<?xf32>, %i: index, %zero: !one)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {stage_of = "f", variant = ["roles", "other"]}} {
   gdn_gpu.store %zero, %counters[%i] dims [0] : !one, memref<?xf32>
   return
 }
-func.func @f__rule(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
+func.func @f__rule(%N: index, %out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
                    %counters: memref<?xf32>, %n: index, %i: index, %x: i32, %c: i1)
     attributes {gdn_gpu.kernel = {threads = 128 : i64},
-                gdn_tile.stage = {same_chunks = 1 : i64, stage_of = "f", variant = "roles"}} {
+                gdn_tile.stage = {stage_of = "f", variant = "roles"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c5 = arith.constant 5 : index
@@ -83,10 +83,10 @@ func.func @f__rule(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32
   }
   return
 }
-func.func @f__others(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
+func.func @f__others(%N: index, %out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
                    %counters: memref<?xf32>, %n: index, %i: index, %x: i32, %c: i1)
     attributes {gdn_gpu.kernel = {threads = 128 : i64},
-                gdn_tile.stage = {same_chunks = 1 : i64, stage_of = "f", variant = "roles"}} {
+                gdn_tile.stage = {stage_of = "f", variant = "roles"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c5 = arith.constant 5 : index
@@ -98,7 +98,7 @@ func.func @f__others(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi
   }
   return
 }
-func.func @f__norm(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
+func.func @f__norm(%N: index, %out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
                    %counters: memref<?xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {follows = 1 : i64, stage_of = "f", variant = "roles"}} {
@@ -112,31 +112,31 @@ func.func @f__norm(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32
 
 // Stages of other variants say nothing, and one that writes nothing that is read.
 // CHECK-LABEL: func.func @g__norm(
-func.func @g__clear(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
+func.func @g__clear(%N: index, %out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
                    %counters: memref<?xf32>, %i: index, %zero: !one)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {stage_of = "g", variant = ["roles", "other"]}} {
   gdn_gpu.store %zero, %counters[%i] dims [0] : !one, memref<?xf32>
   return
 }
-func.func @g__quiet(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
+func.func @g__quiet(%N: index, %out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
                    %counters: memref<?xf32>, %n: index, %i: index, %x: i32, %c: i1)
     attributes {gdn_gpu.kernel = {threads = 128 : i64},
-                gdn_tile.stage = {same_chunks = 2 : i64, stage_of = "g", variant = "other"}} {
+                gdn_tile.stage = {grid = ["N", "2"], symbols = ["N"], same_chunks = 2 : i64, stage_of = "g", variant = "other"}} {
   gdn_gpu.store_element %x, %out[%i] : i32, memref<?xi32>
   return
 }
-func.func @g__maps(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
+func.func @g__maps(%N: index, %out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
                    %counters: memref<?xf32>, %n: index, %i: index, %x: i32, %c: i1)
     attributes {gdn_gpu.kernel = {threads = 128 : i64},
-                gdn_tile.stage = {same_chunks = 2 : i64, stage_of = "g", variant = "roles"}} {
+                gdn_tile.stage = {grid = ["N", "2"], symbols = ["N"], same_chunks = 2 : i64, stage_of = "g", variant = "roles"}} {
   gdn_gpu.store_element %x, %region[%i] : i32, memref<?xi32>
   return
 }
-func.func @g__rule(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
+func.func @g__rule(%N: index, %out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
                    %counters: memref<?xf32>, %n: index, %i: index, %x: i32, %c: i1)
     attributes {gdn_gpu.kernel = {threads = 128 : i64},
-                gdn_tile.stage = {same_chunks = 2 : i64, stage_of = "g", variant = "roles"}} {
+                gdn_tile.stage = {grid = ["N", "2"], symbols = ["N"], same_chunks = 2 : i64, stage_of = "g", variant = "roles"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c5 = arith.constant 5 : index
@@ -156,7 +156,7 @@ func.func @g__rule(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32
   }
   return
 }
-func.func @g__norm(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
+func.func @g__norm(%N: index, %out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
                    %counters: memref<?xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {follows = 1 : i64, stage_of = "g", variant = "roles"}} {
@@ -170,7 +170,7 @@ func.func @g__norm(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32
 
 // A stage by itself is a part of an entry.
 // CHECK-LABEL: func.func @h__norm(
-func.func @h__norm(%out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
+func.func @h__norm(%N: index, %out: memref<?xi32> {gdn.name = "out"}, %region: memref<?xi32>,
                    %counters: memref<?xf32>, %i: index)
     attributes {gdn_gpu.kernel = {threads = 32 : i64},
                 gdn_tile.stage = {follows = 1 : i64, stage_of = "h", variant = "roles"}} {

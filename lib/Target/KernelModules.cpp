@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// See SplitKernels.h.
-#include "SplitKernels.h"
+// See KernelModules.h.
+#include "KernelModules.h"
 
 #include "gdn/Target/KernelInfo.h"
 
@@ -18,7 +18,7 @@ static bool hasLines(LLVM::LLVMFuncOp func) {
          nullptr;
 }
 
-SmallVector<OwningOpRef<ModuleOp>> gdn::splitByKernel(ModuleOp module) {
+SmallVector<OwningOpRef<ModuleOp>> gdn::makeKernelModules(ModuleOp module) {
   SmallVector<LLVM::LLVMFuncOp> kernels;
   for (auto func : module.getOps<LLVM::LLVMFuncOp>()) {
     if (func.isDeclaration())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Kernels that share nothing, each in a module of its own.
-#ifndef GDN_LIB_TARGET_SPLITKERNELS_H
-#define GDN_LIB_TARGET_SPLITKERNELS_H
+#ifndef GDN_LIB_TARGET_KERNELMODULES_H
+#define GDN_LIB_TARGET_KERNELMODULES_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -13,8 +13,8 @@ namespace gdn {
 /// refers to. Empty where code for several kernels has to be made in one piece:
 /// they share a function or memory, or have the lines of a source with them.
 llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>>
-splitByKernel(mlir::ModuleOp module);
+makeKernelModules(mlir::ModuleOp module);
 
 } // namespace gdn
 
-#endif // GDN_LIB_TARGET_SPLITKERNELS_H
+#endif // GDN_LIB_TARGET_KERNELMODULES_H
