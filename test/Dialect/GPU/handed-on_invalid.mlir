@@ -248,3 +248,20 @@ func.func @filled_in_turns() attributes {gdn_gpu.kernel = {threads = 96 : i64}} 
   }
   return
 }
+
+// -----
+
+// A user that lacks an operand is behind the channel, and not verified yet.
+!ring = !gdn_gpu.channel<32x64xf16, depth = 2, swizzled>
+
+func.func @without_second() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
+  %loaded = gdn_gpu.channel : !ring
+  // expected-error@+1 {{'gdn_gpu.channel' op expects a gdn_gpu.hand_on to it}}
+  %made = gdn_gpu.channel : !ring of %loaded : !ring
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      "gdn_gpu.hand_on"(%made) : (!ring) -> ()
+    }
+  }
+  return
+}

@@ -162,8 +162,10 @@ static LogicalResult verifyMemory(ChannelOp channel) {
   for (Operation *user : channel->getUsers()) {
     if (isa<AcquireOp, CommitOp>(user))
       return user->emitOpError("expects a channel with memory of its own");
+    // Users are verified behind: one may lack operands.
     if (auto handOn = dyn_cast<HandOnOp>(user))
-      isFilled |= handOn.getTo() == channel.getChannel();
+      isFilled |= handOn->getNumOperands() == 2 &&
+                  handOn.getTo() == channel.getChannel();
   }
   return isFilled ? success()
                   : channel.emitOpError("expects a gdn_gpu.hand_on to it");
