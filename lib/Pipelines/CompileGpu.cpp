@@ -17,7 +17,6 @@
 
 #include "gdn/Target/TemporaryFile.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -155,10 +154,7 @@ static LogicalResult settleBlocks(ModuleOp module, std::string &ptx,
     open = takeFewerBlocks(module, cubin->report, target);
     for (LLVM::LLVMFuncOp kernel : open)
       ptx = withBlocksPerSm(ptx, kernel.getName(),
-                            kernel
-                                ->getAttrOfType<IntegerAttr>(
-                                    NVVM::NVVMDialect::getMinctasmAttrName())
-                                .getInt());
+                            getBlocksPerSm(kernel).getInt());
   }
   return success();
 }

@@ -141,8 +141,7 @@ llvm::Expected<PtxasReport> gdn::parsePtxasOutput(llvm::StringRef output) {
   return std::move(reader.report);
 }
 
-/// How many blocks per SM the kernel asks for; null if it does not say.
-static IntegerAttr getBlocksPerSm(LLVM::LLVMFuncOp kernel) {
+IntegerAttr gdn::getBlocksPerSm(LLVM::LLVMFuncOp kernel) {
   return kernel->getAttrOfType<IntegerAttr>(
       NVVM::NVVMDialect::getMinctasmAttrName());
 }

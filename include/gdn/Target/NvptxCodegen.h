@@ -25,8 +25,9 @@ struct KernelText {
 };
 
 /// Translates `module`, optimises it for `target`, and makes PTX of it or,
-/// without `wantsPtx`, text of LLVM IR. One call at a time in a process.
-/// Functions with `nvvm.kernel` are visible, all others internal.
+/// without `wantsPtx`, text of LLVM IR. One call at a time in a process;
+/// kernels that share nothing become PTX side by side. Functions with
+/// `nvvm.kernel` are visible, all others internal.
 ///
 /// Fails with an error on the operation that `target` cannot do, on a call of
 /// a function that nothing defines (there is no device library), and on

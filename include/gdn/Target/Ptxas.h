@@ -68,6 +68,10 @@ private:
   std::string path, version;
 };
 
+/// For how many blocks per SM the kernel asks to have registers
+/// (`nvvm.minctasm`); null if it does not say.
+mlir::IntegerAttr getBlocksPerSm(mlir::LLVM::LLVMFuncOp kernel);
+
 /// Whether a kernel asks for a number of blocks per SM that takeFewerBlocks may
 /// change.
 bool mayTakeFewerBlocks(mlir::LLVM::LLVMFuncOp kernel);
