@@ -43,12 +43,21 @@ static constexpr Row fused[] = {
     // Up to eight long sequences choose by their lengths between whole heads
     // and V-splits of two, of which either go home at once. A chunk takes 2.81
     // us whole and 1.61 us by V-splits where they fill the GPU. It costs
-    // sequences that are as long as each other 2 to 11 us.
+    // sequences that are as long as each other 2 to 11 us, which is 4 to 6 % of
+    // two or three of 2,048 tokens, and of four of 3,072; unequal ones take two
+    // thirds of whole heads' time. Where a wave is three quarters full at most
+    // and the norm can follow, they take halves (below).
     {"fused-by-lengths: fused=2; norm=with-rule; conv=with-rule;"
      "by-lengths=165/SMS;"
      "when=2 <= sequences & sequences <= 8 &"
      "  51*workers <= 100*sequences*heads & sequences*heads <= workers &"
-     "  4096*sequences <= tokens;"
+     "  (4096*sequences <= tokens & convs*follows <= 0 |"
+     "   4096*sequences <= tokens & 76*workers <= 100*sequences*heads |"
+     "   3072*sequences <= tokens & 76*workers <= 100*sequences*heads &"
+     "     3 <= sequences & sequences <= 4 |"
+     "   3072*sequences <= tokens & convs*follows <= 0 & sequences <= 4 |"
+     "   2048*sequences <= tokens & convs*follows <= 0 & sequences <= 3 &"
+     "     100*sequences*heads <= 76*workers);"
      "any-batch=sequences <= 8 &"
      "  51*workers <= 100*sequences*heads & sequences*heads <= workers &"
      "  4096*sequences <= tokens",
@@ -66,7 +75,13 @@ static constexpr Row fused[] = {
      "  (64*sequences <= tokens & tokens <= 256*sequences &"
      "     120*workers <= 100*sequences*heads |"
      "   256*sequences <= tokens & 1 <= norms &"
-     "     145*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
+     "     145*workers <= 100*sequences*heads & sequences*heads <= 2*workers &"
+     "     tokens <= 1536*sequences |"
+     "   256*sequences <= tokens & 1 <= norms &"
+     "     145*workers <= 100*sequences*heads & sequences*heads <= 2*workers &"
+     "     9 <= sequences |"
+     "   256*sequences <= tokens & 1 <= norms &"
+     "     146*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
      "   256*sequences <= tokens & tokens <= 1024*sequences &"
      "     145*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
      "   256*sequences <= tokens &"
@@ -82,9 +97,17 @@ static constexpr Row fused[] = {
     // them, packed 31.9 for 38.8.
     {"fused: fused=2; norm=with-rule; conv=with-rule;"
      "when=64*sequences <= tokens &"
-     "  (keys <= 128 &"
+     "  (keys <= 128 & tokens <= 1536*sequences &"
      "     51*workers <= 100*sequences*heads & sequences*heads <= workers |"
-     "   256*sequences <= tokens &"
+     "   keys <= 128 & 9 <= sequences &"
+     "     51*workers <= 100*sequences*heads & sequences*heads <= workers |"
+     "   keys <= 128 & sequences <= 1 &"
+     "     51*workers <= 100*sequences*heads & sequences*heads <= workers |"
+     "   keys <= 128 & convs*follows <= 0 &"
+     "     51*workers <= 100*sequences*heads & sequences*heads <= workers |"
+     "   keys <= 128 &"
+     "     76*workers <= 100*sequences*heads & sequences*heads <= workers |"
+     "   129 <= keys & 256*sequences <= tokens &"
      "     51*workers <= 100*sequences*heads & sequences*heads <= workers |"
      "   256*sequences <= tokens &"
      "     150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
@@ -108,18 +131,30 @@ static constexpr Row fused[] = {
     // are soon done with it: of two sequences, one of which may be shorter
     // (16/32 heads, packed, 2,048 + 6,144 tokens 295 us to 261; 8/24, 16,384 +
     // 16,384 884 in four segments, 709), and of few blocks (2/8, 4 x 8,192 320
-    // to 281).
+    // to 281). Two to eight sequences of 1,536 tokens and more in the mean, as
+    // long as their longest, where a wave of whole heads would be three
+    // quarters full at most, or two of them three quarters: they lose up to 3 %
+    // where sequences are alike, and gain up to half where they are not (8/24,
+    // 8,192 + 2 x 1,024 602 to 286; 16/48, 2,048 + 6,144 372 to 342).
     {"fused-v-split-2-followed: fused=2; v-split=2; norm=follows; "
      "where=keys <= 128;"
      "when=1 <= convs &"
      "  (256*sequences <= tokens & 2 <= sequences & sequences <= 2 &"
      "     4*heads <= workers & workers <= 8*heads |"
-     "   4096*sequences <= tokens & 3 <= sequences &"
+     "   1536*sequences <= tokens & 2 <= sequences & sequences <= 2 &"
+     "     workers <= 8*heads & 200*heads <= 76*workers |"
+     "   1536*sequences <= tokens & 3 <= sequences & sequences <= 8 &"
      "     12*workers <= 100*sequences*heads &"
-     "     250*sequences*heads <= 100*workers |"
+     "     100*sequences*heads <= 76*workers |"
+     "   1536*sequences <= tokens & 3 <= sequences & sequences <= 8 &"
+     "     workers <= sequences*heads &"
+     "     100*sequences*heads <= 146*workers |"
+     "   4096*sequences <= tokens & 9 <= sequences &"
+     "     12*workers <= 100*sequences*heads &"
+     "     2*sequences*heads <= workers |"
      "   256*sequences <= tokens & sequences <= 1 & 5*heads <= workers &"
      "     workers <= 6*heads |"
-     "   3072 <= tokens & tokens <= 4608 & sequences <= 1 &"
+     "   3072 <= tokens & tokens <= 7168 & sequences <= 1 &"
      "     4*heads <= workers & workers <= 5*heads |"
      "   256*sequences <= tokens & sequences <= 1 & workers <= 3*heads &"
      "     250*heads <= 100*workers);"
@@ -130,9 +165,12 @@ static constexpr Row fused[] = {
     // two sequences, where they have the norm with the rule; of one sequence
     // without a norm, or of few tokens, three take 2 to 8 % less (8/24 heads,
     // packed, 4,096 tokens 147 us for 157, 8,192 262 for 267, 12,288 378 for
-    // 374). Two short sequences may be alike: halves take 209 us for four
-    // segments' 262 then (8/24 heads, 4,096 + 4,096 tokens, packed), and three
-    // segments 127 for 161 (ready), which cut the longer one where it is one.
+    // 374). Two sequences may be alike: halves take 209 us for four segments'
+    // 262 then (8/24 heads, 4,096 + 4,096 tokens, packed). Without a norm three
+    // segments cut the longer one where it is one: 16,384 + 16,384 428 us (four
+    // 562, halves 416), 28,672 + 4,096 555 (576, 715). Of 32 heads they take
+    // those of 12,288 tokens and more: 8,192 + 8,192 233 us where halves take
+    // 218, but 10,240 + 2,048 246 and 265, 20,000 + 1,024 387 and 503.
     // The scan takes maps of up to 128 keys without spilling. One sequence of
     // few heads is cut from 16 to 32 chunks on: of 2/8 heads 2,048 tokens take
     // 39 us for the 46 of segments that a stage prepares, packed 64 for 68, and
@@ -156,7 +194,7 @@ static constexpr Row fused[] = {
     {"fused-segments-4: fused=2; norm=with-rule; segments=4; where=keys <= 128;"
      "when=5*heads <= workers & workers <= 8*heads &"
      "  (sequences <= 1 & 12288 <= tokens & 1 <= norms |"
-     "   2 <= sequences & sequences <= 2 & 8193 <= tokens)",
+     "   2 <= sequences & sequences <= 2 & 8193 <= tokens & 1 <= norms)",
      prefillH200},
     {"fused-segments-3: fused=2; v-split=2; segments=3; scan=576; "
      "where=keys <= 128;"
@@ -164,7 +202,8 @@ static constexpr Row fused[] = {
      "  (sequences <= 1 & 3072 <= tokens |"
      "   sequences <= 1 & 2048 <= tokens & norms <= 0 & 128 <= keys |"
      "   sequences <= 2 & 24576 <= tokens & workers <= 5*heads |"
-     "   2 <= sequences & sequences <= 2 & 4608 <= tokens & tokens <= 8192 &"
+     "   sequences <= 2 & 12288 <= tokens & workers <= 5*heads & norms <= 0 |"
+     "   2 <= sequences & sequences <= 2 & 4608 <= tokens &"
      "     5*heads <= workers & norms <= 0)",
      prefillH200},
     // Halves: one wave, unless so few blocks that others have most of the

@@ -7,11 +7,16 @@ import ast
 import json
 import re
 from math import prod
+from statistics import geometric_mean
 
 import pytest
 from conftest import ROOT
+from gdn.bench.grid import lengths_of
 
 CHOICES = json.loads((ROOT / "test/data/prefill-choices.json").read_text())
+# Of heads of 128 x 128 on an H200, in one call: microseconds of each variant that may be taken,
+# by layout, heads and lengths.
+VARIANTS = json.loads((ROOT / "test/data/prefill-variants-h200.json").read_text())
 HEADS = (ROOT / "test/Pipeline/Inputs/heads.json").read_text()
 LAYOUTS = {"ready": ["--layout=ready", "--outputs=core"], "packed": []}
 WORKERS = 132
@@ -60,6 +65,16 @@ def holds(condition: object, values: dict[str, int]) -> bool:
     return left <= right
 
 
+def taken_of(variants: dict[str, list], value_heads: int, rows: int, tokens: int) -> str:
+    """What a launch takes."""
+    symbols = symbols_of(value_heads, rows, tokens)
+    return next(
+        name
+        for name, conditions in variants.items()
+        if all(holds(one, symbols) for one in conditions)
+    )
+
+
 def program_of(tool, tmp_path, case: str) -> str:
     """What the compiler makes of the heads and the layout on sm_90a, before code."""
     heads, layout = case.split()
@@ -83,15 +98,28 @@ def test_measured_batches_keep_their_kernels(tool, tmp_path, case):
     wrong = {}
     for wanted, batches in CHOICES[case].items():
         for value_heads, rows, tokens in batches:
-            symbols = symbols_of(value_heads, rows, tokens)
-            taken = next(
-                name
-                for name, conditions in variants.items()
-                if all(holds(one, symbols) for one in conditions)
-            )
+            taken = taken_of(variants, value_heads, rows, tokens)
             if taken != wanted:
                 wrong[value_heads, rows, tokens] = (wanted, taken)
     assert not wrong
+
+
+@pytest.mark.parametrize("layout", VARIANTS)
+def test_choices_are_near_the_fastest_whatever_the_lengths(tool, tmp_path, layout):
+    """A launch knows the number of sequences and tokens, not lengths: what it takes loses
+    little where sequences are alike, and is no trap where one is long."""
+    variants = variants_of(program_of(tool, tmp_path, f"128x128 {layout}"))
+    times = {}
+    for heads, sets in VARIANTS[layout].items():
+        for name, of_variants in sets.items():
+            lengths = lengths_of(name)
+            value_heads = int(heads.partition("/")[2])
+            taken = taken_of(variants, value_heads, len(lengths), sum(lengths))
+            times[heads, name, taken] = of_variants[taken] / min(of_variants.values())
+    worst = sorted(times.items(), key=lambda item: -item[1])
+    assert worst[0][1] < 1.52, worst[:8]
+    assert sum(ratio > 1.14 for ratio in times.values()) <= 5, worst[:8]
+    assert geometric_mean(times.values()) < 1.02
 
 
 # With a decay per channel (docs/design/20261129-copies-ahead.md, 20261130-channels-by-roles.md):
@@ -153,15 +181,7 @@ def test_channels_take_what_was_fastest(tool, kind):
     done = tool("gdn-compile", *options, "--only=prefill", "--target=sm_90a", "--emit=gpu")
     assert done.returncode == 0, done.stderr
     variants = variants_of(done.stdout)
-    taken = {
-        batch: next(
-            name
-            for name, conditions in variants.items()
-            if all(holds(one, symbols_of(*batch)) for one in conditions)
-        )
-        for batch in wanted
-    }
-    assert taken == wanted
+    assert {batch: taken_of(variants, *batch) for batch in wanted} == wanted
 
 
 # Value heads, rows, tokens: what launches take that ask for the same bits in any batch.

@@ -157,8 +157,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     - `when=<conditions>` over `sequences`, `heads` (value heads), `tokens` and
       `workers`: a launch takes the variant only if they hold
       (`conditions` of `gdn_tile.stage`). They may also use `keys`, `values`, `parts`, `chunk`,
-      `norms` and `convs` (1 if recurrences can have the gated norm, or convolve values), which are
-      replaced by numbers.
+      `norms` and `convs` (1 if recurrences can have the gated norm, or convolve values) and
+      `follows` (1 if a norm can follow them, `norm=follows`), which are replaced by numbers.
 
     - `any-batch=<conditions>` over the same, or `always`, without `segments`: launches
       that ask for the same bits in any batch take the variant if they hold

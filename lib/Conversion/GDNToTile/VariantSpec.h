@@ -53,8 +53,9 @@ struct VariantSpec {
   /// whether there is the variant.
   Conditions where;
   /// Over `sequences`, `heads` (of values), `tokens`, `workers`, and as numbers
-  /// `keys`, `values`, `chunk`, `parts`, `norms` and `convs` (1 if recurrences
-  /// can have the gated norm, or convolve values): when launches take it.
+  /// `keys`, `values`, `chunk`, `parts`, `norms`, `convs` (1 if recurrences can
+  /// have the gated norm, or convolve values) and `follows` (1 if a norm can
+  /// follow them): when launches take it.
   Conditions when;
   /// Over the same: when launches that ask for the same bits in any batch take
   /// it; none: they do not.

@@ -7,6 +7,10 @@
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=halves:fused=2;v-split=2;norm=follows,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefixes=CHECK,HALVES
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=segments:fused=2;v-split=2;segments=3;norm=follows,staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefixes=CHECK,SEGMENTS
+// Conditions may ask whether a norm can follow.
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=halves:fused=2;v-split=2;when=follows<=0,staged: value-heads" | FileCheck %s --check-prefix=NONE
+//        NONE: func.func @prefill
+//    NONE-NOT: halves
 
 // CHECK-LABEL: func.func @prefill__prologue_followed(
 //  CHECK-SAME:   %[[COUNTERS:arg[0-9]+]]: memref<?x?xf32>) attributes

@@ -181,6 +181,8 @@ std::optional<Conditions> gdn::specialise(const Conditions &conditions,
     }
     if (symbol == "convs")
       return std::to_string(canConvolve(parts, algorithm));
+    if (symbol == "follows")
+      return std::to_string(canFollow(parts));
     return symbol.str();
   });
 }
