@@ -77,6 +77,8 @@ def cases(entry: str, quick: bool) -> list[Sizes]:
             Sizes(4, 8, (200, 0, 33), seed=9),
             Sizes(2, 8, (257, 3, 128), skipped={1: 9999}, seed=11, decay="near_one"),
             Sizes(2, 4, (1, 500, 0, 0, 64), seed=12, decay="very_strong"),
+            # So many heads that lengths choose blocks that prepare their chunks.
+            Sizes(4, 32, (33, 32, 0, 31, 3), skipped=skipped, seed=14),
         ]
     )
 

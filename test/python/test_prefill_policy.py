@@ -143,17 +143,29 @@ CHANNELS = {
     (32, 4, 32768): "fused-channels",
     (64, 4, 32768): "fused-channels",
     (64, 8, 8192): "fused-channels",
-    (32, 4, 8192): "staged-v-split-2",  # one wave, as long as its longest row
+    (32, 4, 8192): "fused-channels-by-lengths",  # one wave, as long as its longest row
+    (32, 4, 1023): "staged-v-split-2",  # too short for launches of both
+    (16, 5, 10240): "fused-channels-by-lengths",
+    (16, 4, 8192): "staged-v-split-2-ahead",  # blocks gain nothing, whatever the lengths
+    (8, 16, 32768): "staged-v-split-2",  # every block looks at all lengths
     (38, 4, 8192): "staged-v-split-2",  # the second wave would be a sixth full
     (32, 8, 1024): "staged-v-split-2",  # short rows, two waves
-    (32, 4, 8191): "staged-v-split-2",
+    (32, 4, 8191): "fused-channels-by-lengths",
     (4, 1, 2048): "staged-segments-8",
     (8, 1, 2048): "staged-segments-8",
     (16, 1, 8192): "staged-segments-8",
 }
 
 
-# From packed projections a softplus has the same choices, a bound others.
+# From packed projections a softplus has blocks that prepare their chunks in one wave of 32 heads,
+# of any lengths, and stages in one of fewer; a bound has other choices.
+ONE_WAVE = {
+    "fused-channels-by-lengths": "fused-channels",
+    (16, 5, 10240): "staged-v-split-2",
+}
+SOFTPLUS = {
+    batch: ONE_WAVE.get(batch, ONE_WAVE.get(taken, taken)) for batch, taken in CHANNELS.items()
+}
 BOUNDED = {
     (64, 1, 512): "fused-channels-v-split-2",
     (64, 1, 3072): "fused-channels-v-split-2",
@@ -169,7 +181,7 @@ BOUNDED = {
 }
 KINDS = {
     "ready": ("kimi-linear-48b-a3b", "ready", CHANNELS),
-    "softplus": ("kimi-linear-48b-a3b", "packed", CHANNELS),
+    "softplus": ("kimi-linear-48b-a3b", "packed", SOFTPLUS),
     "bounded": ("kimi-k3", "packed", BOUNDED),
 }
 

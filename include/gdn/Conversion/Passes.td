@@ -102,7 +102,10 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       launched; the lengths of the sequences decide which of the two does the
       work. `cost` is the time of a chunk of a whole head in hundredths of the
       time of a chunk of a V-split of two, on a device with `workers`
-      multiprocessors.
+      multiprocessors. With `fused=1` and ready inputs the choice is between stages,
+      `@<entry>__intra_chunk_by_lengths` among them, and blocks that prepare their
+      chunks: these where the longest sequence takes them, at `cost` hundredths of what
+      a chunk of one head takes in stages, no longer than stages take for all.
     - `maps=alone`, with `fused` and nothing else: `@<entry>__maps_alone` is all
       that the variant has. It computes the map of each whole sequence, without
       outputs, and keeps `H`, then `P`, of all sequences at the beginning of the
@@ -157,8 +160,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     - `when=<conditions>` over `sequences`, `heads` (value heads), `tokens` and
       `workers`: a launch takes the variant only if they hold
       (`conditions` of `gdn_tile.stage`). They may also use `keys`, `values`, `parts`, `chunk`,
-      `norms` and `convs` (1 if recurrences can have the gated norm, or convolve values) and
-      `follows` (1 if a norm can follow them, `norm=follows`), which are replaced by numbers.
+      `norms` and `convs` (1 if recurrences can have the gated norm, or convolve values), `follows`
+      (1 if a norm can follow them, `norm=follows`) and `computed` (1 if decays of channels are
+      computed), which are replaced by numbers.
 
     - `any-batch=<conditions>` over the same, or `always`, without `segments`: launches
       that ask for the same bits in any batch take the variant if they hold

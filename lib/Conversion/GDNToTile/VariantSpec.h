@@ -32,7 +32,8 @@ struct VariantSpec {
   /// For a choice between whole heads and V-splits of two by the lengths of
   /// sequences: the hundredths of the time of a chunk of V-splits of two that
   /// one of whole heads takes, and the multiprocessors of the device; 0: no
-  /// such choice.
+  /// such choice. With a decay per channel it is between stages and blocks that
+  /// prepare chunks: the hundredths of what a head's chunk takes in stages.
   int64_t wholeCost = 0, workers = 0;
   /// What the stages of segments cost beside those of whole sequences, in
   /// tokens of V-splits of two.
@@ -54,8 +55,9 @@ struct VariantSpec {
   Conditions where;
   /// Over `sequences`, `heads` (of values), `tokens`, `workers`, and as numbers
   /// `keys`, `values`, `chunk`, `parts`, `norms`, `convs` (1 if recurrences can
-  /// have the gated norm, or convolve values) and `follows` (1 if a norm can
-  /// follow them): when launches take it.
+  /// have the gated norm, or convolve values), `follows` (1 if a norm can follow
+  /// them) and `computed` (1 if decays of channels are computed): when launches
+  /// take it.
   Conditions when;
   /// Over the same: when launches that ask for the same bits in any batch take
   /// it; none: they do not.

@@ -74,7 +74,7 @@
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:segments=4;any-batch=always' 2>&1 | FileCheck %s --check-prefix=ANYBATCH
 // ANYBATCH: expected 'any-batch' without 'segments', whose bits depend on the batch
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:any-batch=lengths<=2' 2>&1 | FileCheck %s --check-prefix=ABOUT
-//   ABOUT: expected 'any-batch' to be about sequences, heads, tokens, workers, keys, values, chunk, parts, norms, convs, follows, got 'lengths'
+//   ABOUT: expected 'any-batch' to be about sequences, heads, tokens, workers, keys, values, chunk, parts, norms, convs, follows, computed, got 'lengths'
 //   CHECK: error: expects the option 'precision' to be mixed or mixed-io with 'chunk-stages=staged', but got f32
 // COMPILE: error: --chunk-stages=staged: expects --precision mixed or mixed-io, but got f32
 module {

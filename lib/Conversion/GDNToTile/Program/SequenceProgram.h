@@ -37,7 +37,8 @@ struct Algorithm {
                              ///< recurrence does at once; 0: none
   int64_t wholeCost = 0;  ///< where lengths of sequences decide if a block of
                           ///< such a recurrence does anything: hundredths of a
-                          ///< chunk of V-splits that one of whole heads takes
+                          ///< chunk of V-splits that one of whole heads takes,
+                          ///< or, with a decay per channel, of one in stages
   int64_t workers = 0;    ///< and the multiprocessors of the device
   int64_t scanTokens = 0; ///< what maps and a scan cost, in tokens of a V-split
   bool copiesAhead = false;  ///< whether warps of their own copy what stages

@@ -330,12 +330,12 @@ void InterChunkStage::emitBlock(Value sequence) {
   Value isWanted;
   if (algorithm.wholeCost != 0) {
     const bool isWhole = algorithm.vSplit == 1;
-    overlapWith(isWhole ? tile::Neighbour::next : tile::Neighbour::last);
+    // Two recurrences run beside each other, stages one behind the other.
+    if (algorithm.fusedChunks > 1)
+      overlapWith(isWhole ? tile::Neighbour::next : tile::Neighbour::last);
     SequenceChoice choice = chooseByLengths(*this, sequence);
     sequence = choice.sequence;
-    isWanted = arith::XOrIOp::create(
-        b, loc, choice.isWhole,
-        arith::ConstantIntOp::create(b, loc, !isWhole, 1));
+    isWanted = isChosen(*this, choice, isWhole);
   }
   n = order ? loadOrder(*this, order, sequence) : sequence;
   Value live = emitBounds();

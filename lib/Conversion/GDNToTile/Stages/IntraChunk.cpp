@@ -21,6 +21,10 @@ protected:
   void emitBlock(Value chunkSlot) override {
     if (order)
       storeOrder(*this, order, chunkSlot);
+    OpBuilder::InsertionGuard guard(b);
+    if (algorithm.wholeCost != 0)
+      enterIf(isChosen(*this, chooseByLengths(*this, chunkSlot),
+                       /*ofWhole=*/false));
     emitSlot(chunkSlot);
   }
   SmallVector<std::string> gridOf(const std::string &slots) override {

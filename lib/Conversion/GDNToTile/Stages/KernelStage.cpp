@@ -203,7 +203,9 @@ void KernelStage::describe() {
   // V-splits do the same work on each value, and so do variants that only
   // differ in their conditions; where a sequence is cut depends on the batch,
   // and sums of a norm in the recurrence have an order of their own.
-  if (algorithm.fusedChunks != 0)
+  if (algorithm.wholeCost != 0 && RuleOpInterface(parts.rule).isPerChannel())
+    stage.setBits(names.front().getValue()); // those of one form or the other
+  else if (algorithm.fusedChunks != 0)
     stage.setBits(
         numSegments != 0 || algorithm.mapsAlone ? names.front().getValue()
         : algorithm.normWithRule || algorithm.normBehind ? "fused-norm"

@@ -121,6 +121,14 @@ SequenceChoice gdn::chooseByLengths(SequenceProgram &p, Value rank) {
                    p.add(tokens, state[2]), next});
   }
   Value longest = loop.getResult(0), tokens = loop.getResult(1);
+  RuleOpInterface rule = p.parts.rule;
+  if (rule.isPerChannel()) {
+    // Blocks have a multiprocessor each, and stages share all of them.
+    Value all = p.mul(p.mul(p.heads, p.ratio), loop.getResult(2));
+    return {rank,
+            p.compare(P::ule, p.mul(p.index(p.algorithm.wholeCost), tokens),
+                      p.mul(p.index(100), all))};
+  }
   Value rest = p.sub(loop.getResult(2), tokens);
   // By V-splits the longest sequence has so many blocks at once, and those of
   // the rest go through the ranks that are left, or come behind it.
@@ -145,4 +153,11 @@ SequenceChoice gdn::chooseByLengths(SequenceProgram &p, Value rank) {
   choice.sequence =
       p.select(p.compare(P::eq, rank, none), longest, choice.sequence);
   return choice;
+}
+
+Value gdn::isChosen(SequenceProgram &p, const SequenceChoice &choice,
+                    bool ofWhole) {
+  return arith::XOrIOp::create(
+      p.b, p.loc, choice.isWhole,
+      arith::ConstantIntOp::create(p.b, p.loc, !ofWhole, 1));
 }

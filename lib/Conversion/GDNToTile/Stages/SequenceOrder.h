@@ -23,8 +23,14 @@ struct SequenceChoice {
 
 /// The sequence at rank `rank` where the longest comes first, and whether it is
 /// too short for V-splits of its heads, as which chunks take less time each, of
-/// twice as many blocks. From the sequence bounds, in each block.
+/// twice as many blocks. With a decay per channel ranks are sequences, and the
+/// choice is that of a kernel in which blocks prepare their chunks, or else
+/// stages. From the sequence bounds, in each block.
 SequenceChoice chooseByLengths(SequenceProgram &p, mlir::Value rank);
+
+/// Whether a block goes on that is of whole heads, or else of the other way.
+mlir::Value isChosen(SequenceProgram &p, const SequenceChoice &choice,
+                     bool ofWhole);
 
 } // namespace gdn
 

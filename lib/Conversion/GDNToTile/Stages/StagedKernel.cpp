@@ -24,7 +24,9 @@
 //
 // Where lengths of sequences decide how a head is shared, there is a recurrence
 // for each way, and blocks of one of them do nothing (SequenceOrder.cpp), nor
-// do those of a norm that only one of the two leaves to a stage.
+// do those of a norm that only one of the two leaves to a stage. With a decay
+// per channel they decide who prepares chunks: intra_chunk, or blocks of the
+// other recurrence.
 //
 // The first and the last pass over memory. Where there are few tokens, more
 // blocks with fewer of them have them sooner: a variant of its own.
@@ -208,7 +210,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       ofHalves.workers = variant.workers;
       ofHalves.normBehind = true;
     }
-    if (variant.fusedChunks == 0)
+    if (variant.fusedChunks == 0 && variant.wholeCost == 0)
       append(prepared, all);
   }
   auto emitPass = [&](EmitStage &emitStage, const Twine &name,
@@ -257,6 +259,10 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
         variant.variants.front().name == prepared.front().name &&
         failed(
             emit(emitIntraChunkStage, "__intra_chunk", perKeyHead, prepared)))
+      return failure();
+    if (own.wholeCost != 0 && own.fusedChunks == 0 &&
+        failed(emit(emitIntraChunkStage, "__intra_chunk_by_lengths", own,
+                    variant.variants)))
       return failure();
     own.firstApart =
         variant.segments != 0 && variant.fusedChunks != 0 && variant.vSplit > 1;

@@ -174,10 +174,10 @@ std::optional<Conditions> gdn::specialise(const Conditions &conditions,
       return std::to_string(rule.isPerChannel());
     if (symbol == "norms")
       return std::to_string(canHaveNorm(parts, algorithm, /*vSplit=*/1));
-    if (symbol == "bounded") {
+    if (symbol == "bounded" || symbol == "computed") {
       auto gates = rule.getLogDecay().getDefiningOp<GatesOp>();
       return std::to_string(rule.isPerChannel() && gates &&
-                            gates.getLowerBound());
+                            (symbol == "computed" || gates.getLowerBound()));
     }
     if (symbol == "convs")
       return std::to_string(canConvolve(parts, algorithm));
@@ -237,6 +237,20 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
         (spec.segments != 0 &&
          !canSegment(parts, algorithm, std::max<int64_t>(2, spec.vSplit))))
       return;
+    if (spec.wholeCost != 0 && spec.fused == 1) {
+      // In stages, or by blocks that prepare their chunks: nothing stands ahead
+      // of either.
+      if (hasPrologue(parts, algorithm) || hasGatesAhead(parts.rule))
+        return;
+      for (int64_t count : {2, 1}) {
+        StagedVariant &one = add("_by_lengths_" + Twine(count), count);
+        one.wholeCost = spec.wholeCost;
+        one.workers = spec.workers;
+        if (count == 2)
+          one.fusedChunks = one.chunk = 0;
+      }
+      return;
+    }
     if (spec.wholeCost != 0) {
       for (int64_t count : {1, 2}) {
         StagedVariant &one = add("_by_lengths_" + Twine(count), count);
@@ -291,7 +305,8 @@ gdn::chooseVariants(const KernelOperands &parts, const Algorithm &algorithm,
     const VariantSpec &spec = *each.first;
     auto same = llvm::find_if(chosen, [&](const StagedVariant &variant) {
       return variant.segments == 0 && variant.fusedChunks == 0 &&
-             variant.vSplit == spec.vSplit && !variant.copiesAhead;
+             variant.vSplit == spec.vSplit && !variant.copiesAhead &&
+             variant.wholeCost == 0;
     });
     if (same == chosen.end() || !hasPrologue(parts, algorithm))
       continue;
