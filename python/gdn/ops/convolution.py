@@ -9,6 +9,7 @@ from ..array_library import library_of
 from ..conv1d import causal_conv1d as convolve_in_place
 from ..kernel_calls import find_refusal
 from ..op_kernels import MOST_WIDTH, ConvKind, tile_of
+from .arguments import check
 from .windows import advance, batch_of, convolve, first_columns, windows_of
 
 
@@ -85,38 +86,6 @@ def _has_kernel(
 @causal_conv1d.register_fake
 def _(x, weight, bias, windows, slots, cu_seqlens, has_initial, num_accepted, segments, silu, null):
     return x.new_empty(x.shape)
-
-
-def check(function: str, name: str, tensor: Tensor | None, shape: tuple[int | None, ...]) -> None:
-    """Raises ValueError unless a tensor has that shape; None stands for any size."""
-    if tensor is None:
-        return
-    found = tuple(tensor.shape)
-    same = len(found) == len(shape) and all(
-        size in (None, got) for size, got in zip(shape, found, strict=True)
-    )
-    if not same:
-        sizes = ", ".join("any" if size is None else str(size) for size in shape)
-        raise ValueError(f"{function}: {name}: expected the shape [{sizes}], got {list(found)}")
-
-
-def check_ids(
-    function: str, name: str, tensor: Tensor | None, shape: tuple[int | None, ...]
-) -> None:
-    """As check, of slots, counts and starts: they are integers."""
-    check(function, name, tensor, shape)
-    if tensor is not None and (
-        tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool
-    ):
-        raise ValueError(f"{function}: {name}: expected integers, got {tensor.dtype}")
-
-
-def check_starts(function: str, name: str, tensor: Tensor) -> int:
-    """How many sequences [N + 1] starts are of."""
-    check_ids(function, name, tensor, (None,))
-    if tensor.shape[0] < 1:
-        raise ValueError(f"{function}: {name}: expected the shape [N + 1], got [0]")
-    return tensor.shape[0] - 1
 
 
 def check_weight(function: str, weight: Tensor, channels: int) -> None:
