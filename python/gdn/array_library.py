@@ -4,7 +4,7 @@ a tensor comes in. PyTorch is never imported here."""
 
 import sys
 import threading
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class NumpyArrays:
         return array.astype(_numpy_type(dtype), copy=False)
 
     def dtype_of(self, array) -> str:
-        return str(array.dtype)
+        return _name_of(array.dtype)
 
     def ids(self, array):
         """Slots as i32. What no i32 holds is no slot, and must not become one."""
@@ -305,12 +305,22 @@ def check_array(arrays, name: str, array, shape: list[int], types: tuple[str, ..
     """Raises ValueError for another shape, or for a type that `types` lack, if there are some, and
     as the library's own check does."""
     arrays.check(name, array)
+    check_form(arrays, name, array, shape, types)
+
+
+def check_form(arrays, name: str, array, shape: list[int], types: tuple[str, ...] = ()) -> None:
+    """The same of an array that the library has checked."""
     if list(array.shape) != shape:
         raise ValueError(f"{name}: expected the shape {shape}, got {list(array.shape)}")
     if types and (found := arrays.dtype_of(array)) not in types:
         raise ValueError(f"{name}: expected {' or '.join(types)}, got {found}")
 
 
+# NumPy makes the names of its types in Python, and finds types by names that way.
+_name_of = cache(str)
+
+
+@cache
 def _numpy_type(dtype: str):
     if dtype == "bfloat16":
         import ml_dtypes

@@ -57,8 +57,19 @@ def gated_delta_rule(
     Raises ValueError for arrays that do not go together, ImageNotFoundError where no image is
     there and none can be compiled.
     """
-    arrays, scale = library_of(q, runtime, "q"), finite("scale", scale)
-    l2norm, state_v_first = flag("l2norm", l2norm), flag("state_v_first", state_v_first)
+    arrays = library_of(q, runtime, "q")
+    key = None
+    if runtime is None:
+        options = (scale, l2norm, allow_neg_eigval, state_dtype, state_v_first)
+        key = key_of(arrays, (q, k, v, log_decay, beta, initial_state, cu_seqlens), options)
+    if key is not None and (plan := plan_of(key)) is not None:
+        states = initial_state
+        if states is not None and not state_v_first:
+            states = states.swapaxes(-1, -2)
+        out, states = plan.run(arrays, q, k, v, log_decay, beta, states, cu_seqlens)
+        return out, states if state_v_first else states.swapaxes(-1, -2)
+    scale, l2norm = finite("scale", scale), flag("l2norm", l2norm)
+    state_v_first = flag("state_v_first", state_v_first)
     allow_neg_eigval = flag("allow_neg_eigval", allow_neg_eigval)
     if state_dtype not in _FLOATS:
         _fail("state_dtype", "float32, bfloat16 or float16", state_dtype)
@@ -69,16 +80,9 @@ def gated_delta_rule(
         if len(initial_state.shape) != 4:
             _fail("initial_state", "the shape [N, Hv, dk, dv]", list(initial_state.shape))
         initial_state = initial_state.swapaxes(-1, -2)
-    tensors = (q, k, v, log_decay, beta, initial_state)
+    call = _RuleCall(arrays, q, k, v, log_decay, beta, cu_seqlens, initial_state)
     options = (scale, l2norm, allow_neg_eigval, state_dtype, order)
-    key = None
-    if runtime is None and cu_seqlens is None:
-        key = key_of(arrays, tensors, options)
-    if key is not None and (plan := plan_of(key)) is not None:
-        out, states = plan.run(*tensors)
-    else:
-        call = _RuleCall(arrays, *tensors[:5], cu_seqlens, initial_state)
-        out, states = call.run(*options, runtime, key)
+    out, states = call.run(*options, runtime, key)
     return out, states if state_v_first else states.swapaxes(-1, -2)
 
 
@@ -208,6 +212,8 @@ class _RuleCall:
             return
         device = self.arrays.device
         made = ("state_pool", "token_state_pool", "core", *names)
+        if self.cu_seqlens is not None:
+            made += ("cu_seqlens",)
         plan = RulePlan(
             call,
             tuple(call.names),

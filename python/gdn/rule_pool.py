@@ -13,11 +13,15 @@ import math
 
 from .array_library import check_array, library_of
 from .call_options import integer
+from .entry_plan import KnownCall
 from .kernel_calls import call_of
 from .pool_states import LayerStates
 from .rule_entry import Options, RuleEntry, options_of
 from .rule_kernels import kind_of
 from .runtime import Runtime
+
+_OF_READY = ("q", "k", "v", "log_decay", "beta", "states", "slots", "cu_seqlens")
+_OF_READY += ("has_initial", "write_slots", "out")
 
 
 def delta_prefill(
@@ -67,12 +71,21 @@ def delta_prefill(
 
     Returns out [T, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
     """
+    given, known = (
+        (scale, l2norm, allow_neg_eigval, integer("null_slot", null_slot), zero_skipped),
+        None,
+    )
+    if checkpoints is None:
+        tensors = (q, k, v, log_decay, beta, states, slots, cu_seqlens, has_initial, write_slots)
+        known = KnownCall(_OF_READY, (*tensors, out), given, runtime)
+        if known.plan is not None:
+            return known.run()
     entry = RuleEntry("prefill", q, k, v, states, runtime)
     entry.take_ready_gates(log_decay, beta)
     if checkpoints is not None:
         entry.take_checkpoints(checkpoints, entry.take_starts(cu_seqlens) + 1)
-    options = options_of(scale, l2norm, allow_neg_eigval, null_slot, zero_skipped)
-    return _prefill(entry, slots, write_slots, cu_seqlens, has_initial, out, options)
+    rest = (slots, write_slots, cu_seqlens, has_initial, out)
+    return _prefill(entry, *rest, options_of(*given), known)
 
 
 def gated_delta_prefill(
@@ -146,14 +159,23 @@ def commit_pending(
     call(**{name: given[name] for name in call.names})
 
 
-def _prefill(entry: RuleEntry, slots, write_slots, cu_seqlens, has_initial, out, options: Options):
+def _prefill(
+    entry: RuleEntry,
+    slots,
+    write_slots,
+    cu_seqlens,
+    has_initial,
+    out,
+    options: Options,
+    known: KnownCall | None = None,
+):
     entry.check_inputs()
     count = entry.take_starts(cu_seqlens)
     entry.take_slots(slots, write_slots, [count])
     entry.take_flags("has_initial", has_initial, count)
     out = entry.output(out)
     if count > 0 and entry.heads[0] > 0:
-        return entry.run(out, options)
+        return entry.run(out, options, known=known)
     if options.zero_skipped:
         entry.arrays.fill(out, 0)
     return out

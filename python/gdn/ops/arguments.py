@@ -43,8 +43,10 @@ def _shown(value: object) -> str:
 
 def refuse_gradients(function: str, **tensors: Tensor) -> None:
     """States in place have no backward, and a gradient that is missing would not be seen."""
+    if not torch.is_grad_enabled():
+        return
     for name, tensor in tensors.items():
-        if torch.is_grad_enabled() and tensor.requires_grad:
+        if tensor.requires_grad:
             raise RuntimeError(
                 f"{function}: {name}: expected no gradient (torch.no_grad()), for there is no"
                 " backward, got a tensor that requires one"
@@ -61,10 +63,12 @@ def check(function: str, name: str, tensor: Tensor | None, shape: tuple[int | No
     """Raises ValueError unless a tensor has that shape; None stands for any size."""
     if tensor is None:
         return
-    found = tuple(tensor.shape)
-    same = len(found) == len(shape) and all(
-        size in (None, got) for size, got in zip(shape, found, strict=True)
-    )
+    found = tensor.shape
+    same = len(found) == len(shape)
+    if same:
+        for size, got in zip(shape, found, strict=True):
+            if size is not None and size != got:
+                same = False
     if not same:
         sizes = ", ".join("any" if size is None else str(size) for size in shape)
         raise ValueError(f"{function}: {name}: expected the shape [{sizes}], got {list(found)}")
