@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from .array_library import check_array, library_of
 from .call_options import integer
 from .entry_plan import KnownCall
@@ -19,6 +21,7 @@ from .pool_states import LayerStates
 from .rule_entry import Options, RuleEntry, options_of
 from .rule_kernels import kind_of
 from .runtime import Runtime
+from .skipped_rows import live_sequences
 
 _OF_READY = ("q", "k", "v", "log_decay", "beta", "states", "slots", "cu_seqlens")
 _OF_READY += ("has_initial", "write_slots", "out")
@@ -130,9 +133,10 @@ def commit_pending(
 ) -> None:
     """Puts what is pending in slots [N], integers, into their states, in one launch; afterwards
     nothing is pending there, and kernels in place can go on. A slot that is `null_slot`, negative
-    or not below P is skipped. `states` are those of a pool that defers writes. The kernel comes
-    with the step's: `io` is the type of its q, k and v, and its `layout` is "ready", or "gated"
-    where the step reads raw gates as they are."""
+    or not below P is skipped. Another one that occurs twice is a ValueError where the slots are on
+    a CPU; on a GPU it is the caller's promise that none does. `states` are those of a pool that
+    defers writes. The kernel comes with the step's: `io` is the type of its q, k and v, and its
+    `layout` is "ready", or "gated" where the step reads raw gates as they are."""
     if not isinstance(states, LayerStates) or not states.deferred_writes:
         found = states if isinstance(states, LayerStates) else type(states).__name__
         raise ValueError(f"states: expected those of a pool that defers writes, got {found}")
@@ -143,7 +147,9 @@ def commit_pending(
     if not slots.shape[0]:
         return
     given = states.arrays(arrays) | {"slots": arrays.rows_apart(arrays.ids(slots))}
-    *_, value_dim, key_dim = map(int, given["state_pool"].shape)
+    num_slots, _, value_dim, key_dim = map(int, given["state_pool"].shape)
+    if arrays.device[0] == "cpu":
+        _check_once("slots", given["slots"], null_slot, num_slots)
     kind = kind_of(
         key_dim,
         value_dim,
@@ -157,6 +163,14 @@ def commit_pending(
     where = arrays.device, arrays.stream, runtime, null_slot
     call = call_of(kind, "commit", *where, capturing=arrays.capturing)
     call(**{name: given[name] for name in call.names})
+
+
+def _check_once(name: str, slots, null_slot: int, num_slots: int) -> None:
+    """ValueError for a slot of the pool that occurs twice, in an array of the host."""
+    ids = np.asarray(slots)
+    ids, counts = np.unique(ids[live_sequences(ids, null_slot, num_slots)], return_counts=True)
+    if len(twice := ids[counts > 1]):
+        raise ValueError(f"{name}: expected each slot once, got {twice[0]} twice")
 
 
 def _prefill(
