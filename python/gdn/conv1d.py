@@ -9,7 +9,7 @@ docs/spec/conv1d.md has the mathematics.
 
 from __future__ import annotations
 
-from .array_library import check_array, check_form, library_of
+from .array_library import check_array, check_form, check_starts, library_of
 from .call_options import flag, integer
 from .entry_plan import KnownCall
 from .kernel_calls import call_of, last_of
@@ -53,11 +53,12 @@ def causal_conv1d(
 
     x [T, D], states [P, D, K - 1], oldest input first, with any strides, and weight [D, K], K from
     2 to 8, are of f32, bf16 or f16; D is a multiple of 8. slots and write_slots [N] are integers.
-    Sequence n has the tokens cu_seqlens[n] to cu_seqlens[n + 1] (integers [N + 1]); without
-    `cu_seqlens` there are as many tokens as slots. `has_initial` [N], of bool, says which sequences
-    have a state, by default all; it goes with cu_seqlens. bias [D] is of any type. `activation` is
-    "silu" or "identity". A sequence whose slot is `null_slot`, negative or not below P is skipped:
-    its results are zeros, or without `zero_skipped` what `out` holds.
+    Sequence n has the tokens cu_seqlens[n] to cu_seqlens[n + 1] (integers [N + 1], as in
+    gdn.rule.gated_delta_rule); without `cu_seqlens` there are as many tokens as slots.
+    `has_initial` [N], of bool, says which sequences have a state, by default all; it goes with
+    cu_seqlens. bias [D] is of any type. `activation` is "silu" or "identity". A sequence whose slot
+    is `null_slot`, negative or not below P is skipped: its results are zeros, or without
+    `zero_skipped` what `out` holds.
 
     Returns y [T, D] in the type of x, `out` if it is given. Raises ValueError for arrays that do
     not go together, CompileError where no kernel is there and none can be compiled.
@@ -74,14 +75,11 @@ def causal_conv1d(
     tokens, channels = map(int, x.shape)
     arrays.check("slots", slots)
     if cu_seqlens is not None:
-        arrays.check("cu_seqlens", cu_seqlens)
-        if len(cu_seqlens.shape) != 1 or cu_seqlens.shape[0] < 1:
-            raise ValueError(
-                f"cu_seqlens: expected the shape [N + 1], got {list(cu_seqlens.shape)}"
-            )
+        count = check_starts(arrays, cu_seqlens, tokens)
     elif len(slots.shape) != 1:
         raise ValueError(f"slots: expected the shape [N], got {list(slots.shape)}")
-    count = int(slots.shape[0]) if cu_seqlens is None else int(cu_seqlens.shape[0]) - 1
+    else:
+        count = int(slots.shape[0])
     if cu_seqlens is None and has_initial is not None:
         raise ValueError("has_initial: expected None without cu_seqlens, got an array")
     io = kind.io
@@ -94,7 +92,7 @@ def causal_conv1d(
     ):
         if array is not None:
             check_array(arrays, name, array, shape, types)
-    for name, array in (("slots", slots), ("write_slots", write_slots), ("cu_seqlens", cu_seqlens)):
+    for name, array in (("slots", slots), ("write_slots", write_slots)):
         if array is not None and "int" not in (found := arrays.dtype_of(array)):
             raise ValueError(f"{name}: expected integers, got {found}")
     is_new = out is None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .array_library import TorchArrays, library_of
+from .array_library import TorchArrays, check_order, library_of
 from .call import Call
 from .kernel_calls import remember
 from .rule_plan import keep, key_of, plan_of
@@ -35,10 +35,15 @@ class EntryPlan(NamedTuple):
     reshaped: tuple[tuple[int, tuple[int, ...]], ...]
     """Parameters of another shape, and theirs."""
     result: tuple[int, ...]
-    """The shape of the output, which is of the type of the first tensor."""
+    """The shape of the output, whose rows are tokens, and which is of the type of the first
+    tensor."""
+    starts: int
+    """The place of cu_seqlens, or -1."""
 
     def run(self, arrays: TorchArrays, tensors: tuple):
         """Launches, and returns the output."""
+        if self.starts >= 0:
+            check_order(arrays, tensors[self.starts], self.result[0])
         out = tensors[-1]
         if out is None:
             out = tensors[0].new_empty(self.result)
@@ -113,4 +118,5 @@ class KnownCall:
             places.append(place)
         parts = (tuple(part) for part in (places, made, converted, shapes, out.shape))
         on_gpu = known_as if self._arrays.device[0] == "cuda" else None
-        keep(self._key, EntryPlan(call, on_gpu, *parts))
+        starts = names.index("cu_seqlens") if "cu_seqlens" in call.names else -1
+        keep(self._key, EntryPlan(call, on_gpu, *parts, starts))

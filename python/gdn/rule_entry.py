@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .array_library import check_array, check_form, library_of
+from .array_library import check_array, check_form, check_starts, library_of
 from .call_options import finite, flag, integer
 from .entry_plan import KnownCall
 from .kernel_calls import WHERE_PLANES_ARE, call_of, find_refusal, last_of
@@ -149,13 +149,9 @@ class RuleEntry:
 
     def take_starts(self, cu_seqlens) -> int:
         """Starts of sequences [N + 1]. Returns N."""
-        self.arrays.check("cu_seqlens", cu_seqlens)
-        if len(cu_seqlens.shape) != 1 or cu_seqlens.shape[0] < 1:
-            raise ValueError(
-                f"cu_seqlens: expected the shape [N + 1], got {list(cu_seqlens.shape)}"
-            )
+        count = check_starts(self.arrays, cu_seqlens, self.heads[0])
         self._take_ids("cu_seqlens", cu_seqlens)
-        return int(cu_seqlens.shape[0]) - 1
+        return count
 
     def take_flags(self, name: str, flags, count: int) -> None:
         """Booleans [count], by default true."""

@@ -53,11 +53,12 @@ def delta_prefill(
     default to where the first was.
 
     Sequence n has the tokens from cu_seqlens[n] to cu_seqlens[n + 1]; cu_seqlens [N + 1] starts at
-    0 or more, does not decrease, and ends at T or less. q and k [T, Hk, dk] and v [T, Hv, dv] are
-    of one type (f32, bf16 or f16), Hv is a multiple of Hk, and log_decay and beta [T, Hv] are of
-    any type. states [P, Hv, dv, dk] of f32, bf16 or f16, or what StatePool.layer_states gives, are
-    changed in place; slots and write_slots [N] are integers. Where has_initial [N], booleans, is
-    false, the first S is zero and nothing is read; by default all have one.
+    0 or more, does not decrease, and ends at T or less, as in gdn.rule.gated_delta_rule. q and k
+    [T, Hk, dk] and v [T, Hv, dv] are of one type (f32, bf16 or f16), Hv is a multiple of Hk, and
+    log_decay and beta [T, Hv] are of any type. states [P, Hv, dv, dk] of f32, bf16 or f16, or what
+    StatePool.layer_states gives, are changed in place; slots and write_slots [N] are integers.
+    Where has_initial [N], booleans, is false, the first S is zero and nothing is read; by default
+    all have one.
 
     A sequence without tokens leaves its state. One whose slot is `null_slot`, negative or not below
     P is skipped: its outputs are zeros, as those of tokens of no sequence. Nothing is written to a

@@ -46,10 +46,11 @@ def gated_delta_verify(
     `token_states[token_slots[n, t]]`; `states` are only read.
 
     Sequence n has the tokens from cu_seqlens[n] to cu_seqlens[n + 1]; cu_seqlens [N + 1] starts at
-    0 or more, does not decrease, and ends at T or less. q and k [T, Hk, dk] and v [T, Hv, dv] are
-    of one type (f32, bf16 or f16), a and b [T, Hv], A_log and dt_bias [Hv] of any. states
-    [P, Hv, dv, dk] and token_states [B, Hv, dv, dk] are of one type (f32, bf16 or f16), and do not
-    overlap. slots [N] and token_slots [N, S] are integers; no state is kept after tokens from S on.
+    0 or more, does not decrease, and ends at T or less, as in gdn.rule.gated_delta_rule. q and k
+    [T, Hk, dk] and v [T, Hv, dv] are of one type (f32, bf16 or f16), a and b [T, Hv], A_log and
+    dt_bias [Hv] of any. states [P, Hv, dv, dk] and token_states [B, Hv, dv, dk] are of one type
+    (f32, bf16 or f16), and do not overlap. slots [N] and token_slots [N, S] are integers; no state
+    is kept after tokens from S on.
 
     A sequence whose slot is `null_slot`, negative or not below P is skipped: its outputs are zeros,
     as those of tokens of no sequence. A place in token_slots of this kind keeps nothing. `scale` is

@@ -109,6 +109,10 @@ def test_bits_and_what_is_checked(runtime, unchecked, name, more, monkeypatch):
     found = call(second)
     assert torch.equal(found, result) and found.shape == result.shape
     assert all(torch.equal(second[n], wanted[n]) for n in second)
+    if "cu_seqlens" in names:
+        starts = second["cu_seqlens"] + torch.tensor([0, 0, 0, 1], dtype=torch.int32)
+        with pytest.raises(ValueError, match="cu_seqlens: expected element 3 from 3 to 3, got 4"):
+            call(second | {"cu_seqlens": starts})
     # Other types, shapes, strides and options are checked.
     for n in names:
         array = second[n]
@@ -169,6 +173,8 @@ def test_starts_are_not_those_of_before(runtime, unchecked, monkeypatch):
     monkeypatch.delattr(rule, "_RuleCall")
     found = call(second, [0, 1, 1, 3])
     assert all(torch.equal(*pair) for pair in zip(found, wanted, strict=True))
+    with pytest.raises(ValueError, match="cu_seqlens: expected element 2 from 1 to 3, got 0"):
+        call(second, [0, 1, 0, 3])
     with pytest.raises(NameError, match="_RuleCall"):
         call(second, [0, 1, 3])
     with pytest.raises(NameError, match="_RuleCall"):

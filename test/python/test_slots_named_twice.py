@@ -9,6 +9,7 @@ import pytest
 from gdn import GdnError, HostTier, Runtime, StateCache, StatePool, StatePoolShape
 from gdn.layers.attention import GDNAttentionMetadataBuilder
 from gdn.rule_pool import commit_pending
+from gdn.rule_step import delta_step
 from gdn.runtime import Pool
 
 pytestmark = pytest.mark.usefixtures("compiler_on_path")
@@ -84,6 +85,19 @@ def test_what_may_name_one_twice(pool):
     kept = tier.allocate(2)
     tier.store([1, 1], kept)
     assert tier.is_over([kept[0]] * 2)
+
+
+def test_functions_with_debug_checks(build_dir):
+    """A runtime that has them passes them on to the devices that functions run on."""
+    checked = Runtime(build_dir / "lib/libgdnrt.so", debug_checks=True)
+    q = np.zeros((2, 1, D), np.float32)
+    v, gates, states = np.zeros((2, 2, D), np.float32), np.zeros((2, 2)), np.zeros((5, 2, D, D))
+    step = (q, q, v, gates, gates, states.astype(np.float32))
+    delta_step(*step, np.array([1, 1]), write_slots=np.array([2, 3]), runtime=checked)
+    with pytest.raises(GdnError, match="write_slots: rows 0 and 1 both write slot 2"):
+        delta_step(*step, np.array([1, 3]), write_slots=np.array([2, 2]), runtime=checked)
+    with pytest.raises(TypeError, match="debug_checks: expected True or False, got 'no'"):
+        Runtime(build_dir / "lib/libgdnrt.so", debug_checks="no")
 
 
 def test_a_checkpoint_of_another(pool):

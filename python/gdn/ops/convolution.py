@@ -5,7 +5,7 @@ there are some, else operations of PyTorch."""
 import torch
 from torch import Tensor
 
-from ..array_library import library_of
+from ..array_library import check_starts, library_of
 from ..conv1d import causal_conv1d as convolve_in_place
 from ..kernel_calls import find_refusal
 from ..op_kernels import MOST_WIDTH, ConvKind, tile_of
@@ -56,6 +56,8 @@ def causal_conv1d(
             )
     if cu_seqlens is None:
         cu_seqlens = uniform(slots.shape[0], 1, x.device)
+    else:
+        check_starts(library_of(x), cu_seqlens, tokens)
     count = slots.shape[0] if windows is None else windows.shape[0]
     batch = batch_of(tokens, cu_seqlens, slots, count, null_slot)
     taken = first = None
