@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .. import compiler
 from ..array_library import SMALL_GATE
-from ..call_options import finite
+from ..call_options import finite, refuse_meta
 from .operator import run_rule
 
 # What the originals take for their own kernels, and what changes no number.
@@ -42,11 +42,13 @@ def _shown(value: object) -> str:
 
 
 def refuse_gradients(function: str, **tensors: Tensor) -> None:
-    """States in place have no backward, and a gradient that is missing would not be seen."""
-    if not torch.is_grad_enabled():
-        return
+    """States in place have no backward, and a gradient that is missing would not be seen. Tensors
+    without memory have no results."""
+    with_gradients = torch.is_grad_enabled()
     for name, tensor in tensors.items():
-        if tensor.requires_grad:
+        if tensor.is_meta:
+            refuse_meta(f"{function}: {name}", tensor)
+        if with_gradients and tensor.requires_grad:
             raise RuntimeError(
                 f"{function}: {name}: expected no gradient (torch.no_grad()), for there is no"
                 " backward, got a tensor that requires one"
@@ -60,9 +62,11 @@ def check_others(function: str, others: dict[str, object]) -> None:
 
 
 def check(function: str, name: str, tensor: Tensor | None, shape: tuple[int | None, ...]) -> None:
-    """Raises ValueError unless a tensor has that shape; None stands for any size."""
+    """Raises ValueError unless a tensor has memory and that shape; None stands for any size."""
     if tensor is None:
         return
+    if tensor.is_meta:
+        refuse_meta(f"{function}: {name}", tensor)
     found = tensor.shape
     same = len(found) == len(shape)
     if same:

@@ -10,6 +10,7 @@ from ..conv1d import causal_conv1d as convolve_in_place
 from ..kernel_calls import find_refusal
 from ..op_kernels import MOST_WIDTH, ConvKind, tile_of
 from .arguments import check
+from .fakes import register_fake
 from .windows import advance, batch_of, convolve, first_columns, windows_of
 
 
@@ -85,9 +86,13 @@ def _has_kernel(
     return find_refusal(kind, arrays.device) is None
 
 
-@causal_conv1d.register_fake
-def _(x, weight, bias, windows, slots, cu_seqlens, has_initial, num_accepted, segments, silu, null):
+def _results(
+    x, weight, bias, windows, slots, cu_seqlens, has_initial, num_accepted, segments, silu, null
+):
     return x.new_empty(x.shape)
+
+
+register_fake(causal_conv1d, _results)
 
 
 def check_weight(function: str, weight: Tensor, channels: int) -> None:
