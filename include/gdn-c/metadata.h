@@ -382,10 +382,11 @@ GDNRT_API gdnrt_status gdnrt_metadata_builder_build_for_cudagraph_capture(
  *  which any kernel or the engine may read that state. num_accepted[i] tokens
  *  of the last step of the slot, a verify, are among them; null: the last step
  *  of no slot was a verify. The accepted count of a sequence is 0 after that.
- *  Slots that are negative or the null slot are padding. For builders with LAZY
- *  or with deferred_writes (UNSUPPORTED with others). gdnrt_gdn_layer_forward
- *  takes it without tokens. INVALID_ARGUMENT for more than max_num_seqs slots
- *  and for a count that is not from 0 to 1 + S. */
+ *  Slots that are negative or pad_slot are padding. For builders with LAZY or
+ *  with deferred_writes (UNSUPPORTED with others). gdnrt_gdn_layer_forward
+ *  takes it without tokens. INVALID_ARGUMENT for more than max_num_seqs slots,
+ *  for a slot that is named twice and is not padding, and for a count that is
+ *  not from 0 to 1 + S. */
 GDNRT_API gdnrt_status gdnrt_metadata_builder_build_commit(
     gdnrt_metadata_builder *builder, const int32_t *slots,
     const int32_t *num_accepted, int64_t count, gdnrt_gdn_metadata *metadata,

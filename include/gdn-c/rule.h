@@ -42,6 +42,9 @@ typedef struct gdnrt_rule_args {
    *  [HV], and [HV] or [HV, dk]. */
   gdnrt_arg a, b, A_log, dt_bias;
   /** [N + 1]: sequence n has the tokens cu_seqlens[n] to cu_seqlens[n + 1].
+   *  They start at 0 or more, do not decrease, and end at T or less. Kernels
+   *  clamp others to 0 and T, and take a sequence that ends ahead of its start
+   *  for one without tokens; devices with debug_checks refuse them.
    *  Left out: a token for each slot, and the entry is decode. */
   gdnrt_arg cu_seqlens;
   /** [N]: the slot of each sequence. A sequence whose slot is negative, not

@@ -59,8 +59,8 @@ GDNRT_STRUCT(gdnrt_gdn_kernels)
  * arrays stay the caller's, and the layer keeps the kernels alive. conv_pool is
  * the array for the kernel whose window has the most positions; the other
  * kernels get its first positions. INVALID_ARGUMENT if weights and pools are of
- * different head counts, NOT_FOUND for an array that no kernel has as a
- * parameter.
+ * different head counts, or one of another type than a kernel takes. NOT_FOUND
+ * for an array that no kernel has as a parameter.
  */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
                                               const gdnrt_named_arg *fixed,
@@ -73,10 +73,10 @@ GDNRT_API gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
  *  planes state_scales and state_low, and for kernels that keep tokens pending
  *  their keys, deltas, decays, counts and scales. `fixed` has the other arrays.
  *  INVALID_ARGUMENT for a pool that does not keep what the kernels keep: it has
- *  as many state_planes as they (--state); with deferred writes it has
- * deferred_writes, as many pending_tokens as the kernels (--defer-writes),
- * their pending_dtype (--pending), and with verify as many conv_extra as a
- * sequence of verify may have tokens. */
+ *  their types, and as many state_planes as they (--state); with deferred
+ * writes it has deferred_writes, as many pending_tokens as the kernels
+ * (--defer-writes), their pending_dtype (--pending), and with verify as many
+ * conv_extra as a sequence of verify may have tokens. */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_create_in_pool(
     const gdnrt_gdn_kernels *kernels, const gdnrt_named_arg *fixed,
     size_t count, const gdnrt_state_pool *pool, int64_t layer_index,

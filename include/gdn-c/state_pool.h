@@ -246,7 +246,8 @@ GDNRT_API gdnrt_status gdnrt_state_pool_fork(gdnrt_state_pool *pool,
  * and is ignored. An id past the end, or with debug checks a slot that is free,
  * is an INVALID_ARGUMENT, and then nothing is done. */
 
-/** Fills slots with zeros, in all layers and buffers. */
+/** Fills slots with zeros, in all layers and buffers. A slot may be named
+ *  twice. */
 GDNRT_API gdnrt_status gdnrt_state_pool_reset(gdnrt_state_pool *pool,
                                               const int32_t *slots,
                                               size_t count, void *stream,

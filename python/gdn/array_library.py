@@ -4,7 +4,7 @@ a tensor comes in. PyTorch is never imported here."""
 
 import sys
 import threading
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class NumpyArrays:
         return array.astype(_numpy_type(dtype), copy=False)
 
     def dtype_of(self, array) -> str:
-        return str(array.dtype)
+        return _name_of(array.dtype)
 
     def ids(self, array):
         """Slots as i32. What no i32 holds is no slot, and must not become one."""
@@ -305,12 +305,49 @@ def check_array(arrays, name: str, array, shape: list[int], types: tuple[str, ..
     """Raises ValueError for another shape, or for a type that `types` lack, if there are some, and
     as the library's own check does."""
     arrays.check(name, array)
+    check_form(arrays, name, array, shape, types)
+
+
+def check_form(arrays, name: str, array, shape: list[int], types: tuple[str, ...] = ()) -> None:
+    """The same of an array that the library has checked."""
     if list(array.shape) != shape:
         raise ValueError(f"{name}: expected the shape {shape}, got {list(array.shape)}")
     if types and (found := arrays.dtype_of(array)) not in types:
         raise ValueError(f"{name}: expected {' or '.join(types)}, got {found}")
 
 
+def check_starts(arrays, cu_seqlens, tokens: int) -> int:
+    """How many sequences starts [N + 1] are of. Raises ValueError for another shape or type and, on
+    a CPU, for starts that are out of order or behind the tokens."""
+    arrays.check("cu_seqlens", cu_seqlens)
+    if len(cu_seqlens.shape) != 1 or cu_seqlens.shape[0] < 1:
+        raise ValueError(f"cu_seqlens: expected the shape [N + 1], got {list(cu_seqlens.shape)}")
+    if "int" not in (found := arrays.dtype_of(cu_seqlens)):
+        raise ValueError(f"cu_seqlens: expected integers, got {found}")
+    check_order(arrays, cu_seqlens, tokens)
+    return int(cu_seqlens.shape[0]) - 1
+
+
+def check_order(arrays, cu_seqlens, tokens: int) -> None:
+    """As check_starts, of starts whose shape and type are right."""
+    if arrays.device[0] != "cpu":
+        return
+    starts = np.asarray(cu_seqlens)
+    if starts[0] < 0 or starts[-1] > tokens or (starts[1:] < starts[:-1]).any():
+        least = 0
+        for n, start in enumerate(starts.tolist()):
+            if not least <= start <= tokens:
+                raise ValueError(
+                    f"cu_seqlens: expected element {n} from {least} to {tokens}, got {start}"
+                )
+            least = start
+
+
+# NumPy makes the names of its types in Python, and finds types by names that way.
+_name_of = cache(str)
+
+
+@cache
 def _numpy_type(dtype: str):
     if dtype == "bfloat16":
         import ml_dtypes

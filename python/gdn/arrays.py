@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .call_options import refuse_meta
+
 DTYPES = ("float32", "bfloat16", "float16", "int32", "int64", "bool", "float64", "uint8")
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
@@ -219,6 +221,7 @@ def _torch_view(name: str, value) -> View:
 
 
 def _dlpack_view(name: str, value) -> View:
+    refuse_meta(name, value)
     device_type, ordinal = (int(part) for part in value.__dlpack_device__())
     if device_type not in _DEVICES:
         raise TypeError(f"{name}: expected memory of a CPU or of CUDA, got device {device_type}")

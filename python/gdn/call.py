@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from .arrays import DeviceArray
-from .call_options import integer
+from .call_options import integer, refuse_meta
 from .runtime import GdnError, Kernel, Pool
 
 _DLPACK_DEVICES = {"cpu": 1, "cuda": 2}
@@ -94,6 +94,8 @@ class Call:
         except RuntimeError as error:
             cause = getattr(error, "__tvm_ffi_error__", None)
             if cause is None:
+                for name, value in zip(self._names, tensors, strict=True):
+                    refuse_meta(name, value)
                 raise
             raise GdnError(cause.kind, str(error)) from None
         except (TypeError, ValueError, BufferError):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Options of functions of arrays, checked: what is no number, no id and no flag is refused ahead of
-all else, and what compares unequal to everything is not taken for a default."""
+all else, and what compares unequal to everything is not taken for a default. Tensors without memory
+are refused as well, by the names of arguments."""
 
 from __future__ import annotations
 
@@ -41,6 +42,12 @@ def flag(name: str, value: object) -> bool:
     if not is_scalar or isinstance(value, str | bytes) or value not in (True, False, None):
         raise TypeError(f"{name}: expected True or False, got {_shown(value)}")
     return bool(value)
+
+
+def refuse_meta(name: str, array: object) -> None:
+    """ValueError for a tensor of PyTorch on its device without memory."""
+    if getattr(array, "is_meta", False):
+        raise ValueError(f"{name}: expected a tensor of a CPU or of CUDA, got one on meta")
 
 
 def _shown(value: object) -> str:

@@ -21,6 +21,8 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from .config_text import text_of
+
 # Where the package nvidia-cuda-nvcc has ptxas, below its folder.
 _PTXAS = ("cu13/bin/ptxas", "cuda_nvcc/bin/ptxas")
 _PROGRESS_S = 0.5
@@ -87,7 +89,7 @@ def compile(
     `progress` says otherwise.
 
     Raises CompileError with what gdn-compile said, and keeps nothing then; OSError for a file that
-    cannot be read.
+    cannot be read; ConfigError for a mapping that JSON does not hold.
     """
     tool = find_tool()
     arguments = _arguments(targets, engine, io, state, verify, options)
@@ -137,7 +139,7 @@ def _source(config) -> tuple[str | None, list[str]]:
     if isinstance(config, Layer):
         return config, []
     if isinstance(config, Mapping):
-        return json.dumps(config, indent=1), []
+        return text_of(config), []
     if not isinstance(config, str | os.PathLike):
         raise TypeError(
             "config: expected a mapping, a path, the name of a preset or a Layer, got"

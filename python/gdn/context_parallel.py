@@ -56,8 +56,9 @@ class ContextParallel:
     ):
         """As gdn.rule_pool.delta_prefill, of the tokens of this rank: q and k [T, Hk, dk], v
         [T, Hv, dv], log_decay [T, Hv] or [T, Hv, dk], and beta [T, Hv]. Sequence n has the tokens
-        from cu_seqlens[n] to cu_seqlens[n + 1] here. Tokens of `checkpoints` are counted from the
-        first token of the sequence, on whichever rank that is.
+        from cu_seqlens[n] to cu_seqlens[n + 1] here; the host reads cu_seqlens, wherever they are,
+        and starts that are out of order or behind T are a ValueError. Tokens of
+        `checkpoints` are counted from the first token of the sequence, on whichever rank that is.
 
         Returns out [T, Hv, dv] of this rank's tokens. Raises as gdn.rule.gated_delta_rule does, and
         ExchangeError."""

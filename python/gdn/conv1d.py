@@ -9,14 +9,26 @@ docs/spec/conv1d.md has the mathematics.
 
 from __future__ import annotations
 
-from .array_library import check_array, library_of
+from .array_library import check_array, check_form, check_starts, library_of
 from .call_options import flag, integer
-from .kernel_calls import call_of
+from .entry_plan import KnownCall
+from .kernel_calls import call_of, last_of
 from .op_kernels import MOST_WIDTH, ConvKind, tile_of
 from .runtime import Runtime
 from .skipped_rows import keep_skipped_rows, live_sequences, live_tokens
 
 _FLOATS = ("float32", "bfloat16", "float16")
+_ARRAYS = (
+    "x",
+    "weight",
+    "states",
+    "slots",
+    "bias",
+    "cu_seqlens",
+    "has_initial",
+    "write_slots",
+    "out",
+)
 
 
 def causal_conv1d(
@@ -41,42 +53,46 @@ def causal_conv1d(
 
     x [T, D], states [P, D, K - 1], oldest input first, with any strides, and weight [D, K], K from
     2 to 8, are of f32, bf16 or f16; D is a multiple of 8. slots and write_slots [N] are integers.
-    Sequence n has the tokens cu_seqlens[n] to cu_seqlens[n + 1] (integers [N + 1]); without
-    `cu_seqlens` there are as many tokens as slots. `has_initial` [N], of bool, says which sequences
-    have a state, by default all; it goes with cu_seqlens. bias [D] is of any type. `activation` is
-    "silu" or "identity". A sequence whose slot is `null_slot`, negative or not below P is skipped:
-    its results are zeros, or without `zero_skipped` what `out` holds.
+    Sequence n has the tokens cu_seqlens[n] to cu_seqlens[n + 1] (integers [N + 1], as in
+    gdn.rule.gated_delta_rule); without `cu_seqlens` there are as many tokens as slots.
+    `has_initial` [N], of bool, says which sequences have a state, by default all; it goes with
+    cu_seqlens. bias [D] is of any type. `activation` is "silu" or "identity". A sequence whose slot
+    is `null_slot`, negative or not below P is skipped: its results are zeros, or without
+    `zero_skipped` what `out` holds.
 
     Returns y [T, D] in the type of x, `out` if it is given. Raises ValueError for arrays that do
     not go together, CompileError where no kernel is there and none can be compiled.
     """
+    tensors = (x, weight, states, slots, bias, cu_seqlens, has_initial, write_slots, out)
+    null_slot = integer("null_slot", null_slot)
+    options = (activation, null_slot, zero_skipped)
+    known = KnownCall(_ARRAYS, tensors, options, runtime)
+    if known.plan is not None:
+        return known.run()
     arrays = library_of(x, runtime, "x")
-    null_slot, zero_skipped = integer("null_slot", null_slot), flag("zero_skipped", zero_skipped)
+    zero_skipped = flag("zero_skipped", zero_skipped)
     kind = conv_kind(arrays, x, weight, states, bias, activation)
     tokens, channels = map(int, x.shape)
     arrays.check("slots", slots)
     if cu_seqlens is not None:
-        arrays.check("cu_seqlens", cu_seqlens)
-        if len(cu_seqlens.shape) != 1 or cu_seqlens.shape[0] < 1:
-            raise ValueError(
-                f"cu_seqlens: expected the shape [N + 1], got {list(cu_seqlens.shape)}"
-            )
+        count = check_starts(arrays, cu_seqlens, tokens)
     elif len(slots.shape) != 1:
         raise ValueError(f"slots: expected the shape [N], got {list(slots.shape)}")
-    count = int(slots.shape[0]) if cu_seqlens is None else int(cu_seqlens.shape[0]) - 1
+    else:
+        count = int(slots.shape[0])
     if cu_seqlens is None and has_initial is not None:
         raise ValueError("has_initial: expected None without cu_seqlens, got an array")
     io = kind.io
+    check_form(arrays, "x", x, [count if cu_seqlens is None else tokens, channels], _FLOATS)
+    check_form(arrays, "slots", slots, [count])
     for name, array, shape, types in (
-        ("x", x, [count if cu_seqlens is None else tokens, channels], _FLOATS),
-        ("slots", slots, [count], ()),
         ("write_slots", write_slots, [count], ()),
         ("has_initial", has_initial, [count], ("bool",)),
         ("out", out, [tokens, channels], (io,)),
     ):
         if array is not None:
             check_array(arrays, name, array, shape, types)
-    for name, array in (("slots", slots), ("write_slots", write_slots), ("cu_seqlens", cu_seqlens)):
+    for name, array in (("slots", slots), ("write_slots", write_slots)):
         if array is not None and "int" not in (found := arrays.dtype_of(array)):
             raise ValueError(f"{name}: expected integers, got {found}")
     is_new = out is None
@@ -88,9 +104,10 @@ def causal_conv1d(
         return out
     if not arrays.has_unit_stride(out):
         raise ValueError("out: expected a contiguous last dimension, got another stride")
+    entry = "decode" if cu_seqlens is None else "prefill"
     call = call_of(
         kind,
-        "decode" if cu_seqlens is None else "prefill",
+        entry,
         arrays.device,
         arrays.stream,
         runtime,
@@ -115,6 +132,8 @@ def causal_conv1d(
         given["has_initial"] = arrays.rows_apart(flags)
     if zero_skipped:
         call(**given)
+        last = last_of(kind, entry, arrays.device, runtime, null_slot)
+        known.keep(call, last, given, out, reshaped=("x", "y"))
         return out
     live = live_sequences(ids, null_slot, int(states.shape[0]))
     if cu_seqlens is not None:
@@ -135,11 +154,8 @@ def conv_kind(arrays, x, weight, states, bias, activation: str) -> ConvKind:
         raise ValueError(
             f"weight: expected the shape [D, K] with K from 2 to {MOST_WIDTH}, got K = {width}"
         )
-    for name, array, shape in (
-        ("weight", weight, [channels, width]),
-        ("states", states, [*states.shape[:1], channels, width - 1]),
-    ):
-        check_array(arrays, name, array, shape, _FLOATS)
+    check_form(arrays, "weight", weight, [channels, width], _FLOATS)
+    check_form(arrays, "states", states, [*states.shape[:1], channels, width - 1], _FLOATS)
     if bias is not None:
         check_array(arrays, "bias", bias, [channels])
     tile = tile_of(channels)

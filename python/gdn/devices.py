@@ -21,7 +21,11 @@ def device_of(device: tuple[str, int], runtime: Runtime | None = None) -> Device
             runtime = _runtime[0]
         key = (runtime, device)
         if key not in _devices:
-            kind, ordinal = device
+            (kind, ordinal), checks = device, runtime.debug_checks
             is_cpu = kind == "cpu"
-            _devices[key] = runtime.device(num_workers=0) if is_cpu else runtime.cuda(ordinal)
+            _devices[key] = (
+                runtime.device(0, debug_checks=checks)
+                if is_cpu
+                else runtime.cuda(ordinal, debug_checks=checks)
+            )
         return _devices[key]

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from .array_library import check_array, library_of
 from .call_options import finite, flag
-from .kernel_calls import call_of
+from .entry_plan import KnownCall
+from .kernel_calls import call_of, last_of
 from .model_config import LEAST_F32, MOST_F32
 from .op_kernels import MOST_NORM, NormKind, has_norm
 from .runtime import Runtime
 
+_ARRAYS = ("x", "gate", "weight", "out")
 _ACTIVATIONS = {"silu": 1.0, "sigmoid": 0.0}
 
 
@@ -38,6 +40,10 @@ def gated_rms_norm(
     Returns y [T, H, d] in the type of x, `out` if it is given. Raises ValueError for arrays that do
     not go together, CompileError where no kernel is there and none can be compiled.
     """
+    options = (eps, activation, norm_after_gate)
+    known = KnownCall(_ARRAYS, (x, gate, weight, out), options, runtime)
+    if known.plan is not None:
+        return known.run()
     arrays = library_of(x, runtime, "x")
     arrays.check("x", x)
     eps, norm_after_gate = finite("eps", eps), flag("norm_after_gate", norm_after_gate)
@@ -66,11 +72,14 @@ def gated_rms_norm(
         raise ValueError("out: expected a contiguous last dimension, got another stride")
     kind = NormKind(size, bool(norm_after_gate), io)
     call = call_of(kind, "norm", arrays.device, arrays.stream, runtime, capturing=arrays.capturing)
-    call(
-        x=arrays.rows_apart(x),
-        gate=arrays.rows_apart(gate),
-        weight=arrays.rows_apart(arrays.cast(weight, "float32")),
-        constants=arrays.floats((float(eps), _ACTIVATIONS[activation])),
-        y=out,
-    )
+    given = {
+        "x": arrays.rows_apart(x),
+        "gate": arrays.rows_apart(gate),
+        "weight": arrays.rows_apart(arrays.cast(weight, "float32")),
+        "constants": arrays.floats((float(eps), _ACTIVATIONS[activation])),
+        "y": out,
+    }
+    call(**given)
+    last = last_of(kind, "norm", arrays.device, runtime)
+    known.keep(call, last, given, out, constants=("constants",))
     return out

@@ -231,6 +231,11 @@ class _Index:
             ) from None
         except ValueError as error:
             raise ImageIndexError(f"{self.path}: expected JSON: {error}") from None
+        except RecursionError:
+            raise ImageIndexError(
+                f"{self.path}: expected presets and images, found arrays or objects that are nested"
+                " too deep"
+            ) from None
         try:
             found = content["format"]
             if found != INDEX_FORMAT:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from .config_text import ConfigError, parse, text_of
+
 # By model type: the family, which says where the sizes are, and the layout of the projections.
 _MODEL_TYPES = {
     "qwen3_next": ("qwen", "interleaved"),
@@ -35,7 +37,6 @@ _DTYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
 # The normal numbers of f32, and the largest of f64.
 LEAST_F32, MOST_F32 = 2.0**-126, (2 - 2.0**-23) * 2.0**127
 _MOST_F64 = (2 - 2.0**-52) * 2.0**1023
-_MOST_NESTED = 64
 _MOST_SHOWN = 60
 
 # The least log decay of models that bound it, and where they do not say it.
@@ -43,11 +44,6 @@ _LEAST_BOUND = -5.0
 
 #: OLMo-Hybrid fixes this epsilon; `rms_norm_eps` is that of its other norms.
 OLMO_NORM_EPS = 1e-5
-
-
-class ConfigError(ValueError):
-    """A configuration that gdn-compile refuses. The message names the file, the key, what was
-    expected and what was found."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +78,7 @@ class ModelConfig:
         """Reads a Hugging Face configuration: a mapping, the path of its config.json, or of the
         folder that has one. Raises ConfigError, and TypeError for what is neither."""
         if isinstance(config, Mapping):
-            return cls.from_text(json.dumps(dict(config), default=str), "config.json")
+            return cls.from_text(text_of(config), "config.json")
         if not isinstance(config, str | os.PathLike):
             raise TypeError(f"config: expected a mapping or a path, got {type(config).__name__}")
         path = Path(config)
@@ -95,7 +91,7 @@ class ModelConfig:
     @classmethod
     def from_text(cls, text: str, name: str) -> ModelConfig:
         """Reads the text of a config.json; `name` stands for it in messages."""
-        return _read(_Reader(_parse(text, name), name))
+        return _read(_Reader(parse(text, name), name))
 
     def facts(self) -> dict[str, object]:
         """What decides which code its layers need, without what an engine chooses."""
@@ -219,43 +215,6 @@ def _json_of(value: object) -> str:
 def _shown(value: object) -> str:
     text = _json_of(value)
     return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
-
-
-def _check_nesting(text: str, name: str) -> None:
-    depth, in_string, skipped = 0, False, False
-    for i, character in enumerate(text):
-        if skipped:
-            skipped = False
-        elif in_string:
-            skipped, in_string = character == "\\", character != '"'
-        elif character == '"':
-            in_string = True
-        elif character in "[{":
-            depth += 1
-            if depth > _MOST_NESTED:
-                raise ConfigError(
-                    f"{name}: byte {i}: expects at most {_MOST_NESTED} nested arrays and objects"
-                )
-        elif character in "]}" and depth > 0:
-            depth -= 1
-
-
-def _parse_integer(text: str) -> int | float:
-    """What 64 bits do not hold is a floating-point number, as in the compiler."""
-    value = float(text)
-    return int(text) if -(2.0**63) <= value < 2.0**64 else value
-
-
-def _parse(text: str, name: str) -> dict[str, object]:
-    _check_nesting(text, name)
-    try:
-        # Numbers that Python writes and JSON has no words for are null.
-        value = json.loads(text, parse_constant=lambda _: None, parse_int=_parse_integer)
-    except ValueError as error:
-        raise ConfigError(f"{name}: is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise ConfigError(f"{name}: expects a JSON object at the top")
-    return value
 
 
 def _read(top: _Reader) -> ModelConfig:

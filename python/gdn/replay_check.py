@@ -79,7 +79,14 @@ def read(path: Path) -> dict[str, np.ndarray]:
             first, last = (8 + size + offset for offset in entry["data_offsets"])
             values = np.frombuffer(content[first:last], dtypes[entry["dtype"]])
             found[name] = values.reshape(entry["shape"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise RecordingError(f"{path}: expected safetensors of f32 and integers") from error
     return found
 

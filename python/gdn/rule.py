@@ -10,7 +10,7 @@ docs/spec/delta_rule.md has the mathematics.
 
 from __future__ import annotations
 
-from .array_library import library_of
+from .array_library import check_order, check_starts, library_of
 from .call_options import finite, flag
 from .kernel_calls import call_of, find_refusal, last_of
 from .pool_states import refuse_pool
@@ -44,7 +44,10 @@ def gated_delta_rule(
     multiple of Hk. log_decay [B, T, Hv], or [B, T, Hv, dk] for a decay of each channel, and beta
     [B, T, Hv] are converted to f32. The sequences are the B rows. With `cu_seqlens` [N + 1],
     integers on the same device, B is 1, and sequence n has the tokens from cu_seqlens[n] to
-    cu_seqlens[n + 1].
+    cu_seqlens[n + 1]. They start at 0 or more, do not decrease, and end at T or less. On a CPU
+    others are a ValueError. On a GPU the host does not read them: kernels take those below 0 for 0
+    and those above T for T, a sequence that ends ahead of its start has no tokens, and with a
+    `runtime` of debug_checks they are a GdnError.
 
     initial_state [N, Hv, dv, dk] has the states before the first tokens, and is not changed;
     without it they are zero. `scale` is dk ^ -0.5 if None. `l2norm` scales each q and k to unit
@@ -57,8 +60,21 @@ def gated_delta_rule(
     Raises ValueError for arrays that do not go together, ImageNotFoundError where no image is
     there and none can be compiled.
     """
-    arrays, scale = library_of(q, runtime, "q"), finite("scale", scale)
-    l2norm, state_v_first = flag("l2norm", l2norm), flag("state_v_first", state_v_first)
+    arrays = library_of(q, runtime, "q")
+    key = None
+    if runtime is None:
+        options = (scale, l2norm, allow_neg_eigval, state_dtype, state_v_first)
+        key = key_of(arrays, (q, k, v, log_decay, beta, initial_state, cu_seqlens), options)
+    if key is not None and (plan := plan_of(key)) is not None:
+        if cu_seqlens is not None:
+            check_order(arrays, cu_seqlens, int(q.shape[1]))
+        states = initial_state
+        if states is not None and not state_v_first:
+            states = states.swapaxes(-1, -2)
+        out, states = plan.run(arrays, q, k, v, log_decay, beta, states, cu_seqlens)
+        return out, states if state_v_first else states.swapaxes(-1, -2)
+    scale, l2norm = finite("scale", scale), flag("l2norm", l2norm)
+    state_v_first = flag("state_v_first", state_v_first)
     allow_neg_eigval = flag("allow_neg_eigval", allow_neg_eigval)
     if state_dtype not in _FLOATS:
         _fail("state_dtype", "float32, bfloat16 or float16", state_dtype)
@@ -69,16 +85,9 @@ def gated_delta_rule(
         if len(initial_state.shape) != 4:
             _fail("initial_state", "the shape [N, Hv, dk, dv]", list(initial_state.shape))
         initial_state = initial_state.swapaxes(-1, -2)
-    tensors = (q, k, v, log_decay, beta, initial_state)
+    call = _RuleCall(arrays, q, k, v, log_decay, beta, cu_seqlens, initial_state)
     options = (scale, l2norm, allow_neg_eigval, state_dtype, order)
-    key = None
-    if runtime is None and cu_seqlens is None:
-        key = key_of(arrays, tensors, options)
-    if key is not None and (plan := plan_of(key)) is not None:
-        out, states = plan.run(*tensors)
-    else:
-        call = _RuleCall(arrays, *tensors[:5], cu_seqlens, initial_state)
-        out, states = call.run(*options, runtime, key)
+    out, states = call.run(*options, runtime, key)
     return out, states if state_v_first else states.swapaxes(-1, -2)
 
 
@@ -93,9 +102,8 @@ class _RuleCall:
         self.arrays = arrays
         for name, array in (("log_decay", log_decay), ("beta", beta)):
             arrays.check(name, array)
-        for name, array in (("cu_seqlens", cu_seqlens), ("initial_state", initial_state)):
-            if array is not None:
-                arrays.check(name, array)
+        if initial_state is not None:
+            arrays.check("initial_state", initial_state)
         for name, array in (("q", q), ("k", k), ("v", v)):
             arrays.check(name, array)
             if len(array.shape) != 4:
@@ -130,13 +138,9 @@ class _RuleCall:
             _fail("beta", f"the shape {wanted}", list(self.beta.shape))
         self.count = self.batch
         if self.cu_seqlens is not None:
-            if len(self.cu_seqlens.shape) != 1 or self.cu_seqlens.shape[0] < 1:
-                _fail("cu_seqlens", "the shape [N + 1]", list(self.cu_seqlens.shape))
             if self.batch != 1:
                 _fail("q", "one row of tokens with cu_seqlens", f"{self.batch} rows")
-            if "int" not in (found := self.arrays.dtype_of(self.cu_seqlens)):
-                _fail("cu_seqlens", "integers", found)
-            self.count = int(self.cu_seqlens.shape[0]) - 1
+            self.count = check_starts(self.arrays, self.cu_seqlens, self.tokens)
         states = [self.count, self.value_heads, self.value_dim, self.key_dim]
         if self.initial_state is not None and list(self.initial_state.shape) != states:
             _fail("initial_state", f"the shape {states}", list(self.initial_state.shape))
@@ -208,6 +212,8 @@ class _RuleCall:
             return
         device = self.arrays.device
         made = ("state_pool", "token_state_pool", "core", *names)
+        if self.cu_seqlens is not None:
+            made += ("cu_seqlens",)
         plan = RulePlan(
             call,
             tuple(call.names),

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .array_library import check_array, library_of
+from .array_library import check_array, check_form, check_starts, library_of
 from .call_options import finite, flag, integer
-from .kernel_calls import WHERE_PLANES_ARE, call_of, find_refusal
+from .entry_plan import KnownCall
+from .kernel_calls import WHERE_PLANES_ARE, call_of, find_refusal, last_of
 from .pool_states import LayerStates
 from .rule_kernels import PLANES, RuleKind, kind_of, unit_of
 from .runtime import Runtime
@@ -106,6 +107,10 @@ class RuleEntry:
     def take_integers(self, name: str, array, shape: list[int]):
         """Slots, counts or starts, as i32, which it returns. What no i32 holds is no slot."""
         self.check(name, array, shape)
+        return self._take_ids(name, array)
+
+    def _take_ids(self, name: str, array):
+        """The same of an array whose shape was checked."""
         if "int" not in (found := self.arrays.dtype_of(array)):
             raise ValueError(f"{name}: expected integers, got {found}")
         self._given[name] = self.arrays.rows_apart(self.arrays.ids(array))
@@ -144,13 +149,9 @@ class RuleEntry:
 
     def take_starts(self, cu_seqlens) -> int:
         """Starts of sequences [N + 1]. Returns N."""
-        self.arrays.check("cu_seqlens", cu_seqlens)
-        if len(cu_seqlens.shape) != 1 or cu_seqlens.shape[0] < 1:
-            raise ValueError(
-                f"cu_seqlens: expected the shape [N + 1], got {list(cu_seqlens.shape)}"
-            )
-        self.take_integers("cu_seqlens", cu_seqlens, list(cu_seqlens.shape))
-        return int(cu_seqlens.shape[0]) - 1
+        count = check_starts(self.arrays, cu_seqlens, self.heads[0])
+        self._take_ids("cu_seqlens", cu_seqlens)
+        return count
 
     def take_flags(self, name: str, flags, count: int) -> None:
         """Booleans [count], by default true."""
@@ -170,13 +171,14 @@ class RuleEntry:
     def check_pool(self, name: str, pool, types: tuple[str, ...] = _FLOATS) -> None:
         """States [slots, HV, dv, dk], all in the order of `states` in memory."""
         sizes = [self.heads[1], self.value_dim, self.key_dim]
-        self.arrays.check(name, pool)
+        if name != "states" or self._layer is not None:
+            self.arrays.check(name, pool)
         if self._layer is not None and self._layer.format in PLANES:
             types = ("uint8",)
         elif (found := self.arrays.dtype_of(pool)) == "uint8":
             expected = " or ".join(types)
             raise ValueError(f"{name}: expected {expected}, got {found}; {WHERE_PLANES_ARE}")
-        self.check(name, pool, [*pool.shape[:1], *sizes], types)
+        check_form(self.arrays, name, pool, [*pool.shape[:1], *sizes], types)
         order = self.arrays.state_order(pool)
         if order is None:
             raise ValueError(
@@ -202,9 +204,10 @@ class RuleEntry:
 
     def check_inputs(self) -> None:
         keys = [self.heads[0], self.key_heads, self.key_dim]
-        self.check("v", self.v, list(self.v.shape), _FLOATS)
-        self.check("q", self.q, keys, (self.io,))
-        self.check("k", self.k, keys, (self.io,))
+        if self.io not in _FLOATS:
+            raise ValueError(f"v: expected {' or '.join(_FLOATS)}, got {self.io}")
+        check_form(self.arrays, "q", self.q, keys, (self.io,))
+        check_form(self.arrays, "k", self.k, keys, (self.io,))
         self.check_pool("states", self.states)
         if self.key_heads == 0 or self.heads[1] % self.key_heads != 0:
             heads = self.heads[1]
@@ -216,8 +219,8 @@ class RuleEntry:
             sizes = f"{self.value_dim} x {self.key_dim}"
             raise ValueError(f"states: expected heads of multiples of {unit}, got {sizes}")
 
-    def run(self, out, options: Options, verify: str = "none"):
-        """Launches the entry, whose output is `out`."""
+    def run(self, out, options: Options, verify: str = "none", known: KnownCall | None = None):
+        """Launches the entry, whose output is `out`; `known` keeps what others like it do."""
         arrays = self.arrays
         kind = kind_of(
             self.key_dim,
@@ -265,6 +268,10 @@ class RuleEntry:
             launch()
         else:
             keep_skipped_rows(arrays, out, self._live_rows(options.null_slot), launch)
+        is_plain = options.zero_skipped and not is_other and pools is given_pools
+        if known is not None and is_plain and self._layer is None:
+            where = arrays.device, self.runtime, options.null_slot
+            known.keep(call, last_of(kind, self.name, *where), given, out)
         return out
 
     def _pool_facts(self, options: Options) -> dict[str, object]:

@@ -15,6 +15,8 @@ from .kernel_calls import remember
 
 _plans = threading.local()
 _MOST_PLANS = 256
+# Of options that are what they were as long as they are equal.
+_PLAIN = frozenset((type(None), bool, int, float, str))
 
 
 class RulePlan(NamedTuple):
@@ -39,13 +41,15 @@ class RulePlan(NamedTuple):
     """The entry reads the initial states and writes others; otherwise it changes a copy."""
     constants: dict[str, object]
 
-    def run(self, q, k, v, log_decay, beta, initial_state):
+    def run(self, arrays, q, k, v, log_decay, beta, initial_state, cu_seqlens):
         """See gdn.rule.gated_delta_rule."""
         shapes, given = self.tokens, dict(self.constants)
         given["q"], given["k"] = q.reshape(shapes[0]), k.reshape(shapes[1])
         given["v"] = v.reshape(shapes[2])
         given["log_decay"] = log_decay.float().reshape(shapes[3])
         given["beta"] = beta.float().reshape(shapes[4])
+        if cu_seqlens is not None:
+            given["cu_seqlens"] = arrays.rows_apart(arrays.ids(cu_seqlens))
         given["core"] = out = v.new_empty(shapes[2])
         made = v.new_zeros if initial_state is None else v.new_empty
         if self.order == "vk":
@@ -63,10 +67,12 @@ class RulePlan(NamedTuple):
         return out.view(self.result), states
 
 
-def key_of(arrays, tensors: tuple, options: tuple) -> tuple | None:
+def key_of(arrays, tensors: tuple, options: tuple, function: tuple = ()) -> tuple | None:
     """What a plan depends on; None where there are none: for NumPy's arrays, and where a stream is
-    captured."""
+    captured, and for options of other types than Python's."""
     if not isinstance(arrays, TorchArrays) or arrays.capturing:
+        return None
+    if not _PLAIN.issuperset(map(type, options)):
         return None
     wants_gradients = arrays.torch.is_grad_enabled()
     try:
@@ -78,7 +84,7 @@ def key_of(arrays, tensors: tuple, options: tuple) -> tuple | None:
         ]
     except (AttributeError, RuntimeError):  # no tensors, or none with strides: they are refused
         return None
-    return (arrays.stream, *options, *facts)
+    return (arrays.stream, *function, *options, *facts)
 
 
 def plan_of(key: tuple) -> RulePlan | None:

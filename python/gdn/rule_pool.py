@@ -11,13 +11,20 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from .array_library import check_array, library_of
 from .call_options import integer
+from .entry_plan import KnownCall
 from .kernel_calls import call_of
 from .pool_states import LayerStates
 from .rule_entry import Options, RuleEntry, options_of
 from .rule_kernels import kind_of
 from .runtime import Runtime
+from .skipped_rows import live_sequences
+
+_OF_READY = ("q", "k", "v", "log_decay", "beta", "states", "slots", "cu_seqlens")
+_OF_READY += ("has_initial", "write_slots", "out")
 
 
 def delta_prefill(
@@ -46,11 +53,12 @@ def delta_prefill(
     default to where the first was.
 
     Sequence n has the tokens from cu_seqlens[n] to cu_seqlens[n + 1]; cu_seqlens [N + 1] starts at
-    0 or more, does not decrease, and ends at T or less. q and k [T, Hk, dk] and v [T, Hv, dv] are
-    of one type (f32, bf16 or f16), Hv is a multiple of Hk, and log_decay and beta [T, Hv] are of
-    any type. states [P, Hv, dv, dk] of f32, bf16 or f16, or what StatePool.layer_states gives, are
-    changed in place; slots and write_slots [N] are integers. Where has_initial [N], booleans, is
-    false, the first S is zero and nothing is read; by default all have one.
+    0 or more, does not decrease, and ends at T or less, as in gdn.rule.gated_delta_rule. q and k
+    [T, Hk, dk] and v [T, Hv, dv] are of one type (f32, bf16 or f16), Hv is a multiple of Hk, and
+    log_decay and beta [T, Hv] are of any type. states [P, Hv, dv, dk] of f32, bf16 or f16, or what
+    StatePool.layer_states gives, are changed in place; slots and write_slots [N] are integers.
+    Where has_initial [N], booleans, is false, the first S is zero and nothing is read; by default
+    all have one.
 
     A sequence without tokens leaves its state. One whose slot is `null_slot`, negative or not below
     P is skipped: its outputs are zeros, as those of tokens of no sequence. Nothing is written to a
@@ -67,12 +75,21 @@ def delta_prefill(
 
     Returns out [T, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
     """
+    given, known = (
+        (scale, l2norm, allow_neg_eigval, integer("null_slot", null_slot), zero_skipped),
+        None,
+    )
+    if checkpoints is None:
+        tensors = (q, k, v, log_decay, beta, states, slots, cu_seqlens, has_initial, write_slots)
+        known = KnownCall(_OF_READY, (*tensors, out), given, runtime)
+        if known.plan is not None:
+            return known.run()
     entry = RuleEntry("prefill", q, k, v, states, runtime)
     entry.take_ready_gates(log_decay, beta)
     if checkpoints is not None:
         entry.take_checkpoints(checkpoints, entry.take_starts(cu_seqlens) + 1)
-    options = options_of(scale, l2norm, allow_neg_eigval, null_slot, zero_skipped)
-    return _prefill(entry, slots, write_slots, cu_seqlens, has_initial, out, options)
+    rest = (slots, write_slots, cu_seqlens, has_initial, out)
+    return _prefill(entry, *rest, options_of(*given), known)
 
 
 def gated_delta_prefill(
@@ -117,9 +134,10 @@ def commit_pending(
 ) -> None:
     """Puts what is pending in slots [N], integers, into their states, in one launch; afterwards
     nothing is pending there, and kernels in place can go on. A slot that is `null_slot`, negative
-    or not below P is skipped. `states` are those of a pool that defers writes. The kernel comes
-    with the step's: `io` is the type of its q, k and v, and its `layout` is "ready", or "gated"
-    where the step reads raw gates as they are."""
+    or not below P is skipped. Another one that occurs twice is a ValueError where the slots are on
+    a CPU; on a GPU it is the caller's promise that none does. `states` are those of a pool that
+    defers writes. The kernel comes with the step's: `io` is the type of its q, k and v, and its
+    `layout` is "ready", or "gated" where the step reads raw gates as they are."""
     if not isinstance(states, LayerStates) or not states.deferred_writes:
         found = states if isinstance(states, LayerStates) else type(states).__name__
         raise ValueError(f"states: expected those of a pool that defers writes, got {found}")
@@ -130,7 +148,9 @@ def commit_pending(
     if not slots.shape[0]:
         return
     given = states.arrays(arrays) | {"slots": arrays.rows_apart(arrays.ids(slots))}
-    *_, value_dim, key_dim = map(int, given["state_pool"].shape)
+    num_slots, _, value_dim, key_dim = map(int, given["state_pool"].shape)
+    if arrays.device[0] == "cpu":
+        _check_once("slots", given["slots"], null_slot, num_slots)
     kind = kind_of(
         key_dim,
         value_dim,
@@ -146,14 +166,31 @@ def commit_pending(
     call(**{name: given[name] for name in call.names})
 
 
-def _prefill(entry: RuleEntry, slots, write_slots, cu_seqlens, has_initial, out, options: Options):
+def _check_once(name: str, slots, null_slot: int, num_slots: int) -> None:
+    """ValueError for a slot of the pool that occurs twice, in an array of the host."""
+    ids = np.asarray(slots)
+    ids, counts = np.unique(ids[live_sequences(ids, null_slot, num_slots)], return_counts=True)
+    if len(twice := ids[counts > 1]):
+        raise ValueError(f"{name}: expected each slot once, got {twice[0]} twice")
+
+
+def _prefill(
+    entry: RuleEntry,
+    slots,
+    write_slots,
+    cu_seqlens,
+    has_initial,
+    out,
+    options: Options,
+    known: KnownCall | None = None,
+):
     entry.check_inputs()
     count = entry.take_starts(cu_seqlens)
     entry.take_slots(slots, write_slots, [count])
     entry.take_flags("has_initial", has_initial, count)
     out = entry.output(out)
     if count > 0 and entry.heads[0] > 0:
-        return entry.run(out, options)
+        return entry.run(out, options, known=known)
     if options.zero_skipped:
         entry.arrays.fill(out, 0)
     return out

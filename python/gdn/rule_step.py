@@ -8,8 +8,15 @@ Kernels come from where those of gdn.rule do.
 
 from __future__ import annotations
 
+from .call_options import integer
+from .entry_plan import KnownCall
 from .rule_entry import Options, RuleEntry, options_of
 from .runtime import Runtime
+
+_GATES = ("a", "b", "A_log", "dt_bias")
+_STATES = ("states", "slots", "write_slots", "out")
+_OF_GATES = ("q", "k", "v", *_GATES, *_STATES)
+_OF_READY = ("q", "k", "v", "log_decay", "beta", *_STATES)
 
 
 def gated_delta_step(
@@ -45,10 +52,14 @@ def gated_delta_step(
 
     Returns out [N, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
     """
+    tensors = (q, k, v, a, b, A_log, dt_bias, states, slots, write_slots, out)
+    given = (scale, l2norm, False, integer("null_slot", null_slot), zero_skipped)
+    known = KnownCall(_OF_GATES, tensors, given, runtime)
+    if known.plan is not None:
+        return known.run()
     entry = RuleEntry("decode", q, k, v, states, runtime)
     entry.take_gates(a, b, A_log, dt_bias)
-    options = options_of(scale, l2norm, False, null_slot, zero_skipped)
-    return _step(entry, slots, write_slots, out, options)
+    return _step(entry, slots, write_slots, out, options_of(*given), known)
 
 
 def delta_step(
@@ -72,6 +83,11 @@ def delta_step(
     """As gated_delta_step, of decays and strengths that are ready: log_decay and beta [N, Hv], of
     any type. Without `slots` sequence n has slot n. `allow_neg_eigval` allows strengths up to
     2."""
+    tensors = (q, k, v, log_decay, beta, states, slots, write_slots, out)
+    given = (scale, l2norm, allow_neg_eigval, integer("null_slot", null_slot), zero_skipped)
+    known = KnownCall(_OF_READY, tensors, given, runtime)
+    if known.plan is not None:
+        return known.run()
     entry = RuleEntry("decode", q, k, v, states, runtime)
     entry.take_ready_gates(log_decay, beta)
     if slots is None:
@@ -79,13 +95,12 @@ def delta_step(
         if found != count:
             raise ValueError(f"states: expected one for each of {count} sequences, got {found}")
         slots = entry.arrays.numbers(range(count), "int32")
-    options = options_of(scale, l2norm, allow_neg_eigval, null_slot, zero_skipped)
-    return _step(entry, slots, write_slots, out, options)
+    return _step(entry, slots, write_slots, out, options_of(*given), known)
 
 
-def _step(entry: RuleEntry, slots, write_slots, out, options: Options):
+def _step(entry: RuleEntry, slots, write_slots, out, options: Options, known: KnownCall):
     entry.check_inputs()
     count = entry.heads[:1]
     entry.take_slots(slots, write_slots, count)
     out = entry.output(out)
-    return out if count == [0] else entry.run(out, options)
+    return out if count == [0] else entry.run(out, options, known=known)

@@ -9,8 +9,14 @@ Kernels come from where those of gdn.rule do.
 
 from __future__ import annotations
 
+from .call_options import integer
+from .entry_plan import KnownCall
 from .rule_entry import MOST_TOKENS, Options, RuleEntry, options_of
 from .runtime import Runtime
+
+_INPUTS = ("q", "k", "v", "a", "b", "A_log", "dt_bias", "states")
+_OF_BUFFER = (*_INPUTS, "slots", "cu_seqlens", "token_states", "token_slots", "out")
+_OF_SLOTS = (*_INPUTS, "token_slots", "num_accepted", "cu_seqlens", "out")
 
 
 def gated_delta_verify(
@@ -40,10 +46,11 @@ def gated_delta_verify(
     `token_states[token_slots[n, t]]`; `states` are only read.
 
     Sequence n has the tokens from cu_seqlens[n] to cu_seqlens[n + 1]; cu_seqlens [N + 1] starts at
-    0 or more, does not decrease, and ends at T or less. q and k [T, Hk, dk] and v [T, Hv, dv] are
-    of one type (f32, bf16 or f16), a and b [T, Hv], A_log and dt_bias [Hv] of any. states
-    [P, Hv, dv, dk] and token_states [B, Hv, dv, dk] are of one type (f32, bf16 or f16), and do not
-    overlap. slots [N] and token_slots [N, S] are integers; no state is kept after tokens from S on.
+    0 or more, does not decrease, and ends at T or less, as in gdn.rule.gated_delta_rule. q and k
+    [T, Hk, dk] and v [T, Hv, dv] are of one type (f32, bf16 or f16), a and b [T, Hv], A_log and
+    dt_bias [Hv] of any. states [P, Hv, dv, dk] and token_states [B, Hv, dv, dk] are of one type
+    (f32, bf16 or f16), and do not overlap. slots [N] and token_slots [N, S] are integers; no state
+    is kept after tokens from S on.
 
     A sequence whose slot is `null_slot`, negative or not below P is skipped: its outputs are zeros,
     as those of tokens of no sequence. A place in token_slots of this kind keeps nothing. `scale` is
@@ -52,6 +59,11 @@ def gated_delta_verify(
 
     Returns out [T, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
     """
+    tensors = (q, k, v, a, b, A_log, dt_bias, states, slots, cu_seqlens, token_states, token_slots)
+    given = (scale, l2norm, False, integer("null_slot", null_slot), zero_skipped)
+    known = KnownCall(_OF_BUFFER, (*tensors, out), given, runtime)
+    if known.plan is not None:
+        return known.run()
     entry = RuleEntry("verify", q, k, v, states, runtime)
     entry.take_gates(a, b, A_log, dt_bias)
     entry.check_inputs()
@@ -60,8 +72,7 @@ def gated_delta_verify(
     entry.take_integers("slots", slots, [count])
     entry.take_integers("token_slots", token_slots, _table(entry, token_slots, count))
     entry.take("token_state_pool", token_states)
-    options = options_of(scale, l2norm, False, null_slot, zero_skipped)
-    return _verify(entry, count, out, options, "buffer")
+    return _verify(entry, count, out, options_of(*given), "buffer", known)
 
 
 def gated_delta_verify_in_slots(
@@ -91,6 +102,11 @@ def gated_delta_verify_in_slots(
 
     token_slots [N, S] has at most 8 columns. A sequence with another count than 1 to S, or with
     more than 8 tokens, is skipped."""
+    tensors = (q, k, v, a, b, A_log, dt_bias, states, token_slots, num_accepted, cu_seqlens, out)
+    given = (scale, l2norm, False, integer("null_slot", null_slot), zero_skipped)
+    known = KnownCall(_OF_SLOTS, tensors, given, runtime)
+    if known.plan is not None:
+        return known.run()
     entry = RuleEntry("verify", q, k, v, states, runtime)
     entry.take_gates(a, b, A_log, dt_bias)
     entry.check_inputs()
@@ -102,8 +118,7 @@ def gated_delta_verify_in_slots(
         )
     entry.take_integers("token_slots", token_slots, shape)
     entry.take_integers("num_accepted", num_accepted, [count])
-    options = options_of(scale, l2norm, False, null_slot, zero_skipped)
-    return _verify(entry, count, out, options, "slots")
+    return _verify(entry, count, out, options_of(*given), "slots", known)
 
 
 def _table(entry: RuleEntry, token_slots, count: int) -> list[int]:
@@ -113,10 +128,10 @@ def _table(entry: RuleEntry, token_slots, count: int) -> list[int]:
     return [count, int(token_slots.shape[1])]
 
 
-def _verify(entry: RuleEntry, count: int, out, options: Options, kind: str):
+def _verify(entry: RuleEntry, count: int, out, options: Options, kind: str, known: KnownCall):
     out = entry.output(out)
     if count > 0 and entry.heads[0] > 0:
-        return entry.run(out, options, verify=kind)
+        return entry.run(out, options, kind, known)
     if options.zero_skipped:
         entry.arrays.fill(out, 0)
     return out

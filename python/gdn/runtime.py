@@ -25,7 +25,7 @@ import numpy as np
 
 from . import _abi, paths
 from .arrays import DTYPES, DeviceArray, argument
-from .call_options import integer
+from .call_options import flag, integer
 
 _KINDS = ("tensor", "pool")
 _MARKS: list[_abi.Ranges | None] = []
@@ -92,10 +92,12 @@ class Code:
 
 class Runtime:
     """The runtime library at `path`, by default gdn.library(): that of the installed package, or
-    the one that was built in the sources."""
+    the one that was built in the sources. Functions of arrays that get it run on devices with
+    `debug_checks`; see gdnrt_cpu_options."""
 
-    def __init__(self, path: str | Path | None = None):
+    def __init__(self, path: str | Path | None = None, *, debug_checks: bool = False):
         self.path = Path(path or paths.library()).resolve()
+        self.debug_checks = flag("debug_checks", debug_checks)
         self._lib = _abi.load(self.path)
 
     @property

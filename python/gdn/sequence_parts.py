@@ -8,6 +8,7 @@ import json
 from itertools import pairwise
 from typing import NamedTuple
 
+from .call_options import refuse_meta
 from .exchange import Exchange, ExchangeError
 
 # What counts of checkpoints are multiples of (docs/spec/slots.md).
@@ -195,6 +196,7 @@ def _integers(name: str, array, count: int | None = None) -> list[int]:
         raise ValueError(f"{name}: expected one dimension, got {list(array.shape)}")
     if "int" not in str(array.dtype):
         raise ValueError(f"{name}: expected integers, got {array.dtype}")
+    refuse_meta(name, array)
     values = array.tolist()
     if count is not None:
         _check_count(name, values, count)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import _state_cache_abi as abi
-from .call_options import integer
+from .call_options import integer, refuse_meta
 from .host_tier import HostTier
 from .runtime import _Handle, _stream
 from .state_pool import StatePool, _ids, room_for
@@ -364,6 +364,7 @@ class StateCache(_Handle):
 
 def _integers(name: str, values: object) -> np.ndarray:
     """An array of int64. What does not fit is an error: it would name another token or page."""
+    refuse_meta(name, values)
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"{name}: expected integers, got {array.dtype}")

@@ -5,6 +5,7 @@ model, and the hybrid one call for call."""
 import gc
 import logging
 import weakref
+from dataclasses import replace
 from enum import IntEnum
 from types import SimpleNamespace
 
@@ -60,6 +61,22 @@ def kernels(request, runtime, device, tool, tmp_path_factory):
         *options[request.param],
     )
     return layer_kernels(device, runtime.image(path))
+
+
+def test_a_pool_of_other_types(device, kernels):
+    """It is refused when the backend is made, ahead of any step."""
+    shape, name = StatePoolShape(LAYERS, 2, HK, HV, D, D, conv_dtype="float32"), "decode"
+    for change, message in (
+        (
+            {"state_dtype": "bfloat16"},
+            f"state_pool: expected float32, that of {name}, got bfloat16",
+        ),
+        ({"conv_dtype": "bfloat16"}, f"conv_pool: expected float32, that of {name}, got bfloat16"),
+        ({"state_dtype": "i8x2"}, f"state_planes: expected 0, those of {name}, got 2"),
+    ):
+        pool = StatePool(device, replace(shape, **change))
+        with pytest.raises(ValueError, match=f"gdn_pool: {message}"):
+            GDNAttnBackend(pool, device, kernels=kernels)
 
 
 class Engine:

@@ -117,14 +117,16 @@ def test_rows_of_skipped_sequences_may_stay(runtime):
     assert (out[~live] == 7).all()
 
 
-def test_starts_that_have_more_than_32_bits(runtime):
-    """They are behind the last token, and do not become one of the first."""
-    given, last = draw(6), np.array([0, 0, 0, 0, 0, 1, 1])
-    starts = np.array([0, 3, 3, 9, 9, 0, 0])
-    want, after = run(runtime, given | {"cu_seqlens": starts + 46 * last})
-    got, states = run(runtime, given | {"cu_seqlens": starts + (2**32 + 20) * last})
-    np.testing.assert_array_equal(got, want)
-    np.testing.assert_array_equal(states, after)
+@pytest.mark.parametrize("last", [2**32 + 20, 8, 60])
+def test_starts_that_are_out_of_order_or_behind_the_tokens(runtime, last):
+    given = draw(6)
+    starts = given["cu_seqlens"].astype(np.int64)
+    starts[-1] = last
+    before = given["states"].copy()
+    message = f"cu_seqlens: expected element 6 from {starts[-2]} to 46, got {last}"
+    with pytest.raises(ValueError, match=message):
+        run(runtime, given | {"cu_seqlens": starts})
+    np.testing.assert_array_equal(given["states"], before)
 
 
 def test_tokens_of_no_sequence_are_zeros(runtime):

@@ -297,6 +297,9 @@ def test_builders(device):
     builder = make_builder(device)
     with pytest.raises(GdnError, match="num_accepted: expected 0 to 3 for slot 2, got 4"):
         builder.build_commit([1, 2], [0, 4])
+    with pytest.raises(GdnError, match="slots: expected each slot once, got 2 twice"):
+        builder.build_commit([2, 0, -1, 2])
+    assert builder.build_commit([0, 2, 0, -1, -1]).num_actual_tokens == 0
     with pytest.raises(GdnError, match="count: expected 0 to 5, got 6"):
         builder.build_commit(range(1, 7))
     with pytest.raises(ValueError, match="num_accepted_tokens: expected at least 2 elements"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gdn_layer_model import CoreModel, compile_image, make_inputs, make_weights, relative_error
 
-from gdn import GdnError, Pool, Runtime
+from gdn import GdnError, Pool, Runtime, StatePool, StatePoolShape
 from gdn.layers.attention import (
     CommonAttentionMetadata,
     GDNAttentionMetadataBuilder,
@@ -109,6 +109,25 @@ class Fixture:
 @pytest.fixture
 def layer(runtime, kernels):
     return Fixture(runtime, kernels, seed=1)
+
+
+@pytest.mark.parametrize("name", ["conv_pool", "state_pool"])
+def test_pools_of_another_type(runtime, kernels, name):
+    """A layer refuses them when it is made, whether it has arrays or a pool."""
+    weights = make_weights(np.random.default_rng(0), HK, HV)
+    channels = len(weights["conv_weight"])
+    pools = {
+        "conv_pool": np.zeros((SLOTS, channels, 3), np.float32),
+        "state_pool": np.zeros((SLOTS, HV, D, D), np.float32),
+    }
+    pools[name] = pools[name].astype(np.float16)
+    message = f"{name}: expected dtype f32, that of decode, got f16"
+    with pytest.raises(GdnError, match=message):
+        GDNLayer(kernels, **weights, **{n: Pool(array) for n, array in pools.items()})
+    types = {n.replace("_pool", "_dtype"): str(array.dtype) for n, array in pools.items()}
+    shape = StatePoolShape(1, SLOTS, HK, HV, D, D, **types)
+    with pytest.raises(GdnError, match=message):
+        GDNLayer(kernels, pool=StatePool(runtime.device(), shape), **weights)
 
 
 def test_prefill_then_decode(layer):

@@ -284,12 +284,15 @@ def test_arguments_that_no_image_can_have(folder):
     [
         (None, "expected the index of a folder of images, found none"),
         ("{", "expected JSON"),
+        ("[" * 200_000, "found arrays or objects that are nested too deep"),
+        ('{"format": ' + '{"a":' * 200_000, "found arrays or objects that are nested too deep"),
         ("[]", "expected presets and images"),
         ('{"format": 9}', "expected format 2, found 9; gdn and the package of images"),
         ('{"format": 2, "presets": {}}', "expected presets and images"),
         ('{"format": 2, "presets": {}, "images": [{"facts": {}}]}', "expected presets and images"),
         ('{"format": 2, "presets": {"x": 3}, "images": []}', "expected presets and images"),
     ],
+    ids=range(9),
 )
 def test_a_damaged_index(content, message, tmp_path):
     if content is not None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import catalogue
 from gdn import ConfigError, ModelConfig
+from gdn.config_text import text_of
 
 BESIDE = [*model_configs.UNUSUAL, *model_configs.PRESETS.values()]
 
@@ -187,3 +188,34 @@ def test_more_than_facts():
     assert (config.num_layers, config.num_gdn_layers) == (27, 20)
     assert (config.key_heads, config.value_heads, config.hidden_size) == (32, 32, 2304)
     assert (config.io, config.state) == ("bf16", None)
+
+
+def nested(depth: int) -> dict:
+    found: dict = {}
+    for _ in range(depth):
+        found = {"a": [found]}
+    return found
+
+
+def circular() -> dict:
+    found: dict = {}
+    found["self"] = found
+    return found
+
+
+@pytest.mark.parametrize("read", [ModelConfig.from_config, text_of])
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            nested(100_000),
+            "config.json: expects at most 64 nested arrays and objects, but got more",
+        ),
+        (circular(), "config.json: is not JSON: Circular reference"),
+        ({("a", 1): 2}, "config.json: is not JSON: keys must be str"),
+    ],
+    ids=["nested", "circular", "keys"],
+)
+def test_mappings_that_are_no_json(read, config, message):
+    with pytest.raises(ConfigError, match=message):
+        read(config)

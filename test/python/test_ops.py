@@ -447,3 +447,12 @@ def test_where_operators_are_looked_at():
     with torch.no_grad():
         out, _ = fla.fused_recurrent_gated_delta_rule(**given)
     assert not out.requires_grad
+
+
+@pytest.mark.parametrize("starts", [[0, 5, 3, 9], [0, 10], [-1, 9]])
+def test_chunks_of_starts_that_are_out_of_order(starts):
+    given = ops_check.draw((1, 9, 1, 1, 16, 16), "cpu", torch.float32)
+    given |= {"g": given["g"][..., None].expand(1, 9, 1, 16), "cu_seqlens": torch.tensor(starts)}
+    for more in ({}, {"return_intermediate_states": True}):
+        with pytest.raises(ValueError, match="cu_seqlens: expected element"):
+            fla.chunk_kda(**given, **more)

@@ -139,7 +139,23 @@ def test_recordings_that_do_not_fit(image, library, tmp_path, capsys, name, cont
     assert capsys.readouterr().err == f"replay_check: {path}: {message}\n"
 
 
-@pytest.mark.parametrize("content", [b"", b"x" * 7, b"\x08" + bytes(7) + b"not json", b"\xff" * 99])
+def with_header(text: bytes) -> bytes:
+    return len(text).to_bytes(8, "little") + text
+
+
+NOT_SAFETENSORS = [
+    b"",
+    b"x" * 7,
+    with_header(b"not json"),
+    b"\xff" * 99,
+    with_header(b"[" * 200_000),
+    with_header(b'"text"'),
+    with_header(b"7"),
+    with_header(b'{"x": {"dtype": "F32", "shape": [1e999], "data_offsets": [0, 4]}}') + bytes(4),
+]
+
+
+@pytest.mark.parametrize("content", NOT_SAFETENSORS, ids=range(len(NOT_SAFETENSORS)))
 def test_files_that_are_none(tmp_path, content):
     path = tmp_path / "x.safetensors"
     path.write_bytes(content)

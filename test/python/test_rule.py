@@ -114,12 +114,20 @@ def test_ragged_sequences(runtime):
         np.testing.assert_array_equal(last[1], states[1].astype(np.float32))
 
 
-def test_starts_that_have_more_than_32_bits(runtime):
-    """They are behind the last token, and do not become one of the first."""
+@pytest.mark.parametrize(
+    ("starts", "message"),
+    [
+        ([0, 2**32 + 2], "element 1 from 0 to 5, got 4294967298"),
+        ([0, 6], "element 1 from 0 to 5, got 6"),
+        ([-1, 5], "element 0 from 0 to 5, got -1"),
+        ([0, 4, 3, 5], "element 2 from 4 to 5, got 3"),
+        ([0, 7, 5], "element 1 from 0 to 5, got 7"),
+    ],
+)
+def test_starts_that_are_out_of_order_or_behind_the_tokens(runtime, starts, message):
     given = draw(np.random.default_rng(2), 1, 5)
-    want, _ = gated_delta_rule(**given, cu_seqlens=np.array([0, 5]), runtime=runtime)
-    out, _ = gated_delta_rule(**given, cu_seqlens=np.array([0, 2**32 + 2]), runtime=runtime)
-    np.testing.assert_array_equal(out, want)
+    with pytest.raises(ValueError, match=f"cu_seqlens: expected {message}"):
+        gated_delta_rule(**given, cu_seqlens=np.array(starts), runtime=runtime)
 
 
 @pytest.mark.parametrize("tokens", [1, 33])

@@ -111,3 +111,8 @@ def test_what_a_commit_does_not_take(runtime):
         commit_pending(held.layers[0], np.ones((2, 2), np.int32), **options)
     with pytest.raises(ValueError, match="slots: expected integers, got float64"):
         commit_pending(held.layers[0], np.ones(2), **options)
+    with pytest.raises(ValueError, match="slots: expected each slot once, got 2 twice"):
+        commit_pending(held.layers[0], np.array([3, 2, 1, 2]), **options)
+    # What is skipped may be there any number of times.
+    skipped = np.array([1, -1, 0, 0, 999, -1, 999])
+    commit_pending(held.layers[0], skipped, null_slot=0, **options)

@@ -4,6 +4,10 @@ libraries, as operators of PyTorch for CPUs and CUDA GPUs. Inference only: nothi
 
     from gdn.ops import chunk_gated_delta_rule, fused_recurrent_gated_delta_rule
 
+Starts of sequences (cu_seqlens, query_start_loc) start at 0 or more, do not decrease, and end at
+the number of tokens or below: on a CPU others are a ValueError, on a GPU they are clamped, as
+gdn.rule says. Other arguments that do not go together are a ValueError everywhere.
+
 gdn.ops.fla, gdn.ops.flashinfer, gdn.ops.vllm and gdn.ops.causal_conv1d have the functions of one
 library each. Here are all of them by their names; of a name that several have, FLA's of the rule
 and causal-conv1d's of convolutions. gdn.rule says where kernels come from. Needs PyTorch.

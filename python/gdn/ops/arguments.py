@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arguments of FLA's functions as the rule takes them."""
+"""Checks of arguments that the functions of this package have in common, and arguments of FLA's
+functions as the rule takes them."""
 
 import functools
 import math
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from .. import compiler
 from ..array_library import SMALL_GATE
-from ..call_options import finite
+from ..call_options import finite, refuse_meta
 from .operator import run_rule
 
 # What the originals take for their own kernels, and what changes no number.
@@ -41,9 +42,13 @@ def _shown(value: object) -> str:
 
 
 def refuse_gradients(function: str, **tensors: Tensor) -> None:
-    """States in place have no backward, and a gradient that is missing would not be seen."""
+    """States in place have no backward, and a gradient that is missing would not be seen. Tensors
+    without memory have no results."""
+    with_gradients = torch.is_grad_enabled()
     for name, tensor in tensors.items():
-        if torch.is_grad_enabled() and tensor.requires_grad:
+        if tensor.is_meta:
+            refuse_meta(f"{function}: {name}", tensor)
+        if with_gradients and tensor.requires_grad:
             raise RuntimeError(
                 f"{function}: {name}: expected no gradient (torch.no_grad()), for there is no"
                 " backward, got a tensor that requires one"
@@ -54,6 +59,42 @@ def check_others(function: str, others: dict[str, object]) -> None:
     """Raises ValueError for the same."""
     if reason := refusal_of(function, others):
         raise ValueError(reason)
+
+
+def check(function: str, name: str, tensor: Tensor | None, shape: tuple[int | None, ...]) -> None:
+    """Raises ValueError unless a tensor has memory and that shape; None stands for any size."""
+    if tensor is None:
+        return
+    if tensor.is_meta:
+        refuse_meta(f"{function}: {name}", tensor)
+    found = tensor.shape
+    same = len(found) == len(shape)
+    if same:
+        for size, got in zip(shape, found, strict=True):
+            if size is not None and size != got:
+                same = False
+    if not same:
+        sizes = ", ".join("any" if size is None else str(size) for size in shape)
+        raise ValueError(f"{function}: {name}: expected the shape [{sizes}], got {list(found)}")
+
+
+def check_ids(
+    function: str, name: str, tensor: Tensor | None, shape: tuple[int | None, ...]
+) -> None:
+    """As check, of slots, counts and starts: they are integers."""
+    check(function, name, tensor, shape)
+    if tensor is not None and (
+        tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool
+    ):
+        raise ValueError(f"{function}: {name}: expected integers, got {tensor.dtype}")
+
+
+def check_starts(function: str, name: str, tensor: Tensor) -> int:
+    """How many sequences [N + 1] starts are of."""
+    check_ids(function, name, tensor, (None,))
+    if tensor.shape[0] < 1:
+        raise ValueError(f"{function}: {name}: expected the shape [N + 1], got [0]")
+    return tensor.shape[0] - 1
 
 
 def strengths(beta: Tensor, use_beta_sigmoid_in_kernel: bool, allow_neg_eigval: bool) -> Tensor:

@@ -5,12 +5,9 @@ oldest first, and W is at least K - 1."""
 import torch
 from torch import Tensor
 
-from .arguments import refuse_gradients
+from .arguments import check, check_ids, check_starts, refuse_gradients
 from .convolution import (
     causal_conv1d,
-    check,
-    check_ids,
-    check_starts,
     check_weight,
     is_silu,
     starts_of,

@@ -10,6 +10,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from ..array_library import check_starts, library_of
+
 
 def by_chunks(
     run: Callable[..., tuple[Tensor, Tensor]],
@@ -29,6 +31,7 @@ def by_chunks(
     if cu_seqlens is None:
         ends = [n * tokens for n in range(batch + 1)]
     else:
+        check_starts(library_of(cu_seqlens, name="cu_seqlens"), cu_seqlens, batch * tokens)
         ends = [int(end) for end in cu_seqlens.tolist()]
     counts = [-(-(end - first) // size) for first, end in pairwise(ends)]
     if states is None:

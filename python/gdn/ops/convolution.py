@@ -5,10 +5,12 @@ there are some, else operations of PyTorch."""
 import torch
 from torch import Tensor
 
-from ..array_library import library_of
+from ..array_library import check_starts, library_of
 from ..conv1d import causal_conv1d as convolve_in_place
 from ..kernel_calls import find_refusal
 from ..op_kernels import MOST_WIDTH, ConvKind, tile_of
+from .arguments import check
+from .fakes import register_fake
 from .windows import advance, batch_of, convolve, first_columns, windows_of
 
 
@@ -55,6 +57,8 @@ def causal_conv1d(
             )
     if cu_seqlens is None:
         cu_seqlens = uniform(slots.shape[0], 1, x.device)
+    else:
+        check_starts(library_of(x), cu_seqlens, tokens)
     count = slots.shape[0] if windows is None else windows.shape[0]
     batch = batch_of(tokens, cu_seqlens, slots, count, null_slot)
     taken = first = None
@@ -82,41 +86,13 @@ def _has_kernel(
     return find_refusal(kind, arrays.device) is None
 
 
-@causal_conv1d.register_fake
-def _(x, weight, bias, windows, slots, cu_seqlens, has_initial, num_accepted, segments, silu, null):
+def _results(
+    x, weight, bias, windows, slots, cu_seqlens, has_initial, num_accepted, segments, silu, null
+):
     return x.new_empty(x.shape)
 
 
-def check(function: str, name: str, tensor: Tensor | None, shape: tuple[int | None, ...]) -> None:
-    """Raises ValueError unless a tensor has that shape; None stands for any size."""
-    if tensor is None:
-        return
-    found = tuple(tensor.shape)
-    same = len(found) == len(shape) and all(
-        size in (None, got) for size, got in zip(shape, found, strict=True)
-    )
-    if not same:
-        sizes = ", ".join("any" if size is None else str(size) for size in shape)
-        raise ValueError(f"{function}: {name}: expected the shape [{sizes}], got {list(found)}")
-
-
-def check_ids(
-    function: str, name: str, tensor: Tensor | None, shape: tuple[int | None, ...]
-) -> None:
-    """As check, of slots, counts and starts: they are integers."""
-    check(function, name, tensor, shape)
-    if tensor is not None and (
-        tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool
-    ):
-        raise ValueError(f"{function}: {name}: expected integers, got {tensor.dtype}")
-
-
-def check_starts(function: str, name: str, tensor: Tensor) -> int:
-    """How many sequences [N + 1] starts are of."""
-    check_ids(function, name, tensor, (None,))
-    if tensor.shape[0] < 1:
-        raise ValueError(f"{function}: {name}: expected the shape [N + 1], got [0]")
-    return tensor.shape[0] - 1
+register_fake(causal_conv1d, _results)
 
 
 def check_weight(function: str, weight: Tensor, channels: int) -> None:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..layer_kernels import LayerKind
 from ..layer_run import LayerWeights, run_layer
+from .fakes import register_fake
 
 
 def run_on_cache(
@@ -79,7 +80,11 @@ def delta_layer(
     return run_on_cache(kind, projections, weights, conv_states, recurrent_states, has_initial)
 
 
-@delta_layer.register_fake
-def _(projections, conv_weight, A_log, dt_bias, norm_weight, conv_states, recurrent_states, *_):
+def _results(
+    projections, conv_weight, A_log, dt_bias, norm_weight, conv_states, recurrent_states, *_
+):
     heads, _, value_dim = recurrent_states.shape[1:]
     return projections[0].new_empty((projections[0].shape[0], heads * value_dim))
+
+
+register_fake(delta_layer, _results)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ..rule import gated_delta_rule as rule
+from .fakes import register_fake
 
 
 def run_rule(
@@ -104,8 +105,7 @@ def _rule(
     return out.contiguous(), states.contiguous()
 
 
-@gated_delta_rule.register_fake
-def _(
+def _results(
     q,
     k,
     v,
@@ -122,3 +122,6 @@ def _(
     sizes = (v.shape[3], q.shape[3]) if state_v_first else (q.shape[3], v.shape[3])
     states = q.new_empty((count, v.shape[2], *sizes), dtype=torch.float32)
     return torch.empty_like(v, memory_format=torch.contiguous_format), states
+
+
+register_fake(gated_delta_rule, _results)

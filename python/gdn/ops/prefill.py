@@ -6,6 +6,7 @@ from torch import Tensor
 
 from ..rule_pool import delta_prefill as ready_prefill
 from ..rule_pool import gated_delta_prefill as prefill
+from .fakes import register_fake
 from .pools import on_pools
 
 
@@ -92,3 +93,7 @@ def gated_delta_prefill(
         )
 
     on_pools("prefill", run, q, k, v, [states], out, scale)
+
+
+register_fake(delta_prefill)
+register_fake(gated_delta_prefill)

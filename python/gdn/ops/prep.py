@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from .arguments import decays
+from .fakes import register_fake
 
 
 @torch.library.custom_op("gdn::post_conv_prep", mutates_args=())
@@ -35,11 +36,13 @@ def post_conv_prep(
     return q, k, v, decay, beta
 
 
-@post_conv_prep.register_fake
-def _(mixed, a, b, A_log, dt_bias, key_heads, key_dim, l2norm, exponents):
+def _results(mixed, a, b, A_log, dt_bias, key_heads, key_dim, l2norm, exponents):
     heads = [mixed.new_empty(size) for size in _sizes(mixed, a, key_heads, key_dim)]
     gates = [a.new_empty(a.shape, dtype=torch.float32) for _ in range(2)]
     return (*heads, *gates)
+
+
+register_fake(post_conv_prep, _results)
 
 
 def _sizes(mixed: Tensor, a: Tensor, key_heads: int, key_dim: int) -> list[tuple[int, int, int]]:

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from ..rule_step import delta_step as ready_step
 from ..rule_step import gated_delta_step as step
+from .fakes import register_fake
 from .pools import on_pools
 
 
@@ -64,3 +65,7 @@ def delta_step(
     """See gdn.rule_step.delta_step; sequence n has state n."""
     options = {"l2norm": l2norm, "allow_neg_eigval": allow_neg_eigval}
     ready_step(q, k, v, log_decay, beta, states, out=out, **options)
+
+
+register_fake(gated_delta_step)
+register_fake(delta_step)

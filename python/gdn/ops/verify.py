@@ -6,6 +6,7 @@ from torch import Tensor
 
 from ..rule_verify import gated_delta_verify as verify
 from ..rule_verify import gated_delta_verify_in_slots as verify_in_slots
+from .fakes import register_fake
 from .pools import on_pools
 
 
@@ -65,3 +66,7 @@ def gated_delta_verify_in_slots(
         verify_in_slots(q, k, v, *gates, pools[0], token_slots, num_accepted, cu_seqlens, **options)
 
     on_pools("verify", run, q, k, v, [states], out, scale)
+
+
+register_fake(gated_delta_verify)
+register_fake(gated_delta_verify_in_slots)

@@ -109,9 +109,27 @@ Status gdnrt::addCommit(StepArrays &arrays, const CommonMetadata &common,
   return {};
 }
 
+/// Two sequences of a launch would put the same tokens into a slot. Uses the
+/// array of counts, which is filled later.
+static Status checkOnce(StepArrays &arrays, const int32_t *slots,
+                        int64_t count) {
+  int32_t *const sorted = arrays.commitAccepted;
+  int32_t *const end =
+      std::remove_copy_if(slots, slots + count, sorted, [&](int32_t slot) {
+        return slot < 0 || slot == arrays.options.pad_slot;
+      });
+  std::sort(sorted, end);
+  const int32_t *twice = std::adjacent_find(sorted, end);
+  if (twice != end)
+    return invalid("slots: expected each slot once, got ", *twice, " twice");
+  return {};
+}
+
 Status gdnrt::buildCommit(StepArrays &arrays, const int32_t *slots,
                           const int32_t *accepted, int64_t count,
                           GDNMetadata &m) {
+  if (Status s = checkOnce(arrays, slots, count); !s.isOk())
+    return s;
   for (int64_t i = 0; i < count; ++i) {
     const int32_t tokens = accepted ? accepted[i] : 0;
     if (!arrays.isCount(tokens))

@@ -121,6 +121,16 @@ static Status checkRoom(const EntrySchema &entry, const ParamSchema &param,
                  "), got ", given.sizes[2]);
 }
 
+/// Steps would be refused for another type, one by one.
+static Status checkType(const EntrySchema &entry, const ParamSchema &param,
+                        const gdnrt_arg &given) {
+  const auto dtype = static_cast<DType>(given.dtype);
+  if (dtype == param.dtype)
+    return {};
+  return invalid(param.name, ": expected dtype ", toString(param.dtype),
+                 ", that of ", entry.name, ", got ", toString(dtype));
+}
+
 Result<LayerArguments> LayerArguments::make(const EntrySchema &entry,
                                             const gdnrt_named_arg *fixed,
                                             size_t count) {
@@ -131,9 +141,10 @@ Result<LayerArguments> LayerArguments::make(const EntrySchema &entry,
     auto param = entry.findParam(fixed[i].name);
     if (!param)
       continue;
-    if (Status s = checkRoom(entry, entry.params[*param], fixed[i].arg);
-        !s.isOk())
-      return s;
+    for (auto *check : {checkType, checkRoom})
+      if (Status s = check(entry, entry.params[*param], fixed[i].arg);
+          !s.isOk())
+        return s;
     given[*param] = true;
     made.held_[*param] = hold(fixed[i].arg);
     takeFirstPositions(entry.params[*param], made.held_[*param].sizes);

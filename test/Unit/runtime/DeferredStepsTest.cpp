@@ -180,6 +180,12 @@ TEST(DeferredSteps, Refusals) {
             "num_accepted: expected 0 to 3 for slot 4, got 4");
   EXPECT_EQ(builder->buildCommit(slots.data(), nullptr, 17, m).message(),
             "count: expected 0 to 16, got 17");
+  const Ints twice = {5, 0, 4, -1, 0, -1, 4};
+  EXPECT_EQ(builder->buildCommit(twice.data(), nullptr, 7, m).message(),
+            "slots: expected each slot once, got 4 twice");
+  EXPECT_EQ(m.num_runs, 0);
+  ASSERT_TRUE(builder->buildCommit(twice.data(), nullptr, 6, m).isOk());
+  EXPECT_EQ(m.commit_slots.size, 6);
   MetadataOptions buffer = options(2);
   buffer.verify_states = GDNRT_VERIFY_BUFFER;
   EXPECT_EQ(

@@ -37,7 +37,8 @@ class GDNAttnBackend(_Handle):
     layout split. The state is read from the slot always: admission zeroes or restores it.
 
     Originals choose among libraries with gdn_decode_backend and gdn_extend_backend. Here are
-    the kernels of the image; another choice is answered with a warning.
+    the kernels of the image; another choice is answered with a warning. ValueError for a pool whose
+    states or windows are of another type or format than the kernels'.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class GDNAttnBackend(_Handle):
         )
         kinds = ("decode", "prefill", *(("commit",) if defers else ()))
         self.kernels = {kind: kernels[kind] for kind in kinds if kind in kernels}
+        _check_pool(gdn_pool, self.kernels)
         self.gdn_decode_backend = gdn_decode_backend
         self.gdn_extend_backend = gdn_extend_backend
         self._layers: dict[int, tuple[RadixLinearAttention, GDNLayer]] = {}
@@ -224,6 +226,28 @@ class GDNAttnBackend(_Handle):
 
     def _call(self, name: str, *arguments) -> None:
         self._runtime.call(name, self._handle, *arguments)
+
+
+def _check_pool(pool: StatePool, kernels: Mapping[str, Kernel]) -> None:
+    """ValueError unless the pool keeps states and windows as the kernels do. Layers, which are
+    made in their first steps, look at the rest."""
+    shape = pool.shape
+    kept = {"state_pool": "uint8" if shape.state_planes else shape.state_dtype}
+    kept["conv_pool"] = shape.conv_dtype
+    for kernel in kernels.values():
+        params = {param.name: param for param in kernel.params}
+        planes = len(params.keys() & {"state_scales", "state_low"})
+        if planes != shape.state_planes:
+            raise ValueError(
+                f"gdn_pool: state_planes: expected {planes}, those of {kernel.name}, got"
+                f" {shape.state_planes}"
+            )
+        for name, found in kept.items():
+            if name in params and found != params[name].dtype:
+                raise ValueError(
+                    f"gdn_pool: {name}: expected {params[name].dtype}, that of {kernel.name}, got"
+                    f" {found}"
+                )
 
 
 _I32 = ("seq_lens", "extend_seq_lens", "extend_prefix_lens", "extend_start_loc")

@@ -223,7 +223,8 @@ class GDNAttentionMetadataBuilder(_Handle):
         """A step that has nothing but a commit of `slots`: their states then have all tokens,
         for a copy in place, a prefix cache or another kernel. `num_accepted_tokens` are those of
         the slots' last steps, 0 where that was no verify, by default all 0. Run it in every layer:
-        layer.forward(metadata). See gdnrt_metadata_builder_build_commit."""
+        layer.forward(metadata). GdnError for a slot that occurs twice; see
+        gdnrt_metadata_builder_build_commit."""
         ids = on_host("slots", slots, rank=1)
         accepted = on_host("num_accepted_tokens", num_accepted_tokens, rank=1)
         if accepted is not None and len(accepted) < len(ids):

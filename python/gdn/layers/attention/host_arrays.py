@@ -3,6 +3,8 @@
 
 import numpy as np
 
+from ...call_options import refuse_meta
+
 
 def on_host(
     name: str, value: object, dtype: type = np.int32, rank: int | None = None
@@ -14,6 +16,7 @@ def on_host(
     if value is None:
         return None
     if hasattr(value, "cpu"):
+        refuse_meta(name, value)
         value = value.cpu().numpy()
     array = np.asarray(value)
     if rank not in (None, array.ndim):

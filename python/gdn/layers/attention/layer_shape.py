@@ -11,6 +11,7 @@ import numpy as np
 
 from ... import _serving_abi as abi
 from ...arrays import DTYPES
+from ...call_options import refuse_meta
 from ...runtime import Runtime
 
 ORDERS = ("interleaved", "flat")
@@ -192,6 +193,7 @@ def shard_weights(
         )
         if not hasattr(array, "shape"):
             raise TypeError(f"{name}: expected an array, got {type(array).__name__}")
+        refuse_meta(name, array)
         check_weight(name, array.shape, expected)
         parts = [array[(slice(None),) * axis + (part,)] for part in slices]
         shares[name] = parts[0] if len(parts) == 1 else _concatenate(parts, axis)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 import numpy as np
 
 from ...array_library import library_of
+from ...call_options import refuse_meta
 from .layer_shape import check_weight
 
 _VECTORS = ("A_log", "dt_bias", "norm", "o_norm")
@@ -123,6 +124,7 @@ class WeightSections:
         """Views of the arrays, by section."""
         places = {}
         for name, array in arrays.items():
+            refuse_meta(f"{name} of the layer", array)
             first = 0
             for section in self._known[name]:
                 size = self._share(section)
@@ -153,6 +155,7 @@ def _isnan(array):
 
 def _detached(name: str, tensor, arrays: Mapping[str, object]):
     """The tensor without what a gradient needs, in the library of the layer's arrays."""
+    refuse_meta(name, tensor)
     wanted = type(next(iter(arrays.values())))
     if isinstance(tensor, np.ndarray) != issubclass(wanted, np.ndarray):
         raise ValueError(

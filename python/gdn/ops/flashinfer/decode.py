@@ -6,8 +6,7 @@ from torch import Tensor
 
 from ...call_options import finite
 from ...pool_states import refuse_pool
-from ..arguments import refuse_gradients
-from ..convolution import check, check_ids
+from ..arguments import check, check_ids, refuse_gradients
 from ..several import several_tokens
 from ..step import gated_delta_step
 

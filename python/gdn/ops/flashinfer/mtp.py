@@ -6,8 +6,7 @@ from torch import Tensor
 
 from ...call_options import finite
 from ...pool_states import refuse_pool
-from ..arguments import check_others, refuse_gradients
-from ..convolution import check, check_ids
+from ..arguments import check, check_ids, check_others, refuse_gradients
 from ..several import several_tokens
 from .decode import check_buffer, check_tokens
 

@@ -6,8 +6,7 @@ from torch import Tensor
 
 from ...call_options import finite
 from ...pool_states import refuse_pool
-from ..arguments import refuse_gradients
-from ..convolution import check, check_ids, check_starts
+from ..arguments import check, check_ids, check_starts, refuse_gradients
 from ..prefill import delta_prefill
 from .states import check_checkpoints, check_states, checkpoints_of, states_of
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..convolution import check
+from ..arguments import check
 from ..slots import put, put_in_range
 
 # Tokens between checkpoints are a multiple of it.

@@ -4,8 +4,7 @@
 from torch import Tensor
 
 from ...pool_states import refuse_pool
-from ..arguments import refuse_gradients
-from ..convolution import check
+from ..arguments import check, refuse_gradients
 from ..norm import check_eps, gated_rms_norm
 from .update import fused_sigmoid_gating_delta_rule_update
 

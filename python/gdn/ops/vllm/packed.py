@@ -5,8 +5,7 @@ from torch import Tensor
 
 from ...call_options import finite
 from ...pool_states import refuse_pool
-from ..arguments import refuse_gradients
-from ..convolution import check
+from ..arguments import check, refuse_gradients
 from ..step import gated_delta_step
 
 

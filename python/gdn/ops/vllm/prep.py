@@ -3,8 +3,7 @@
 
 from torch import Tensor
 
-from ..arguments import refuse_gradients
-from ..convolution import check
+from ..arguments import check, refuse_gradients
 from ..prep import post_conv_prep
 
 

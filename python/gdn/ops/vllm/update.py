@@ -6,8 +6,8 @@ from torch import Tensor
 
 from ...call_options import finite
 from ...pool_states import refuse_pool
-from ..arguments import refuse_gradients
-from ..convolution import check, check_ids, check_starts, uniform
+from ..arguments import check, check_ids, check_starts, refuse_gradients
+from ..convolution import uniform
 from ..step import gated_delta_step
 from ..verify import gated_delta_verify, gated_delta_verify_in_slots
 
