@@ -327,7 +327,7 @@ ALL_SUITES += ("cpu", "host", "compile", "first call", "step", "prefill-channels
 # Of parts of other programs, which say what gdn-bench does not ask.
 OTHER_REPORTS = ("decode-deferred", "decode-parts", "decode-planes", "single-ops", "state-order")
 OTHER_REPORTS += ("many-gpus", "prefill-in-parts", "state-moves", "state-moves-joined")
-OTHER_REPORTS += ("decode-flashinfer", "state-moves-device", "state-moves-shapes")
+OTHER_REPORTS += ("state-moves-device", "state-moves-shapes")
 OTHER_REPORTS += ("sglang-slots", "transformers", "verify-deferred", "vllm-layer")
 OTHER_REPORTS += ("vllm-layer-forms",)
 OTHERS = [path for path in RESULTS if path.stem.rpartition("-")[0] in OTHER_REPORTS]

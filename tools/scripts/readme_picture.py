@@ -68,9 +68,9 @@ PANELS = (
         "prefill-grid-h200",
         "prefill",
         {
-            "1 sequence\nof 2,048 tokens": {"set": "1x2048"},
-            "1 sequence\nof 8,192": {"set": "1x8192"},
+            "1 sequence of\n8,192 tokens": {"set": "1x8192"},
             "1 sequence\nof 32,768": {"set": "1x32768"},
+            "2,048 and\n6,144": {"set": "2048+6144"},
             "8 sequences\nof 1,024": {"set": "1024x8"},
             "4 sequences\nof 8,192": {"set": "8192x4"},
         },
