@@ -289,10 +289,11 @@ static constexpr Row channels[] = {
      "  128*sequences <= tokens & 210*workers <= 100*sequences*heads)",
      kdaH200},
     // Ready inputs of one wave, of any lengths: stages of the same work go home
-    // at once, which costs 12 us beside the 143 of 4 x 2,048 tokens of 32 heads,
-    // for 263 in stages. Beside one long sequence the recurrence of stages is
-    // as long as that, too, so that blocks gain where it has no more than a
-    // 50th of the tokens of all heads (4,000 + 3 x 1,300 256 us for 306).
+    // at once, which costs 12 us beside the 143 of 4 x 2,048 tokens of 32
+    // heads, for 263 in stages. Beside one long sequence the recurrence of
+    // stages is as long as that, too, so that blocks gain where it has no more
+    // than a 50th of the tokens of all heads (4,000 + 3 x 1,300 256 us for
+    // 306).
     {"fused-channels-by-lengths: fused=1; by-lengths=5000/SMS;"
      "where=1 <= channels & bounded <= 0;"
      "when=2 <= sequences & sequences <= 8 & 256*sequences <= tokens &"

@@ -11,6 +11,7 @@ from statistics import geometric_mean
 
 import pytest
 from conftest import ROOT
+
 from gdn.bench.grid import lengths_of
 
 CHOICES = json.loads((ROOT / "test/data/prefill-choices.json").read_text())
