@@ -77,6 +77,7 @@ class HostTier(_Handle):
 
     @property
     def num_slots(self) -> int:
+        """All host slots, with ids from 0 on."""
         return self._info().num_slots
 
     @property
