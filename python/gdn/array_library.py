@@ -121,6 +121,8 @@ class TorchArrays:
     def __init__(self, torch, device, runtime: Runtime | None):
         self.torch, self._device, self._runtime = torch, device, runtime
         self.device = (device.type, device.index or 0)
+        if device.type != "cuda":  # asked for in each call
+            self.stream, self.capturing = None, False
 
     @property
     def xp(self):

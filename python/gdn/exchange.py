@@ -43,6 +43,7 @@ class ThreadExchange:
         return [ThreadExchange(rank, size, shared) for rank in range(size)]
 
     def all_gather(self, data: bytes) -> list[bytes]:
+        """See Exchange.all_gather."""
         try:
             self._given[self.rank] = data
             self._barrier.wait()

@@ -77,6 +77,7 @@ class HostTier(_Handle):
 
     @property
     def num_slots(self) -> int:
+        """All host slots, with ids from 0 on."""
         return self._info().num_slots
 
     @property
@@ -111,7 +112,8 @@ class HostTier(_Handle):
         self, slots: Sequence[int] | int, host_slots: Sequence[int] | int, stream: object = None
     ) -> None:
         """Copies slots of the pool to host slots, after what was launched on `stream`. Until
-        `wait`, the slots may be read and freed, and not written."""
+        `wait`, the slots may be read and freed, and not written. GdnError for slots that are free,
+        and for a host slot that is named twice."""
         self._copy("gdnrt_host_tier_store", slots, host_slots, stream)
 
     def load(
@@ -123,7 +125,8 @@ class HostTier(_Handle):
         wait: bool = True,
     ) -> None:
         """Copies host slots to slots of the pool, after what was launched on `stream`, which then
-        waits. Without `wait` it does not: call wait() ahead of what uses the slots."""
+        waits. Without `wait` it does not: call wait() ahead of what uses the slots. GdnError for
+        host slots that are empty, and for slots that are free or named twice."""
         self._copy("gdnrt_host_tier_load", host_slots, slots, stream)
         if wait:
             self.wait(slots, stream)

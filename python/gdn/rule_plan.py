@@ -72,8 +72,9 @@ def key_of(arrays, tensors: tuple, options: tuple, function: tuple = ()) -> tupl
     captured, and for options of other types than Python's."""
     if not isinstance(arrays, TorchArrays) or arrays.capturing:
         return None
-    if not _PLAIN.issuperset(map(type, options)):
-        return None
+    for option in options:
+        if type(option) not in _PLAIN:
+            return None
     wants_gradients = arrays.torch.is_grad_enabled()
     try:
         facts = [

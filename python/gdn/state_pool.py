@@ -251,7 +251,7 @@ class StatePool(_Handle):
         return LayerStates(self, layer)
 
     def get_layer_state(self, layer: int) -> tuple[object, object]:
-        """States and windows of a layer."""
+        """States [P, Hv, dv, dk] and windows [P, D, K - 1] of a layer."""
         return self.state(layer), self.conv(layer)
 
     def _view(self, buffer: int, layer: int) -> object:
@@ -287,8 +287,9 @@ class StatePool(_Handle):
         return self._info().free_track
 
     def allocate(self, count: int, zero: bool = True, stream: object = None) -> list[int] | None:
-        """Takes slots for requests, zeroed unless they are not to be; None where there are
-        fewer, and then none is taken."""
+        """Takes `count` slots for requests, zeroed in the order of `stream` unless they are not to
+        be; None where there are fewer, and then none is taken. GdnError for a pool whose requests'
+        slots somebody else gives out (foreign_requests)."""
         return self._take("gdnrt_state_pool_allocate", count, zero, stream)
 
     def allocate_track(
@@ -307,25 +308,32 @@ class StatePool(_Handle):
         self.free([slot])
 
     def free(self, slots: Sequence[int], stream: object = None) -> None:
-        """Gives slots of either kind back; all, or none if one cannot be."""
+        """Gives slots of either kind back; all, or none if one cannot be: GdnError for one that is
+        free, padding or named twice. `stream` is for the NaN of debug checks."""
         ids = _ids(slots)
         self._call("gdnrt_state_pool_free", ids, len(ids), _stream(stream))
 
     def fork(self, source: int, stream: object = None) -> int | None:
-        """Takes a slot and copies all of `source` to it; None where the pool is full."""
+        """Takes a slot and copies all of `source` to it, in the order of `stream`; None where the
+        pool is full. GdnError for a source that is padding or past the end."""
         slot, taken = c.c_int32(), c.c_int32()
         self._call("gdnrt_state_pool_fork", source, _stream(stream), c.byref(slot), c.byref(taken))
         return slot.value if taken.value else None
 
     def reset_states(self, slots: Sequence[int], stream: object = None) -> None:
-        """Zeroes slots, all layers. Negative ids and the null slot are passed over."""
+        """Zeroes slots, all layers, in the order of `stream`. Negative ids and the null slot are
+        passed over, and a slot may be named twice. GdnError for one past the end and, with debug
+        checks, for one that is free."""
         ids = _ids(slots)
         self._call("gdnrt_state_pool_reset", ids, len(ids), _stream(stream))
 
     def copy_states(
         self, source: Sequence[int] | int, target: Sequence[int] | int, stream: object = None
     ) -> None:
-        """Copies slots to slots, all layers; of ids or sequences of ids."""
+        """Copies slots to slots, all layers, pending tokens included, in the order of `stream`; of
+        ids or sequences of ids. Pairs with padding, and of one slot twice, are passed over.
+        GdnError for a target that is also a source or another pair's target, and as reset_states.
+        ValueError for another number of targets."""
         sources, targets = _ids(source), _ids(target)
         if len(sources) != len(targets):
             raise ValueError(f"target: expected {len(sources)} slots, got {len(targets)}")

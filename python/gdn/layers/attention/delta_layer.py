@@ -150,8 +150,13 @@ class DeltaLayer:
         *,
         stream: object = None,
     ) -> None:
-        """hidden_states [T, hidden] to output[:T]. Without metadata it is a profile run: no
-        slot is touched and the core's output is zero."""
+        """hidden_states [T, hidden] to output[:T], of the type that the projections take; T are
+        the tokens of `attn_metadata`, with padding. It is that of a builder
+        (GDNAttentionMetadataBuilder.build) of this step, and states and windows of its slots are
+        changed in place. Without metadata it is a profile run: no slot is touched and the core's
+        output is zero. `stream` is PyTorch's current one of a GPU's tensors, or given. ValueError
+        before bind_kv_cache or with weights that are missing, GdnError for a step that the kernels
+        do not serve or arrays that do not go together."""
         tokens = hidden_states.shape[0]
         arrays, z = self.project(hidden_states)
         normed = "out" in self._taken

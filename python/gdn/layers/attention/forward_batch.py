@@ -6,7 +6,9 @@ from enum import Enum
 
 
 class ForwardMode(Enum):
-    """What a batch does; the values are those of gdnrt_forward_mode."""
+    """What a batch does; the values are those of gdnrt_forward_mode. DECODE is a token of each
+    request, EXTEND are tokens of prompts, MIXED both, which goes as EXTEND, and IDLE is a batch
+    without requests."""
 
     EXTEND = 0
     DECODE = 1

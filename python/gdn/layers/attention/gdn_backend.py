@@ -69,6 +69,8 @@ class GDNAttnBackend(_Handle):
 
     @property
     def forward_metadata(self) -> GDNForwardMetadata | None:
+        """That of the last init_forward_metadata or function for graphs, in place; None before
+        one."""
         raw, known = abi.GDNForwardMetadata(), c.c_int32()
         self._call("gdnrt_attention_forward_metadata", c.byref(raw), c.byref(known))
         if not known:
@@ -81,14 +83,21 @@ class GDNAttnBackend(_Handle):
         return GDNForwardMetadata(view(raw.cache_indices, raw.batch_size), starts)
 
     def init_forward_metadata(self, forward_batch: ForwardBatch) -> None:
+        """Once per batch, before its layers: reads req_pool_indices [batch_size], which are slots,
+        and with extend extend_seq_lens [batch_size], on the host where `*_cpu` are given. A batch
+        that is IDLE leaves what was there. ValueError or GdnError for arrays that are too short or
+        hold no such numbers."""
         batch, keep = raw_batch(forward_batch)
         self._call("gdnrt_attention_init_forward_metadata", c.byref(batch))
         del keep
 
     def init_cuda_graph_state(self, max_bs: int, max_num_tokens: int) -> None:
+        """Takes the arrays that graphs of up to `max_bs` requests read, and of extend up to
+        `max_num_tokens` tokens. GdnError if a later call asks for more than the first."""
         self._call("gdnrt_attention_init_cuda_graph_state", max_bs, max_num_tokens)
 
     def get_cuda_graph_seq_len_fill_value(self) -> int:
+        """What pads seq_lens of graphs."""
         return 1
 
     def init_forward_metadata_capture_cuda_graph(
@@ -138,11 +147,16 @@ class GDNAttnBackend(_Handle):
         self._graph("replay", batch, req_pool_indices, seq_lens, lengths, stream)
 
     def forward_decode(self, layer, forward_batch, mixed_qkv, a, b):
-        """mixed_qkv [bs, D], a and b [bs, Hv] to [bs, Hv * dv]."""
+        """A token of each request: mixed_qkv [bs, D] with D = 2 * Hk * dk + Hv * dv, ahead of the
+        convolution, and a and b [bs, Hv], raw gates, to [bs, Hv * dv] in the type of mixed_qkv.
+        States and windows in the slots of the batch are changed in place. GdnError without metadata
+        of a decode."""
         return self._run(ForwardMode.DECODE, layer, forward_batch, mixed_qkv, a, b)
 
     def forward_extend(self, layer, forward_batch, mixed_qkv, a, b):
-        """mixed_qkv [T, D], a and b [T, Hv] to [T, Hv * dv]."""
+        """The same of the T tokens of extend_seq_lens, the requests' one behind the other; rows
+        behind them are padding, of which the output is zeros. GdnError without metadata of an
+        extend."""
         return self._run(ForwardMode.EXTEND, layer, forward_batch, mixed_qkv, a, b)
 
     def forward_gdn(self, layer, forward_batch, mixed_qkv, a, b):

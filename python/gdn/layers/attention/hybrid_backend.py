@@ -10,8 +10,10 @@ logger = logging.getLogger(__name__)
 
 
 class HybridAttnBackend(AttentionBackend):
-    """Hands every call on. `full_attn_backend` is any object with AttentionBackend's
-    methods; `full_attn_layer_ids` are for people."""
+    """Hands every call on: what is about a batch or a graph to both backends, forward_decode and
+    forward_extend to `full_attn_backend`, which is any object with AttentionBackend's methods, and
+    forward_gdn to `gdn_backend`. Shapes and errors are theirs; `full_attn_layer_ids` are for
+    people."""
 
     def __init__(self, full_attn_backend, gdn_backend, full_attn_layer_ids: set[int]):
         self.full_attn_backend = full_attn_backend

@@ -16,7 +16,12 @@ class PagedAttnBackend(AttentionBackend):
     """A batch has `req_to_token_pool.req_to_token` [requests, columns] i32 and
     `token_to_kv_pool` with get_key_buffer(layer_id) and get_value_buffer(layer_id)
     [locations, heads, dim]. A layer has layer_id, tp_q_head_num, tp_k_head_num,
-    tp_v_head_num, head_dim, v_head_dim and scaling (0: head_dim ** -0.5)."""
+    tp_v_head_num, head_dim, v_head_dim and scaling (0: head_dim ** -0.5).
+
+    q is [tokens, tp_q_head_num * head_dim], k and v are [tokens, heads * dim] or None, and results
+    [tokens, tp_q_head_num * v_head_dim] in the type of q. ValueError for a batch that names rows,
+    columns or places that are not there, GdnError for arrays that do not go together. There is
+    nothing to prepare for a batch or a graph, so functions for that do nothing."""
 
     def __init__(self, device: Device):
         handle = device._runtime.create("gdnrt_attention_backend_create_paged", device._handle)

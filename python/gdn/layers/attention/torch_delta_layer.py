@@ -83,16 +83,22 @@ class TorchDeltaLayer(torch.nn.Module):
         return result
 
     def get_state_dtype(self) -> tuple[torch.dtype, torch.dtype]:
+        """Types of the arrays of get_state_shape()."""
         conv, ssm = self._made().get_state_dtype()
         return DTYPES[conv], DTYPES[ssm]
 
     def get_state_shape(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Of one slot on this rank: conv_state and ssm_state [Hv, dv, dk]."""
         return self._made().get_state_shape()
 
     def bind_kv_cache(self, conv_state, ssm_state, null_slot: int = 0, **states) -> None:
+        """The layer's states, tensors with slots in front of get_state_shape(), which stay the
+        caller's. `states` are what kernels keep besides; see bind_kv_cache of the layer for NumPy
+        arrays. ValueError for other shapes, GdnError for other types."""
         self._made().bind_kv_cache(conv_state, ssm_state, null_slot, **states)
 
     def bind_state_pool(self, pool, layer_idx: int) -> None:
+        """The same with layer `layer_idx` of a gdn.StatePool."""
         self._made().bind_state_pool(pool, layer_idx)
 
     def forward(

@@ -37,7 +37,11 @@ def chunk_gated_delta_rule(
     **others,
 ) -> tuple[Tensor, Tensor | None]:
     """q, k [B, T, H, K], v [B, T, HV, V], g (logarithms) and beta [B, T, HV] to o [B, T, HV, V] and
-    the states [N, HV, K, V] of f32, or None without `output_final_state`. HV is a multiple of H.
+    the states [N, HV, K, V] of f32, or None without `output_final_state`. HV is a multiple of H. q,
+    k and v are of f32, bf16 or f16, in the widest of whose types is computed; o is of the type of
+    v, and others are of any type. The N sequences are the B rows, or with `cu_seqlens` [N + 1],
+    integers, parts of the one row. `scale` is K ^ -0.5 if None. initial_state [N, HV, K, V] is not
+    changed. With `use_qk_l2norm_in_kernel` q and k are scaled to unit length.
 
     With `use_gate_in_kernel` g is raw: the decay's logarithm is -exp(A_log) softplus(g + dt_bias),
     with A_log and dt_bias [HV]. With `use_beta_sigmoid_in_kernel` so is beta. `allow_neg_eigval`
