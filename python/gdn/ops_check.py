@@ -70,15 +70,9 @@ def check_kda(check: Check, device: str) -> None:
     want, states = recurrence(given, [0, 70], None, 128**-0.5)
     out, last = fused_recurrent_kda(**given, output_final_state=True)
     check.close("fused_recurrent_kda", 8e-3, (out, want), (last, states))
-    if device == "cpu":
-        out, last = chunk_kda(**given, output_final_state=True)
-        check.close("chunk_kda", 8e-3, (out, want), (last, states))
-        return check_states_of_chunks(check, device)
-    try:
-        chunk_kda(**given)
-        check.that("chunk_kda is refused", False)
-    except NotImplementedError:
-        check.that("chunk_kda is refused", True)
+    out, last = chunk_kda(**given, output_final_state=True)
+    check.close("chunk_kda", 8e-3, (out, want), (last, states))
+    check_states_of_chunks(check, device)
 
 
 def check_states_of_chunks(check: Check, device: str) -> None:
@@ -86,18 +80,19 @@ def check_states_of_chunks(check: Check, device: str) -> None:
     starts, counts = [0, 3, 3, 70, 134, 235], {64: [1, 0, 2, 1, 2], 32: [1, 0, 3, 2, 4]}
     given = draw((1, starts[-1], 2, 4, 64, 64), device, per_channel=True, seed=2)
     raw = given | {"g": torch.randn(given["g"].shape), "beta": torch.randn(1, starts[-1], 4)}
-    rate, bias = torch.randn(4), torch.randn(4 * 64)
+    raw = {name: x.to(device) for name, x in raw.items()}
+    rate, bias = torch.randn(4).to(device), torch.randn(4 * 64).to(device)
     x = raw["g"].double() + bias.view(4, 64)
     given |= {
         "g": -5 * (rate.double().exp()[:, None] * x).sigmoid(),
         "beta": 2 * raw["beta"].double().sigmoid(),
     }
     gate = fused_kda_gate(raw["g"], rate, bias, -5.0)
-    check.close("fused_kda_gate", 1e-6, (gate, given["g"]))
+    check.close("fused_kda_gate", 1e-6, (gate, given["g"].cpu()))
     of_heads = raw["g"][..., 0]
     wanted = -rate.double().exp() * torch.nn.functional.softplus(of_heads.double() + bias[:4])
-    check.close("fused_gdn_gate", 1e-6, (fused_gdn_gate(of_heads, rate, bias[:4]), wanted))
-    states = torch.randn(5, 4, 64, 64)
+    check.close("fused_gdn_gate", 1e-6, (fused_gdn_gate(of_heads, rate, bias[:4]), wanted.cpu()))
+    states = torch.randn(5, 4, 64, 64).to(device)
     want, wanted = recurrence(given, starts, states, 64**-0.5)
     for size, v_first in ((64, False), (32, True)):
         out, last, inside = chunk_kda(
@@ -113,7 +108,7 @@ def check_states_of_chunks(check: Check, device: str) -> None:
             allow_neg_eigval=True,
             return_intermediate_states=True,
             state_v_first=v_first,
-            cu_seqlens=torch.tensor(starts),
+            cu_seqlens=torch.tensor(starts, device=device),
             chunk_size=size,
         )
         last, inside = (x.mT if v_first else x for x in (last, inside))
@@ -261,6 +256,7 @@ def compare_with_fla(check: Check) -> None:
 def check_fla_backend(check: Check) -> None:
     """What calls FLA gets our bits, and FLA's own kernels where there has to be a backward."""
     from fla.ops.gated_delta_rule import chunk_gated_delta_rule as chunk
+    from fla.ops.kda import chunk_kda as of_channels
 
     from .integrations import fla
 
@@ -270,6 +266,10 @@ def check_fla_backend(check: Check) -> None:
     found, wanted = chunk(**given, **options), chunk_gated_delta_rule(**given, **options)
     same = all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
     check.that("FLA's registry takes gdn", same)
+    channels = draw((2, 200, 4, 4, 128, 128), "cuda", per_channel=True)
+    found, wanted = of_channels(**channels, **options), chunk_kda(**channels, **options)
+    same = all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
+    check.that("FLA's registry of chunk_kda takes gdn", same)
     given["v"].requires_grad_()
     out, _ = chunk(**given, **options)
     check.that("FLA keeps what needs a backward", out.requires_grad)

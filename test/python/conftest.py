@@ -23,11 +23,13 @@ __all__ = ["pytest_pyfunc_call", "pytest_runtest_makereport"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# All that these have needs PyTorch. A module that skips itself is a case of every shard, which
-# tools/scripts/one_run.py refuses.
+# All that these have needs PyTorch, or FLA as well. A module that skips itself is a case of every
+# shard, which tools/scripts/one_run.py refuses.
 collect_ignore = []
 if importlib.util.find_spec("torch") is None:
     collect_ignore += ["test_known_calls.py", "test_ops.py", "test_vllm_plugin.py"]
+if any(importlib.util.find_spec(name) is None for name in ("torch", "fla")):
+    collect_ignore += ["test_fla_backend.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

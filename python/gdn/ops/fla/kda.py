@@ -92,10 +92,7 @@ def chunk_kda(
     for a `lower_bound` of that where they are made in the kernel. With
     `return_intermediate_states` the third result are the states ahead of each `chunk_size` (32 or
     64) tokens of a sequence, [B, chunks, HV, K, V] in the type of q, those of all sequences in one
-    row with `cu_seqlens`. What is about a backward is not looked at: disable_recompute.
-
-    On GPUs there are no chunks with a decay of each channel, so NotImplementedError is raised
-    there: fused_recurrent_kda goes token by token."""
+    row with `cu_seqlens`. What is about a backward is not looked at: disable_recompute."""
     name = "chunk_kda"
     refuse_pool(name, initial_state=initial_state)
     state_v_first = take_legacy_order(name, state_v_first, others)
@@ -107,11 +104,6 @@ def chunk_kda(
         raise ValueError(
             f"{name}: lower_bound: expected a number from -5 to below 0 with safe_gate, got"
             f" {lower_bound}"
-        )
-    if q.is_cuda:
-        raise NotImplementedError(
-            "chunk_kda: expected tensors of a CPU, for there is no form in chunks for GPUs yet, got"
-            f" {q.device}; fused_recurrent_kda goes token by token"
         )
     if use_gate_in_kernel:
         g = decays(g, A_log, dt_bias, lower_bound)
