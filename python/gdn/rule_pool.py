@@ -70,8 +70,9 @@ def delta_prefill(
     those from cu_checkpoints[n] to cu_checkpoints[n + 1], and states[slots[c]] gets S after
     tokens[c] of its tokens (docs/spec/slots.md).
 
-    With a pool that defers writes, what is pending in the slots is first put into their states, by
-    a launch of its own, and there are neither write_slots nor checkpoints.
+    With a pool that defers writes, what is pending in the slots of sequences with tokens is first
+    put into their states, by a launch of its own, and there are neither write_slots nor
+    checkpoints.
 
     Returns out [T, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
     """
