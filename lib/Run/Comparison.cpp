@@ -15,16 +15,12 @@
 using namespace gdn;
 using namespace gdn::run;
 
-double run::limitOf(const Parameter &parameter) {
-  if (!data::isFloat(parameter.dtype))
-    return 0; // counts
+/// Of floats that are computed.
+static double usualLimitOf(const Parameter &parameter) {
   bool isF32 = parameter.dtype == data::DType::f32;
   // Pending tokens: f32, but from a state that a narrow pool has rounded.
   if (parameter.name == "pending_deltas")
     return 2e-3;
-  if (parameter.isPool && parameter.dims.size() == 3 &&
-      !llvm::StringRef(parameter.name).starts_with("pending_"))
-    return 0; // the convolution's state
   // The chunk form with rounded operands; docs/spec/numerics.md.
   if (parameter.precision == "mixed-io")
     return 5e-3;
@@ -33,13 +29,20 @@ double run::limitOf(const Parameter &parameter) {
                    (parameter.precision == "parts" && parameter.io != "f32");
   if (isRounded && (isF32 || parameter.name == "core"))
     return parameter.isPool ? 2e-3 : 5e-3;
-  if (parameter.isFromRounded && parameter.name != "out")
-    return 4e-3;
   if (isF32)
     return 1e-5;
   if (parameter.isPool || parameter.name == "core")
     return 2e-3;
   return 5e-3;
+}
+
+double run::limitOf(const Parameter &parameter) {
+  if (!data::isFloat(parameter.dtype))
+    return 0; // counts
+  if (parameter.isPool && parameter.dims.size() == 3 &&
+      !llvm::StringRef(parameter.name).starts_with("pending_"))
+    return 0; // the convolution's state
+  return std::max(usualLimitOf(parameter), parameter.roundedLimit);
 }
 
 Comparison run::compareValues(const Parameter &parameter,

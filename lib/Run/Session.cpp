@@ -254,6 +254,14 @@ static llvm::Expected<Parameter> describe(const gdnrt_entry *entry,
   return parameter;
 }
 
+/// What an entry may be off by that goes on from states that it has rounded. Of
+/// a tree states do so as well: each is made of one that was rounded.
+static double roundedLimitOf(const Parameter &states) {
+  return states.dtype == data::DType::bf16  ? 4e-3
+         : states.dtype == data::DType::f16 ? 5e-4
+                                            : 0;
+}
+
 llvm::Expected<Kernel> Program::kernel(llvm::StringRef entryName) const {
   gdnrt_error error;
   gdnrt_kernel *handle = nullptr;
@@ -283,9 +291,11 @@ llvm::Expected<Kernel> Program::kernel(llvm::StringRef entryName) const {
     kernel.parameters.back().io = kernel.getAttribute("io");
   }
   const Parameter *states = kernel.find("state_pool");
-  if (kernel.find("parents") && states && states->dtype == data::DType::bf16)
+  const bool isTree = kernel.find("parents") != nullptr;
+  if (states && (isTree || kernel.find("pending_keys")))
     for (Parameter &parameter : kernel.parameters)
-      parameter.isFromRounded = true;
+      if (isTree || !parameter.isPool)
+        parameter.roundedLimit = roundedLimitOf(*states);
   for (size_t i = 0, e = gdnrt_entry_symbol_count(entry); i < e; ++i)
     kernel.symbols.push_back(gdnrt_entry_symbol(entry, i));
   return kernel;

@@ -94,6 +94,8 @@ def limits(kernel: Kernel, steps: int = 1) -> tuple[float, float]:
     is_plane, is_verify = dtypes["state_pool"] == "uint8", kernel.name.startswith("verify")
     if is_plane or is_verify:
         output = max(output, 2 * state)
+    elif "pending_counts" in dtypes:
+        output = max(output, 2 * _STATE_LIMITS[kind])
     if "cu_seqlens" in dtypes and device_code(kernel) and not is_verify:
         chunked = CHUNK_READY if "log_decay" in dtypes else CHUNK_PACKED
         if takes_f32(kernel):

@@ -49,6 +49,27 @@ def layout_of(io: str, *gates: str) -> str:
     return "gated" if io == "float32" or set(gates) == {io} else "ready"
 
 
+def state_order_of(arrays, name: str, pool) -> str:
+    """How states [.., dv, dk] lie in memory, "vk" or "kv"."""
+    order = arrays.state_order(pool)
+    if order is None:
+        raise ValueError(
+            f"{name}: expected one of the last two dimensions to be contiguous, got other strides"
+        )
+    return order
+
+
+def in_order(arrays, kind: RuleKind, runtime: Runtime | None, pools: dict[str, object]):
+    """The kind of the kernel for these states, and what it takes: the pools, or copies with dk
+    contiguous where there are kernels of that order alone."""
+    if kind.state_order == "vk" or find_refusal(kind, arrays.device, runtime) is None:
+        return kind, pools
+    turned = {name: arrays.empty(pool.shape, arrays.dtype_of(pool)) for name, pool in pools.items()}
+    for name, pool in pools.items():
+        arrays.fill(turned[name], pool)
+    return kind._replace(state_order="vk"), turned
+
+
 class RuleEntry:
     """Arrays of one call of an entry on pools: "decode", "prefill" or "verify". ValueError for what
     does not go together; nothing is launched before `run`."""
@@ -179,12 +200,7 @@ class RuleEntry:
             expected = " or ".join(types)
             raise ValueError(f"{name}: expected {expected}, got {found}; {WHERE_PLANES_ARE}")
         check_form(self.arrays, name, pool, [*pool.shape[:1], *sizes], types)
-        order = self.arrays.state_order(pool)
-        if order is None:
-            raise ValueError(
-                f"{name}: expected one of the last two dimensions to be contiguous, got other"
-                " strides"
-            )
+        order = state_order_of(self.arrays, name, pool)
         if name == "states":
             self.order = order
         elif order != self.order:
@@ -238,9 +254,7 @@ class RuleEntry:
         if "token_state_pool" in self._given:
             pools["token_state_pool"] = self._given["token_state_pool"]
         given_pools = pools
-        if self.order != "vk" and find_refusal(kind, arrays.device, self.runtime) is not None:
-            kind = kind._replace(state_order="vk")
-            pools = {name: self._turned(pool) for name, pool in pools.items()}
+        kind, pools = in_order(arrays, kind, self.runtime, pools)
         call = self._call(kind, self.name, options)
         factor = 1.0 if options.scale is None else options.scale * self.key_dim**0.5
         is_other = abs(factor - 1) > 1e-9
@@ -292,15 +306,12 @@ class RuleEntry:
         return call_of(kind, entry, *places, capturing=arrays.capturing)
 
     def _commit(self, kind: RuleKind, options: Options, given: dict[str, object]) -> None:
-        """Puts what is pending in the slots of a prefill into their states."""
-        commit = self._call(kind, "commit", options)
+        """Puts what is pending in the slots of a prefill into their states. A sequence without
+        tokens leaves its slot, which another one may have, too."""
+        commit, starts = self._call(kind, "commit", options), given["cu_seqlens"]
+        slots = self.arrays.xp.where(starts[1:] > starts[:-1], given["slots"], -1)
+        given = given | {"slots": self.arrays.ids(slots)}
         commit(**{name: value for name, value in given.items() if name in commit.names})
-
-    def _turned(self, pool):
-        """A copy with dk contiguous, for kernels of that order: there are no others here."""
-        turned = self.arrays.empty(pool.shape, self.arrays.dtype_of(pool))
-        self.arrays.fill(turned, pool)
-        return turned
 
     def _live_rows(self, null_slot: int):
         """Which rows of tokens are of a sequence that is not skipped."""

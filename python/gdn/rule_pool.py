@@ -14,11 +14,11 @@ import math
 import numpy as np
 
 from .array_library import check_array, library_of
-from .call_options import integer
+from .call_options import flag, integer
 from .entry_plan import KnownCall
 from .kernel_calls import call_of
 from .pool_states import LayerStates
-from .rule_entry import Options, RuleEntry, options_of
+from .rule_entry import Options, RuleEntry, in_order, options_of, state_order_of
 from .rule_kernels import kind_of
 from .runtime import Runtime
 from .skipped_rows import live_sequences
@@ -70,8 +70,9 @@ def delta_prefill(
     those from cu_checkpoints[n] to cu_checkpoints[n + 1], and states[slots[c]] gets S after
     tokens[c] of its tokens (docs/spec/slots.md).
 
-    With a pool that defers writes, what is pending in the slots is first put into their states, by
-    a launch of its own, and there are neither write_slots nor checkpoints.
+    With a pool that defers writes, what is pending in the slots of sequences with tokens is first
+    put into their states, by a launch of its own, and there are neither write_slots nor
+    checkpoints.
 
     Returns out [T, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
     """
@@ -156,14 +157,18 @@ def commit_pending(
         value_dim,
         io=io,
         state=states.format,
-        l2norm=l2norm,
+        l2norm=flag("l2norm", l2norm),
         layout=layout,
+        state_order=state_order_of(arrays, "states", given["state_pool"]),
         deferred_writes=states.deferred_writes,
         pending=states.pending_dtype,
     )
+    kind, pools = in_order(arrays, kind, runtime, {"state_pool": given["state_pool"]})
     where = arrays.device, arrays.stream, runtime, null_slot
     call = call_of(kind, "commit", *where, capturing=arrays.capturing)
-    call(**{name: given[name] for name in call.names})
+    call(**{name: (given | pools)[name] for name in call.names})
+    if pools["state_pool"] is not given["state_pool"]:
+        arrays.fill(given["state_pool"], pools["state_pool"])
 
 
 def _check_once(name: str, slots, null_slot: int, num_slots: int) -> None:

@@ -14,7 +14,7 @@ include/gdn-c/state_pool.h, which also says what threads and streams may do.
 
 import ctypes as c
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -176,8 +176,8 @@ class StatePool(_Handle):
         foreign_requests: bool = False,
     ) -> "StatePool":
         """A pool in arrays of the caller, one [P, Hv, dv, dk] and one [P, D, K - 1 or more]
-        per layer: lists, or one array with the layers in front. Their dtypes and strides
-        count, those of the shape do not."""
+        per layer: lists, or one array with the layers in front. Their dtypes, positions and strides
+        count, those of the shape do not: that of the pool has the arrays'."""
         for name, arrays in (("states", states), ("convs", convs)):
             if len(arrays) != shape.num_layers:
                 raise ValueError(f"{name}: expected {shape.num_layers} layers, got {len(arrays)}")
@@ -193,8 +193,16 @@ class StatePool(_Handle):
         handle = device._runtime.create(
             "gdnrt_state_pool_wrap", device._handle, c.byref(options), *args
         )
+        state, conv = (each[0] for each in args)
+        positions = c.c_int64.from_address(conv.sizes + 2 * 8).value
+        found = replace(
+            shape,
+            state_dtype=DTYPES[state.dtype],
+            conv_dtype=DTYPES[conv.dtype],
+            conv_extra=positions - (shape.conv_width - 1),
+        )
         pool = cls.__new__(cls)
-        pool._adopt(device, shape, handle, layers)
+        pool._adopt(device, found, handle, layers)
         pool._keep = keep
         return pool
 

@@ -77,6 +77,11 @@ def test_a_pool_of_other_types(device, kernels):
         pool = StatePool(device, replace(shape, **change))
         with pytest.raises(ValueError, match=f"gdn_pool: {message}"):
             GDNAttnBackend(pool, device, kernels=kernels)
+    # Of arrays of the caller these are the types, whatever the shape says.
+    given = [np.zeros(StatePool(device, shape).state(0).shape, np.float32)]
+    convs = [np.zeros(StatePool(device, shape).conv(0).shape, np.float32)]
+    other = replace(shape, num_layers=1, state_dtype="bfloat16", conv_dtype="bfloat16")
+    GDNAttnBackend(StatePool.wrap(device, other, given, convs), device, kernels=kernels)
 
 
 class Engine:
@@ -209,6 +214,30 @@ def test_one_token_of_extend_is_decode(device, kernels):
     # Decode that leaves its token pending adds up in another order.
     assert engine.defers or results[0] == results[1]
     assert results[1] == results[2]
+
+
+def test_requests_without_tokens(engine):
+    """R11: nothing of theirs is read or written. Another request may have their slot."""
+    batch = engine.batch(ForwardMode.EXTEND, [1, 2], [3, 4])
+    engine.backend.init_forward_metadata(batch)
+    engine.run(batch, [3, 4])
+    for _ in range(3):
+        batch = engine.batch(ForwardMode.DECODE, [1, 2])
+        engine.backend.init_forward_metadata(batch)
+        engine.run(batch, [1, 1])
+
+    def memory():
+        pool = engine.pool
+        pending = pool.pending(0) if engine.defers else ()
+        return [array[1].tobytes() for array in (*pool.get_layer_state(0), *pending)]
+
+    before, lengths = memory(), [0, 0, 5, 0]
+    batch = engine.batch(ForwardMode.EXTEND, [2, 1, 2, 2], lengths)
+    engine.backend.init_forward_metadata(batch)
+    assert engine.run(batch, lengths) < 1e-5
+    assert memory() == before
+    if engine.defers:
+        assert engine.pool.has_pending([1, 2]) == [True, False]
 
 
 def test_ids_that_are_no_slot(engine):

@@ -13,7 +13,7 @@ from gdn import Runtime, checks, device_check, problems, reference
 from gdn.problems import Sizes
 
 
-def compile_layer(tool, folder, *more):
+def compile_layer(tool, folder, *more, io="bf16"):
     config, path = folder / "config.json", folder / "layer.gdnk"
     config.write_text(
         '{"model_type": "qwen3_5_text", "hidden_size": 128, "hidden_act": "silu",'
@@ -21,7 +21,7 @@ def compile_layer(tool, folder, *more):
         ' "linear_key_head_dim": 32, "linear_value_head_dim": 32,'
         ' "linear_conv_kernel_dim": 4, "rms_norm_eps": 1e-6}'
     )
-    options = ["--io=bf16", "--outputs=both", "--target=native", "-o", path]
+    options = [f"--io={io}", "--outputs=both", "--target=native", "-o", path]
     done = tool("gdn-compile", "--config", config, *options, *more)
     assert done.returncode == 0, done.stderr
     return path
@@ -53,6 +53,22 @@ def test_sound_kernels_pass(image, library, tmp_path, capsys):
         assert 0 < row["error_o"] < 2e-3
         assert 0 < row["error_state"] < 1e-5
     assert "layer/decode" in capsys.readouterr().out
+
+
+def test_tokens_that_go_into_rounded_states_pass(tool, library, tmp_path, capsys):
+    """Outputs of the step go on from a state of 16 bits; slots have room for two tokens. gdn-run
+    passes it, too."""
+    options = ("--state=bf16,f16", "--defer-writes=2", "--verify=lazy", "--verify-tokens=2")
+    path = compile_layer(tool, tmp_path, *options, "--only=decode,verify,commit", io="f32")
+    options = ["--device=cpu", "--quick", "--no-times", f"--library={library}"]
+    assert device_check.main([str(path), *options]) == 0, capsys.readouterr().out
+    for state, least, most in (("bf16", 5e-4, 4e-3), ("f16", 5e-5, 5e-4)):
+        for entry, sequences in (("decode", "rows=20"), ("verify", "lens=1:2:2:1:2:2:2")):
+            run = ("--entry", f"{entry}_f32_{state}", "--generate", f"{sequences},gates=near_one")
+            done = tool("gdn-run", path, *run, "--check", "--json")
+            assert done.returncode == 0, done.stdout
+            found = {each["tensor"]: each for each in json.loads(done.stdout)["comparisons"]}
+            assert least < found["core"]["relative_rmse"] < most == found["core"]["limit"]
 
 
 def test_states_inside_rows_pass(tool, library, tmp_path):

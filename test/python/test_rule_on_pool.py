@@ -2,13 +2,14 @@
 """Functions of arrays on a layer of a StatePool: states in planes and pending tokens, beside states
 of f32 that each token writes; and what such a layer is not taken for."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 from rule_cases import DK, DV, HV, H, draw, error_of, ready
 
 from gdn import Runtime, StatePool, StatePoolShape
 from gdn.rule import gated_delta_rule
-from gdn.rule_pool import delta_prefill, gated_delta_prefill
+from gdn.rule_pool import commit_pending, delta_prefill, gated_delta_prefill
 from gdn.rule_step import delta_step, gated_delta_step
 from gdn.rule_verify import gated_delta_verify, gated_delta_verify_in_slots
 
@@ -112,6 +113,52 @@ def test_steps_in_place_behind_deferred_ones(runtime, pool_of):
             found = gated_delta_step(**given, states=pool.state(0), runtime=runtime)
             assert error_of(found, want) < 1e-5
             assert error_of(pool.state(0)[slots], states[slots]) < 1e-5
+
+
+def test_sequences_without_tokens(runtime, pool_of):
+    """They keep what is pending. Their slots may be those of other sequences, which begin with a
+    commit."""
+    rng, pool = np.random.default_rng(10), pool_of("f32 deferred")
+    layer, options = pool.layer_states(0), {"runtime": runtime, "l2norm": True}
+    for _ in range(3):
+        gated_delta_step(**one_token(rng, [1, 2]), states=layer, **options)
+    arrays = [pool.state(0), *pool.pending(0)]
+    before, inputs = [array.copy() for array in arrays], draw(rng, 4)
+    want = gated_delta_prefill(
+        **inputs, states=layer, slots=np.array([2]), cu_seqlens=np.array([0, 4]), **options
+    )
+    for array, was in zip(arrays, before, strict=True):
+        array[...] = was
+    slots, starts = np.array([2, 1, 2, 2]), np.array([0, 0, 0, 4, 4])
+    found = gated_delta_prefill(**inputs, states=layer, slots=slots, cu_seqlens=starts, **options)
+    assert found.tobytes() == want.tobytes()
+    assert all(a[1].tobytes() == was[1].tobytes() for a, was in zip(arrays, before, strict=True))
+    assert pool.has_pending([1, 2]) == [True, False]
+
+
+@pytest.mark.parametrize("order", ["vk", "kv"])
+def test_memory_of_the_caller(runtime, order):
+    """Types of states are those of the arrays, in either order, also for a commit."""
+    rng = np.random.default_rng(11)
+    states = np.zeros((1, REQUESTS + 1, HV, DV, DK), ml_dtypes.bfloat16)
+    if order == "kv":
+        states = np.zeros((1, REQUESTS + 1, HV, DK, DV), states.dtype).swapaxes(-1, -2)
+    convs = np.zeros((1, REQUESTS + 1, 2 * H * DK + HV * DV, 3), np.float32)
+    shape = StatePoolShape(1, REQUESTS, H, HV, DK, DV, pending_tokens=ROOM, deferred_writes=True)
+    pool = StatePool.wrap(runtime.device(), shape, states, convs)
+    layer, options = pool.layer_states(0), {"runtime": runtime, "l2norm": True}
+    wide = np.zeros(states.shape[1:], np.float32)
+    for _ in range(3):
+        given = one_token(rng, [2, 4])
+        found = gated_delta_step(**given, states=layer, **options)
+        assert error_of(found, gated_delta_step(**given, states=wide, **options)) < 2e-2
+    commit_pending(layer, np.array([4]), io="float32", layout="gated", **options)
+    assert pool.has_pending([2, 4]) == [True, False]
+    assert error_of(states[0][4].astype(np.float32), wide[4]) < 2e-2
+    given = one_token(rng, [2, 4]) | {"cu_seqlens": np.arange(3)}
+    found = gated_delta_prefill(**given, states=layer, **options)
+    assert error_of(found, gated_delta_prefill(**given, states=wide, **options)) < 2e-2
+    assert not any(pool.has_pending([2, 4]))
 
 
 def test_scale_and_skipped_rows(runtime, pool_of):

@@ -112,8 +112,10 @@ def test_pending_tokens(device):
 def test_memory_of_the_caller(device):
     states = np.ones((3, 7, 2, 4, 8), np.float32)
     convs = [np.ones((7, 5, 24), ml_dtypes.bfloat16).transpose(0, 2, 1) for _ in range(3)]
-    pool = StatePool.wrap(device, SHAPE, states, convs)
+    pool = StatePool.wrap(device, replace(SHAPE, state_dtype="bfloat16"), states, convs)
     assert pool.conv(0).shape == (7, 24, 3)
+    # What the arrays say.
+    assert pool.shape == replace(SHAPE, state_dtype="float32", conv_extra=2)
     assert pool.allocate(1, zero=True) == [1]
     assert not states[:, 1].any()
     assert states[:, 2:].all()

@@ -39,9 +39,10 @@ struct Parameter {
   std::string precision;
   /// The type of its entry's inputs and outputs: "bf16" say.
   std::string io;
-  /// Its entry goes on from states that it has rounded: from a token's parent,
-  /// in a pool of bf16.
-  bool isFromRounded = false;
+  /// How far it may be off since its entry goes on from states that it has
+  /// rounded to 16 bits: from a token's parent, or from what takes pending
+  /// tokens in ahead of the step's.
+  double roundedLimit = 0;
 
   /// `bf16[T, 256*Hk + 256*Hv]`.
   std::string typeString() const;

@@ -30,16 +30,18 @@ public:
   int64_t capacity() const { return capacity_; }
 
   void setSlots(const int64_t *ids, int64_t rows);
-  /// Rows behind the first `rows` have no tokens.
+  /// Rows behind the first `rows` have no tokens. Those without tokens commit
+  /// nothing: they leave their slots, which others may have, too.
   void setStarts(const int32_t *lengths, int64_t rows);
   Status upload(bool withStarts, void *stream);
 
   int32_t *slots() { return ints_.data(); }
   int32_t *starts() { return ints_.data() + capacity_; }
+  int32_t *commitSlots() { return starts() + capacity_ + 1; }
   uint8_t *hasInitial() {
-    return reinterpret_cast<uint8_t *>(starts() + capacity_ + 1);
+    return reinterpret_cast<uint8_t *>(commitSlots() + capacity_);
   }
-  int32_t *zeros() { return starts() + capacity_ + 1 + (capacity_ + 3) / 4; }
+  int32_t *zeros() { return commitSlots() + capacity_ + (capacity_ + 3) / 4; }
   const void *deviceArena() const { return deviceArena_; }
 
   std::vector<int64_t> cacheIndices, cuSeqlens;
@@ -101,7 +103,7 @@ private:
 Status BatchArrays::reserve(int64_t rows, void *stream) {
   if (rows <= capacity_)
     return {};
-  std::vector<int32_t> ints(static_cast<size_t>(3 * rows + 2 + (rows + 3) / 4));
+  std::vector<int32_t> ints(static_cast<size_t>(4 * rows + 2 + (rows + 3) / 4));
   std::vector<int64_t> indices(static_cast<size_t>(rows));
   std::vector<int64_t> sums(static_cast<size_t>(rows) + 1);
   outgrown_.reserve(outgrown_.size() + 2);
@@ -159,17 +161,19 @@ void BatchArrays::setStarts(const int32_t *lengths, int64_t rows) {
   for (int64_t row = 0; row < rows; ++row) {
     cuSeqlens[row + 1] = cuSeqlens[row] + lengths[row];
     starts()[row + 1] = static_cast<int32_t>(cuSeqlens[row + 1]);
+    commitSlots()[row] = lengths[row] > 0 ? slots()[row] : GDNRT_NULL_BLOCK_ID;
   }
   for (int64_t row = rows; row < capacity_; ++row) {
     cuSeqlens[row + 1] = cuSeqlens[rows];
     starts()[row + 1] = starts()[rows];
+    commitSlots()[row] = GDNRT_NULL_BLOCK_ID;
   }
 }
 
 Status BatchArrays::upload(bool withStarts, void *stream) {
   if (!deviceArena_)
     return {};
-  int64_t ints = withStarts ? 2 * capacity_ + 1 : capacity_;
+  int64_t ints = withStarts ? 3 * capacity_ + 1 : capacity_;
   return device_.upload(deviceArena_, ints_.data(),
                         static_cast<uint64_t>(ints) * sizeof(int32_t), stream);
 }
@@ -348,7 +352,7 @@ Status GDNAttnBackend::forwardGdn(GDNLayer &layer, const ForwardBatch &batch,
   if (layer.defersWrites()) {
     m.deferred_writes = 1;
     m.verify_states = GDNRT_VERIFY_LAZY;
-    m.commit_slots = {arrays.slots(), rows};
+    m.commit_slots = {arrays.commitSlots(), rows};
     m.commit_num_accepted = {arrays.zeros(), rows};
   }
   return layer.forward(&m, arrays.deviceArena(), tokens, count, batch.stream);

@@ -35,11 +35,12 @@ TEST(Limits, ByTypeAndKind) {
 // Of a tree in a pool of 16 bits: each state is made of one that was rounded.
 TEST(Limits, OfStatesThatGoOnFromRoundedOnes) {
   Parameter pool = tensor("state_pool", data::DType::bf16);
-  pool.isPool = pool.isFromRounded = true;
+  pool.isPool = true;
+  pool.roundedLimit = 4e-3;
   pool.dims.resize(4);
   EXPECT_EQ(limitOf(pool), 4e-3);
   Parameter core = tensor("core", data::DType::bf16);
-  core.isFromRounded = true;
+  core.roundedLimit = 4e-3;
   EXPECT_EQ(limitOf(core), 4e-3);
   core.dtype = data::DType::f32;
   EXPECT_EQ(limitOf(core), 4e-3);
