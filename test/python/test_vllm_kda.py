@@ -45,9 +45,12 @@ STEPS = {
     ),
     "drafts between prompts": make_metadata(
         [4, 3, 5, 2], [[10, 0, 0], [5, 4, 3], [11, 0, 0], [2, 8, 9]],
-        drafts=[False, True, False, True], accepted=[1, 2, 1, 2], initial=[False, True, False, True],
+        drafts=[False, True, False, True], accepted=[1, 2, 1, 2],
+        initial=[False, True, False, True],
     ),
-    "a new sequence in an old block": make_metadata([5, 2], [[2, 0, 0], [10, 0, 0]], initial=[False, True]),
+    "a new sequence in an old block": make_metadata(
+        [5, 2], [[2, 0, 0], [10, 0, 0]], initial=[False, True]
+    ),
 }  # fmt: skip
 
 
