@@ -97,11 +97,17 @@ def kernels(request, build_dir, tool, tmp_path_factory):
 
 
 def tokens_of(rng, kind, count):
-    """What projections give: parts of wide rows, behind one another."""
+    """What projections give, parts of wide rows behind one another, by the names of kernels."""
     wide = normal(rng, count, 4 * H * D + D + H, dtype=kind.io)
-    gate = wide[:, CHANNELS : CHANNELS + H * D].reshape(count, H, D)
-    tokens = kda_tokens(wide, normal(rng, count, H, D, dtype=kind.io), gate, wide[:, -H:], D)
-    assert all(np.shares_memory(tokens[name], wide) for name in "qkvzb")
+    *heads, _ = np.split(wide, np.arange(1, 5) * H * D, axis=1)
+    q, k, v, gate = (part.reshape(count, H, D) for part in heads)
+    beta, decay = wide[:, -H:], normal(rng, count, H, D, dtype=kind.io)
+    tokens = kda_tokens(wide, decay, gate, beta, D)
+    wanted = {"q": q, "k": k, "v": v, "z": gate, "b": beta, "a": decay}
+    assert tokens.keys() == wanted.keys()
+    for name, array in wanted.items():
+        assert np.array_equal(tokens[name], array)
+        assert np.shares_memory(tokens[name], decay if name == "a" else wide)
     return tokens
 
 
