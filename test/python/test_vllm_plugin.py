@@ -23,6 +23,7 @@ from vllm.v1.kv_cache_interface import MambaSpec
 from gdn.bench.vllm_layer import errors
 from gdn.bench.vllm_setup import PREFIX, Sizes, make_layer, make_metadata, make_pools, make_weights
 from gdn.integrations import vllm as plugin
+from gdn.integrations.vllm import kda_layer, layer_steps
 from gdn.integrations.vllm import layer as module
 from gdn.integrations.vllm.backend import GdnAttentionBackend
 from gdn.integrations.vllm.layer_core import LayerKernels
@@ -39,7 +40,9 @@ def clean(monkeypatch):
 def test_registration(clean):
     for _ in range(2):
         plugin.register()
-    assert custom_op.op_registry_oot == {plugin.LAYER: module.GdnQwenGatedDeltaNetAttention}
+    layers = module.GdnQwenGatedDeltaNetAttention, kda_layer.GdnKimiGatedDeltaNetAttention
+    names = plugin.LAYER, plugin.KDA_LAYER
+    assert custom_op.op_registry_oot == dict(zip(names, layers, strict=True))
     backend = registry.MambaAttentionBackendEnum.GDN_ATTN.get_class()
     assert backend is GdnAttentionBackend
     assert issubclass(backend.get_builder_cls(), gdn_attn.GDNAttentionMetadataBuilder)
@@ -52,10 +55,11 @@ def test_other_versions_are_left_alone(clean, monkeypatch, caplog):
     assert "expected vLLM 0.33.*, found 0.34.1" in caplog.text
 
 
-def test_other_plugins_are_left_alone(clean, caplog):
-    custom_op.op_registry_oot[plugin.LAYER] = SimpleNamespace
+@pytest.mark.parametrize("name", [plugin.LAYER, plugin.KDA_LAYER])
+def test_other_plugins_are_left_alone(clean, caplog, name):
+    custom_op.op_registry_oot[name] = SimpleNamespace
     plugin.register()
-    assert custom_op.op_registry_oot == {plugin.LAYER: SimpleNamespace}
+    assert custom_op.op_registry_oot == {name: SimpleNamespace}
     assert registry._MAMBA_ATTN_OVERRIDES == {}
     assert "is replaced by" in caplog.text
 
@@ -87,7 +91,7 @@ def kernels(make_kernels):
 def step(monkeypatch):
     """The context of a forward."""
     context = SimpleNamespace(attn_metadata=None)
-    monkeypatch.setattr(module, "get_forward_context", lambda: context)
+    monkeypatch.setattr(layer_steps, "get_forward_context", lambda: context)
     for found in (torch_utils, backend_utils):
         monkeypatch.setattr(found, "PIN_MEMORY", False)
     return context
@@ -291,7 +295,7 @@ def test_a_refusal_is_logged(monkeypatch):
     kind = vllm_kinds.KIND._replace(platform="cpu")
     monkeypatch.setattr(module, "kind_of", lambda *_: kind)
     said = []
-    monkeypatch.setattr(module.logger, "warning_once", lambda *words: said.append(words))
+    monkeypatch.setattr(layer_steps.logger, "warning_once", lambda *words: said.append(words))
     layer = object.__new__(module.GdnQwenGatedDeltaNetAttention)
     torch.nn.Module.__init__(layer)
     module.GdnQwenGatedDeltaNetAttention.__init__(layer, None, None)

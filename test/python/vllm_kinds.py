@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A small layer of vLLM's, and its kernels for this CPU."""
+"""Small layers of vLLM's, and their kernels for this CPU."""
 
 import json
 
@@ -22,14 +22,17 @@ KIND = LayerKind(
     norm_weight="float32",
 )
 
+#: Kimi Delta Attention.
+KDA = KIND._replace(gate="sigmoid", layout="separate", norm_eps=1e-5, per_channel=True)
+
 
 def make_kernels(kind: LayerKind, build_dir, tool, folder) -> LayerKernels:
     """Compiled into `folder`; `tool` is the fixture."""
     config, path = folder / "config.json", folder / "layer.gdnk"
     config.write_text(json.dumps(kind.config()))
-    names = {"deferred_writes": "defer-writes"}
+    names = {"deferred_writes": "defer-writes", "conv_weight": "conv-weight"}
     options = [f"--{names.get(name, name)}={value}" for name, value in kind.options().items()]
-    options += ["--for=vllm", "--target=native", "-o", path]
+    options += [*kind.compile_options, "--for=vllm", "--target=native", "-o", path]
     done = tool("gdn-compile", "--config", config, *options)
     assert done.returncode == 0, done.stderr
     runtime = Runtime(build_dir / "lib/libgdnrt.so")

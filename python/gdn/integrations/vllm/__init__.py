@@ -15,12 +15,13 @@ logger = logging.getLogger(__name__)
 #: Versions of vLLM whose layer and metadata the plugin knows.
 VERSIONS = ("0.33.",)
 LAYER = "QwenGatedDeltaNetAttention"
+KDA_LAYER = "KimiGatedDeltaNetAttention"
 
 
 def register() -> None:
-    """Registers gdn's layer in place of vLLM's, and the backend whose metadata it reads. A second
-    call changes nothing. Another version of vLLM, and one whose layer another plugin has replaced,
-    is left as it is, with a warning."""
+    """Registers gdn's layers in place of vLLM's, and the backend whose metadata they read. A second
+    call changes nothing. Another version of vLLM, and one of whose layers another plugin has
+    replaced one, is left as it is, with a warning."""
     import vllm
 
     if not vllm.__version__.startswith(VERSIONS):
@@ -31,14 +32,18 @@ def register() -> None:
     from vllm.model_executor.custom_op import PluggableLayer, op_registry_oot
     from vllm.v1.attention.backends.registry import MambaAttentionBackendEnum, register_backend
 
+    from .kda_layer import GdnKimiGatedDeltaNetAttention
     from .layer import GdnQwenGatedDeltaNetAttention
 
-    found = op_registry_oot.get(LAYER)
-    if found is GdnQwenGatedDeltaNetAttention:
-        return
-    if found is not None:
-        logger.warning("gdn is not used: %s is replaced by %s", LAYER, found)
-        return
-    PluggableLayer.register_oot(name=LAYER)(GdnQwenGatedDeltaNetAttention)
+    layers = {LAYER: GdnQwenGatedDeltaNetAttention, KDA_LAYER: GdnKimiGatedDeltaNetAttention}
+    for name, layer in layers.items():
+        found = op_registry_oot.get(name)
+        if found is layer:
+            return
+        if found is not None:
+            logger.warning("gdn is not used: %s is replaced by %s", name, found)
+            return
+    for name, layer in layers.items():
+        PluggableLayer.register_oot(name=name)(layer)
     backend = f"{__name__}.backend.GdnAttentionBackend"
     register_backend(MambaAttentionBackendEnum.GDN_ATTN, backend, is_mamba=True)

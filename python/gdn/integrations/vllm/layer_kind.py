@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ... import layer_kernels
 from ...kernel_calls import SHORT_TYPES
 from ...rule_kernels import unit_of
-from ..pool_options import PLANES
+from ..pool_options import PLANES, PoolOptions
 from ..slot_arrays import SlotSizes
 from .block_arrays import BlockArrays
 
@@ -40,7 +40,8 @@ class LayerKind(NamedTuple):
     gate: str
     norm_eps: float
     layout: str
-    """interleaved or flat, of the projections in one array each; split if they come apart"""
+    """interleaved or flat, of the projections in one array each; split if they come apart;
+    separate, with a decay per channel"""
     io: str
     conv_state: str
     state: str
@@ -56,6 +57,13 @@ class LayerKind(NamedTuple):
     """Whether a connector sends blocks to other engines"""
     has_own_sizes: bool = False
     """Whether users ask for other states than the model's, whose blocks have several sizes"""
+    per_channel: bool = False
+    """A decay of each channel, as Kimi Delta Attention has"""
+    decay_bound: float | None = None
+    conv_weight: str | None = None
+    """The type of the convolution's weights, if it is not that of `io`"""
+    pool_options: PoolOptions = PoolOptions()
+    """What users ask for, of a layer that has the engine's own blocks alone"""
 
     @property
     def has_norm(self) -> bool:
@@ -97,6 +105,11 @@ class LayerKind(NamedTuple):
             ("enable_stochastic_rounding", False, self.rounds_at_random),
             ("sizes of the model's blocks", "one", "several" if self.has_own_sizes else "one"),
         ]
+        if self.per_channel:
+            found = self.pool_options
+            checks.append(("gdn_state", None, found.state))
+            checks.append(("gdn_deferred_writes", 0, found.deferred_writes))
+            checks.append(("o_norm.activation", "sigmoid", self.gate))
         if self.has_norm:
             checks.append(("norm.weight", self.io, self.norm_weight))
         for name, wanted, found in checks:
@@ -135,9 +148,22 @@ class LayerKind(NamedTuple):
         """A configuration of layers of this kind. Numbers of heads are symbols of an image."""
         sizes = (self.key_dim, self.value_dim, self.conv_width)
         kind = layer_kernels.LayerKind(
-            self.layout, *sizes, self.norm_eps, self.gate, self.io, self.state
+            self.layout,
+            *sizes,
+            self.norm_eps,
+            self.gate,
+            self.io,
+            self.state,
+            per_channel=self.per_channel,
+            decay_bound=self.decay_bound,
         )
         return kind.config()
+
+    @property
+    def compile_options(self) -> tuple[str, ...]:
+        """Further ones of gdn-compile: with a decay per channel eps of the norm is an argument, for
+        models set it behind the layer's start."""
+        return ("--norm-constants",) if self.per_channel else ()
 
     def options(self) -> Mapping[str, object]:
         """Of gdn.images.find, and as gdn-compile has them."""
@@ -147,6 +173,8 @@ class LayerKind(NamedTuple):
             "layout": self.layout,
             "outputs": "norm" if self.has_norm else "core",
         }
+        if self.conv_weight not in (None, self.io):
+            found["conv_weight"] = SHORT_TYPES[self.conv_weight]
         if self.has_slot_arrays:
             found["verify"] = "none"
         if self.deferred_writes:
