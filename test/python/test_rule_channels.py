@@ -5,10 +5,10 @@ float64."""
 import ml_dtypes
 import numpy as np
 import pytest
-from channel_cases import BOUND, HV, D, draw, expected, ready
+from channel_cases import BOUND, HV, D, H, draw, expected, ready
 from rule_cases import error_of
 
-from gdn import Runtime
+from gdn import Runtime, StatePool, StatePoolShape
 from gdn.rule_pool import delta_prefill, gated_delta_prefill
 from gdn.rule_step import delta_step, gated_delta_step
 
@@ -98,3 +98,19 @@ def test_what_is_refused(runtime, change, message):
     states = np.zeros((2, HV, given["v"].shape[2], D), np.float32)
     with pytest.raises(ValueError, match=message):
         gated_delta_step(**given, states=states, slots=np.array([0, 1]), runtime=runtime)
+
+
+def test_deferred_writes_are_refused(runtime):
+    sizes = {"num_key_heads": H, "num_value_heads": HV, "key_dim": D, "value_dim": D}
+    shape = StatePoolShape(
+        num_layers=1, num_requests=2, **sizes, deferred_writes=True, pending_tokens=16
+    )
+    states = StatePool(runtime.device(), shape).layer_states(0)
+    given, slots = draw(np.random.default_rng(6), 2), np.array([1, 2])
+    with pytest.raises(
+        ValueError, match=r"a: expected a decay of each head with .* of each channel"
+    ):
+        gated_delta_step(**given, states=states, slots=slots, runtime=runtime)
+    inputs = ready(given) | {"states": states, "slots": slots, "cu_seqlens": np.array([0, 1, 2])}
+    with pytest.raises(ValueError, match="log_decay: expected a decay of each head with"):
+        delta_prefill(**inputs, runtime=runtime)
