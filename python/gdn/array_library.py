@@ -84,13 +84,16 @@ class NumpyArrays:
         """The array, or a copy whose last dimension is contiguous, as kernels read it."""
         return array if array.strides[-1] == array.itemsize else np.ascontiguousarray(array)
 
-    def ready_gates(self, a, b, a_log, dt_bias):
-        """The logarithms of decays and the strengths of raw gates, in f32; docs/spec/gates.md has
-        the edge cases."""
+    def ready_gates(self, a, b, a_log, dt_bias, bound: float | None = None):
+        """The logarithms of decays, of heads or of channels, and the strengths of raw gates, in
+        f32; docs/spec/gates.md has the edge cases."""
         a, b, rate, bias = (x.astype(np.float32) for x in (a, b, a_log, dt_bias))
-        u = a + bias
+        u, rate = a + bias, rate[:, None] if a.ndim == 3 else rate
         with np.errstate(all="ignore"):  # rows of padding may be NaN
             beta = np.exp(-np.logaddexp(np.float32(0), -b))
+            if bound is not None:
+                scaled = np.minimum(np.exp(rate), np.finfo(np.float32).max) * u
+                return np.float32(bound) * np.exp(-np.logaddexp(np.float32(0), -scaled)), beta
             decay = np.exp(rate) * np.logaddexp(np.float32(0), u)
             return -np.where(u < SMALL_GATE, np.exp(rate + u), decay), beta
 
@@ -241,9 +244,13 @@ class TorchArrays:
     def rows_apart(self, array):
         return array if array.stride(-1) == 1 else array.contiguous()
 
-    def ready_gates(self, a, b, a_log, dt_bias):
+    def ready_gates(self, a, b, a_log, dt_bias, bound: float | None = None):
         a, b, rate, bias = (x.float() for x in (a, b, a_log, dt_bias))
-        u, softplus = a + bias, self.torch.nn.functional.softplus
+        u, rate = a + bias, rate[:, None] if a.dim() == 3 else rate
+        if bound is not None:
+            most = self.torch.finfo(self.torch.float32).max
+            return bound * (rate.exp().clamp(max=most) * u).sigmoid(), b.sigmoid()
+        softplus = self.torch.nn.functional.softplus
         small = (rate + u.clamp(max=SMALL_GATE)).exp()
         decay = self.torch.where(u < SMALL_GATE, small, rate.exp() * softplus(u))
         return -decay, b.sigmoid()

@@ -94,6 +94,7 @@ class RuleEntry:
         self.value_dim = int(v.shape[2])
         self.io, self.layout = self.arrays.dtype_of(v), "ready"
         self.order = "vk"  # of states in memory: dk contiguous, or with "kv" dv
+        self.per_channel, self.decay_bound = False, None
 
     def _take_layer(self, states: LayerStates) -> LayerStates:
         """All arrays of a layer of a pool."""
@@ -105,25 +106,45 @@ class RuleEntry:
         self._given |= states.arrays(self.arrays)
         return states
 
-    def take_gates(self, a, b, A_log, dt_bias, *, ready: bool = False) -> None:
-        """Raw gates [rows, HV] and constants [HV]. With `ready`, or where a kernel would round
-        them, decays and strengths are made ahead of it."""
-        gates = {"a": a, "b": b, "A_log": A_log, "dt_bias": dt_bias}
-        for name, array in gates.items():
-            self.check(name, array, self.heads if name in ("a", "b") else self.heads[1:])
-        arrays = self.arrays
-        if ready or layout_of(self.io, *map(arrays.dtype_of, (a, b))) == "ready":
-            return self.take_ready_gates(*arrays.ready_gates(a, b, A_log, dt_bias))
-        self.layout = "gated"
+    def take_gates(
+        self, a, b, A_log, dt_bias, *, ready: bool = False, bound: float | None = None
+    ) -> None:
+        """Raw gates [rows, HV] and constants [HV]; a and dt_bias are [.., HV, dk] of decays of
+        channels, of which `bound` is the least logarithm. Those of heads with `ready`, and all
+        that a kernel would round, are made ahead of it."""
+        self.check_decays("a", a)
+        bound = finite("decay_bound", bound)
+        if bound is not None and (bound >= 0 or not self.per_channel):
+            expected = "a number below 0" if self.per_channel else "None with a decay of each head"
+            raise ValueError(f"decay_bound: expected {expected}, got {bound}")
+        channels = [self.key_dim] if self.per_channel else []
+        self.check("b", b, self.heads)
+        self.check("A_log", A_log, self.heads[1:])
+        self.check("dt_bias", dt_bias, [*self.heads[1:], *channels])
+        gates, arrays = {"a": a, "b": b, "A_log": A_log, "dt_bias": dt_bias}, self.arrays
+        is_ahead = ready and not self.per_channel
+        if is_ahead or layout_of(self.io, *map(arrays.dtype_of, (a, b))) == "ready":
+            return self.take_ready_gates(*arrays.ready_gates(*gates.values(), bound))
+        self.layout, self.decay_bound = "gated", bound
         for name, array in gates.items():
             dtype = self.io if name in ("a", "b") else "float32"
             self._given[name] = arrays.rows_apart(arrays.cast(array, dtype))
 
     def take_ready_gates(self, log_decay, beta) -> None:
-        """Logarithms of decays, and strengths, [rows, HV]."""
+        """Logarithms of decays [rows, HV], or [rows, HV, dk], and strengths [rows, HV]."""
+        self.check_decays("log_decay", log_decay)
+        self.check("beta", beta, self.heads)
         for name, array in (("log_decay", log_decay), ("beta", beta)):
-            self.check(name, array, self.heads)
             self._given[name] = self.arrays.rows_apart(self.arrays.cast(array, "float32"))
+
+    def check_decays(self, name: str, decays) -> None:
+        """Those of heads, or of channels, which not all entries have."""
+        self.arrays.check(name, decays)
+        self.per_channel = len(decays.shape) == 3 and self.name != "verify"
+        if self.per_channel:
+            self._refuse_deferred(name, "a decay of each head", "one of each channel")
+        channels = [self.key_dim] if self.per_channel else []
+        check_form(self.arrays, name, decays, [*self.heads, *channels])
 
     def take_integers(self, name: str, array, shape: list[int]):
         """Slots, counts or starts, as i32, which it returns. What no i32 holds is no slot."""
@@ -147,10 +168,10 @@ class RuleEntry:
         else:
             self.take_integers("write_slots", write_slots, count)
 
-    def _refuse_deferred(self, name: str) -> None:
+    def _refuse_deferred(self, name: str, expected: str = "None", found: str = "an array") -> None:
         """An argument that goes with no deferred writes."""
         if self._layer is not None and self._layer.deferred_writes:
-            raise ValueError(f"{name}: expected None with {self._layer}, got an array")
+            raise ValueError(f"{name}: expected {expected} with {self._layer}, got {found}")
 
     def take_checkpoints(self, checkpoints: tuple, starts: int) -> None:
         """Those of ragged sequences that have `starts` starts."""
@@ -243,6 +264,8 @@ class RuleEntry:
             self.value_dim,
             io=self.io,
             **self._pool_facts(options),
+            per_channel=self.per_channel,
+            decay_bound=self.decay_bound,
             doubled_beta=bool(options.allow_neg_eigval),
             l2norm=bool(options.l2norm),
             layout=self.layout,

@@ -31,6 +31,7 @@ class RuleKind(NamedTuple):
     maps: bool = False  # prefill also makes maps of sequences
     deferred_writes: int = 0  # tokens that the pool keeps pending in a slot
     pending: str = "float32"  # the type of their keys and deltas
+    decay_bound: float | None = None  # of "gated" decays of channels
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -78,6 +79,7 @@ class RuleKind(NamedTuple):
                 )
             heads = {"num_heads": 2, "head_dim": self.key_dim, "short_conv_kernel_size": 4}
             heads["allow_neg_eigval"] = self.doubled_beta
+            heads["gate_lower_bound"] = self.decay_bound
             return common | {"model_type": "kimi_linear", "linear_attn_config": heads}
         sizes = {
             "linear_num_key_heads": 2,
@@ -120,6 +122,7 @@ def kind_of(
     state_order: str = "vk",
     deferred_writes: int = 0,
     pending: str = "float32",
+    decay_bound: float | None = None,
 ) -> RuleKind:
     """The kind that serves heads of these sizes, in multiples of `unit`."""
     sizes = (-(-size // unit) * unit for size in (key_dim, value_dim))
@@ -137,4 +140,5 @@ def kind_of(
         False,
         deferred_writes,
         pending,
+        decay_bound,
     )

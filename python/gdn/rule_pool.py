@@ -55,8 +55,9 @@ def delta_prefill(
     Sequence n has the tokens from cu_seqlens[n] to cu_seqlens[n + 1]; cu_seqlens [N + 1] starts at
     0 or more, does not decrease, and ends at T or less, as in gdn.rule.gated_delta_rule. q and k
     [T, Hk, dk] and v [T, Hv, dv] are of one type (f32, bf16 or f16), Hv is a multiple of Hk, and
-    log_decay and beta [T, Hv] are of any type. states [P, Hv, dv, dk] of f32, bf16 or f16, or what
-    StatePool.layer_states gives, are changed in place; slots and write_slots [N] are integers.
+    log_decay and beta [T, Hv] are of any type; log_decay [T, Hv, dk] decays each channel of the
+    keys, where dv is dk and nothing is deferred. states [P, Hv, dv, dk] of f32, bf16 or f16, or
+    what StatePool.layer_states gives, are changed in place; slots and write_slots [N] are integers.
     Where has_initial [N], booleans, is false, the first S is zero and nothing is read; by default
     all have one.
 
@@ -112,13 +113,18 @@ def gated_delta_prefill(
     l2norm: bool = False,
     null_slot: int = -1,
     zero_skipped: bool = True,
+    decay_bound: float | None = None,
     runtime: Runtime | None = None,
 ):
     """As delta_prefill, of raw gates a and b [T, Hv] and constants A_log and dt_bias [Hv], of any
     type: the decay is -exp(A_log) softplus(a + dt_bias), and the strength sigmoid(b). They are made
-    ahead of the kernel."""
+    ahead of the kernel.
+
+    With a [T, Hv, dk] and dt_bias [Hv, dk] each channel has its own decay, which `decay_bound`
+    makes as in gdn.rule_step.gated_delta_step; the kernel makes these where a and b are of the type
+    of v."""
     entry = RuleEntry("prefill", q, k, v, states, runtime)
-    entry.take_gates(a, b, A_log, dt_bias, ready=True)
+    entry.take_gates(a, b, A_log, dt_bias, ready=True, bound=decay_bound)
     options = options_of(scale, l2norm, False, null_slot, zero_skipped)
     return _prefill(entry, slots, write_slots, cu_seqlens, has_initial, out, options)
 

@@ -36,6 +36,7 @@ def gated_delta_step(
     l2norm: bool = False,
     null_slot: int = -1,
     zero_skipped: bool = True,
+    decay_bound: float | None = None,
     runtime: Runtime | None = None,
 ):
     """For each sequence n, with `S = states[slots[n]]`, `g = -exp(A_log) softplus(a + dt_bias)` and
@@ -50,15 +51,19 @@ def gated_delta_step(
     and k to unit length.
     Without `zero_skipped` what `out` holds for skipped sequences stays.
 
+    With a [N, Hv, dk] and dt_bias [Hv, dk] each channel of the keys has its own decay, dv is dk,
+    and nothing is deferred. Then `decay_bound`, below 0, makes it
+    `g = decay_bound sigmoid(exp(A_log) (a + dt_bias))`; kernels that make gates take -5 or more.
+
     Returns out [N, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
     """
     tensors = (q, k, v, a, b, A_log, dt_bias, states, slots, write_slots, out)
     given = (scale, l2norm, False, integer("null_slot", null_slot), zero_skipped)
-    known = KnownCall(_OF_GATES, tensors, given, runtime)
+    known = KnownCall(_OF_GATES, tensors, (*given, decay_bound), runtime)
     if known.plan is not None:
         return known.run()
     entry = RuleEntry("decode", q, k, v, states, runtime)
-    entry.take_gates(a, b, A_log, dt_bias)
+    entry.take_gates(a, b, A_log, dt_bias, bound=decay_bound)
     return _step(entry, slots, write_slots, out, options_of(*given), known)
 
 
@@ -81,8 +86,8 @@ def delta_step(
     runtime: Runtime | None = None,
 ):
     """As gated_delta_step, of decays and strengths that are ready: log_decay and beta [N, Hv], of
-    any type. Without `slots` sequence n has slot n. `allow_neg_eigval` allows strengths up to
-    2."""
+    any type; log_decay [N, Hv, dk] decays each channel. Without `slots` sequence n has slot n.
+    `allow_neg_eigval` allows strengths up to 2."""
     tensors = (q, k, v, log_decay, beta, states, slots, write_slots, out)
     given = (scale, l2norm, allow_neg_eigval, integer("null_slot", null_slot), zero_skipped)
     known = KnownCall(_OF_READY, tensors, given, runtime)

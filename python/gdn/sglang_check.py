@@ -13,6 +13,7 @@ import argparse
 import functools
 import json
 import sys
+from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
 
@@ -116,13 +117,15 @@ def make_states(device: str, dtype: torch.dtype = torch.float32) -> torch.Tensor
     return torch.randn(SLOTS, HV, D, D, generator=generator).to(device, dtype)
 
 
-def check_steps(check: Check, device: str, kernels: dict, dtype: torch.dtype) -> None:
+def check_steps(
+    check: Check, device: str, kernels: dict, dtype: torch.dtype, batch_of: Callable = Batch
+) -> None:
     """Steps in place: outputs, states of the batch, and all other slots."""
     cases = {
-        "decode": Batch(device, [1] * 5, [7, -1, 0, 250, 3]),
-        "packed_decode": Batch(device, [1] * 5, [7, -1, 0, 250, 3]),
-        "extend": Batch(device, [130, 0, 64, 7], [2, 9, 11, 40]),
-        "extend_tracked": Batch(device, [130, 0, 65, 7], [2, 9, 11, 40]),
+        "decode": batch_of(device, [1] * 5, [7, -1, 0, 250, 3]),
+        "packed_decode": batch_of(device, [1] * 5, [7, -1, 0, 250, 3]),
+        "extend": batch_of(device, [130, 0, 64, 7], [2, 9, 11, 40]),
+        "extend_tracked": batch_of(device, [130, 0, 65, 7], [2, 9, 11, 40]),
     }
     for (method, batch), (name, kernel) in product(cases, kernels):
         states = make_states(device, dtype)
@@ -184,9 +187,9 @@ def graph_of(run, warm: bool = True):
     return graph, out
 
 
-def check_graph(check: Check, kernel) -> None:
+def check_graph(check: Check, kernel, batch_of: Callable = Batch) -> None:
     """A graph of decode, replayed for other slots."""
-    batch, states = Batch("cuda", [1] * 5, [7, 1, 0, 250, 3]), make_states("cuda")
+    batch, states = batch_of("cuda", [1] * 5, [7, 1, 0, 250, 3]), make_states("cuda")
     graph, found = graph_of(lambda: batch.packed_decode(kernel, states))
     batch.places["cache_indices"].copy_(torch.tensor([9, -1, 4, 2, 5]))
     before = states.clone()

@@ -61,3 +61,11 @@ def triton_kernel():
     from sglang.srt.layers.attention.linear.kernels.gdn_triton import TritonGDNKernel
 
     return TritonGDNKernel()
+
+
+def triton_kda_kernel():
+    """The same for Kimi Delta Attention."""
+    make_importable()
+    from sglang.srt.layers.attention.linear.kernels.kda_triton import TritonKDAKernel
+
+    return TritonKDAKernel()

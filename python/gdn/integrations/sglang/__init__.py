@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""gdn as a kernel backend of SGLang's linear attention (sglang 0.5.23), for gated delta networks:
+"""gdn as a kernel backend of SGLang's linear attention (sglang 0.5.23), for gated delta networks
+and Kimi Delta Attention:
 
     python -m sglang.launch_server --model-path MODEL --linear-attn-backend gdn
 
@@ -13,6 +14,7 @@ from .backends import BACKENDS
 
 _LAYERS = "sglang.srt.layers.attention."
 _DISPATCHER = _LAYERS + "linear.gdn_backend.GDNKernelDispatcher.__init__"
+_KDA_DISPATCHER = _LAYERS + "linear.kda_backend.KDAKernelDispatcher.__init__"
 _TRACK = _LAYERS + "hybrid_linear_attn_backend.MambaAttnBackendBase._track_mamba_state_"
 _MEMORY = "sglang.srt.mem_cache."
 _SIZES = _MEMORY + "kv_cache_configurator.KVCacheConfigurator."
@@ -25,12 +27,13 @@ def register() -> None:
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
     from . import hooks
-    from .dispatcher import make_dispatcher
+    from .dispatcher import make_dispatcher, make_kda_dispatcher
 
     known = choices.LINEAR_ATTN_KERNEL_BACKEND_CHOICES
     if new := [name for name in BACKENDS if name not in known]:
         choices.add_linear_attn_kernel_backend_choices(new)
     HookRegistry.register(_DISPATCHER, make_dispatcher, HookType.AROUND)
+    HookRegistry.register(_KDA_DISPATCHER, make_kda_dispatcher, HookType.AROUND)
     HookRegistry.register(_SIZES + "__post_init__", hooks.count_slot_bytes, HookType.AFTER)
     HookRegistry.register(
         _SIZES + "_build_hybrid_req_pool", hooks.make_request_pool, HookType.AROUND

@@ -46,7 +46,7 @@ class GdnKernel(LinearAttnKernelBase):
     ) -> torch.Tensor:
         """A token of each sequence: q and k [1, N, H, K], v [1, N, HV, V], a and b [N, HV]."""
         layer = self._layer(ssm_states)
-        reason = self._refusal_of_step((q, k, v), ssm_states, layer, _layout(v, a, b))
+        reason = self._refusal_of_step((q, k, v), ssm_states, layer, layout_of_gates(v, a, b))
         if reason is not None:
             return self._own("decode", reason, layer)(
                 q,
@@ -92,9 +92,9 @@ class GdnKernel(LinearAttnKernelBase):
     ) -> torch.Tensor:
         """The same of mixed_qkv [N, 2 H K + HV V], where q, k and v are views. Returns
         [1, N, HV, V]."""
-        q, k, v = _parts(mixed_qkv, num_v_heads, head_v_dim, ssm_states.shape[-1])
+        q, k, v = parts_of(mixed_qkv, num_v_heads, head_v_dim, ssm_states.shape[-1])
         layer = self._layer(ssm_states)
-        reason = self._refusal_of_step((q, k, v), ssm_states, layer, _layout(v, a, b))
+        reason = self._refusal_of_step((q, k, v), ssm_states, layer, layout_of_gates(v, a, b))
         if any(value is not None for name, value in kwargs.items() if name.startswith("replayssm")):
             reason = "states are buffered (--enable-linear-replayssm)"
         if reason is not None:
@@ -157,7 +157,7 @@ class GdnKernel(LinearAttnKernelBase):
             layer.io = _name(v)
             layer.commit(slots)
         form = {"layout": "ready", "checkpoints": is_tracked} | _facts(states)
-        reason = _refusal("prefill", (q, k, v), ssm_states, **form)
+        reason = refusal_of("prefill", (q, k, v), ssm_states, **form)
         if not inplace_update:
             reason = "states must not change (multi-item scoring)"
         if states is not ssm_states and is_tracked:
@@ -214,7 +214,9 @@ class GdnKernel(LinearAttnKernelBase):
         `intermediate_states_buffer[intermediate_state_indices[n], t]`; ssm_states are only read.
         With `stable_rows` the indices are others in each step."""
         layer = self._layer(ssm_states)
-        reason = _refusal("verify", (q, k, v), ssm_states, layout=_layout(v, a, b), verify="buffer")
+        reason = refusal_of(
+            "verify", (q, k, v), ssm_states, layout=layout_of_gates(v, a, b), verify="buffer"
+        )
         if layer is not None:
             reason = "a state is kept for each draft"
         if retrieve_parent_token is not None:
@@ -281,12 +283,12 @@ class GdnKernel(LinearAttnKernelBase):
         return found
 
     def _refusal_of_step(self, inputs, states, layer: SlotLayer | None, layout: str) -> str | None:
-        """As _refusal for decode."""
+        """As refusal_of for decode."""
         facts: dict[str, object] = {}
         if layer is not None:
             layer.io, layer.layout = _name(inputs[2]), layout
             facts = _facts(layer.states)
-        return _refusal("decode", inputs, states, layout=layout, **facts)
+        return refusal_of("decode", inputs, states, layout=layout, **facts)
 
     def _own(self, name: str, reason: str, layer: SlotLayer | None = None):
         """SGLang's method, instead of ours. Raises ValueError for a `layer` whose states are not
@@ -302,7 +304,7 @@ class GdnKernel(LinearAttnKernelBase):
         return getattr(self._fallback, name)
 
 
-def _parts(mixed_qkv: torch.Tensor, value_heads: int, value_dim: int, key_dim: int):
+def parts_of(mixed_qkv: torch.Tensor, value_heads: int, value_dim: int, key_dim: int):
     """q, k [N, H, K] and v [N, HV, V], as views."""
     keys = (mixed_qkv.shape[1] - value_heads * value_dim) // 2
     q, k, v = mixed_qkv.split([keys, keys, value_heads * value_dim], 1)
@@ -313,7 +315,7 @@ def _name(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
-def _layout(v: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> str:
+def layout_of_gates(v: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> str:
     return layout_of(_name(v), _name(a), _name(b))
 
 
@@ -328,7 +330,7 @@ def _facts(states) -> dict[str, object]:
     }
 
 
-def _refusal(entry: str, inputs, states: torch.Tensor, **form) -> str | None:
+def refusal_of(entry: str, inputs, states: torch.Tensor, **form) -> str | None:
     """Why gdn has no kernel of an entry, or None where it has one. `form` are arguments of
     kind_of."""
     q, k, v = inputs
