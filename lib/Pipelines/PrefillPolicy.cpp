@@ -133,7 +133,7 @@ static constexpr Row fused[] = {
     // 16,384 884 in four segments, 709), and of few blocks (2/8, 4 x 8,192 320
     // to 281). Two to eight sequences of 1,536 tokens and more in the mean, as
     // long as their longest, where a wave of whole heads would be three
-    // quarters full at most, or two of them three quarters: they lose up to 3 %
+    // quarters full at most, or two of them three quarters: they lose up to 4 %
     // where sequences are alike, and gain up to half where they are not (8/24,
     // 8,192 + 2 x 1,024 602 to 286; 16/48, 2,048 + 6,144 372 to 342).
     {"fused-v-split-2-followed: fused=2; v-split=2; norm=follows; "
@@ -165,17 +165,18 @@ static constexpr Row fused[] = {
     // two sequences, where they have the norm with the rule; of one sequence of
     // few tokens three take 2 to 8 % less (8/24 heads, packed, 4,096 tokens 147
     // us for 157, 8,192 262 for 267, 12,288 378 for 374), and without a norm
-    // they do up to 32,768 (24,576 435 and 443, 32,768 569 and 571, so four are
-    // faster behind that). Two sequences may be alike: halves take 209 us for
-    // four segments' 262 then (8/24 heads, 4,096 + 4,096 tokens, packed).
-    // Without a norm three segments cut the longer one where it is one: 16,384
-    // + 16,384 428 us (four 562, halves 416), 28,672 + 4,096 555 (576, 715). Of
-    // 32 heads they take those of 12,288 tokens and more: 8,192 + 8,192 233 us
-    // where halves take 218, but 10,240 + 2,048 246 and 265, 20,000 + 1,024 387
-    // and 503. The scan takes maps of up to 128 keys without spilling. One
-    // sequence of few heads is cut from 16 to 32 chunks on: of 2/8 heads 2,048
-    // tokens take 39 us for the 46 of segments that a stage prepares, packed 64
-    // for 68, and 1,536 35 for 49, packed 57 for 67.
+    // they do up to 32,768 (24,576 435 and 443, 32,768 569 and 571; that four
+    // are faster from 40,960 on follows from these and is not measured). Two
+    // sequences may be alike: halves take 209 us for four segments' 262 then
+    // (8/24 heads, 4,096 + 4,096 tokens, packed). Without a norm three segments
+    // cut the longer one where it is one: 16,384 + 16,384 428 us (four 562,
+    // halves 416), 28,672 + 4,096 555 (576, 715). Of 32 heads they take those
+    // of 12,288 tokens and more: 8,192 + 8,192 233 us where halves take 218,
+    // but 10,240 + 2,048 246 and 265, 20,000 + 1,024 387 and 503. The scan
+    // takes maps of up to 128 keys without spilling. One sequence of few heads
+    // is cut from 16 to 32 chunks on: of 2/8 heads 2,048 tokens take 39 us for
+    // the 46 of segments that a stage prepares, packed 64 for 68, and 1,536 35
+    // for 49, packed 57 for 67.
     {"fused-segments-9: fused=2; v-split=2; segments=9; "
      "where=keys <= 128;"
      "when=16*heads <= workers & sequences <= 2 &"

@@ -77,10 +77,8 @@ def delta_prefill(
 
     Returns out [T, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
     """
-    given, known = (
-        (scale, l2norm, allow_neg_eigval, integer("null_slot", null_slot), zero_skipped),
-        None,
-    )
+    given = scale, l2norm, allow_neg_eigval, integer("null_slot", null_slot), zero_skipped
+    known = None
     if checkpoints is None:
         tensors = (q, k, v, log_decay, beta, states, slots, cu_seqlens, has_initial, write_slots)
         known = KnownCall(_OF_READY, (*tensors, out), given, runtime)
