@@ -38,6 +38,7 @@ private:
   void emitInputs(ArrayRef<Stored> stored, Value chunkSlot, Value regionHead,
                   Value isFirst);
   SmallVector<Value> operandsOf(ArrayRef<Value> inputs);
+  void emitStrengths(Value chunkSlot, Value regionHead);
   void clearSignals(Value chunkSlot, Value regionHead);
 };
 
@@ -92,8 +93,7 @@ SmallVector<Value> PrologueStage::operandsOf(ArrayRef<Value> inputs) {
 }
 
 /// Inputs of the rule to the regions of their parts, zeros behind the tokens
-/// that count. `regionHead` is the head in the regions. An input with a number
-/// for each token has a row of them.
+/// that count. `regionHead` is the head in the regions.
 void PrologueStage::emitInputs(ArrayRef<Stored> stored, Value chunkSlot,
                                Value regionHead, Value isFirst) {
   TokenBlock block(*this, head);
@@ -121,12 +121,10 @@ void PrologueStage::emitInputs(ArrayRef<Stored> stored, Value chunkSlot,
     });
   };
   auto store = [&](Value tile, Value region, Value at) {
-    const bool isRow = cast<VectorType>(tile.getType()).getRank() == 1;
-    Value token = add(first, at), none = index(0);
-    SmallVector<Value> indices = {chunkSlot, regionHead};
-    indices.append({isRow ? none : token, isRow ? token : none});
-    tile::StoreOp::create(b, loc, tile, region, indices,
-                          ArrayRef<int64_t>({2, 3}).drop_front(isRow), Value());
+    tile::StoreOp::create(
+        b, loc, tile, region,
+        ValueRange{chunkSlot, regionHead, add(first, at), index(0)},
+        ArrayRef<int64_t>{2, 3}, Value());
   };
   auto work = [&](Value at, Value valid, ValueRange loaded, Tiles &carried) {
     for (auto [operand, tile] : llvm::zip(operands, loaded))
@@ -164,18 +162,28 @@ void PrologueStage::emitInputs(ArrayRef<Stored> stored, Value chunkSlot,
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(rest.getBody());
   for (const auto &[input, regions] : stored) {
-    SmallVector<int64_t> shape = {blockTokens};
     auto regionType = cast<MemRefType>(regions.high.getType());
-    if (cast<RankedTensorType>(input.getType()).getRank() == 3)
-      shape.push_back(regionType.getDimSize(3));
     Type element = regionType.getElementType();
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
-    auto type = VectorType::get(shape, element);
+    auto type =
+        VectorType::get({blockTokens, regionType.getDimSize(3)}, element);
     for (Value region : {regions.high, regions.low})
       if (region)
         store(tile::FillOp::create(b, loc, type, zero), region,
               rest.getInductionVar());
   }
+}
+
+/// Strengths of all tokens of the piece at once, zeros behind those that count.
+void PrologueStage::emitStrengths(Value chunkSlot, Value regionHead) {
+  llvm::SaveAndRestore all(blockTokens, pieceTokens);
+  SmallVector<Value> carried(parts.carries.size());
+  Value beta = RuleOpInterface(parts.rule).getBeta();
+  Value tile =
+      TokenBlock(*this, head).emitInputs(begin, count, beta, carried).front();
+  tile::StoreOp::create(b, loc, maskRows(b, loc, tile, count), strengths,
+                        ValueRange{chunkSlot, regionHead, index(0), first},
+                        ArrayRef<int64_t>{3}, Value());
 }
 
 /// No values of the chunk have outputs: the number 0 has the bits of 0.0.
@@ -208,6 +216,8 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
       clearSignals(chunkSlot, unit);
     h = isValue ? Value(arith::DivUIOp::create(b, loc, unit, ratio)) : unit;
     head = isValue ? Value(arith::RemUIOp::create(b, loc, unit, ratio)) : none;
+    if (stored.front().second.high == logDecays)
+      emitStrengths(chunkSlot, unit);
     emitInputs(stored, chunkSlot, unit, isFirst);
   };
   emitIf({{rule.getValue(), values}}, allValues, true);
@@ -221,8 +231,7 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
     return;
   if (keys)
     unit = sub(unit, heads);
-  emitIf({{rule.getLogDecay(), {logDecays}}, {rule.getBeta(), {strengths}}},
-         allValues, true);
+  emitIf({{rule.getLogDecay(), {logDecays}}}, allValues, true);
 }
 
 LogicalResult gdn::emitPrologueStage(const StageInputs &inputs) {
