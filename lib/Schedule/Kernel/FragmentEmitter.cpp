@@ -61,9 +61,11 @@ gpu::FragmentType FragmentEmitter::typeOf(Value tile) const {
         gpu::PerColumnAttr::get(
             context, rows ? rows : getWarpRows(context, type.getDimSize(0))));
   // One value per row of the matrices that it is used with; of several tokens
-  // that no matrix is used with, a lane has one each.
+  // that no matrix is used with, a lane has one each, and so it has of as many
+  // as there are lanes.
   gpu::RowsAttr layout = rows ? rows : getWarpRows(context, 1);
-  if (!rows && isInGroup(tile) && group->count > 1)
+  if (!rows && ((isInGroup(tile) && group->count > 1) ||
+                type.getDimSize(0) == gpu::warpThreads))
     layout =
         gpu::RowsAttr::get(context, /*warps=*/1, /*lanes=*/1, /*vector=*/1);
   // Those that it is made with come first, then those that it is used with.

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <limits>
 
@@ -40,6 +41,10 @@ struct Row {
   Value exp(Value x) {
     auto flags = fast ? arith::FastMathFlags::afn : arith::FastMathFlags::none;
     return math::ExpOp::create(b, loc, x, flags);
+  }
+  Value exp2(Value x) {
+    assert(fast && "an approximation");
+    return math::Exp2Op::create(b, loc, x, arith::FastMathFlags::afn);
   }
   /// 1 / (1 + e^-x); e^-x may overflow to infinity, which gives 0.
   Value sigmoid(Value x) {
@@ -199,65 +204,83 @@ Value gdn::l2normTile(OpBuilder &builder, Location loc, Value tile,
 /// Below this `softplus(u)` is `exp(u)` to the accuracy of f32.
 static constexpr double kExponential = -17;
 
-/// The last `a_log` of which `exp` is finite in f32.
-static constexpr double kLargestLog = 88.72;
+/// The last `a_log` of which `exp` is finite in f32; and log2 e times that.
+static constexpr double kLargestLog = 88.72, kLargestExponent = 88.35;
 
 /// `bound * sigmoid(rate u)`. Slow decays keep the accuracy of the exponential;
 /// an approximate tanh would lose it, for it is relative to 1.
 static Value boundedDecayTile(OpBuilder &builder, Location loc, Value a,
                               Value aLog, Value dtBias, double bound,
                               bool fast) {
-  return mapRows(builder, loc, a, {withElement(a, builder.getF32Type())},
-                 [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
-                   Row row{b, loc, fast};
-                   Type type = in[0].getType();
-                   Value u = row.add(in[0], row.splat(dtBias, type));
-                   if (aLog) {
-                     // An infinite rate would make NaN of a u of 0.
-                     Value most = row.constant(kLargestLog, aLog.getType());
-                     Value isLarge = arith::CmpFOp::create(
-                         b, loc, arith::CmpFPredicate::OGT, aLog, most);
-                     Value rate = Row{b, loc}.exp(
-                         arith::SelectOp::create(b, loc, isLarge, most, aLog));
-                     u = row.mul(row.splat(rate, type), u);
-                   }
-                   return {row.mul(row.constant(bound, type), row.sigmoid(u))};
-                 })[0];
+  return mapRows(
+      builder, loc, a, {withElement(a, builder.getF32Type())},
+      [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
+        Row row{b, loc, fast};
+        Type type = in[0].getType();
+        Value u = row.add(in[0], row.splat(dtBias, type));
+        Value rate;
+        if (aLog) {
+          // An infinite rate would make NaN of a u of 0.
+          Value most = row.constant(fast ? kLargestExponent : kLargestLog,
+                                    aLog.getType());
+          Value isLarge = arith::CmpFOp::create(
+              b, loc, arith::CmpFPredicate::OGT, aLog, most);
+          rate = Row{b, loc}.exp(
+              arith::SelectOp::create(b, loc, isLarge, most, aLog));
+        }
+        if (!fast) {
+          if (rate)
+            u = row.mul(row.splat(rate, type), u);
+          return {row.mul(row.constant(bound, type), row.sigmoid(u))};
+        }
+        // 1 / (1/bound + e^-(rate u) / bound), with a power of 2.
+        Value scale = row.constant(-llvm::numbers::log2e, b.getF32Type());
+        if (rate)
+          scale = row.mul(scale, rate);
+        Value power = row.exp2(row.mul(row.splat(scale, type), u));
+        Value least = row.constant(1 / bound, type);
+        return {row.div(row.constant(1, type),
+                        row.add(row.mul(power, least), least))};
+      })[0];
 }
 
 /// `-e^A softplus(u)` without selections, with x = e^-|u|, which is at most 1:
 ///   -(e^A max(u, 0) + e^(A - |u|) log1p(x) / x)
-/// log1p(x) is 2 atanh(x / (2 + x)), whose series ends where f32 does. An
-/// infinite rate times 0 is 0.
+/// Exponents are those of 2. An infinite rate times 0 is 0.
 static Value fastDecayTile(OpBuilder &builder, Location loc, Value a,
                            Value aLog, Value dtBias) {
-  constexpr int numTerms = 6;
+  // -log1p(x) / x up to 1, to 2e-7 of what it is.
+  constexpr double terms[] = {-0.999999806,  0.499974054,  -0.332754798,
+                              0.244954628,   -0.177452415, 0.107681714,
+                              -0.0440896324, 0.00853920872};
   return mapRows(
       builder, loc, a, {withElement(a, builder.getF32Type())},
       [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
         Row row{b, loc, /*fast=*/true};
         Type type = in[0].getType();
-        Value u = row.add(in[0], row.splat(dtBias, type));
-        Value zero = row.constant(0, type), two = row.constant(2, type);
-        Value positive = arith::MaximumFOp::create(b, loc, u, zero);
+        auto toExponent = [&](Value x) {
+          return row.mul(x, row.constant(llvm::numbers::log2e, x.getType()));
+        };
+        Value u = row.add(toExponent(in[0]),
+                          row.splat(toExponent(dtBias), type)); // log2e u
+        Value positive =
+            arith::MaximumFOp::create(b, loc, u, row.constant(0, type));
         Value away = arith::MinimumFOp::create(
-            b, loc, u, arith::NegFOp::create(b, loc, u)); // -|u|
-        Value x = row.exp(away);
-        Value inverse = row.div(row.constant(1, type), row.add(two, x));
-        Value ratio = row.mul(x, inverse);
-        Value square = row.mul(ratio, ratio);
-        Value sum = row.constant(1.0 / (2 * numTerms - 1), type);
-        for (int k = numTerms - 2; k >= 0; --k)
-          sum = row.add(row.mul(sum, square),
-                        row.constant(1.0 / (2 * k + 1), type));
+            b, loc, u, arith::NegFOp::create(b, loc, u)); // -log2e |u|
+        Value x = row.exp2(away), sum;
+        for (double term : llvm::reverse(terms)) {
+          Value next = row.constant(term, type);
+          sum = sum ? row.add(row.mul(sum, x), next) : next;
+        }
         Value most =
             row.constant(std::numeric_limits<float>::max(), aLog.getType());
         Value rate =
             arith::MinimumFOp::create(b, loc, Row{b, loc}.exp(aLog), most);
-        Value rest = row.mul(row.exp(row.add(away, row.splat(aLog, type))),
-                             row.mul(row.mul(two, inverse), sum));
-        return {arith::NegFOp::create(
-            b, loc, row.add(row.mul(row.splat(rate, type), positive), rest))};
+        rate = row.mul(rate, row.constant(-llvm::numbers::ln2, rate.getType()));
+        Value power =
+            row.exp2(row.add(away, row.splat(toExponent(aLog), type)));
+        return {row.add(row.mul(row.splat(rate, type), positive),
+                        row.mul(power, sum))};
       })[0];
 }
 

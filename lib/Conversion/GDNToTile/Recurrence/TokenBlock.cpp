@@ -114,21 +114,24 @@ void TokenBlock::holdGateWeights() {
                                             : Value()};
 }
 
-void TokenBlock::emitGates(GatesOp gates) {
-  const bool perChannel = isPerChannel(gates);
-  auto [bias, aLog] = gateWeights.lookup(gates);
-  Value head = bias ? Value() : p.headIndex(r);
-  if (!bias)
-    bias = perChannel ? rowTile(gates.getDtBias(), {head, p.index(0)})
-                      : scalar(gates.getDtBias(), head);
-  Value a = tileOf(gates.getA());
-  if (head && gates.getALog())
-    aLog = scalar(gates.getALog(), head);
-  tiles[gates.getLogDecay()] =
-      logDecayTile(b, loc, a, aLog, bias, gates,
-                   /*fast=*/perChannel && p.fastExponentials);
-  tiles[gates.getBeta()] =
-      betaTile(b, loc, tileOf(gates.getB()), gates.getDoubleBeta());
+void TokenBlock::emitGates(GatesOp gates, function_ref<bool(Value)> isNeeded) {
+  if (isNeeded(gates.getLogDecay())) {
+    const bool perChannel = isPerChannel(gates);
+    auto [bias, aLog] = gateWeights.lookup(gates);
+    Value head = bias ? Value() : p.headIndex(r);
+    if (!bias)
+      bias = perChannel ? rowTile(gates.getDtBias(), {head, p.index(0)})
+                        : scalar(gates.getDtBias(), head);
+    Value a = tileOf(gates.getA());
+    if (head && gates.getALog())
+      aLog = scalar(gates.getALog(), head);
+    tiles[gates.getLogDecay()] =
+        logDecayTile(b, loc, a, aLog, bias, gates,
+                     /*fast=*/perChannel && p.fastExponentials);
+  }
+  if (isNeeded(gates.getBeta()))
+    tiles[gates.getBeta()] =
+        betaTile(b, loc, tileOf(gates.getB()), gates.getDoubleBeta());
 }
 
 /// The tile of a value of the entry's result `number`, in its type.
@@ -411,7 +414,7 @@ void TokenBlock::emitOps(SmallVectorImpl<Value> &carried,
           tiles[norm.getResult()] = l2normTile(b, loc, tileOf(norm.getInput()),
                                                norm.getEps().convertToFloat());
         })
-        .Case([&](GatesOp gates) { emitGates(gates); })
+        .Case([&](GatesOp gates) { emitGates(gates, isNeeded); })
         .Case([&](RuleOpInterface rule) {
           auto carry = llvm::find_if(
               p.parts.carries, [&](const Carry &c) { return c.op == rule; });

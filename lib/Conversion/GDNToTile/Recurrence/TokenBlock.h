@@ -75,7 +75,7 @@ private:
   mlir::Value scalar(mlir::Value tensor, mlir::Value at);
   std::pair<mlir::Value, int64_t> channelsOf(Conv1dOp op, unsigned section);
   mlir::Value weightTile(Conv1dOp op, unsigned section);
-  void emitGates(GatesOp gates);
+  void emitGates(GatesOp gates, llvm::function_ref<bool(mlir::Value)> isNeeded);
   void emitNormOfOutputs(GatedRMSNormOp norm, mlir::ValueRange constants);
   void storeResult(unsigned number, mlir::Value tile,
                    bool fullUntilLast = false);

@@ -31,13 +31,11 @@ protected:
   void emitPiece(Value chunkSlot, Value isFirst) override;
 
 private:
-  /// An input of the rule, and where its parts go.
-  using Stored = std::pair<Value, Operand>;
-
   Value loadWindow(const Carry &carry, Value at, Value isFirst);
-  void emitInputs(ArrayRef<Stored> stored, Value chunkSlot, Value regionHead,
-                  Value isFirst);
-  SmallVector<Value> operandsOf(ArrayRef<Value> inputs);
+  void emitInput(Value input, const Operand &regions, Value chunkSlot,
+                 Value regionHead, Value isFirst);
+  SmallVector<Value> operandsOf(Value input);
+  void emitGates(Value chunkSlot, Value regionHead, Value isFirst);
   void clearSignals(Value chunkSlot, Value regionHead);
 };
 
@@ -72,17 +70,17 @@ Value PrologueStage::loadWindow(const Carry &carry, Value at, Value isFirst) {
   return TileProgram::loadWindow(carry, head, kept, own);
 }
 
-/// What inputs of the rule are computed from and lies in memory, rows by token.
-SmallVector<Value> PrologueStage::operandsOf(ArrayRef<Value> inputs) {
+/// What an input of the rule is computed from and lies in memory, rows by
+/// token.
+SmallVector<Value> PrologueStage::operandsOf(Value input) {
   llvm::SetVector<Value> operands;
-  llvm::DenseSet<Value> needed = parts.inputsOf(SmallVector<Value>(inputs));
+  llvm::DenseSet<Value> needed = parts.inputsOf({input});
   auto isRow = [&](Value operand) {
     auto type = dyn_cast<RankedTensorType>(operand.getType());
     return type && type.getRank() == 3 && operandViews.contains(operand);
   };
-  for (Value input : inputs)
-    if (isRow(input))
-      operands.insert(input);
+  if (isRow(input))
+    operands.insert(input);
   KernelOp kernel = parts.kernel;
   for (Operation &op : kernel.getBody().front().without_terminator())
     for (Value operand : op.getOperands())
@@ -91,15 +89,13 @@ SmallVector<Value> PrologueStage::operandsOf(ArrayRef<Value> inputs) {
   return operands.takeVector();
 }
 
-/// Inputs of the rule to the regions of their parts, zeros behind the tokens
-/// that count. `regionHead` is the head in the regions. An input with a number
-/// for each token has a row of them.
-void PrologueStage::emitInputs(ArrayRef<Stored> stored, Value chunkSlot,
-                               Value regionHead, Value isFirst) {
+/// An input of the rule to the regions of its parts, zeros behind the tokens
+/// that count. `regionHead` is the head in the regions.
+void PrologueStage::emitInput(Value input, const Operand &regions,
+                              Value chunkSlot, Value regionHead,
+                              Value isFirst) {
   TokenBlock block(*this, head);
-  SmallVector<Value> inputs =
-      llvm::map_to_vector(stored, [](const Stored &one) { return one.first; });
-  llvm::DenseSet<Value> needed = parts.inputsOf(inputs);
+  llvm::DenseSet<Value> needed = parts.inputsOf({input});
   if (needed.contains(RuleOpInterface(parts.rule).getLogDecay()))
     block.holdGateWeights();
   SmallVector<unsigned> windows; // by number of the carry
@@ -108,7 +104,7 @@ void PrologueStage::emitInputs(ArrayRef<Stored> stored, Value chunkSlot,
     if (conv && needed.contains(conv.getResult(carry.section)))
       windows.push_back(i);
   }
-  SmallVector<Value> operands = operandsOf(inputs);
+  SmallVector<Value> operands = operandsOf(input);
   auto load = [&](Value at, Value valid) -> Tiles {
     return llvm::map_to_vector(operands, [&](Value operand) {
       return loadInput(operand, add(begin, at), valid, blockTokens,
@@ -121,13 +117,13 @@ void PrologueStage::emitInputs(ArrayRef<Stored> stored, Value chunkSlot,
     });
   };
   auto store = [&](Value tile, Value region, Value at) {
-    const bool isRow = cast<VectorType>(tile.getType()).getRank() == 1;
-    Value token = add(first, at), none = index(0);
-    SmallVector<Value> indices = {chunkSlot, regionHead};
-    indices.append({isRow ? none : token, isRow ? token : none});
-    tile::StoreOp::create(b, loc, tile, region, indices,
-                          ArrayRef<int64_t>({2, 3}).drop_front(isRow), Value());
+    tile::StoreOp::create(
+        b, loc, tile, region,
+        ValueRange{chunkSlot, regionHead, add(first, at), index(0)},
+        ArrayRef<int64_t>{2, 3}, Value());
   };
+  auto regionType = cast<MemRefType>(regions.high.getType());
+  Type element = regionType.getElementType();
   auto work = [&](Value at, Value valid, ValueRange loaded, Tiles &carried) {
     for (auto [operand, tile] : llvm::zip(operands, loaded))
       block.hold(operand, tile);
@@ -137,23 +133,17 @@ void PrologueStage::emitInputs(ArrayRef<Stored> stored, Value chunkSlot,
     // A group with fewer tokens is the last: no one wants the window behind it.
     Value t = add(begin, at);
     Value tokens = valid && windows.empty() ? valid : index(blockTokens);
-    SmallVector<Value> tiles = block.emitInputs(t, tokens, inputs, all);
+    Value tile = block.emitInputs(t, tokens, input, all).front();
     for (auto [i, window] : llvm::zip(windows, carried))
       window = all[i];
     auto storeValid = [&](Value part, Value region) {
       store(valid ? maskRows(b, loc, part, valid) : part, region, at);
     };
-    for (auto [one, tile] : llvm::zip(stored, tiles)) {
-      const Operand &regions = one.second;
-      Type element = getElementTypeOrSelf(regions.high.getType());
-      if (!regions.low) {
-        storeValid(castTile(b, loc, tile, element), regions.high);
-        continue;
-      }
-      Operand parts = toParts(b, loc, tile, element);
-      storeValid(parts.high, regions.high);
-      storeValid(parts.low, regions.low);
-    }
+    if (!regions.low)
+      return storeValid(castTile(b, loc, tile, element), regions.high);
+    Operand parts = toParts(b, loc, tile, element);
+    storeValid(parts.high, regions.high);
+    storeValid(parts.low, regions.low);
   };
   emitGroups(load, start, work);
   // The groups behind them.
@@ -163,19 +153,30 @@ void PrologueStage::emitInputs(ArrayRef<Stored> stored, Value chunkSlot,
       scf::ForOp::create(b, loc, mul(groups, step), index(pieceTokens), step);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(rest.getBody());
-  for (const auto &[input, regions] : stored) {
-    SmallVector<int64_t> shape = {blockTokens};
-    auto regionType = cast<MemRefType>(regions.high.getType());
-    if (cast<RankedTensorType>(input.getType()).getRank() == 3)
-      shape.push_back(regionType.getDimSize(3));
-    Type element = regionType.getElementType();
-    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
-    auto type = VectorType::get(shape, element);
-    for (Value region : {regions.high, regions.low})
-      if (region)
-        store(tile::FillOp::create(b, loc, type, zero), region,
-              rest.getInductionVar());
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+  auto type = VectorType::get({blockTokens, regionType.getDimSize(3)}, element);
+  for (Value region : {regions.high, regions.low})
+    if (region)
+      store(tile::FillOp::create(b, loc, type, zero), region,
+            rest.getInductionVar());
+}
+
+/// Log decays, and the strengths of all tokens of the piece at once, zeros
+/// behind those that count. These are loaded with the first log decays.
+void PrologueStage::emitGates(Value chunkSlot, Value regionHead,
+                              Value isFirst) {
+  RuleOpInterface rule = parts.rule;
+  Value beta = rule.getBeta(), tile;
+  {
+    llvm::SaveAndRestore all(blockTokens, pieceTokens);
+    SmallVector<Value> carried(parts.carries.size());
+    TokenBlock block(*this, head);
+    tile = block.emitInputs(begin, count, beta, carried).front();
   }
+  emitInput(rule.getLogDecay(), {logDecays}, chunkSlot, regionHead, isFirst);
+  tile::StoreOp::create(b, loc, maskRows(b, loc, tile, count), strengths,
+                        ValueRange{chunkSlot, regionHead, index(0), first},
+                        ArrayRef<int64_t>{3}, Value());
 }
 
 /// No values of the chunk have outputs: the number 0 has the bits of 0.0.
@@ -194,13 +195,14 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
   // Where a block has all values of a head, it convolves them itself, and
   // another prologue has queries and keys.
   if (isOfHalves())
-    return emitInputs({{rule.getValue(), values}}, chunkSlot, headIndex(head),
-                      isFirst);
+    return emitInput(rule.getValue(), values, chunkSlot, headIndex(head),
+                     isFirst);
   Value unit = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
   Value allValues = mul(heads, ratio), none = index(0);
   // Which heads the unit is one of, in the order of the form.
-  auto emitIf = [&](ArrayRef<Stored> stored, Value count, bool isValue) {
-    if (!stored.front().second)
+  auto emitIf = [&](Value input, const Operand &regions, Value count,
+                    bool isValue) {
+    if (!regions)
       return;
     OpBuilder::InsertionGuard guard(b);
     enterIf(compare(P::ult, unit, count));
@@ -208,21 +210,23 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
       clearSignals(chunkSlot, unit);
     h = isValue ? Value(arith::DivUIOp::create(b, loc, unit, ratio)) : unit;
     head = isValue ? Value(arith::RemUIOp::create(b, loc, unit, ratio)) : none;
-    emitInputs(stored, chunkSlot, unit, isFirst);
+    if (input == rule.getLogDecay())
+      emitGates(chunkSlot, unit, isFirst);
+    else
+      emitInput(input, regions, chunkSlot, unit, isFirst);
   };
-  emitIf({{rule.getValue(), values}}, allValues, true);
+  emitIf(rule.getValue(), values, allValues, true);
   if (values)
     unit = sub(unit, allValues);
-  emitIf({{rule.getQuery(), queries}}, heads, false);
+  emitIf(rule.getQuery(), queries, heads, false);
   if (queries)
     unit = sub(unit, heads);
-  emitIf({{rule.getKey(), keys}}, heads, false);
+  emitIf(rule.getKey(), keys, heads, false);
   if (!logDecays)
     return;
   if (keys)
     unit = sub(unit, heads);
-  emitIf({{rule.getLogDecay(), {logDecays}}, {rule.getBeta(), {strengths}}},
-         allValues, true);
+  emitIf(rule.getLogDecay(), {logDecays}, allValues, true);
 }
 
 LogicalResult gdn::emitPrologueStage(const StageInputs &inputs) {
