@@ -211,6 +211,7 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   SmallVector<Value> early(plan.vectors), late(plan.products);
   for (tile::LoadOp load : plan.perWarpgroup)
     early.push_back(load.getTile());
+  llvm::append_range(early, plan.values);
   llvm::append_range(late, plan.scaled);
   const DenseSet<Operation *> behindGates =
       getFollowers(early, &body, isInRecurrence);
@@ -287,6 +288,7 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   if (!isRoomy || getNumWarps() != gpu::groupWarps)
     channels.release(std::exchange(multiplied, {}));
   read(plan.vectors);
+  receive(plan.values);
   if (!convolution && !plan.perWarpgroup.empty())
     gpu::AwaitCopiesOp::create(b, loc);
   // Where no product is under way: the assembler lets none go on beside the
@@ -295,15 +297,18 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
     begun = &copy.getBody()->back();
   // What the last products multiply comes before the wait for what they
   // multiply by; the rest behind it loads gates again, rather than keep them.
+  // Of prepared chunks all comes there, beside the second product.
   DenseSet<Operation *> now = getSources(rest, second);
-  Ops soon;
+  Ops soon, beside;
   for (Operation *op : second)
-    (now.contains(op) ? soon : rest).push_back(op);
+    (now.contains(op) ? soon : plan.isPrepared ? beside : rest).push_back(op);
   llvm::sort(rest, inProgramOrder);
   if (failed(emitter.emitInOrder(soon)))
     return failure();
   beginOwn(
       arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep()));
+  if (failed(emitter.emitInOrder(beside)))
+    return failure();
   // What is scaled has few buffers: ahead of the wait for it comes what those
   // that read it need, and that alone.
   const DenseSet<Operation *> behindScaled =
@@ -336,6 +341,10 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   if (!plan.behind.empty())
     emitOutputRows(emitter.tiles, plan, channels, shared.entry, received);
   releaseAll();
+  // Behind the last products there is time for it.
+  if (plan.isPrepared)
+    for (auto matmul : copy.getBody()->getOps<gpu::MatmulOp>())
+      begun = matmul;
   gpu::CopyOutOp stored = storeBehind(b, copy, begun, shared.isPaired);
   for (auto signal : body.getOps<tile::SignalOp>())
     if (failed(signalLast(b, copy, stored, scalars, signal, getNumWarps())))

@@ -115,9 +115,10 @@ bool RolePlan::findPrepared(const DenseSet<Operation *> &recurrence) {
   auto state = vectorType(*llvm::find_if(loop.getRegionIterArgs(), isMatrix));
   isPrepared = behind.empty() && perWarpgroup.size() == 1 && !convolved &&
                !copied.empty() && !products.empty() &&
-               vectors.size() + 2 == gpu::groupWarps &&
                state.getDimSize(0) == 16 * gpu::groupWarps &&
                state.getDimSize(1) <= 128;
+  if (isPrepared)
+    values = {std::exchange(perWarpgroup, {}).front().getTile()};
   return isPrepared;
 }
 

@@ -150,6 +150,10 @@ LogicalResult CopyRole::emitChunks() {
     if (!isVector(tile)) {
       gpu::BeginCopyOp begun = beginCopy(emitter.tiles, load, scalars, Value(),
                                          /*isPinned=*/true);
+      if (load.getRows()) { // values, of the last chunk fewer
+        copyAsBox(b, begun);
+        continue;
+      }
       if (!gpu::canUseTensorMap(begun))
         return load.emitError("expects a tile that is a box of a region of "
                               "the workspace, where it is copied ahead");

@@ -121,7 +121,7 @@ struct CopyRole final : RoleProgram {
       : RoleProgram(shared, /*numWarps=*/1), tiles(tiles) {}
   mlir::LogicalResult emitChunks() override;
 
-  mlir::ArrayRef<mlir::Value> tiles; // matrices, or a vector
+  mlir::ArrayRef<mlir::Value> tiles; // matrices, or vectors
 };
 
 /// Copies what work on rows of outputs takes, chunk after chunk.

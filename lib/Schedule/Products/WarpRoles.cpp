@@ -216,17 +216,16 @@ emitPrepared(func::FuncOp source, const RolePlan &plan, int64_t numWarps) {
   IRMapping scalars;
   func::FuncOp kernel = createKernel(b, source, scalars);
   Block *entry = &kernel.front();
-  SmallVector<SmallVector<Value>> groups = {plan.copied, plan.products};
-  for (Value vector : plan.vectors)
-    groups.push_back({vector});
-  const int64_t copying = llvm::alignTo(groups.size(), groupWarps);
+  const SmallVector<Value> groups[] = {plan.copied, plan.products, plan.vectors,
+                                       plan.values};
   gpu::KernelFields fields(kernel);
-  fields.setThreads((numWarps + copying) * gpu::warpThreads);
+  fields.setThreads((numWarps + groupWarps) * gpu::warpThreads);
   fields.setMinBlocks(1);
   TileChannels channels(b, entry);
-  for (auto &group : groups)
-    isVector(group.front()) ? channels.openCopied(group.front(), 2 * depth)
-                            : channels.open(group, depth, /*paired=*/false);
+  for (Value vector : plan.vectors)
+    channels.openCopied(vector, 2 * depth);
+  for (ArrayRef<Value> group : {plan.copied, plan.products, plan.values})
+    channels.open(group, depth, /*paired=*/false);
   b.setInsertionPointToEnd(entry);
   SharedByRoles shared = {b,      entry, plan, channels, /*isPaired=*/false,
                           scalars};
