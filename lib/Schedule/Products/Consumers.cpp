@@ -222,6 +222,7 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
     copyScalar(b, &op, scalars);
     if (!isa<tile::TileDialect>(op.getDialect()) ||
         isa<tile::LoadOp, tile::SignalOp>(op) || !isInRecurrence(&op) ||
+        (plan.isPrepared && isa<tile::StoreOp>(op)) ||
         (convolution && plan.convolved->contains(&op)))
       continue;
     (behindAll.contains(&op)     ? rest
@@ -303,12 +304,10 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   for (Operation *op : second)
     (now.contains(op) ? soon : plan.isPrepared ? beside : rest).push_back(op);
   llvm::sort(rest, inProgramOrder);
-  if (failed(emitter.emitInOrder(soon)))
+  if (failed(emitter.emitInOrder(soon)) || failed(emitter.emitInOrder(beside)))
     return failure();
   beginOwn(
       arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep()));
-  if (failed(emitter.emitInOrder(beside)))
-    return failure();
   // What is scaled has few buffers: ahead of the wait for it comes what those
   // that read it need, and that alone.
   const DenseSet<Operation *> behindScaled =
@@ -336,15 +335,13 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
         gpu::SharedType::get(vectorType(output), /*swizzled=*/true), &body);
     emitter.tiles.setDestination(output, [buffer] { return buffer; });
   }
+  channels.destine(emitter.tiles, plan.stored);
   if (failed(emitter.emitInOrder(last)))
     return failure();
+  channels.commit(plan.stored);
   if (!plan.behind.empty())
     emitOutputRows(emitter.tiles, plan, channels, shared.entry, received);
   releaseAll();
-  // Behind the last products there is time for it.
-  if (plan.isPrepared)
-    for (auto matmul : copy.getBody()->getOps<gpu::MatmulOp>())
-      begun = matmul;
   gpu::CopyOutOp stored = storeBehind(b, copy, begun, shared.isPaired);
   for (auto signal : body.getOps<tile::SignalOp>())
     if (failed(signalLast(b, copy, stored, scalars, signal, getNumWarps())))
