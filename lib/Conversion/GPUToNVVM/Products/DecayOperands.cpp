@@ -326,9 +326,10 @@ Value DecayOperands::assemble(ArrayRef<Value> others, bool isKey) {
 SmallVector<Value> DecayOperands::emit(Value local) {
   // In powers of two.
   Value log2e = f32(llvm::numbers::log2ef);
-  SmallVector<Value> logs = elementsOf(local);
-  for (Value &log : logs)
-    log = times(log, log2e);
+  SmallVector<Value> logs;
+  const int64_t count = cast<VectorType>(local.getType()).getNumElements();
+  for (int64_t i = 0; i < count; ++i)
+    logs.push_back(times(vector::ExtractOp::create(b, loc, local, i), log2e));
   decays.shareSums(logs, type.getRows());
   decays.storeLogs(logs, type.getRows(), toEnd);
   syncWarp();
