@@ -20,10 +20,22 @@ import torch
 # What is read from the folder.
 FILES = (
     "vllm/model_executor/layers/mamba/checkpoint.py",
+    "vllm/model_executor/layers/mamba/gdn/kimi_gdn_linear_attn.py",
     "vllm/model_executor/layers/mamba/gdn/qwen_gdn_linear_attn.py",
     "vllm/model_executor/layers/mamba/ops/causal_conv1d.py",
+    "vllm/model_executor/layers/mamba/ops/gather_initial_states.py",
     "vllm/model_executor/warmup/jit_warmup.py",
     "vllm/model_executor/warmup/jit_warmup_triton_helper.py",
+    *(
+        f"vllm/models/kimi_k3/nvidia/ops/third_party/kda/{name}.py"
+        for name in (
+            "__init__",
+            "chunk",
+            "chunk_intra",
+            "chunk_intra_token_parallel",
+            "fused_recurrent",
+        )
+    ),
     *(
         f"vllm/third_party/flash_linear_attention/ops/{name}.py"
         for name in (
@@ -38,6 +50,7 @@ FILES = (
             "fused_recurrent",
             "fused_sigmoid_gating",
             "index",
+            "kda",
             "l2norm",
             "layernorm_guard",
             "op",
