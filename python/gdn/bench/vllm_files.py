@@ -70,8 +70,9 @@ FILES = (
 )
 # Its operators of CUDA, which are loaded where the folder has them.
 LIBRARY = "vllm/_C_stable_libtorch.abi3.so"
-# Packages that may be missing, of which nothing is called.
-_OTHERS = ("einops", "transformers")
+# A package of which nothing is called, and one that vLLM's layer of Kimi Delta Attention calls:
+# without it only gdn's runs.
+_UNCALLED, _CALLED = "transformers", "einops"
 
 
 class _Placeholders(type):
@@ -113,7 +114,9 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.folder, self.given = folder, given
 
     def find_spec(self, name: str, path=None, target=None):
-        if name.partition(".")[0] != "vllm" and name not in _OTHERS:
+        if name == _CALLED and importlib.machinery.PathFinder.find_spec(name) is not None:
+            return None
+        if name.partition(".")[0] != "vllm" and name not in (_UNCALLED, _CALLED):
             return None
         relative = name.replace(".", "/")
         for file in (f"{relative}.py", f"{relative}/__init__.py"):
