@@ -459,7 +459,9 @@ def ScheduleTokenGroups
     Option<"warps", "warps", "int64_t", /*default=*/"32",
            "Warps per multiprocessor that registers must allow; half as "
            "many where a lane has more than 256 bits of a loaded tile, and "
-           "half where a block has more than two warps and so short pieces">
+           "half where a block has more than two warps and so short pieces">,
+    Option<"wholeLoads", "whole-loads", "bool", /*default=*/"false",
+           "Loads of none of their rows or of all stand under one branch each">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">
