@@ -443,10 +443,9 @@ def ScheduleTokenGroups
 
     **Needs**: tile programs, a value head per block.
 
-    **Leaves**: programs of `gdn_gpu` for those; of pieces, with the grid without
-    its last axis. Other tile programs are left alone, and so are programs with
-    tiles of more than 64 elements per lane, or with a bias of a convolution
-    that is not of f32 in memory.
+    **Leaves**: programs of `gdn_gpu` for those; of pieces, with the grid without its last axis.
+    Other tile programs are left alone, and so are programs with tiles of more than 64 elements
+    per lane, or with a bias of a convolution that is not of f32 in memory.
 
     **Numerics**: sums over rows are reordered, in an order that depends on the
     number of columns alone.
