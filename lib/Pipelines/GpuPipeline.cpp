@@ -59,7 +59,9 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   products.sharedBytes = target.getSharedBytesPerBlock();
   products.blocksAhead = target.getBlocksAhead();
   passes.addPass(createScheduleTileProducts(products));
-  passes.addPass(createScheduleTokenGroups());
+  ScheduleTokenGroupsOptions groups;
+  groups.wholeLoads = target.hasWgmma(); // measured on such chips alone
+  passes.addPass(createScheduleTokenGroups(groups));
   if (target.hasWgmma())
     passes.addPass(createUseWarpgroups());
   passes.addPass(createScheduleSlotMoves(decode.moves));

@@ -443,10 +443,9 @@ def ScheduleTokenGroups
 
     **Needs**: tile programs, a value head per block.
 
-    **Leaves**: programs of `gdn_gpu` for those; of pieces, with the grid without
-    its last axis. Other tile programs are left alone, and so are programs with
-    tiles of more than 64 elements per lane, or with a bias of a convolution
-    that is not of f32 in memory.
+    **Leaves**: programs of `gdn_gpu` for those; of pieces, with the grid without its last axis.
+    Other tile programs are left alone, and so are programs with tiles of more than 64 elements
+    per lane, or with a bias of a convolution that is not of f32 in memory.
 
     **Numerics**: sums over rows are reordered, in an order that depends on the
     number of columns alone.
@@ -459,7 +458,9 @@ def ScheduleTokenGroups
     Option<"warps", "warps", "int64_t", /*default=*/"32",
            "Warps per multiprocessor that registers must allow; half as "
            "many where a lane has more than 256 bits of a loaded tile, and "
-           "half where a block has more than two warps and so short pieces">
+           "half where a block has more than two warps and so short pieces">,
+    Option<"wholeLoads", "whole-loads", "bool", /*default=*/"false",
+           "Loads of none of their rows or of all stand under one branch each">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">

@@ -78,8 +78,9 @@ void KernelLowering::lower(Operation &op) {
         emitLoadOrder(b, load);
         TileMemory tile = tileIn(load, type, load.getAligned());
         tile.begun = getIf(load.getBegun());
-        values.map(load.getTile(), loadFragment(b, loc, threads, type, tile,
-                                                getIf(load.getRows())));
+        auto emit = load.getWhole() ? loadFragmentIf : loadFragment;
+        values.map(load.getTile(),
+                   emit(b, loc, threads, type, tile, getIf(load.getRows())));
       })
       .Case([&](gdn::gpu::StoreOp store) {
         auto type = store.getTile().getType();

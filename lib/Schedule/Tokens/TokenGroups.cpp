@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
 
 namespace gdn {
 #define GEN_PASS_DEF_SCHEDULETOKENGROUPS
@@ -51,14 +52,16 @@ class TokenGroupsKernel {
 public:
   /// The warps of a block have a coordinate each on the last axis of the grid
   /// if `hasPieces`; else there is one warp.
-  TokenGroupsKernel(func::FuncOp source, int64_t numWarps, bool hasPieces)
+  TokenGroupsKernel(func::FuncOp source, int64_t numWarps, bool hasPieces,
+                    bool wholeLoads)
       : source(source), numWarps(numWarps), hasPieces(hasPieces),
-        b(source.getContext()) {}
+        wholeLoads(wholeLoads), b(source.getContext()) {}
   void emit(int64_t minBlocks);
 
 private:
   void emitBlock(Block &block);
   void emitLoop(scf::ForOp loop);
+  void emitLoad(tile::LoadOp load);
   void take(ValueRange from, ValueRange to) {
     for (auto [value, other] : llvm::zip(from, to)) {
       scalars.map(value, other);
@@ -69,6 +72,7 @@ private:
   func::FuncOp source;
   int64_t numWarps;
   bool hasPieces;
+  bool wholeLoads; // none of their rows or all: under one branch
   OpBuilder b;
   IRMapping scalars;
   std::optional<FragmentEmitter> warp;
@@ -95,7 +99,7 @@ struct ScheduleTokenGroups final
       int64_t share = isWide(func) ? 2 : 1;
       if (numWarps > longPieceWarps)
         share *= 2;
-      TokenGroupsKernel(func, numWarps, hasPieces)
+      TokenGroupsKernel(func, numWarps, hasPieces, wholeLoads)
           .emit(std::max<int64_t>(1, warps / share / numWarps));
       ++numKernels;
     }
@@ -228,6 +232,38 @@ static SmallVector<Operation *> loadsBefore(Operation &op) {
   return loads;
 }
 
+static bool isNumber(Value value, int64_t number) {
+  APInt known;
+  return matchPattern(value, m_ConstantInt(&known)) && known == number;
+}
+
+/// True if `value` is what `step` divides of a number.
+static bool isRoundedDown(Value value, int64_t step) {
+  auto less = value.getDefiningOp<arith::SubIOp>();
+  auto rest = less ? less.getRhs().getDefiningOp<arith::RemUIOp>()
+                   : arith::RemUIOp();
+  return rest && rest.getLhs() == less.getLhs() &&
+         isNumber(rest.getRhs(), step);
+}
+
+/// True if `rows` is seen to be 0 or `all`.
+static bool isNoneOrAll(Value rows, int64_t all) {
+  if (auto select = rows.getDefiningOp<arith::SelectOp>())
+    return isNoneOrAll(select.getTrueValue(), all) &&
+           isNoneOrAll(select.getFalseValue(), all);
+  if (auto least = rows.getDefiningOp<arith::MinUIOp>())
+    return isNumber(least.getRhs(), all) && isRoundedDown(least.getLhs(), all);
+  return isNumber(rows, 0) || isNumber(rows, all);
+}
+
+void TokenGroupsKernel::emitLoad(tile::LoadOp load) {
+  warp->emit(load);
+  auto type = cast<VectorType>(load.getTile().getType());
+  if (wholeLoads && load.getRows() &&
+      isNoneOrAll(load.getRows(), type.getDimSize(0)))
+    (*warp)[load.getTile()].getDefiningOp<gpu::LoadOp>().setWhole(true);
+}
+
 void TokenGroupsKernel::emitBlock(Block &block) {
   for (Operation *next : loadsFirst(block)) {
     Operation &op = *next;
@@ -251,6 +287,8 @@ void TokenGroupsKernel::emitBlock(Block &block) {
           }));
     } else if (isLastInGroup(op)) {
       warp->emitStores(&op, loadsBefore(op));
+    } else if (auto load = dyn_cast<tile::LoadOp>(op)) {
+      emitLoad(load);
     } else if (isa<tile::TileDialect>(op.getDialect())) {
       warp->emit(&op);
     } else if (auto loop = dyn_cast<scf::ForOp>(op)) {

@@ -98,3 +98,25 @@ func.func @tail(%n: index, %x: memref<?x?xf32, strided<[?, 1]>>, %y: memref<1x96
   gdn_gpu.store %m, %y[%c0, %c0] dims [0, 1] aligned 16 : !gdn_gpu.fragment<1x96xf32, #warp>, memref<1x96xf32>
   return
 }
+
+// None of the rows or all: one branch around both ways to them.
+// CHECK-LABEL: llvm.func @none_or_all(
+//       CHECK:   %[[SOME:.+]] = arith.cmpi ne
+//       CHECK:   scf.if %[[SOME]] -> (vector<8xi32>) {
+//       CHECK:     scf.if
+// CHECK-COUNT-4:     llvm.load %{{.+}} -> vector<4xbf16>
+//   CHECK-NOT:     scf.if
+//       CHECK:     } else {
+// CHECK-COUNT-16:    llvm.load %{{.+}} -> bf16
+//   CHECK-NOT:   scf.if
+//       CHECK:   llvm.store
+func.func @none_or_all(%n: index, %x: memref<?x?xbf16, strided<[?, 1]>>, %y: memref<4x128xbf16>)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
+  %i = gdn_gpu.block_id 0
+  %c0 = arith.constant 0 : index
+  %m = gdn_gpu.load %x[%i, %c0] dims [0, 1] rows(%n) whole
+      : memref<?x?xbf16, strided<[?, 1]>>, !gdn_gpu.fragment<4x128xbf16, #warp>
+  gdn_gpu.store %m, %y[%c0, %c0] dims [0, 1] aligned 16 : !gdn_gpu.fragment<4x128xbf16, #warp>, memref<4x128xbf16>
+  return
+}

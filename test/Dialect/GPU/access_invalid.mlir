@@ -138,6 +138,24 @@ func.func @load_c2(%x: memref<?x?xbf16>, %i: index)
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
+func.func @load_c5(%x: memref<?x?xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
+  // expected-error@+1 {{'gdn_gpu.load' op expects 'rows' where it has 'whole'}}
+  %t = gdn_gpu.load %x[%i, %i] dims [0, 1] whole : memref<?x?xf32>, !state
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!buffer = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
 func.func @store_c1_indices(%x: memref<?x?xf32>, %i: index, %t: !state)
     attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   // expected-error@+1 {{'gdn_gpu.store' op expects one index per dimension of 'view', which is 2, but got 1}}

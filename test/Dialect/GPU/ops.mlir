@@ -17,14 +17,14 @@
 // Memory to registers and back, with all that the ops may say.
 // CHECK-LABEL: func.func @access
 //       CHECK:   %[[H:.+]] = gdn_gpu.block_id 1
-//       CHECK:   gdn_gpu.load %{{.+}}[%{{.+}}, %[[H]], %{{.+}}, %{{.+}}] dims [2, 3] rows(%[[N:.+]]) aligned 16 : memref<{{.+}}>, {{(!gdn_gpu.fragment)?}}<128x128xf32, #{{.+}}>
+//       CHECK:   gdn_gpu.load %{{.+}}[%{{.+}}, %[[H]], %{{.+}}, %{{.+}}] dims [2, 3] rows(%[[N:.+]]) whole aligned 16 : memref<{{.+}}>, {{(!gdn_gpu.fragment)?}}<128x128xf32, #{{.+}}>
 //       CHECK:   gdn_gpu.store %{{.+}}, %{{.+}}[%{{.+}}] dims [2, 3] rows(%[[N]]) aligned 16 : {{(!gdn_gpu.fragment)?}}<128x128xf32, #{{.+}}>, memref<{{.+}}>
 //       CHECK:   gdn_gpu.load %{{.+}} dims [3] : memref<{{.+}}>, {{(!gdn_gpu.fragment)?}}<128xf32, #gdn_gpu.per_column<#{{.+}}>>
 func.func @access(%pool: !view, %slot: index, %n: index)
     attributes {gdn_gpu.kernel = {threads = 256 : i64}, gdn_tile.stage = {grid = ["N", "Hv"]}} {
   %c0 = arith.constant 0 : index
   %h = gdn_gpu.block_id 1
-  %m = gdn_gpu.load %pool[%slot, %h, %c0, %c0] dims [2, 3] rows(%n) aligned 16 : !view, !state
+  %m = gdn_gpu.load %pool[%slot, %h, %c0, %c0] dims [2, 3] rows(%n) whole aligned 16 : !view, !state
   gdn_gpu.store %m, %pool[%slot, %h, %c0, %c0] dims [2, 3] rows(%n) aligned 16 : !state, !view
   %k = gdn_gpu.load %pool[%slot, %h, %c0, %c0] dims [3] : !view, !column
   return

@@ -266,6 +266,30 @@ Value gdn::loadFragment(OpBuilder &b, Location loc, const BlockThreads &threads,
   return TileAccess(b, loc, threads, type, memory, rows, nullptr).emit();
 }
 
+Value gdn::loadFragmentIf(OpBuilder &b, Location loc,
+                          const BlockThreads &threads,
+                          gdn::gpu::FragmentType type, const TileMemory &memory,
+                          Value rows) {
+  Arithmetic a{b, loc};
+  VectorType local = getLocalType(type);
+  Value isSome = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                       a.toI64(rows), a.i64(0));
+  auto branch = scf::IfOp::create(b, loc, getCarriedType(local), isSome,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  for (bool taken : {true, false}) {
+    b.setInsertionPointToStart(taken ? branch.thenBlock() : branch.elseBlock());
+    Value value =
+        taken
+            ? TileAccess(b, loc, threads, type, memory, nullptr, nullptr).emit()
+            : arith::ConstantOp::create(b, loc, local, b.getZeroAttr(local))
+                  .getResult();
+    scf::YieldOp::create(b, loc, toCarried(b, loc, value));
+  }
+  b.setInsertionPointAfter(branch);
+  return fromCarried(b, loc, branch.getResult(0), local);
+}
+
 void gdn::beginFragment(OpBuilder &b, Location loc, const BlockThreads &threads,
                         gdn::gpu::FragmentType type, const TileMemory &memory) {
   TileAccess(b, loc, threads, type, memory, nullptr, nullptr).begin();

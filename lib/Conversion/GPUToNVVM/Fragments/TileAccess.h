@@ -53,6 +53,10 @@ mlir::Value fromCarried(mlir::OpBuilder &b, mlir::Location loc,
 mlir::Value loadFragment(mlir::OpBuilder &b, mlir::Location loc,
                          const BlockThreads &threads, gpu::FragmentType type,
                          const TileMemory &memory, mlir::Value rows);
+/// The same where `rows` is none or all of them: one branch for all rows.
+mlir::Value loadFragmentIf(mlir::OpBuilder &b, mlir::Location loc,
+                           const BlockThreads &threads, gpu::FragmentType type,
+                           const TileMemory &memory, mlir::Value rows);
 
 /// Begins to copy what `loadFragment` will take from `memory.begun`, where each
 /// thread has a part of its own.

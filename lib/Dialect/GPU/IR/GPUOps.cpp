@@ -55,6 +55,9 @@ static bool begins(BeginLoadOp begin, LoadOp load) {
 LogicalResult LoadOp::verify() {
   if (failed(verifyAccess(*this, getTile().getType())))
     return failure();
+  // load_c5
+  if (getWhole() && !getRows())
+    return emitOpError("expects 'rows' where it has 'whole'");
   // load_c4
   if (!getBegun())
     return success();

@@ -19,6 +19,9 @@ def GPU_LoadOp : GPU_Op<"load", [AttrSizedOperandSegments]> {
     known. The code asks at run time what it needs beyond that to read several
     columns at once, and reads element by element where it does not hold.
 
+    With `whole`, `rows` is 0 or all rows: all that is read stands under one
+    branch, so that no row waits for another.
+
     A tile that a `gdn_gpu.begin_load` has begun to load to the buffer `begun` is
     taken from there, once it has come.
 
@@ -30,6 +33,7 @@ def GPU_LoadOp : GPU_Op<"load", [AttrSizedOperandSegments]> {
     - (C3) the elements that are read lie inside the view. Not checked.
     - (C4) `begun` is the place of one `gdn_gpu.begin_load`, which asks for the
       same tile of the same view, at the same indices.
+    - (C5) there are `rows` where it is `whole`.
 
     **Example**
 
@@ -51,11 +55,12 @@ def GPU_LoadOp : GPU_Op<"load", [AttrSizedOperandSegments]> {
     Arg<AnyMemRef, "view", [MemRead]>:$view, Variadic<Index>:$indices,
     DenseI64ArrayAttr:$dims, Optional<Index>:$rows,
     Optional<GPU_SharedType>:$begun,
-    DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$aligned);
+    DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$aligned,
+    UnitAttr:$whole);
   let results = (outs GPU_FragmentType:$tile);
   let assemblyFormat = [{
     $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)?
-    (`begun` `(` $begun^ `:` type($begun) `)`)? (`aligned` $aligned^)? attr-dict
+    (`whole` $whole^)? (`begun` `(` $begun^ `:` type($begun) `)`)? (`aligned` $aligned^)? attr-dict
     `:` type($view) `,` type($tile)
   }];
   let builders = [OpBuilder<(ins "::mlir::Type":$tile, "::mlir::Value":$view,
