@@ -4,7 +4,8 @@ are installed, torch.compile and CUDA graphs.
 
     python3 -m gdn.ops_check --device cuda
 
-ops_names_check.py has the functions other than FLA's, and ops_tracing_check.py their operators.
+ops_names_check.py has the functions other than FLA's, ops_states_check.py those on states in
+place, and ops_tracing_check.py the operators.
 
 Kernels are those of the prebuilt images, or of gdn-compile where it is installed.
 """
@@ -27,6 +28,7 @@ from .ops import (
 )
 from .ops_names_check import check_names
 from .ops_problems import LIMITS, Check, draw, recurrence
+from .ops_states_check import check_channels_in_place, check_deferred
 from .ops_tracing_check import check_tracing_of_names
 
 
@@ -227,9 +229,11 @@ def compare_with_fla(check: Check) -> None:
     """Outputs beside FLA's own of the same arguments, and the time of a call, from Python."""
     from fla.ops.gated_delta_rule import chunk_gated_delta_rule as chunk
     from fla.ops.gated_delta_rule import fused_recurrent_gated_delta_rule as recurrent
+    from fla.ops.kda import chunk_kda as of_channels
 
     cases = [
         ("prefill 4 x 2048", (4, 2048, 16, 32, 128, 128), chunk, chunk_gated_delta_rule),
+        ("chunk_kda 4 x 2048", (4, 2048, 32, 32, 128, 128), of_channels, chunk_kda),
         (
             "decode of 64",
             (64, 1, 16, 32, 128, 128),
@@ -238,7 +242,7 @@ def compare_with_fla(check: Check) -> None:
         ),
     ]
     for name, sizes, theirs, ours in cases:
-        given = draw(sizes, "cuda")
+        given = draw(sizes, "cuda", per_channel=ours is chunk_kda)
         states = torch.randn(sizes[0], sizes[3], 128, 128, device="cuda") * 0.1
         options = {
             "initial_state": states,
@@ -283,6 +287,8 @@ def main() -> int:
     check_rule(check, device)
     check_kda(check, device)
     check_steps(check, device)
+    check_channels_in_place(check, device)
+    check_deferred(check, device)
     check_names(check, device)
     check_tracing(check, device)
     check_tracing_of_names(check, device)

@@ -138,9 +138,9 @@ class RuleEntry:
             self._given[name] = self.arrays.rows_apart(self.arrays.cast(array, "float32"))
 
     def check_decays(self, name: str, decays) -> None:
-        """Those of heads, or of channels, which not all entries have."""
+        """Those of heads, or of channels."""
         self.arrays.check(name, decays)
-        self.per_channel = len(decays.shape) == 3 and self.name != "verify"
+        self.per_channel = len(decays.shape) == 3
         if self.per_channel:
             self._refuse_deferred(name, "a decay of each head", "one of each channel")
         channels = [self.key_dim] if self.per_channel else []

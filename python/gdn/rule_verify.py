@@ -38,6 +38,7 @@ def gated_delta_verify(
     l2norm: bool = False,
     null_slot: int = -1,
     zero_skipped: bool = True,
+    decay_bound: float | None = None,
     runtime: Runtime | None = None,
 ):
     """For each token of a sequence n, with S at first `states[slots[n]]`,
@@ -56,16 +57,18 @@ def gated_delta_verify(
     as those of tokens of no sequence. A place in token_slots of this kind keeps nothing. `scale` is
     dk ^ -0.5 if None. `l2norm` scales q and k to unit length.
     Without `zero_skipped` what `out` holds for tokens of skipped sequences and of none stays.
+    With a [T, Hv, dk] and dt_bias [Hv, dk] each channel has its own decay, which `decay_bound`
+    makes as in gdn.rule_step.gated_delta_step.
 
     Returns out [T, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
     """
     tensors = (q, k, v, a, b, A_log, dt_bias, states, slots, cu_seqlens, token_states, token_slots)
     given = (scale, l2norm, False, integer("null_slot", null_slot), zero_skipped)
-    known = KnownCall(_OF_BUFFER, (*tensors, out), given, runtime)
+    known = KnownCall(_OF_BUFFER, (*tensors, out), (*given, decay_bound), runtime)
     if known.plan is not None:
         return known.run()
     entry = RuleEntry("verify", q, k, v, states, runtime)
-    entry.take_gates(a, b, A_log, dt_bias)
+    entry.take_gates(a, b, A_log, dt_bias, bound=decay_bound)
     entry.check_inputs()
     entry.check_pool("token_states", token_states, (entry.arrays.dtype_of(states),))
     count = entry.take_starts(cu_seqlens)
@@ -93,6 +96,7 @@ def gated_delta_verify_in_slots(
     l2norm: bool = False,
     null_slot: int = -1,
     zero_skipped: bool = True,
+    decay_bound: float | None = None,
     runtime: Runtime | None = None,
 ):
     """As gated_delta_verify, with the states after tokens in slots of the same pool: S after token
@@ -104,11 +108,11 @@ def gated_delta_verify_in_slots(
     more than 8 tokens, is skipped."""
     tensors = (q, k, v, a, b, A_log, dt_bias, states, token_slots, num_accepted, cu_seqlens, out)
     given = (scale, l2norm, False, integer("null_slot", null_slot), zero_skipped)
-    known = KnownCall(_OF_SLOTS, tensors, given, runtime)
+    known = KnownCall(_OF_SLOTS, tensors, (*given, decay_bound), runtime)
     if known.plan is not None:
         return known.run()
     entry = RuleEntry("verify", q, k, v, states, runtime)
-    entry.take_gates(a, b, A_log, dt_bias)
+    entry.take_gates(a, b, A_log, dt_bias, bound=decay_bound)
     entry.check_inputs()
     count = entry.take_starts(cu_seqlens)
     shape = _table(entry, token_slots, count)

@@ -120,14 +120,18 @@ def make_states(device: str, dtype: torch.dtype = torch.float32) -> torch.Tensor
 def check_steps(
     check: Check, device: str, kernels: dict, dtype: torch.dtype, batch_of: Callable = Batch
 ) -> None:
-    """Steps in place: outputs, states of the batch, and all other slots."""
+    """Steps in place: outputs, states of the batch, and all other slots. SGLang's kernels get no
+    sequence without tokens: those of prefill leave it out, and mix up the ones behind it."""
     cases = {
-        "decode": batch_of(device, [1] * 5, [7, -1, 0, 250, 3]),
-        "packed_decode": batch_of(device, [1] * 5, [7, -1, 0, 250, 3]),
-        "extend": batch_of(device, [130, 0, 64, 7], [2, 9, 11, 40]),
-        "extend_tracked": batch_of(device, [130, 0, 65, 7], [2, 9, 11, 40]),
+        "decode": ([1] * 5, [7, -1, 0, 250, 3]),
+        "packed_decode": ([1] * 5, [7, -1, 0, 250, 3]),
+        "extend": ([130, 0, 64, 7], [2, 9, 11, 40]),
+        "extend_tracked": ([130, 0, 65, 7], [2, 9, 11, 40]),
     }
-    for (method, batch), (name, kernel) in product(cases, kernels):
+    for (method, rows), (name, kernel) in product(cases, kernels):
+        if name != "gdn":
+            rows = zip(*(row for row in zip(*rows, strict=True) if row[0]), strict=True)
+        batch = batch_of(device, *map(list, rows))
         states = make_states(device, dtype)
         before = states.clone()
         want, after = batch.expected(before)
@@ -136,7 +140,7 @@ def check_steps(
         tokens = [t for n in live for t in range(batch.starts[n], batch.starts[n + 1])]
         own = [batch.slots[n] for n in live]
         # Kernels of SGLang round between stages, so they are shown, and ours have a limit.
-        limit = LIMIT if name == "gdn" else float("inf")
+        limit = LIMIT if name == "gdn" else None
         pairs = (out[tokens], want[tokens]), (states[own], after[live])
         check.close(f"{method}, {name}, states of {dtype}", limit, *pairs)
         if name == "gdn":
@@ -150,9 +154,9 @@ def product(cases: dict, kernels: dict):
     return [(case, kernel) for case in cases.items() for kernel in kernels.items()]
 
 
-def check_verify(check: Check, device: str, kernels: dict) -> None:
+def check_verify(check: Check, device: str, kernels: dict, batch_of: Callable = Batch) -> None:
     """Drafts: the state after each token in the buffer, the pool as it was."""
-    batch = Batch(device, [STEPS] * 3, [7, -1, 250])
+    batch = batch_of(device, [STEPS] * 3, [7, -1, 250])
     rows = torch.tensor([1, 0, 3], dtype=torch.int32, device=device)
     for name, kernel in kernels.items():
         states = make_states(device)
@@ -164,13 +168,13 @@ def check_verify(check: Check, device: str, kernels: dict) -> None:
         for n in (0, 2):
             first = batch.starts[n]
             for t in range(STEPS):
-                part = Batch(device, [STEPS] * 3, batch.slots)
+                part = batch_of(device, [STEPS] * 3, batch.slots)
                 part.starts = [first, first + t + 1]
                 part.slots = batch.slots[n : n + 1]
                 kept.append(part.expected(before)[1][0])
         tokens = [*range(STEPS), *range(2 * STEPS, 3 * STEPS)]
         found = buffer[[1, 3]].flatten(0, 1)
-        limit = LIMIT if name == "gdn" else float("inf")
+        limit = LIMIT if name == "gdn" else None
         pairs = (out[tokens], want[tokens]), (found, torch.stack(kept))
         check.close(f"target_verify, {name}", limit, *pairs)
         check.that("states are only read", torch.equal(states, before))
@@ -201,72 +205,47 @@ def check_graph(check: Check, kernel, batch_of: Callable = Batch) -> None:
     check.that("CUDA graph", torch.equal(found, want) and torch.equal(states, after))
 
 
-def compare_times(kernels: dict) -> list[dict]:
-    """Milliseconds of a call on the device, from graphs, and from Python where there are none."""
-    rows = []
-
-    def measure(name: str, batch: Batch, run, in_graph: bool = True) -> None:
-        row = {"call": name}
-        for of, kernel in kernels.items():
-            states = make_states("cuda")
-
-            def call(kernel=kernel, states=states):
-                return run(batch, kernel, states)
-
-            made = graph_of(call) if in_graph else None  # which keeps what it returns
-            row[of] = milliseconds(made[0].replay if made else call)
-        rows.append(row)
-        print(name, {of: f"{row[of]:.4f} ms" for of in kernels}, flush=True)
-
-    for count in (1, 64, 256):
-        batch = Batch("cuda", [1] * count, list(range(count)))
-        measure(f"packed_decode of {count}", batch, Batch.packed_decode)
+def compare_times(kernels: dict, batch_of: Callable = Batch, **facts) -> list[dict]:
+    """Milliseconds of a call on the device, from graphs, and of prefill from Python. Rows have
+    these facts, too."""
+    cases = [("packed_decode", [1] * count) for count in (1, 64, 256)]
     for lengths in ([1024] * 8, [8192], [1] * 32 + [2048]):
-        batch = Batch("cuda", lengths, list(range(len(lengths))))
-        text = f"extend, {len(lengths)} sequences, {sum(lengths)} tokens"
-        measure(text, batch, Batch.extend, in_graph=False)
-        measure(f"{text}, tracked", batch, Batch.extend_tracked, in_graph=False)
-    for count in (1, 16, 64):
-        batch = Batch("cuda", [STEPS] * count, list(range(count)))
-        table = torch.arange(count, dtype=torch.int32, device="cuda")
-        buffer = torch.empty(count, STEPS, HV, D, D, device="cuda")
-
-        def verify(batch, kernel, states, buffer=buffer, table=table):
-            return batch.target_verify(kernel, states, buffer, table)
-
-        measure(f"target_verify of {count} x {STEPS}", batch, verify)
+        cases += [("extend", lengths), ("extend_tracked", lengths)]
+    cases += [("target_verify", [STEPS] * count) for count in (1, 16, 64)]
+    rows = []
+    for method, lengths in cases:
+        count = len(lengths)
+        batch, more = batch_of("cuda", lengths, list(range(count))), ()
+        if method == "target_verify":
+            buffer = torch.empty(count, STEPS, HV, D, D, device="cuda")
+            more = buffer, torch.arange(count, dtype=torch.int32, device="cuda")
+        row = {"call": method, "sequences": count, "tokens": sum(lengths)}
+        for name, kernel in kernels.items():
+            call = functools.partial(getattr(batch, method), kernel, make_states("cuda"), *more)
+            # Which keeps what it returns.
+            made = None if method.startswith("extend") else graph_of(call)
+            row[name] = milliseconds(made[0].replay if made else call)
+        rows.append(row | facts)
+        print(rows[-1], flush=True)
     return rows
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="sglang_check", description=__doc__)
+def run_checks(
+    parser: argparse.ArgumentParser, make_theirs: Callable, make_ours: Callable, run: Callable
+) -> int:
+    """Main of checks: run(check, device, kernels, arguments) gives times. `make_ours` takes
+    SGLang's own kernel, which a GPU alone has."""
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
-    parser.add_argument(
-        "--slots", action="store_true", help="also gdn_deferred and the other forms, with decode"
-    )
     parser.add_argument("--json", type=Path, help="a file for checks and times")
     arguments = parser.parse_args()
     make_importable()
-    from .integrations.sglang.kernel import GdnKernel
-    from .sglang_slots_check import check_slots, time_slots
-
     is_gpu = arguments.device == "cuda"
-    theirs = triton_kernel() if is_gpu else None
-    ours = GdnKernel(theirs)
+    theirs = make_theirs() if is_gpu else None
+    ours = make_ours(theirs)
     kernels = {"gdn": ours} | ({"sglang": theirs} if is_gpu else {})
-    check, times = Check(), []
+    check = Check()
     with torch.no_grad():
-        for dtype in (torch.float32, torch.bfloat16):
-            check_steps(check, arguments.device, kernels, dtype)
-        check_verify(check, arguments.device, kernels)
-        if is_gpu:
-            check_graph(check, ours)
-            times = compare_times(kernels)
-        if arguments.slots:
-            tools = {"sizes": (H, HV, D), "graph_of": graph_of}
-            tools["batch_of"] = functools.partial(Batch, arguments.device)
-            check_slots(check, arguments.device, **tools)
-            times += time_slots(**tools) if is_gpu else []
+        times = run(check, arguments.device, kernels, arguments)
     # Nothing went to SGLang's kernels instead of ours.
     check.that("no fallback", not ours.reasons, ", ".join(ours.reasons))
     if arguments.json:
@@ -275,6 +254,38 @@ def main() -> int:
         arguments.json.write_text(json.dumps(record, indent=1) + "\n")
     print(f"{check.failed} failed")
     return 1 if check.failed else 0
+
+
+def _make_kernel(theirs):
+    from .integrations.sglang.kernel import GdnKernel
+
+    return GdnKernel(theirs)
+
+
+def _run(check: Check, device: str, kernels: dict, arguments: argparse.Namespace) -> list[dict]:
+    from .sglang_slots_check import check_slots, time_slots
+
+    times = []
+    for dtype in (torch.float32, torch.bfloat16):
+        check_steps(check, device, kernels, dtype)
+    check_verify(check, device, kernels)
+    if device == "cuda":
+        check_graph(check, kernels["gdn"])
+        times = compare_times(kernels)
+    if arguments.slots:
+        tools = {"sizes": (H, HV, D), "graph_of": graph_of}
+        tools["batch_of"] = functools.partial(Batch, device)
+        check_slots(check, device, **tools)
+        times += time_slots(**tools) if device == "cuda" else []
+    return times
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="sglang_check", description=__doc__)
+    parser.add_argument(
+        "--slots", action="store_true", help="also gdn_deferred and the other forms, with decode"
+    )
+    return run_checks(parser, triton_kernel, _make_kernel, _run)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks the kernels of gdn.integrations.sglang for Kimi Delta Attention with PyTorch, on a GPU or
-on the CPU: decode, packed decode and extend on pools as SGLang has them, with both forms of gates,
-against float64 and, on a GPU, beside SGLang's own Triton kernels, with times.
+on the CPU: decode, packed decode, extend and verify on pools as SGLang has them, with both forms of
+gates, against float64 and, on a GPU, beside SGLang's own Triton kernels, with times.
 
     python3 -m gdn.sglang_kda_check --device cuda --json times.json
 
@@ -10,16 +10,23 @@ SGLang is the installed one, or the folder of its wheel on PYTHONPATH.
 
 import argparse
 import functools
-import json
 import sys
 from itertools import accumulate
-from pathlib import Path
 
 import torch
 
-from .bench.peers.sglang import make_importable, triton_kda_kernel
-from .ops_check import Check, milliseconds
-from .sglang_check import HV, Batch, D, check_graph, check_steps, graph_of, make_states
+from .bench.peers.sglang import triton_kda_kernel
+from .ops_check import Check
+from .sglang_check import (
+    HV,
+    Batch,
+    D,
+    check_graph,
+    check_steps,
+    check_verify,
+    compare_times,
+    run_checks,
+)
 
 BOUND = -5.0
 
@@ -67,54 +74,28 @@ class KdaBatch(Batch):
         return self.extend(kernel, states, return_intermediate_states=True, **more)[0]
 
 
-def compare_times(kernels: dict, bound: float | None) -> list[dict]:
-    """Milliseconds of a call on the device, from graphs, and of prefill from Python."""
-    rows = []
-    cases = [(KdaBatch.packed_decode, [1] * count) for count in (1, 64, 256)]
-    for lengths in ([1024] * 8, [8192], [1] * 32 + [2048]):
-        cases += [(KdaBatch.extend, lengths), (KdaBatch.extend_tracked, lengths)]
-    for method, lengths in cases:
-        batch = KdaBatch("cuda", lengths, list(range(len(lengths))), bound)
-        row = {"call": method.__name__, "sequences": len(lengths), "tokens": sum(lengths)}
-        for name, kernel in kernels.items():
-            call = functools.partial(method, batch, kernel, make_states("cuda"))
-            is_decode = method is KdaBatch.packed_decode
-            made = graph_of(call) if is_decode else None  # which keeps what it returns
-            row[name] = milliseconds(made[0].replay if made else call)
-        rows.append(row | {"bound": bound})
-        print(rows[-1], flush=True)
-    return rows
+def _make_kernel(theirs):
+    from .integrations.sglang.kda_kernel import KdaKernel
+
+    return KdaKernel(theirs)
+
+
+def _run(check: Check, device: str, kernels: dict, _arguments) -> list[dict]:
+    times = []
+    for bound in (None, BOUND):
+        batch_of = functools.partial(KdaBatch, bound=bound)
+        for dtype in (torch.float32, torch.bfloat16):
+            check_steps(check, device, kernels, dtype, batch_of)
+        check_verify(check, device, kernels, batch_of)
+        if device == "cuda":
+            check_graph(check, kernels["gdn"], batch_of)
+            times += compare_times(kernels, batch_of, bound=bound)
+    return times
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="sglang_kda_check", description=__doc__)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
-    parser.add_argument("--json", type=Path, help="a file for checks and times")
-    arguments = parser.parse_args()
-    make_importable()
-    from .integrations.sglang.kda_kernel import KdaKernel
-
-    is_gpu = arguments.device == "cuda"
-    theirs = triton_kda_kernel() if is_gpu else None
-    ours = KdaKernel(theirs)
-    kernels = {"gdn": ours} | ({"sglang": theirs} if is_gpu else {})
-    check, times = Check(), []
-    with torch.no_grad():
-        for bound in (None, BOUND):
-            batch_of = functools.partial(KdaBatch, bound=bound)
-            for dtype in (torch.float32, torch.bfloat16):
-                check_steps(check, arguments.device, kernels, dtype, batch_of)
-            if is_gpu:
-                check_graph(check, ours, batch_of)
-                times += compare_times(kernels, bound)
-    # Nothing went to SGLang's kernels instead of ours.
-    check.that("no fallback", not ours.reasons, ", ".join(ours.reasons))
-    if arguments.json:
-        device = torch.cuda.get_device_name() if is_gpu else "cpu"
-        record = {"device": device, "failed": check.failed, "milliseconds": times}
-        arguments.json.write_text(json.dumps(record, indent=1) + "\n")
-    print(f"{check.failed} failed")
-    return 1 if check.failed else 0
+    return run_checks(parser, triton_kda_kernel, _make_kernel, _run)
 
 
 if __name__ == "__main__":

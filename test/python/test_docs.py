@@ -99,6 +99,7 @@ def test_every_report_with_a_table_is_on_a_page():
         "prefill-kda-h200",
         "prefill-kda-peers-h100",
         "prefix-cache",
+        "sglang-kda-h200",
         "sglang-slots-h200",
         "single-ops-h200",
         "state-moves-device-h200",
@@ -109,6 +110,7 @@ def test_every_report_with_a_table_is_on_a_page():
         "state-order-h200",
         "vllm-layer-forms-h200",
         "vllm-layer-h200",
+        "vllm-layer-kda-h200",
     }
     assert every - on_pages == {"cpu-forms-xeon-2x2700", "first-call-h100"} | tables_elsewhere
 

@@ -15,6 +15,7 @@ from gdn import (  # noqa: E402
     devices,
     ops_check,
     ops_names_check,
+    ops_states_check,
     ops_tracing_check,
     rule,
     rule_plan,
@@ -35,6 +36,8 @@ CHECKS = [
     ops_check.check_rule,
     ops_check.check_kda,
     ops_check.check_steps,
+    ops_states_check.check_channels_in_place,
+    ops_states_check.check_deferred,
     ops_check.check_tracing,
     ops_names_check.check_convolution,
     ops_names_check.check_drafts,
@@ -51,6 +54,16 @@ def test_checks(check, capsys):
     count = ops_check.Check()
     check(count, "cpu")
     assert count.failed == 0, capsys.readouterr().out
+
+
+def test_what_is_no_number_fails(capsys):
+    """Whichever of several errors it is."""
+    count, numbers = ops_check.Check(), torch.ones(3, dtype=torch.float64)
+    for got in (numbers, numbers * torch.nan), (numbers * torch.nan, numbers):
+        count.close("numbers", 1.0, *((x, numbers) for x in got))
+    assert count.failed == 2
+    count.close("shown alone", None, (numbers * torch.nan, numbers))
+    assert count.failed == 2 and capsys.readouterr().out.count("nan") == 3
 
 
 @pytest.mark.parametrize(

@@ -67,11 +67,12 @@ def dispatcher(patch, mamba, *backends, deterministic=False):
 
 
 def test_dispatcher_with_our_kernels(monkeypatch):
-    """Drafts stay with SGLang's, which it takes where no backend of verify is named."""
+    """SGLang asks for Triton's verify where no backend of it is named."""
     backends = Backend.CUSTOM, Backend.CUSTOM, Backend.TRITON
     made = dispatcher(monkeypatch, options("gdn"), *backends)
-    assert isinstance(made.decode_kernel, Ours) and made.decode_kernel is made.extend_kernel
-    assert made.decode_kernel.fallback == made.verify_kernel == "triton"
+    kernel = made.decode_kernel
+    assert isinstance(kernel, Ours) and kernel is made.extend_kernel is made.verify_kernel
+    assert kernel.fallback == "triton"
     assert made.supports_packed_decode and made.supports_packed_decode_safe_gate
 
 
@@ -80,10 +81,15 @@ def test_dispatcher_with_one_phase(monkeypatch):
     made = dispatcher(monkeypatch, given, Backend.FLASHINFER, Backend.CUSTOM, Backend.FLASHINFER)
     assert isinstance(made.extend_kernel, Ours) and made.decode_kernel == "theirs"
     assert made.prefill_backend == Backend.TRITON and not made.supports_packed_decode
+    assert made.verify_kernel == "triton"
     backends = Backend.CUSTOM, Backend.FLASHINFER, Backend.TRITON
-    made = dispatcher(monkeypatch, options(decode="gdn"), *backends)
+    made = dispatcher(monkeypatch, options(decode="gdn", verify="triton"), *backends)
     assert isinstance(made.decode_kernel, Ours) and made.extend_kernel == "theirs"
-    assert made.prefill_backend == Backend.FLASHINFER
+    assert made.prefill_backend == Backend.FLASHINFER and made.verify_kernel == "triton"
+    backends = Backend.TRITON, Backend.TRITON, Backend.CUSTOM
+    made = dispatcher(monkeypatch, options(verify="gdn"), *backends)
+    assert isinstance(made.verify_kernel, Ours)
+    assert made.decode_kernel == made.extend_kernel == "theirs"
 
 
 def test_what_the_dispatcher_refuses(monkeypatch):
@@ -93,10 +99,9 @@ def test_what_the_dispatcher_refuses(monkeypatch):
     with pytest.raises(ValueError, match="unsupported"):
         dispatcher(monkeypatch, options("other"), *backends)
     for name in ("gdn_deferred", "gdn_i8x2"):
-        with pytest.raises(ValueError, match=rf"expected gdn with Kimi Delta.*, got {name}"):
-            dispatcher(monkeypatch, options(name), *backends)
-    with pytest.raises(ValueError, match=r"-verify-backend: expected one of SGLang's .* got gdn"):
-        dispatcher(monkeypatch, options("gdn", verify="gdn"), *[Backend.CUSTOM] * 3)
+        for given in (options(name), options("gdn", verify=name)):
+            with pytest.raises(ValueError, match=rf"expected gdn with Kimi Delta.*, got {name}"):
+                dispatcher(monkeypatch, given, *backends)
     with pytest.raises(ValueError, match="expected triton with --enable-deterministic-inference"):
         dispatcher(monkeypatch, options("gdn"), *backends, deterministic=True)
 
@@ -289,10 +294,9 @@ def test_what_goes_to_sglang(kernel, caplog):
     raw = case.constants | places | {"beta_is_raw": True, "query_start_loc": integers([0, 2])}
     gates = case.a[None], case.b[None]
     kernel.extend(*rows, *gates, **raw, is_spec_decode=True)
-    kernel.target_verify(*rows, **places)
-    names = ["packed_decode"] * 2 + ["decode"] * 2 + ["extend"] * 2 + ["target_verify"]
+    names = ["packed_decode"] * 2 + ["decode"] * 2 + ["extend"] * 2
     assert [name for name, _ in fallback.calls] == names
-    assert fallback.calls[4][1].keys() >= {"A_log", "beta_is_raw", "track_state"}
+    assert fallback.calls[5][1] == raw | {"is_spec_decode": True}
     found = [
         record.getMessage().removeprefix("SGLang's own kernel runs for ")
         for record in caplog.records
@@ -300,11 +304,84 @@ def test_what_goes_to_sglang(kernel, caplog):
     assert found[0] == "packed_decode: states are buffered (--enable-linear-replayssm)"
     assert "float64" in found[1] and "gate_lower_bound" in found[2]
     assert found[3] == "extend: states between chunks are returned"
-    assert found[4:6] == [
-        "extend: tokens are those of a draft",
-        "target_verify: decays are those of channels",
-    ]
-    assert len(found) == 6 and error_of(case.states.numpy(), case.before) == 0
+    assert found[4] == "extend: tokens are those of a draft"
+    assert len(found) == 5 and error_of(case.states.numpy(), case.before) == 0
+
+
+STEPS = 3
+
+
+def verify(kernel, case, starts, slots, rows, buffer, **more):
+    """As SGLang's dispatcher calls it, with raw gates as they lie in rows of projections."""
+    return kernel.target_verify(
+        **case.constants,
+        **{name: getattr(case, name)[None] for name in ("q", "k", "v")},
+        **{"a": case.a.flatten(1), "b": case.b[None], "ssm_states": case.states},
+        cache_indices=integers(slots),
+        query_start_loc=integers(starts),
+        intermediate_states_buffer=buffer,
+        intermediate_state_indices=rows,
+        cache_steps=STEPS,
+        **{"retrieve_parent_token": None} | more,
+    )
+
+
+@pytest.mark.parametrize("bound", [None, BOUND])
+@pytest.mark.parametrize("io", ["float32", "bfloat16"])
+@pytest.mark.parametrize("pitch", [HV * D * D, HV * D * D + 24])
+def test_target_verify(kernel, bound, io, pitch):
+    """Drafts of several lengths, one of padding and tokens of none; some are accepted, whose states
+    the next drafts begin with."""
+    import torch
+
+    slots, rows, starts = [4, 7, -1, 8], integers([1, 0, 4, 3, 2]), [0, 3, 5, 8, 9]
+    accepted, case = {0: 2, 1: 1, 3: 1}, Case(11, bound, pitch, io)
+    states = {n: case.before[slots[n]].astype(float) for n in accepted}
+    for _ in range(2):
+        buffer, pool = torch.full((5, STEPS, HV, D, D), -7.0), case.states.clone()
+        out = verify(kernel, case, starts, [*slots, -1], rows, buffer)
+        assert out.shape == (1, 11, HV, D) and torch.equal(case.states, pool)
+        assert not out[0, 5:8].any() and not out[0, 9:].any()
+        for n, count in accepted.items():
+            tokens = range(starts[n], starts[n + 1])
+            steps = list(recurrence(case.given, tokens, states[n], bound))
+            want, kept = (np.stack(x) for x in zip(*steps, strict=True))
+            found = buffer[rows[n]]
+            assert error_of(out[0, tokens].float().numpy(), want) < (
+                2e-5 if io == "float32" else 4e-3
+            )
+            assert error_of(found[: len(tokens)].numpy(), kept) < 2e-5
+            assert found[len(tokens) :].eq(-7).all()
+            # SGLang's commit.
+            case.states[slots[n]], states[n] = found[count - 1], kept[count - 1]
+        assert buffer[[4, 2]].eq(-7).all()
+    assert not kernel._fallback.calls
+
+
+def test_drafts_that_go_to_sglang(kernel, caplog):
+    import torch
+
+    kernel._fallback.found, case = "theirs", Case(3)
+    buffer = torch.zeros(2, STEPS, HV, D, 2 * D)
+    given = {
+        "drafts are trees": {"retrieve_parent_token": integers([0])},
+        "states are buffered (--enable-linear-replayssm-spec)": {"buffer": None},
+        "the buffer of states has gaps": {"buffer": buffer[..., :D]},
+        "the buffer of states is of torch.bfloat16, and states of torch.float32": {
+            "buffer": torch.zeros(2, STEPS, HV, D, D, dtype=torch.bfloat16)
+        },
+    }
+    for more in given.values():
+        more = {"buffer": torch.zeros(2, STEPS, HV, D, D)} | more
+        rows = integers([0])
+        assert verify(kernel, case, [0, 3], [1], rows, more.pop("buffer"), **more) == "theirs"
+    case.constants["lower_bound"] = -6.0
+    buffer = torch.zeros(2, STEPS, HV, D, D)
+    assert verify(kernel, case, [0, 3], [1], integers([0]), buffer) == "theirs"
+    assert [name for name, _ in kernel._fallback.calls] == ["target_verify"] * 5
+    found = [record.getMessage().partition("target_verify: ")[2] for record in caplog.records]
+    assert found[:4] == list(given) and "gate_lower_bound" in found[4]
+    assert error_of(case.states.numpy(), case.before) == 0
 
 
 def test_heads_of_two_sizes(kernel):
@@ -323,6 +400,8 @@ def test_heads_of_two_sizes(kernel):
 
 def test_file_of_sglang(monkeypatch, kernel):
     """The dispatcher of the wheel with our kernel in place, where its folder is on the path."""
+    import torch
+
     folder = folder_of_sglang() / "sglang/srt/layers/attention/linear"
     given = {"Enum": enum.Enum}
     (backend,) = classes_of(folder / "utils.py", ["LinearAttnKernelBackend"], given)
@@ -338,7 +417,7 @@ def test_file_of_sglang(monkeypatch, kernel):
         cls.__init__(made, custom, custom, backend.TRITON)
     make_kda_dispatcher(cls.__init__, made, custom, custom, backend.TRITON)
     assert type(made.decode_kernel).__name__ == "KdaKernel" and made.supports_packed_decode
-    assert made.supports_packed_decode_safe_gate and made.verify_kernel is made.triton_kernel
+    assert made.supports_packed_decode_safe_gate and made.verify_kernel is made.decode_kernel
     assert made.effective_extend_kernel(BOUND, 2, 1) is made.extend_kernel is made.decode_kernel
     assert made.extend_kernel.supports_track_state_snapshot
     case, slots = Case(2, BOUND), [4, 7]
@@ -349,4 +428,6 @@ def test_file_of_sglang(monkeypatch, kernel):
     )  # fmt: skip
     case.check(out, range(3), slots)
     out = extend(made, case, [0, 2], [5])
+    assert out.shape == (1, 2, HV, D)
+    out = verify(made, case, [0, 2], [5], integers([1]), torch.zeros(2, STEPS, HV, D, D))
     assert out.shape == (1, 2, HV, D) and not made.triton_kernel.calls

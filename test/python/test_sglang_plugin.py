@@ -9,7 +9,7 @@ import inspect
 import sys
 import types
 from pathlib import Path
-from typing import Optional
+from typing import Annotated, Optional
 
 import numpy as np
 import pytest
@@ -136,6 +136,18 @@ def test_register(monkeypatch):
     assert (f"{tracking}._track_mamba_state_decode", hooks.commit_tracked, "before") in found
     plugin.register()
     assert names == ["triton", *BACKENDS]
+
+
+def test_register_behind_options(monkeypatch):
+    """What SGLang has read of its options has a copy of the list for verify."""
+    option = types.SimpleNamespace(choices=["triton", "nv_cutedsl"])
+    hints = {"linear_attn_verify_backend": Annotated[str | None, "text", option]}
+    add_modules(
+        monkeypatch, server_args={"ServerArgs": type("ServerArgs", (), {"__annotations__": hints})}
+    )
+    for _ in range(2):
+        register(monkeypatch)
+        assert option.choices == ["triton", "nv_cutedsl", *BACKENDS]
 
 
 def test_methods_of_sglang_that_have_hooks(monkeypatch):

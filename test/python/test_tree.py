@@ -112,6 +112,29 @@ def test_sizes():
     complain([name(p) for p, head in heads.items() if "generated" not in head])
 
 
+# Files that have nothing but what came for a decay per channel with operands of 16 bits; the page
+# docs/design/20261128-channels-on-tensor-cores.md says what else there is.
+OF_CHANNELS = {
+    "lib/Conversion/GPUToNVVM/Products": "BlockDecays BlockInverses ChunkCode ChunkOps DecayBetween"
+    " DecayOperands DecayWithin TokenDecays",
+    "include/gdn/Dialect/GPU/IR": "GPUDecayOps",
+    "lib/Dialect/GPU/IR": "GPUDecayOps",
+    "lib/Schedule/Products": "ChannelChunk ChannelRoles",
+    "lib/Conversion/TileToCPU": "ExpandDecayOperands",
+    "lib/Conversion/GDNToTile/Chunks": "ChunkFormRoundedChannels",
+    "lib/Dialect/GPU/Transforms": "CheckHandedOn CheckInPlace",
+}
+
+
+def test_lines_of_a_decay_per_channel():
+    """Of code, and of the documents of ops: neither comments nor blank lines."""
+    wanted = {f"{folder}/{stem}" for folder, stems in OF_CHANNELS.items() for stem in stems.split()}
+    found = [p for p in TEXTS if name(p.with_suffix("")) in wanted]
+    assert {name(p.with_suffix("")) for p in found} == wanted
+    lines = [line.strip() for p in found for line in TEXTS[p].split("\n")]
+    assert sum(1 for line in lines if line and not line.startswith("//")) < 2500
+
+
 def test_top_level_folders():
     top = {p.relative_to(ROOT).parts[0] for p in FILES if len(p.relative_to(ROOT).parts) > 1}
     complain(sorted(t for t in top if t not in TOP_LEVEL and not t.startswith(".")))

@@ -16,7 +16,15 @@ from vllm.utils import torch_utils
 from vllm.v1.attention.backends import utils as backend_utils
 
 from gdn import reference
-from gdn.bench.vllm_setup import PREFIX, Sizes, make_config, make_metadata, make_pools
+from gdn.bench.vllm_setup import (
+    PREFIX,
+    Sizes,
+    make_config,
+    make_kda_layer,
+    make_kda_weights,
+    make_metadata,
+    make_pools,
+)
 from gdn.integrations.vllm import kda_layer as module
 from gdn.integrations.vllm import layer_steps
 from gdn.integrations.vllm.layer_kind import LayerKind
@@ -50,34 +58,11 @@ def step(monkeypatch):
 
 def make_layer(kernels, pools=()):
     """Without projections. eps is what a model sets behind the start."""
-    generator = torch.Generator().manual_seed(1)
-
-    def normal(*shape):
-        return torch.randn(*shape, generator=generator)
-
-    layer = object.__new__(module.GdnKimiGatedDeltaNetAttention)
-    values = {
-        "prefix": PREFIX,
-        "tp_size": 1,
-        "head_dim": D,
-        "num_heads": H,
-        "local_num_heads": H,
-        "conv_size": 4,
-        "gate_lower_bound": -5.0,
-        "A_log": torch.rand(H, generator=generator).mul(15).add(1).log(),
-        "dt_bias": normal(H * D) - 3,
-        "conv1d": SimpleNamespace(weight=0.5 * normal(SIZES.channels, 1, 4), bias=None),
-        "o_norm": SimpleNamespace(weight=normal(D), eps=1e-3, activation="sigmoid"),
-        "kv_cache": pools,
-        "num_spec": SIZES.drafts,
-        "vllm_config": make_config(SIZES.drafts),
-        "gdn_kernels": kernels,
-        "gdn_joins_windows": False,
-        "get_state_shape": SIZES.shapes,
-        "get_state_dtype": lambda: (torch.float32, torch.float32),
-    }
-    for name, value in values.items():
-        object.__setattr__(layer, name, value)
+    weights = make_kda_weights(SIZES, "cpu", torch.float32)
+    cls = module.GdnKimiGatedDeltaNetAttention
+    layer = make_kda_layer(cls, SIZES, weights, pools, kernels, bound=-5.0, eps=1e-3)
+    object.__setattr__(layer, "get_state_shape", SIZES.shapes)
+    object.__setattr__(layer, "get_state_dtype", lambda: (torch.float32, torch.float32))
     return layer
 
 

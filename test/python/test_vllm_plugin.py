@@ -20,7 +20,7 @@ from vllm.v1.attention.backends import gdn_attn, registry
 from vllm.v1.attention.backends import utils as backend_utils
 from vllm.v1.kv_cache_interface import MambaSpec
 
-from gdn.bench.vllm_layer import errors
+from gdn.bench.vllm_case import errors
 from gdn.bench.vllm_setup import PREFIX, Sizes, make_layer, make_metadata, make_pools, make_weights
 from gdn.integrations import vllm as plugin
 from gdn.integrations.vllm import kda_layer, layer_steps

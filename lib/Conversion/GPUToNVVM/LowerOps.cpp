@@ -301,20 +301,9 @@ void KernelLowering::lower(Operation &op) {
                    emitDecayOperands(b, threads, operands, values,
                                      get(operands.getLogDecay())));
       })
-      .Case([&](gdn::gpu::DecayWithinOp within) {
-        emitDecayWithin(b, threads, within, values);
-      })
-      .Case([&](gdn::gpu::DecayBetweenOp between) {
-        emitDecayBetween(b, threads, between, values);
-      })
-      .Case([&](gdn::gpu::BlockInversesOp inverses) {
-        Value beta =
-            vector::ExtractOp::create(b, loc, get(inverses.getBeta()), 0);
-        emitBlockInverses(b, threads, inverses, values, beta);
-      })
-      .Case([&](gdn::gpu::JoinInversesOp join) {
-        emitJoinInverses(b, threads, join, values);
-      })
+      .Case<gdn::gpu::DecayWithinOp, gdn::gpu::DecayBetweenOp,
+            gdn::gpu::BlockInversesOp, gdn::gpu::JoinInversesOp>(
+          [&](auto step) { emitChunkOp(b, threads, step, values); })
       .Case([&](gdn::gpu::RunningSumOp sum) {
         values.map(sum.getResult(),
                    emitRunningSum(b, threads, sum, get(sum.getValues())));

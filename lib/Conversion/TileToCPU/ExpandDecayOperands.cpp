@@ -39,18 +39,16 @@ private:
     Value from, to;
   };
 
-  using MatrixLoops::add;
-  Value add(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
   Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
   Value splat(float value) {
     return arith::ConstantOp::create(
         b, loc, DenseElementsAttr::get(wide, b.getF32FloatAttr(value)));
   }
-  /// Runs `body` with the variable of a loop.
-  void forEach(Value from, Value to, int64_t step,
-               function_ref<void(Value)> body) {
-    OpBuilder::InsertionGuard guard(b);
-    body(enter(from, to, step).getInductionVar());
+  Value number(float value) {
+    return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
+  }
+  void forEachColumn(function_ref<void(Value)> body) {
+    forEach(index(0), index(channels), lanes, body);
   }
   Value read(Value buffer, Value row, Value column) {
     Type element = cast<MemRefType>(buffer.getType()).getElementType();
@@ -158,10 +156,7 @@ void DecayOperands::score(Value i, Value j, Value scale, bool isInBlock) {
         b, loc, vector::CombiningKind::ADD, loop.getResult(0),
         arith::FastMathFlags::reassoc);
     if (isInBlock)
-      total = mul(
-          total,
-          arith::ConstantOp::create(
-              b, loc, b.getF32FloatAttr(tile::DecayOperandsOp::scaleOfScores)));
+      total = mul(total, number(tile::DecayOperandsOp::scaleOfScores));
     memref::StoreOp::create(b, loc, total, scores, ValueRange{i, j});
   }
 }
@@ -199,15 +194,15 @@ void DecayOperands::passFromMiddle(Value first, bool backwards, Value column) {
 /// Scores of the tokens of each block with each other.
 void DecayOperands::emitOwn() {
   forEach(index(0), index(tokens), block, [&](Value first) {
-    forEach(index(0), index(channels), lanes, [&](Value column) {
+    forEachColumn([&](Value column) {
       for (bool backwards : {false, true})
         passFromMiddle(first, backwards, column);
     });
     forEach(first, add(first, index(block)), 1, [&](Value i) {
       forEach(first, add(i, index(1)), 1,
               [&](Value j) { score(i, j, {}, true); });
-      Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
-      memref::StoreOp::create(b, loc, zero, at.keyScores, ValueRange{i, i});
+      memref::StoreOp::create(b, loc, number(0), at.keyScores,
+                              ValueRange{i, i});
     });
   });
 }
@@ -216,7 +211,7 @@ void DecayOperands::emitOwn() {
 /// row for each pair of blocks: what lies between.
 void DecayOperands::emitBlocks() {
   const int64_t count = tokens / block;
-  forEach(index(0), index(channels), lanes, [&](Value column) {
+  forEachColumn([&](Value column) {
     SmallVector<Value> totals;
     for (int64_t i = 0; i < count; ++i) {
       passOver(index(i * block), /*backwards=*/true, column,
@@ -261,13 +256,12 @@ void DecayOperands::emitBlocks() {
 
 void DecayOperands::emit() {
   forEach(index(0), index(tokens), 1, [&](Value t) {
-    forEach(index(0), index(channels), lanes, [&](Value column) {
+    forEachColumn([&](Value column) {
       write(roundedDecay(read(at.logDecay, t, column)), at.decay, t, column);
     });
-    Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
     forEach(index(0), index(tokens), 1, [&](Value j) {
       for (Value scores : {at.queryScores, at.keyScores})
-        memref::StoreOp::create(b, loc, zero, scores, ValueRange{t, j});
+        memref::StoreOp::create(b, loc, number(0), scores, ValueRange{t, j});
     });
   });
   emitOwn();

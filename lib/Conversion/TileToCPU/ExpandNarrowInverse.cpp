@@ -5,11 +5,7 @@
 // operands are f16. The loops work on f32 copies; a value is rounded to f16 and
 // widened again where the definition rounds it. Written to be exact, not fast.
 #include "ExpandMatrixOps.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "MatrixLoops.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -17,33 +13,18 @@ using namespace gdn;
 namespace {
 
 /// Rows of 16 elements of a matrix; a block is 16 of them.
-class BlockInverse {
+class BlockInverse : MatrixLoops {
 public:
   BlockInverse(OpBuilder &b, Location loc, const NarrowInverseBuffers &buffers)
-      : b(b), loc(loc), at(buffers),
+      : MatrixLoops{b, loc}, at(buffers),
         row(VectorType::get({tile::inverseBlock}, b.getF32Type())) {}
   void emit();
 
 private:
   static constexpr int64_t side = tile::inverseBlock;
 
-  Value index(int64_t value) {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  }
-  Value add(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
-  /// Runs `body` with the variable of a loop.
-  void forEach(Value from, Value to, int64_t step,
-               function_ref<void(Value)> body) {
-    auto loop = scf::ForOp::create(b, loc, from, to, index(step));
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    body(loop.getInductionVar());
-  }
   Value read(Value buffer, Value i, Value j) {
-    return vector::LoadOp::create(b, loc, row, buffer, ValueRange{i, j});
-  }
-  void write(Value value, Value buffer, Value i, Value j) {
-    vector::StoreOp::create(b, loc, value, buffer, ValueRange{i, j});
+    return MatrixLoops::read(row, buffer, i, j);
   }
   Value round(Value value) {
     Value narrow =
@@ -58,8 +39,6 @@ private:
                   Value column, bool negative);
   void substitute(Value first);
 
-  OpBuilder &b;
-  Location loc;
   const NarrowInverseBuffers &at;
   VectorType row;
 };

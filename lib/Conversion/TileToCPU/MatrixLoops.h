@@ -22,12 +22,21 @@ struct MatrixLoops {
   mlir::Value add(mlir::Value x, int64_t y) {
     return y ? mlir::arith::AddIOp::create(b, loc, x, index(y)).getResult() : x;
   }
+  mlir::Value add(mlir::Value x, mlir::Value y) {
+    return mlir::arith::AddIOp::create(b, loc, x, y);
+  }
   /// Enters a loop: the builder then stands in its body.
   mlir::scf::ForOp enter(mlir::Value from, mlir::Value to, int64_t step,
                          mlir::ValueRange inits = {}) {
     auto loop = mlir::scf::ForOp::create(b, loc, from, to, index(step), inits);
     b.setInsertionPointToStart(loop.getBody());
     return loop;
+  }
+  /// Runs `body` with the variable of a loop.
+  void forEach(mlir::Value from, mlir::Value to, int64_t step,
+               llvm::function_ref<void(mlir::Value)> body) {
+    mlir::OpBuilder::InsertionGuard guard(b);
+    body(enter(from, to, step).getInductionVar());
   }
   mlir::Value read(mlir::VectorType type, mlir::Value buffer, mlir::Value row,
                    mlir::Value column) {

@@ -144,6 +144,20 @@ protected:
                                      b.getF32FloatAttr(plan.chunk->scale));
   }
   Location loc() const { return scf::ForOp(plan.loop).getLoc(); }
+  /// A loop over all chunks, in whose body the builder then stands.
+  scf::ForOp enterLoop() {
+    scf::ForOp copy = createLoop(/*alternates=*/false, /*inPairs=*/false);
+    b.setInsertionPointToStart(copy.getBody());
+    return copy;
+  }
+  /// So many chunks, in tokens.
+  Value tokensOf(Value chunks) {
+    return arith::MulIOp::create(b, loc(), getBounds().step, chunks);
+  }
+  Value tokensOf(int64_t chunks) {
+    return tokensOf(arith::ConstantIndexOp::create(b, loc(), chunks));
+  }
+  Value add(Value x, Value y) { return arith::AddIOp::create(b, loc(), x, y); }
 
   const ChannelRings &rings;
 };
@@ -165,9 +179,9 @@ struct BetweenRole final : ChannelRole {
   }
 
 private:
-  void copy(ArrayRef<tile::LoadOp> loads, Value at, Value end);
-  void load(Value at, Value end);
-  void loadValues(Value at, Value end);
+  void copy(ArrayRef<tile::LoadOp> loads, Value at);
+  void load(Value at);
+  void loadValues(Value at);
 };
 
 /// Inverses, of which warps have a chunk each in turns.
@@ -178,9 +192,8 @@ struct InverseRole final : ChannelRole {
 } // namespace
 
 LogicalResult WithinRole::emitChunks() {
-  scf::ForOp copy = createLoop(/*alternates=*/false, /*inPairs=*/false);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(copy.getBody());
+  enterLoop();
   Value query = take(rings.loaded.query), key = take(rings.loaded.key),
         logDecay = take(rings.loaded.logDecay);
   Value firstKeys = fill(rings.firstKeys), decays = fill(rings.decays);
@@ -191,9 +204,11 @@ LogicalResult WithinRole::emitChunks() {
   return success();
 }
 
-void BetweenRole::copy(ArrayRef<tile::LoadOp> loads, Value at, Value end) {
-  for (auto [load, begun] : llvm::zip(loads, readAhead(loads, at, end))) {
-    // `at` is ahead of `end`, so what is loaded whole is copied whole.
+/// What is at `at`, which is ahead of the end: what is loaded whole is copied
+/// whole.
+void BetweenRole::copy(ArrayRef<tile::LoadOp> loads, Value at) {
+  for (auto [load, begun] :
+       llvm::zip(loads, readAhead(loads, at, getBounds().end))) {
     if (!tile::LoadOp(load).getRows())
       begun.getRowsMutable().clear();
     copyAsBox(b, begun);
@@ -201,15 +216,14 @@ void BetweenRole::copy(ArrayRef<tile::LoadOp> loads, Value at, Value end) {
   gpu::AwaitCopiesOp::create(b, loc());
 }
 
-void BetweenRole::loadValues(Value at, Value end) {
+void BetweenRole::loadValues(Value at) {
   tile::LoadOp value = plan.chunk->value;
   emitter.tiles.setBuffer(value.getTile(), fill(rings.values));
-  copy(value, at, end);
+  copy(value, at);
   commit(rings.values);
 }
 
-/// Asks for the chunk at `at`, ahead of `end`.
-void BetweenRole::load(Value at, Value end) {
+void BetweenRole::load(Value at) {
   const ChannelChunk &chunk = *plan.chunk;
   for (auto [load, channel] : {std::pair{chunk.query, rings.loaded.query},
                                {chunk.key, rings.loaded.key},
@@ -217,7 +231,7 @@ void BetweenRole::load(Value at, Value end) {
     emitter.tiles.setBuffer(tile::LoadOp(load).getTile(), fill(channel));
   fill(rings.loaded.products); // by others
   fill(rings.loaded.end);
-  copy({chunk.logDecay, chunk.key, chunk.query}, at, end);
+  copy({chunk.logDecay, chunk.key, chunk.query}, at);
   const Place &place = rings.loaded; // the leader last
   for (Value channel :
        {place.end, place.products, place.logDecay, place.key, place.query})
@@ -226,27 +240,25 @@ void BetweenRole::load(Value at, Value end) {
 
 LogicalResult BetweenRole::emitChunks() {
   const Bounds all = getBounds();
-  auto ahead = [&](Value at, int64_t chunks) -> Value {
-    Value count = arith::ConstantIndexOp::create(b, loc(), chunks);
-    return arith::AddIOp::create(
-        b, loc(), at, arith::MulIOp::create(b, loc(), all.step, count));
+  auto ahead = [&](Value at, int64_t chunks) {
+    return add(at, tokensOf(chunks));
   };
+  const std::pair<int64_t, void (BetweenRole::*)(Value)> loads[] = {
+      {chunkDepth, &BetweenRole::load},
+      {valuesDepth, &BetweenRole::loadValues}};
   OpBuilder::InsertionGuard guard(b);
-  auto loadFirst = [&](int64_t chunks, auto &&loadOne) {
+  for (auto [depth, load] : loads) {
     Value first =
-        arith::MinSIOp::create(b, loc(), all.end, ahead(all.begin, chunks));
+        arith::MinSIOp::create(b, loc(), all.end, ahead(all.begin, depth));
     auto loop = scf::ForOp::create(b, loc(), all.begin, first, all.step);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    loadOne(loop.getInductionVar());
-  };
-  loadFirst(chunkDepth, [&](Value at) { load(at, all.end); });
-  loadFirst(valuesDepth, [&](Value at) { loadValues(at, all.end); });
-  scf::ForOp copy = createLoop(/*alternates=*/false, /*inPairs=*/false);
-  b.setInsertionPointToStart(copy.getBody());
+    (this->*load)(loop.getInductionVar());
+  }
+  Value at = enterLoop().getInductionVar();
   Place place = take(rings.within);
   Value firstKeys = take(rings.firstKeys), decays = take(rings.decays);
-  this->fill(rings.joined);
+  fill(rings.joined);
   gpu::DecayBetweenOp::create(b, loc(), place.query, place.key, place.logDecay,
                               firstKeys, decays, place.products, place.end,
                               getScale());
@@ -256,22 +268,19 @@ LogicalResult BetweenRole::emitChunks() {
   gpu::HandOnOp::create(b, loc(), rings.within.query, rings.ready.query);
   // In the places of a chunk that the recurrence has done by now: that of the
   // chunk before would be waited for.
-  Value at = copy.getInductionVar();
   auto isLess = [&](Value x, Value y) -> Value {
     return arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::slt, x, y);
   };
   Value isBehind = isLess(ahead(all.begin, lag - 1), at);
-  auto loadIf = [&](int64_t depth, auto &&loadOne) {
+  for (auto [depth, load] : loads) {
     Value next = ahead(at, depth - lag);
     Value isWanted =
         arith::AndIOp::create(b, loc(), isBehind, isLess(next, all.end));
     auto branch = scf::IfOp::create(b, loc(), isWanted, /*withElse=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
-    loadOne(next);
-  };
-  loadIf(chunkDepth, [&](Value at) { load(at, all.end); });
-  loadIf(valuesDepth, [&](Value at) { loadValues(at, all.end); });
+    (this->*load)(next);
+  }
   return success();
 }
 
@@ -280,9 +289,6 @@ LogicalResult InverseRole::emitChunks() {
   scf::ForOp loop = plan.loop;
   const tile::LoadOp strength = plan.chunk->strength;
   const Bounds all = getBounds();
-  auto times = [&](Value count) -> Value {
-    return arith::MulIOp::create(b, loc(), all.step, count);
-  };
   const IRMapping around = scalars;
   auto loadAt = [&](Value at) -> Value {
     scalars.map(loop.getInductionVar(), at);
@@ -292,14 +298,12 @@ LogicalResult InverseRole::emitChunks() {
     scalars = around;
     return loaded;
   };
-  Value first = arith::AddIOp::create(b, loc(), all.begin, times(turn));
-  Value stride = times(arith::ConstantIndexOp::create(b, loc(), inverseTurns));
+  Value first = add(all.begin, tokensOf(turn)), stride = tokensOf(inverseTurns);
   Value own = loadAt(first);
   auto copy = scf::ForOp::create(b, loc(), first, all.end, stride, own);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
-  Value next =
-      loadAt(arith::AddIOp::create(b, loc(), copy.getInductionVar(), stride));
+  Value next = loadAt(add(copy.getInductionVar(), stride));
   take(rings.within.query);
   Value logDecay = take(rings.within.logDecay),
         products = take(rings.within.products);
@@ -316,19 +320,6 @@ LogicalResult InverseRole::emitChunks() {
 //===----------------------------------------------------------------------===//
 // The kernel
 //===----------------------------------------------------------------------===//
-
-namespace {
-/// Registers of a thread of each role: of those that a multiprocessor has,
-/// dealt out again. A thread with the recurrence has 64 of the state, 32 of it
-/// rounded, and two products of 16.
-struct RoleRegisters {
-  int64_t consumers, within, others;
-};
-} // namespace
-static RoleRegisters getRegisters(int64_t consumerWarps) {
-  return consumerWarps > groupWarps ? RoleRegisters{160, 128, 64}
-                                    : RoleRegisters{208, 168, 104};
-}
 
 /// Whether `view` is a region of the workspace: these are the last arguments.
 static bool isRegion(func::FuncOp program, Value view) {
@@ -378,7 +369,11 @@ FailureOr<func::FuncOp> gdn::emitChannelRoles(func::FuncOp source,
                           scalars};
   if (failed(emitAheadOfRoles(shared, source, numWarps)))
     return failure();
-  const RoleRegisters registers = getRegisters(numWarps);
+  // Registers of a thread of each role: of those that a multiprocessor has,
+  // dealt out again. A thread with the recurrence has 64 of the state, 32 of it
+  // rounded, and two products of 16.
+  const bool isHalf = numWarps <= groupWarps;
+  const int64_t others = isHalf ? 104 : 64;
   auto roles = gpu::RolesOp::create(b, loc);
   b.createBlock(&roles.getBody());
   int64_t first = 0;
@@ -386,11 +381,11 @@ FailureOr<func::FuncOp> gdn::emitChannelRoles(func::FuncOp source,
     return emitWarps(b, source, first, std::move(role), count,
                      /*alternate=*/false, turns);
   };
-  if (failed(emit(Consumers(shared, numWarps), registers.consumers)) ||
-      failed(emit(WithinRole(shared, rings, groupWarps), registers.within)) ||
-      failed(emit(InverseRole(shared, rings, /*numWarps=*/1), registers.others,
+  if (failed(emit(Consumers(shared, numWarps), isHalf ? 208 : 160)) ||
+      failed(emit(WithinRole(shared, rings, groupWarps), isHalf ? 168 : 128)) ||
+      failed(emit(InverseRole(shared, rings, /*numWarps=*/1), others,
                   inverseTurns)) ||
-      failed(emit(BetweenRole(shared, rings, betweenWarps), registers.others)))
+      failed(emit(BetweenRole(shared, rings, betweenWarps), others)))
     return failure();
   b.setInsertionPointToEnd(entry);
   func::ReturnOp::create(b, loc);

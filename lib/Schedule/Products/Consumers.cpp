@@ -211,6 +211,7 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   SmallVector<Value> early(plan.vectors), late(plan.products);
   for (tile::LoadOp load : plan.perWarpgroup)
     early.push_back(load.getTile());
+  llvm::append_range(early, plan.values);
   llvm::append_range(late, plan.scaled);
   const DenseSet<Operation *> behindGates =
       getFollowers(early, &body, isInRecurrence);
@@ -221,6 +222,7 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
     copyScalar(b, &op, scalars);
     if (!isa<tile::TileDialect>(op.getDialect()) ||
         isa<tile::LoadOp, tile::SignalOp>(op) || !isInRecurrence(&op) ||
+        (plan.isPrepared && isa<tile::StoreOp>(op)) ||
         (convolution && plan.convolved->contains(&op)))
       continue;
     (behindAll.contains(&op)     ? rest
@@ -287,6 +289,7 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
   if (!isRoomy || getNumWarps() != gpu::groupWarps)
     channels.release(std::exchange(multiplied, {}));
   read(plan.vectors);
+  receive(plan.values);
   if (!convolution && !plan.perWarpgroup.empty())
     gpu::AwaitCopiesOp::create(b, loc);
   // Where no product is under way: the assembler lets none go on beside the
@@ -295,12 +298,13 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
     begun = &copy.getBody()->back();
   // What the last products multiply comes before the wait for what they
   // multiply by; the rest behind it loads gates again, rather than keep them.
+  // Of prepared chunks all comes there, beside the second product.
   DenseSet<Operation *> now = getSources(rest, second);
-  Ops soon;
+  Ops soon, beside;
   for (Operation *op : second)
-    (now.contains(op) ? soon : rest).push_back(op);
+    (now.contains(op) ? soon : plan.isPrepared ? beside : rest).push_back(op);
   llvm::sort(rest, inProgramOrder);
-  if (failed(emitter.emitInOrder(soon)))
+  if (failed(emitter.emitInOrder(soon)) || failed(emitter.emitInOrder(beside)))
     return failure();
   beginOwn(
       arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep()));
@@ -331,8 +335,10 @@ LogicalResult Consumers::emitLoopBody(scf::ForOp loop, scf::ForOp copy) {
         gpu::SharedType::get(vectorType(output), /*swizzled=*/true), &body);
     emitter.tiles.setDestination(output, [buffer] { return buffer; });
   }
+  channels.destine(emitter.tiles, plan.stored);
   if (failed(emitter.emitInOrder(last)))
     return failure();
+  channels.commit(plan.stored);
   if (!plan.behind.empty())
     emitOutputRows(emitter.tiles, plan, channels, shared.entry, received);
   releaseAll();

@@ -111,13 +111,17 @@ bool RolePlan::findPrepared(const DenseSet<Operation *> &recurrence) {
                                         : copied)
         .push_back(tile);
   }
-  // A group of warps for the state, and one that copies.
+  for (auto store : body->getOps<tile::StoreOp>())
+    stored.push_back(store.getTile());
+  // A group of warps for the state, and one that copies and stores.
   auto state = vectorType(*llvm::find_if(loop.getRegionIterArgs(), isMatrix));
   isPrepared = behind.empty() && perWarpgroup.size() == 1 && !convolved &&
-               !copied.empty() && !products.empty() &&
-               vectors.size() + 2 == gpu::groupWarps &&
+               !copied.empty() && !products.empty() && stored.size() == 1 &&
+               stored.front().getDefiningOp<tile::TransposeOp>() &&
                state.getDimSize(0) == 16 * gpu::groupWarps &&
                state.getDimSize(1) <= 128;
+  if (isPrepared)
+    values = {std::exchange(perWarpgroup, {}).front().getTile()};
   return isPrepared;
 }
 

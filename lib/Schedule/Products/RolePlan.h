@@ -44,8 +44,10 @@ struct RolePlan {
   /// Matrices of which `vectors` has the running sums.
   llvm::SmallVector<mlir::Operation *> sums;
   /// Whether other stages prepared the chunks: `copied` is what products take
-  /// first, `products` what the others take, and `vectors`; all are copied.
+  /// first, `products` what the others take, and `vectors`; all are copied, as
+  /// are `values`. Another role stores `stored`.
   bool isPrepared = false;
+  llvm::SmallVector<mlir::Value> values, stored;
 
   /// Whether `op` needs no state, and is the work of another role than the
   /// recurrence.

@@ -138,18 +138,28 @@ void LoadRole::emitSignal(tile::SignalOp signal, Value at, Value begin,
 }
 
 LogicalResult CopyRole::emitChunks() {
-  scf::ForOp loop = plan.loop;
-  Location loc = loop.getLoc();
   scf::ForOp copy = createLoop(/*alternates=*/false, /*inPairs=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
   (void)enterBody(copy);
+  for (ArrayRef<Value> group : groups)
+    if (failed(emitCopies(group)))
+      return failure();
+  return success();
+}
+
+LogicalResult CopyRole::emitCopies(ArrayRef<Value> tiles) {
+  Location loc = scf::ForOp(plan.loop).getLoc();
   channels.acquire(emitter.tiles, tiles);
   for (Value tile : tiles) {
     auto load = tile.getDefiningOp<tile::LoadOp>();
     if (!isVector(tile)) {
       gpu::BeginCopyOp begun = beginCopy(emitter.tiles, load, scalars, Value(),
                                          /*isPinned=*/true);
+      if (load.getRows()) { // values, of the last chunk fewer
+        copyAsBox(b, begun);
+        continue;
+      }
       if (!gpu::canUseTensorMap(begun))
         return load.emitError("expects a tile that is a box of a region of "
                               "the workspace, where it is copied ahead");
@@ -165,6 +175,19 @@ LogicalResult CopyRole::emitChunks() {
   }
   gpu::AwaitCopiesOp::create(b, loc);
   channels.commit(tiles);
+  return success();
+}
+
+LogicalResult StoreRole::emitChunks() {
+  scf::ForOp copy = createLoop(/*alternates=*/false, /*inPairs=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  (void)enterBody(copy);
+  receive(plan.stored);
+  for (auto store : scf::ForOp(plan.loop).getBody()->getOps<tile::StoreOp>())
+    if (failed(emitter.emit(store)))
+      return failure();
+  releaseAll();
   return success();
 }
 

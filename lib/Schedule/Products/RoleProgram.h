@@ -115,13 +115,21 @@ private:
                   mlir::Value end);
 };
 
-/// Copies tiles of what other stages prepared, chunk after chunk.
+/// Copies groups of tiles of what other stages prepared, chunk after chunk.
 struct CopyRole final : RoleProgram {
-  CopyRole(const SharedByRoles &shared, mlir::ArrayRef<mlir::Value> tiles)
-      : RoleProgram(shared, /*numWarps=*/1), tiles(tiles) {}
+  using Groups = llvm::SmallVector<llvm::SmallVector<mlir::Value>>;
+  CopyRole(const SharedByRoles &shared, const Groups &groups)
+      : RoleProgram(shared, /*numWarps=*/1), groups(groups) {}
   mlir::LogicalResult emitChunks() override;
+  mlir::LogicalResult emitCopies(mlir::ArrayRef<mlir::Value> tiles);
 
-  mlir::ArrayRef<mlir::Value> tiles; // matrices, or a vector
+  Groups groups; // of matrices, or of a vector
+};
+
+/// Stores outputs, chunk after chunk.
+struct StoreRole final : RoleProgram {
+  using RoleProgram::RoleProgram;
+  mlir::LogicalResult emitChunks() override;
 };
 
 /// Copies what work on rows of outputs takes, chunk after chunk.

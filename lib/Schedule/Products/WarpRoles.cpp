@@ -206,8 +206,9 @@ LogicalResult gdn::emitWarps(OpBuilder &b, func::FuncOp source, int64_t &first,
 }
 
 /// The recurrence of chunks that other stages prepared: two buffers for each
-/// matrix, one of which is on its way, and a warp for each group of copies.
-/// With eight warps a thread has all the registers that it can have.
+/// matrix, one of which is on its way. Warps copy what products take, vectors,
+/// and values; one stores outputs. With eight warps a thread has all the
+/// registers that it can have.
 static FailureOr<func::FuncOp>
 emitPrepared(func::FuncOp source, const RolePlan &plan, int64_t numWarps) {
   constexpr int64_t depth = 2;
@@ -216,17 +217,18 @@ emitPrepared(func::FuncOp source, const RolePlan &plan, int64_t numWarps) {
   IRMapping scalars;
   func::FuncOp kernel = createKernel(b, source, scalars);
   Block *entry = &kernel.front();
-  SmallVector<SmallVector<Value>> groups = {plan.copied, plan.products};
+  CopyRole::Groups vectors;
   for (Value vector : plan.vectors)
-    groups.push_back({vector});
-  const int64_t copying = llvm::alignTo(groups.size(), groupWarps);
+    vectors.push_back({vector});
   gpu::KernelFields fields(kernel);
-  fields.setThreads((numWarps + copying) * gpu::warpThreads);
+  fields.setThreads((numWarps + groupWarps) * gpu::warpThreads);
   fields.setMinBlocks(1);
   TileChannels channels(b, entry);
-  for (auto &group : groups)
-    isVector(group.front()) ? channels.openCopied(group.front(), 2 * depth)
-                            : channels.open(group, depth, /*paired=*/false);
+  for (ArrayRef<Value> group :
+       {plan.copied, plan.products, plan.values, plan.stored})
+    channels.open(group, depth, /*paired=*/false);
+  for (Value vector : plan.vectors)
+    channels.openCopied(vector, 2 * depth);
   b.setInsertionPointToEnd(entry);
   SharedByRoles shared = {b,      entry, plan, channels, /*isPaired=*/false,
                           scalars};
@@ -243,9 +245,12 @@ emitPrepared(func::FuncOp source, const RolePlan &plan, int64_t numWarps) {
   };
   if (failed(emitRole(Consumers(shared, numWarps))))
     return failure();
-  for (auto &group : groups)
-    if (failed(emitRole(CopyRole(shared, group))))
+  for (auto &groups : {CopyRole::Groups{plan.copied, plan.products}, vectors,
+                       CopyRole::Groups{plan.values}})
+    if (failed(emitRole(CopyRole(shared, groups))))
       return failure();
+  if (failed(emitRole(StoreRole(shared, /*numWarps=*/1))))
+    return failure();
   b.setInsertionPointToEnd(entry);
   func::ReturnOp::create(b, loc);
   return kernel;

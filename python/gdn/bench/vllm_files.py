@@ -20,10 +20,22 @@ import torch
 # What is read from the folder.
 FILES = (
     "vllm/model_executor/layers/mamba/checkpoint.py",
+    "vllm/model_executor/layers/mamba/gdn/kimi_gdn_linear_attn.py",
     "vllm/model_executor/layers/mamba/gdn/qwen_gdn_linear_attn.py",
     "vllm/model_executor/layers/mamba/ops/causal_conv1d.py",
+    "vllm/model_executor/layers/mamba/ops/gather_initial_states.py",
     "vllm/model_executor/warmup/jit_warmup.py",
     "vllm/model_executor/warmup/jit_warmup_triton_helper.py",
+    *(
+        f"vllm/models/kimi_k3/nvidia/ops/third_party/kda/{name}.py"
+        for name in (
+            "__init__",
+            "chunk",
+            "chunk_intra",
+            "chunk_intra_token_parallel",
+            "fused_recurrent",
+        )
+    ),
     *(
         f"vllm/third_party/flash_linear_attention/ops/{name}.py"
         for name in (
@@ -38,6 +50,7 @@ FILES = (
             "fused_recurrent",
             "fused_sigmoid_gating",
             "index",
+            "kda",
             "l2norm",
             "layernorm_guard",
             "op",
@@ -57,8 +70,9 @@ FILES = (
 )
 # Its operators of CUDA, which are loaded where the folder has them.
 LIBRARY = "vllm/_C_stable_libtorch.abi3.so"
-# Packages that may be missing, of which nothing is called.
-_OTHERS = ("einops", "transformers")
+# A package of which nothing is called, and one that vLLM's layer of Kimi Delta Attention calls:
+# without it only gdn's runs.
+_UNCALLED, _CALLED = "transformers", "einops"
 
 
 class _Placeholders(type):
@@ -100,7 +114,9 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.folder, self.given = folder, given
 
     def find_spec(self, name: str, path=None, target=None):
-        if name.partition(".")[0] != "vllm" and name not in _OTHERS:
+        if name == _CALLED and importlib.machinery.PathFinder.find_spec(name) is not None:
+            return None
+        if name.partition(".")[0] != "vllm" and name not in (_UNCALLED, _CALLED):
             return None
         relative = name.replace(".", "/")
         for file in (f"{relative}.py", f"{relative}/__init__.py"):

@@ -171,6 +171,66 @@ def make_layer(cls, sizes: Sizes, weights, pools, kernels=None, arrays=None):
     return layer
 
 
+def make_kda_weights(sizes: Sizes, device, dtype=torch.bfloat16) -> dict[str, torch.Tensor]:
+    """Of a layer of Kimi Delta Attention, whose convolution has weights of f32 in vLLM; `dtype` is
+    that of the norm's."""
+    generator = torch.Generator().manual_seed(1)
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=generator)
+
+    made = {
+        "conv": 0.5 * normal(sizes.channels, 1, 4),
+        "A_log": torch.rand(sizes.value_heads, generator=generator).mul(15).add(1).log(),
+        "dt_bias": normal(sizes.value_heads * sizes.key_dim) - 3,
+        "norm": (1 + 0.2 * normal(sizes.value_dim)).to(dtype),
+    }
+    return {name: x.to(device) for name, x in made.items()}
+
+
+class KdaNorm:
+    """vLLM's FusedRMSNormGated without its base: its kernel, and what gdn's layer reads."""
+
+    def __init__(self, weight: torch.Tensor, eps: float, activation: str = "sigmoid"):
+        self.weight, self.eps, self.activation = weight, eps, activation
+
+    def __call__(self, x: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
+        from vllm.third_party.flash_linear_attention.ops.kda import rms_norm_gated
+
+        return rms_norm_gated(x, gate, self.weight, None, self.activation, eps=self.eps)
+
+
+def make_kda_layer(
+    cls, sizes: Sizes, weights, pools, kernels=None, bound: float | None = None, eps: float = 1e-5
+):
+    """The same of Kimi Delta Attention; decays are bounded by `bound`, if there is one."""
+    layer = object.__new__(cls)
+    channels = sizes.key_heads * sizes.key_dim
+    values = {
+        "prefix": PREFIX,
+        "tp_size": 1,
+        "head_dim": sizes.key_dim,
+        "num_heads": sizes.key_heads,
+        "local_num_heads": sizes.key_heads,
+        "projection_size": channels,
+        "local_projection_size": channels,
+        "conv_size": 4,
+        "gate_lower_bound": bound,
+        "A_log": weights["A_log"],
+        "dt_bias": weights["dt_bias"],
+        "conv1d": SimpleNamespace(weight=weights["conv"], bias=None),
+        "o_norm": KdaNorm(weights["norm"], eps),
+        "kv_cache": pools,
+        "num_spec": sizes.drafts,
+        "vllm_config": make_config(sizes.drafts),
+        "gdn_kernels": kernels,
+        "gdn_joins_windows": False,
+    }
+    for name, value in values.items():
+        object.__setattr__(layer, name, value)
+    return layer
+
+
 def make_metadata(rows, sizes: Sizes, device, *, graphs: bool, table=None):
     """From gdn's builder: `rows` are (tokens before, tokens, drafts; -1 for none) of sequences, in
     vLLM's order. The slots of sequence i are 1 + i (1 + drafts) and those behind, or what `table`

@@ -11,7 +11,7 @@
 
 func.func @decay_within_c1(%q: !products, %g: !logs, %f: !first, %d: !decays)
     attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
-  // expected-error@+1 {{'gdn_gpu.decay_within' op expects 'query' to be a swizzled tile of 32 x 128 elements of f16 or bf16, but got '!gdn_gpu.shared<32x64xf16, swizzled>'}}
+  // expected-error@+1 {{'gdn_gpu.decay_within' op expects 'query' to be '!gdn_gpu.shared<32x128xf16, swizzled>', or of bf16, but got '!gdn_gpu.shared<32x64xf16, swizzled>'}}
   gdn_gpu.decay_within %q, %q, %g, %f, %d : !products, !logs, !first, !decays
   return
 }

@@ -107,26 +107,22 @@ void BlockDecays::shareDecays(int64_t first, Value thread) {
   for (int64_t w = 0; w < warps; ++w)
     logs.push_back(
         ThreadMaths::load(b.getF32Type(), at(w, 4), /*alignment=*/4));
-  Value zero = f32(0), before = zero;
-  for (int64_t w = 0; w < warps; ++w) {
-    write(before, w);
-    before = plus(before, logs[w]);
-  }
+  // To rows from `row` on, of each warp the decay of those ahead of it.
+  auto writeAll = [&](int64_t from, int64_t to, int64_t row) {
+    const int64_t step = from < to ? 1 : -1;
+    Value sum = f32(0);
+    for (int64_t w = from; w != to; w += step, row += step) {
+      write(sum, row);
+      sum = plus(sum, logs[w]);
+    }
+    return sum;
+  };
+  Value all = writeAll(0, warps, 0);
   Value address =
       LLVM::GEPOp::create(b, loc, end.getType(), b.getF32Type(), end,
                           ArrayRef<LLVM::GEPArg>{add(thread, i32(first))});
-  LLVM::StoreOp::create(b, loc, exp2(before), address, /*alignment=*/4);
-  Value behind = zero;
-  for (int64_t w = warps - 1; w >= 0; --w) {
-    write(behind, warps + w);
-    behind = plus(behind, logs[w]);
-  }
-  int64_t row = 2 * warps;
-  for (int64_t j = 0; j + 1 < warps; ++j) {
-    Value between = zero;
-    for (int64_t i = j + 1; i < warps; ++i) {
-      write(between, row++);
-      between = plus(between, logs[i]);
-    }
-  }
+  LLVM::StoreOp::create(b, loc, exp2(all), address, /*alignment=*/4);
+  writeAll(warps - 1, -1, 2 * warps - 1);
+  for (int64_t j = 1, row = 2 * warps; j < warps; row += warps - j++)
+    writeAll(j, warps, row);
 }

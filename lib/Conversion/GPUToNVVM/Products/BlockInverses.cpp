@@ -18,10 +18,11 @@ namespace {
 class BlockInverses : public ChunkCode {
 public:
   BlockInverses(OpBuilder &b, const BlockThreads &threads, BlockInversesOp op,
-                const IRMapping &values, Value beta)
+                const IRMapping &values)
       : ChunkCode(b, op.getLoc(), threads, values),
         scores(add(addressOf(op.getLogDecay()), panelBytes)),
-        products(addressOf(op.getProducts())), beta(beta),
+        products(addressOf(op.getProducts())),
+        beta(vector::ExtractOp::create(b, loc, values.lookup(op.getBeta()), 0)),
         scale(times(values.lookup(op.getScale()),
                     f32(DecayWithinOp::scaleOfScores))) {}
   void emit();
@@ -154,13 +155,12 @@ ChunkCode::Words JoinInverses::multiply(ArrayRef<Value> left,
   return result;
 }
 
-void gdn::emitJoinInverses(OpBuilder &b, const BlockThreads &threads,
-                           JoinInversesOp op, const IRMapping &values) {
+void gdn::emitChunkOp(OpBuilder &b, const BlockThreads &threads,
+                      JoinInversesOp op, const IRMapping &values) {
   JoinInverses(b, threads, op, values).emit();
 }
 
-void gdn::emitBlockInverses(OpBuilder &b, const BlockThreads &threads,
-                            BlockInversesOp op, const IRMapping &values,
-                            Value beta) {
-  BlockInverses(b, threads, op, values, beta).emit();
+void gdn::emitChunkOp(OpBuilder &b, const BlockThreads &threads,
+                      BlockInversesOp op, const IRMapping &values) {
+  BlockInverses(b, threads, op, values).emit();
 }

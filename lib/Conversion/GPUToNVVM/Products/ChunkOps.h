@@ -11,16 +11,14 @@
 
 namespace gdn {
 
-void emitDecayWithin(mlir::OpBuilder &b, const BlockThreads &threads,
-                     gpu::DecayWithinOp op, const mlir::IRMapping &values);
-void emitDecayBetween(mlir::OpBuilder &b, const BlockThreads &threads,
-                      gpu::DecayBetweenOp op, const mlir::IRMapping &values);
-/// `beta` is that of the lane's token.
-void emitBlockInverses(mlir::OpBuilder &b, const BlockThreads &threads,
-                       gpu::BlockInversesOp op, const mlir::IRMapping &values,
-                       mlir::Value beta);
-void emitJoinInverses(mlir::OpBuilder &b, const BlockThreads &threads,
-                      gpu::JoinInversesOp op, const mlir::IRMapping &values);
+void emitChunkOp(mlir::OpBuilder &b, const BlockThreads &threads,
+                 gpu::DecayWithinOp op, const mlir::IRMapping &values);
+void emitChunkOp(mlir::OpBuilder &b, const BlockThreads &threads,
+                 gpu::DecayBetweenOp op, const mlir::IRMapping &values);
+void emitChunkOp(mlir::OpBuilder &b, const BlockThreads &threads,
+                 gpu::BlockInversesOp op, const mlir::IRMapping &values);
+void emitChunkOp(mlir::OpBuilder &b, const BlockThreads &threads,
+                 gpu::JoinInversesOp op, const mlir::IRMapping &values);
 
 } // namespace gdn
 

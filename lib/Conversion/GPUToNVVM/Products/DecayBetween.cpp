@@ -59,10 +59,8 @@ DecayBetween::Panel DecayBetween::panelOf(Value number) {
 
 DecayBetween::Slice DecayBetween::loadSlice(const Panel &panel, int64_t slice) {
   const int64_t at = slice * sliceBytes;
-  Slice loaded;
-  loaded.left = loadBlocks(flip(panel.input, at));
-  loaded.right = loadBlocks(flip(panel.firstKeys, at));
-  return loaded;
+  return {loadBlocks(flip(panel.input, at)),
+          loadBlocks(flip(panel.firstKeys, at))};
 }
 
 /// Of a block, on words of a slice of rows.
@@ -138,7 +136,7 @@ void DecayBetween::emit() {
   syncWarp();
 }
 
-void gdn::emitDecayBetween(OpBuilder &b, const BlockThreads &threads,
-                           DecayBetweenOp op, const IRMapping &values) {
+void gdn::emitChunkOp(OpBuilder &b, const BlockThreads &threads,
+                      DecayBetweenOp op, const IRMapping &values) {
   DecayBetween(b, threads, op, values).emit();
 }

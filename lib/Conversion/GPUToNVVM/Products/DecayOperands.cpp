@@ -56,10 +56,6 @@ private:
   /// words, in the order of a left operand, two neighbouring channels of a
   /// token.
   using Eight = SmallVector<Value, 8>;
-  using Sums = Numbers;
-  /// Scores of two tokens of a row with eight columns, with the query and with
-  /// the key on the left.
-  using Corner = Sums;
 
   SharedMatrix matrix(Value buffer, const IRMapping &values) {
     return SharedMatrix(b, loc, threads.lane,
@@ -68,33 +64,25 @@ private:
   }
   /// Of four blocks the first and the third are of queries.
   SharedMatrix matrixOfBoth(const IRMapping &values) {
-    Value pointer = select(isSet(threads.lane, 8), values.lookup(op.getKey()),
-                           values.lookup(op.getQuery()));
+    Value pointer =
+        select(isEqual(bitAnd(threads.lane, 8), i32(8)),
+               values.lookup(op.getKey()), values.lookup(op.getQuery()));
     return SharedMatrix(b, loc, threads.lane, op.getQuery().getType(), pointer);
-  }
-  Value isSet(Value value, int64_t bit) {
-    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
-                                 bitAnd(value, bit), i32(0));
   }
 
   Eight widen(ArrayRef<Value> words);
   /// Numbers times decays, as words of f32.
   Eight wordsOf(ArrayRef<Value> numbers, ArrayRef<Value> decays);
-  /// acc += the tokens of `rows`, 0: the first eight, or 1, with those of
-  /// `columns`.
-  void addCorner(ArrayRef<Value> ofQuery, ArrayRef<Value> ofKey,
-                 ArrayRef<Value> right, int64_t rows, int64_t columns,
-                 Corner &acc);
+  /// sums + the tokens of `rows`, 0: the first eight, or 1, with those of
+  /// `columns`: of two of a row, with the query and with the key on the left.
+  Numbers addCorner(ArrayRef<Value> ofQuery, ArrayRef<Value> ofKey,
+                    ArrayRef<Value> right, int64_t rows, int64_t columns,
+                    Numbers sums);
   void loadInputs(Value number, Words &ofQuery, Words &ofKey);
 
-  SharedMatrix::Corner slice(int64_t number) {
-    SharedMatrix::Corner at;
-    at.column = 2 * number;
-    at.rowValue = warpRow;
-    return at;
-  }
   SharedMatrix::Corner slice(Value number) {
-    SharedMatrix::Corner at = slice(int64_t(0));
+    SharedMatrix::Corner at;
+    at.rowValue = warpRow;
     at.columnValue = mul(number, i32(2));
     return at;
   }
@@ -108,15 +96,14 @@ private:
     to.storeLeft(at, words, /*transpose=*/false, hasStore4);
   }
 
-  void emitSlice(Value number);
-  SmallVector<Corner *> ownSums();
-  void finishOwn();
+  SmallVector<Value> emitSlice(Value number, ValueRange sums);
+  void finishOwn(ArrayRef<Value> sums);
   Words fadeRows(ArrayRef<Value> words, Value decayRow, Value number);
   SmallVector<Value> addPair(int64_t j, Value number, ArrayRef<Value> ofQuery,
                              ArrayRef<Value> ofKey, ValueRange sums);
-  void emitPairs();
+  SmallVector<Value> emitPairs();
   void fadeToEnd();
-  Value assemble(ArrayRef<Sums> others, bool isQuery);
+  Value assemble(ArrayRef<Value> others, bool isKey);
 
   gdn::gpu::DecayOperandsOp op;
   const BlockThreads &threads;
@@ -130,15 +117,9 @@ private:
   TokenDecays within;
   Value zero;
 
-  // Scores within the warp's tokens: of the first eight and of the others, each
-  // with themselves, and `below` of the others with the first eight.
-  std::array<Corner, 2> same;
-  Corner below;
-  // What is left of these, with the query and with the key on the left: of the
-  // lane's two rows, columns 0..7 and 8..15.
+  // Scores within the warp's tokens, with the query and with the key on the
+  // left: of the lane's two rows, columns 0..7 and 8..15.
   std::array<std::array<Value, 8>, 2> own;
-  // With the tokens of each warp before: columns 0..7 and 8..15 of it.
-  SmallVector<Sums> pairsOfQuery, pairsOfKey;
 };
 
 } // namespace
@@ -158,17 +139,20 @@ DecayOperands::Eight DecayOperands::wordsOf(ArrayRef<Value> numbers,
   return words;
 }
 
-void DecayOperands::addCorner(ArrayRef<Value> ofQuery, ArrayRef<Value> ofKey,
-                              ArrayRef<Value> right, int64_t rows,
-                              int64_t columns, Corner &acc) {
+DecayOperands::Numbers DecayOperands::addCorner(ArrayRef<Value> ofQuery,
+                                                ArrayRef<Value> ofKey,
+                                                ArrayRef<Value> right,
+                                                int64_t rows, int64_t columns,
+                                                Numbers sums) {
   // Two neighbouring channels are taken for the columns k and k + 4.
   for (int64_t half : {0, 4}) {
     const int64_t left = half + 2 * rows, at = half + 2 * columns;
-    acc = emitTf32Mma(
+    sums = emitTf32Mma(
         b, loc,
         {ofQuery[left], ofKey[left], ofQuery[left + 1], ofKey[left + 1]},
-        {right[at], right[at + 1]}, acc);
+        {right[at], right[at + 1]}, sums);
   }
+  return sums;
 }
 
 /// Queries and keys of a slice; a word of both by one instruction, since they
@@ -197,21 +181,23 @@ SmallVector<Value> DecayOperands::forEachSlice(
 
 /// Step 3 for one slice. In arrays of eight numbers, two of each word, the
 /// words 0 and 2 are of token `ownRow` of the warp's, 1 and 3 of the one eight
-/// further on.
-void DecayOperands::emitSlice(Value number) {
+/// further on. Sums are scores within the warp's tokens: of the first eight and
+/// of the others, each with themselves, and of the others with the first eight.
+SmallVector<Value> DecayOperands::emitSlice(Value number, ValueRange sums) {
   Words ofQuery(4), ofKey(4);
   loadInputs(number, ofQuery, ofKey);
   Words logs = toEnd.load4(slice(number), {1, 0}, {0, 1}, /*transpose=*/true);
   syncWarp(); // all have loaded what is written below
   Eight queries = widen(ofQuery), keys = widen(ofKey);
-  {
-    auto [decay, inverse] = within.aroundMiddle(logs);
-    Eight left = wordsOf(queries, decay), leftKey = wordsOf(keys, decay),
-          right = wordsOf(keys, inverse);
-    addCorner(left, leftKey, right, 0, 0, same[0]);
-    addCorner(left, leftKey, right, 1, 0, below);
-    addCorner(left, leftKey, right, 1, 1, same[1]);
-  }
+  auto [fromMiddle, inverse] = within.aroundMiddle(logs);
+  Eight left = wordsOf(queries, fromMiddle),
+        leftKey = wordsOf(keys, fromMiddle), right = wordsOf(keys, inverse);
+  auto corner = [&](int64_t rows, int64_t columns, int64_t sum) {
+    return addCorner(left, leftKey, right, rows, columns,
+                     Numbers(sums.slice(4 * sum, 4)));
+  };
+  Numbers first = corner(0, 0, 0), below = corner(1, 0, 2),
+          second = corner(1, 1, 1);
   if (!stored.isF16()) {
     ofQuery = roundPairs(queries);
     ofKey = roundPairs(keys);
@@ -221,17 +207,14 @@ void DecayOperands::emitSlice(Value number) {
   store(toEnd, slice(number), timesWords(ofKey, roundPairs(behind)));
   store(query, slice(number), timesWords(ofQuery, decay));
   store(key, slice(number), timesWords(ofKey, decay));
-}
-
-SmallVector<DecayOperands::Corner *> DecayOperands::ownSums() {
-  return {&same[0], &same[1], &below};
+  return llvm::to_vector(llvm::concat<Value>(first, second, below));
 }
 
 /// What is left of scores within the warp's tokens.
-void DecayOperands::finishOwn() {
+void DecayOperands::finishOwn(ArrayRef<Value> sums) {
   Value scale = f32(gdn::gpu::DecayOperandsOp::scaleOfScores);
-  auto of = [&](const Corner &corner, bool isKey, int64_t e) {
-    return times(corner[isKey ? 2 + e : e], scale);
+  auto of = [&](int64_t corner, bool isKey, int64_t e) {
+    return times(sums[4 * corner + (isKey ? 2 + e : e)], scale);
   };
   for (int64_t e = 0; e < 2; ++e) {
     Value column = add(ownColumn, i32(e));
@@ -240,10 +223,9 @@ void DecayOperands::finishOwn() {
     for (bool isKey : {false, true})
       for (int64_t i = 0; i < 2; ++i)
         for (int64_t half = 0; half < 2; ++half) {
-          Value value = i == 1 ? of(below, isKey, e) : zero;
+          Value value = i == 1 ? of(2, isKey, e) : zero;
           if (i == half)
-            value = select(isKey ? isBelow : isUpTo, of(same[half], isKey, e),
-                           zero);
+            value = select(isKey ? isBelow : isUpTo, of(half, isKey, e), zero);
           own[isKey][4 * i + 2 * half + e] = value;
         }
   }
@@ -278,12 +260,13 @@ SmallVector<Value> DecayOperands::addPair(int64_t j, Value number,
   return next;
 }
 
-/// Step 4, in which no warp stands before the first.
-void DecayOperands::emitPairs() {
+/// Step 4, in which no warp stands before the first; sums as of `addPair`, for
+/// each warp before.
+SmallVector<Value> DecayOperands::emitPairs() {
   constexpr int64_t ofPair = 16;
   SmallVector<Value> none((warps - 1) * ofPair, zero);
   if (none.empty())
-    return;
+    return none;
   auto keep = [](ValueRange sums) {
     return [sums] { return SmallVector<Value>(sums); };
   };
@@ -303,14 +286,9 @@ void DecayOperands::emitPairs() {
     store(key, slice(number), fadeRows(ofKey, decays.before(), number));
     return next;
   };
-  SmallVector<Value> sums = choose(
+  return choose(
       isLess(i32(0), threads.warp),
       [&] { return forEachSlice(none, addSlice); }, keep(none));
-  for (size_t i = 0; i < sums.size(); i += 8) {
-    auto half = ArrayRef(sums).slice(i, 8);
-    pairsOfQuery.emplace_back(half.take_front(4));
-    pairsOfKey.emplace_back(half.drop_front(4));
-  }
 }
 
 /// Step 5, in which no warp stands behind the last.
@@ -329,14 +307,16 @@ void DecayOperands::fadeToEnd() {
 }
 
 /// The lane's elements of one of the results.
-Value DecayOperands::assemble(ArrayRef<Sums> others, bool isQuery) {
+Value DecayOperands::assemble(ArrayRef<Value> others, bool isKey) {
   const int64_t pieces = block * warps / 8;
   SmallVector<Value> elements;
   for (int64_t i = 0; i < 2; ++i)
     for (int64_t piece = 0; piece < pieces; ++piece)
       for (int64_t e = 0; e < 2; ++e) {
-        Value within = own[!isQuery][4 * i + 2 * (piece % 2) + e];
-        Value other = piece / 2 + 1 < warps ? others[piece][2 * i + e] : zero;
+        Value within = own[isKey][4 * i + 2 * (piece % 2) + e];
+        Value other = piece / 2 + 1 < warps
+                          ? others[8 * piece + 4 * isKey + 2 * i + e]
+                          : zero;
         elements.push_back(
             select(isEqual(threads.warp, i32(piece / 2)), within, other));
       }
@@ -347,8 +327,8 @@ SmallVector<Value> DecayOperands::emit(Value local) {
   // In powers of two.
   Value log2e = f32(llvm::numbers::log2ef);
   SmallVector<Value> logs;
-  for (int64_t i = 0; i < cast<VectorType>(local.getType()).getNumElements();
-       ++i)
+  const int64_t count = cast<VectorType>(local.getType()).getNumElements();
+  for (int64_t i = 0; i < count; ++i)
     logs.push_back(times(vector::ExtractOp::create(b, loc, local, i), log2e));
   decays.shareSums(logs, type.getRows());
   decays.storeLogs(logs, type.getRows(), toEnd);
@@ -356,25 +336,15 @@ SmallVector<Value> DecayOperands::emit(Value local) {
   emitBarrier(b, op, threads);
   decays.shareDecays(); // for steps behind further barriers
   within.makeMatrices();
-  SmallVector<Value> none(4 * ownSums().size(), zero);
-  auto take = [&](ValueRange sums) {
-    for (auto [i, corner] : llvm::enumerate(ownSums()))
-      *corner = Corner(sums.slice(4 * i, 4));
-  };
-  take(forEachSlice(none, [&](Value number, ValueRange sums) {
-    take(sums);
-    emitSlice(number);
-    SmallVector<Value> next;
-    for (Corner *corner : ownSums())
-      llvm::append_range(next, *corner);
-    return next;
+  const SmallVector<Value> none(12, zero);
+  finishOwn(forEachSlice(none, [&](Value number, ValueRange sums) {
+    return emitSlice(number, sums);
   }));
-  finishOwn();
   emitBarrier(b, op, threads);
-  emitPairs();
+  const SmallVector<Value> pairs = emitPairs();
   emitBarrier(b, op, threads);
   fadeToEnd();
-  return {assemble(pairsOfQuery, true), assemble(pairsOfKey, false)};
+  return {assemble(pairs, /*isKey=*/false), assemble(pairs, /*isKey=*/true)};
 }
 
 SmallVector<Value> gdn::emitDecayOperands(OpBuilder &b,

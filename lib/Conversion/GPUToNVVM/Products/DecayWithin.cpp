@@ -50,7 +50,7 @@ private:
   struct LogPlace {
     Value even, odd;
   };
-  /// What goes from turn to carried.
+  /// What goes from turn to turn.
   struct Carried {
     LogPlace logs; // where the turn's slices begin, and
     Value query, key, toEnd, decays;
@@ -70,12 +70,12 @@ private:
   Factors boundFactors(OfHalves<Pair> logs, const OfHalves<Pair> &queries,
                        const OfHalves<Pair> &keys);
   Value isTooSmall(ArrayRef<Pair> decays);
-  void emitSlice(int64_t slice, const LogPlace &behind, Carried &carried);
+  void emitSlice(int64_t slice, const LogPlace &behind);
 
   Type stored; // of queries and keys as they come
   Numbers matrix;
-  LogPlace logs;
-  Value query, key, toEnd, decays, parts;
+  Carried carried;
+  Value parts;
 };
 
 } // namespace
@@ -92,17 +92,18 @@ DecayWithin::DecayWithin(OpBuilder &b, const BlockThreads &threads,
   Value piece = flip(right(row, 2), column);
   Value inPiece = left(bitAnd(row, 3), 2);
   Value place = add(add(mul(column, i32(rowBytes)), left(piece, 4)), inPiece);
-  logs = {add(log, place), add(log, flip(add(place, rowBytes), 16))};
+  carried.logs = {add(log, place), add(log, flip(add(place, rowBytes), 16))};
   parts = add(add(log, panelBytes), left(lane, 4));
   // Matrices.
   Value blocks = rowOfBlocks();
   Value inBlocks = add(add(mul(half, i32(panelBytes)), fromToken), blocks);
-  query = add(addressOf(op.getQuery()), inBlocks);
-  key = add(addressOf(op.getKey()), inBlocks);
+  carried.query = add(addressOf(op.getQuery()), inBlocks);
+  carried.key = add(addressOf(op.getKey()), inBlocks);
   Value ofFirst = add(addressOf(op.getFirstKeys()), left(half, 11));
-  toEnd = add(select(isEqual(tokens, i32(0)), ofFirst, log), blocks);
-  decays = add(addressOf(op.getDecays()),
-               add(add(left(tokens, 9), left(half, 8)), left(column, 2)));
+  carried.toEnd = add(select(isEqual(tokens, i32(0)), ofFirst, log), blocks);
+  carried.decays =
+      add(addressOf(op.getDecays()),
+          add(add(left(tokens, 9), left(half, 8)), left(column, 2)));
   // log2(e), a little more for what tf32 takes off.
   Value one = f32(DecayWithinOp::log2e), none = f32(0);
   for (int64_t e = 0; e < 2; ++e) {
@@ -113,7 +114,7 @@ DecayWithin::DecayWithin(OpBuilder &b, const BlockThreads &threads,
 }
 
 /// Of both halves and eight channels each, two tokens. A panel has the logs of
-/// a carried.
+/// a turn.
 DecayWithin::OfHalves<DecayWithin::Pair>
 DecayWithin::loadLogs(const LogPlace &place, int64_t slice) {
   OfHalves<Pair> logs;
@@ -223,8 +224,7 @@ SmallVector<Value *> DecayWithin::Carried::all() {
   return all;
 }
 
-void DecayWithin::emitSlice(int64_t slice, const LogPlace &behind,
-                            Carried &carried) {
+void DecayWithin::emitSlice(int64_t slice, const LogPlace &behind) {
   const int64_t at = slice * sliceBytes;
   Words queryWords = loadBlocks(flip(carried.query, at)),
         keyWords = loadBlocks(flip(carried.key, at));
@@ -301,9 +301,8 @@ void DecayWithin::emitSlice(int64_t slice, const LogPlace &behind,
 }
 
 void DecayWithin::emit() {
-  Carried carried = {logs,    query,   key,
-                     toEnd,   decays,  sum(loadLogs(logs, 0)),
-                     zeros(), zeros(), zeros()};
+  carried.sums = sum(loadLogs(carried.logs, 0));
+  carried.first = carried.below = carried.second = zeros();
   auto values = [&] {
     return llvm::map_to_vector(carried.all(),
                                [](Value *value) { return *value; });
@@ -320,7 +319,7 @@ void DecayWithin::emit() {
     const LogPlace behind = {add(carried.logs.even, offset),
                              add(carried.logs.odd, offset)};
     for (int64_t slice = 0; slice < slices; ++slice)
-      emitSlice(slice, behind, carried);
+      emitSlice(slice, behind);
     carried.logs = behind;
     for (Value *tile : {&carried.query, &carried.key, &carried.toEnd})
       *tile = flip(*tile, slices * sliceBytes);
@@ -336,7 +335,7 @@ void DecayWithin::emit() {
   store(vectorOf(carried.second), parts, 1024);
 }
 
-void gdn::emitDecayWithin(OpBuilder &b, const BlockThreads &threads,
-                          DecayWithinOp op, const IRMapping &values) {
+void gdn::emitChunkOp(OpBuilder &b, const BlockThreads &threads,
+                      DecayWithinOp op, const IRMapping &values) {
   DecayWithin(b, threads, op, values).emit();
 }

@@ -39,6 +39,25 @@ RowsAttr DecayOperandsOp::getLogRows(VectorType logDecay, int64_t warps) {
                        std::min(pieces & -pieces, warpThreads), /*vector=*/4);
 }
 
+/// Checks the type of the operand `name`.
+static LogicalResult verifyType(Operation *op, StringRef name, Value operand,
+                                Type expected) {
+  if (operand.getType() == expected)
+    return success();
+  return op->emitOpError("expects '")
+         << name << "' to be " << expected << ", but got " << operand.getType();
+}
+
+/// Checks `query`, which may be of bf16, too.
+static LogicalResult verifyInput(Operation *op, SharedType query,
+                                 SharedType expected) {
+  if (query.getShape() == expected.getShape() && query.getSwizzled() &&
+      (query.getElementType().isF16() || query.getElementType().isBF16()))
+    return success();
+  return op->emitOpError("expects 'query' to be ")
+         << expected << ", or of bf16, but got " << query;
+}
+
 LogicalResult DecayOperandsOp::verify() {
   // decay_operands_c1
   FragmentType decay = getLogDecay().getType();
@@ -56,24 +75,16 @@ LogicalResult DecayOperandsOp::verify() {
            << getScoresType(decay) << ", but got "
            << getQueryScores().getType();
   // decay_operands_c2
-  SharedType tile = getTileType(decay), query = getQuery().getType();
-  if (getToEnd().getType() != tile)
-    return emitOpError("expects 'to_end' to be ")
-           << tile << ", but got " << getToEnd().getType();
-  if (query.getShape() != tile.getShape() || !query.getSwizzled() ||
-      !(query.getElementType().isF16() || query.getElementType().isBF16()))
-    return emitOpError("expects 'query' to be ")
-           << tile << ", or of bf16, but got " << query;
+  if (failed(verifyType(*this, "to_end", getToEnd(), getTileType(decay))) ||
+      failed(verifyInput(*this, getQuery().getType(), getTileType(decay))))
+    return failure();
   // decay_operands_c3
-  if (getSums().getType() != getSumsType(decay))
-    return emitOpError("expects 'sums' to be ")
-           << getSumsType(decay) << ", but got " << getSums().getType();
   auto row = SharedType::get(
       VectorType::get({decay.getDimSize(1)}, decay.getElementType()),
       /*swizzled=*/false);
-  if (getEnd().getType() != row)
-    return emitOpError("expects 'end' to be ")
-           << row << ", but got " << getEnd().getType();
+  if (failed(verifyType(*this, "sums", getSums(), getSumsType(decay))) ||
+      failed(verifyType(*this, "end", getEnd(), row)))
+    return failure();
   // decay_operands_c4
   return verifyOutsideWarps(*this);
 }
@@ -82,20 +93,31 @@ LogicalResult DecayOperandsOp::verify() {
 // One chunk by roles
 //===----------------------------------------------------------------------===//
 
-/// Checks the type of the operand `name`.
-static LogicalResult verifyTileOf(Operation *op, StringRef name, Value tile,
-                                  ArrayRef<int64_t> shape, bool isNarrow) {
-  auto type = cast<SharedType>(tile.getType());
-  Builder b(op->getContext());
-  auto expected =
-      SharedType::get(VectorType::get(shape, isNarrow ? Type(b.getF16Type())
-                                                      : Type(b.getF32Type())),
-                      /*swizzled=*/shape.size() == 2 && shape[0] > 2);
-  if (type == expected)
-    return success();
-  return op->emitOpError("expects '")
-         << name << "' to be " << expected << ", but got " << type;
-}
+namespace {
+/// Types of tiles of a chunk, by their names.
+struct ChunkTiles {
+  explicit ChunkTiles(MLIRContext *context) : b(context) {}
+
+  static constexpr int64_t chunk = DecayWithinOp::tokens,
+                           channels = DecayWithinOp::channels;
+  Builder b;
+  Type f16 = b.getF16Type(), f32 = b.getF32Type();
+  SharedType query = get({chunk, channels}, f16, true),
+             logDecay = get({chunk, channels}, f32, true),
+             firstKeys = get({DecayWithinOp::block, channels}, f16, true),
+             decays = get({chunk / DecayWithinOp::block, channels}, f32, false),
+             products = get({chunk, 2 * chunk}, f16, true),
+             end = get({channels}, f32, false);
+  FragmentType beta = FragmentType::get(
+      VectorType::get({chunk}, f32),
+      PerRowAttr::get(b.getContext(), RowsAttr::get(b.getContext(), 1, 1, 1)));
+
+private:
+  static SharedType get(ArrayRef<int64_t> shape, Type element, bool swizzled) {
+    return SharedType::get(VectorType::get(shape, element), swizzled);
+  }
+};
+} // namespace
 
 /// Checks that `count` warps run `op`.
 static LogicalResult verifyWarpsOf(Operation *op, int64_t count) {
@@ -115,79 +137,50 @@ static LogicalResult verifyWarpsOf(Operation *op, int64_t count) {
          << warps.value_or(0);
 }
 
-constexpr int64_t chunk = DecayWithinOp::tokens,
-                  channels = DecayWithinOp::channels;
-
-template <typename OpTy> static LogicalResult verifyLogs(OpTy op) {
-  return verifyTileOf(op, "log_decay", op.getLogDecay(), {chunk, channels},
-                      /*isNarrow=*/false);
-}
-template <typename OpTy> static LogicalResult verifyFirstKeys(OpTy op) {
-  return verifyTileOf(op, "first_keys", op.getFirstKeys(),
-                      {DecayWithinOp::block, channels}, /*isNarrow=*/true);
-}
-template <typename OpTy> static LogicalResult verifyDecays(OpTy op) {
-  return verifyTileOf(op, "decays", op.getDecays(),
-                      {chunk / DecayWithinOp::block, channels},
-                      /*isNarrow=*/false);
-}
-template <typename OpTy> static LogicalResult verifyProducts(OpTy op) {
-  return verifyTileOf(op, "products", op.getProducts(), {chunk, 2 * chunk},
-                      /*isNarrow=*/true);
-}
-
 LogicalResult DecayWithinOp::verify() {
-  // decay_within_c1
-  SharedType query = getQuery().getType();
-  if (query.getShape() != ArrayRef({chunk, channels}) || !query.getSwizzled() ||
-      !(query.getElementType().isF16() || query.getElementType().isBF16()))
-    return emitOpError("expects 'query' to be a swizzled tile of ")
-           << chunk << " x " << channels << " elements of f16 or bf16, but got "
-           << query;
-  if (failed(verifyLogs(*this)) || failed(verifyFirstKeys(*this)))
-    return failure();
-  // decay_within_c2
-  if (failed(verifyDecays(*this)))
+  const ChunkTiles tiles(getContext());
+  // decay_within_c1, decay_within_c2
+  if (failed(verifyInput(*this, getQuery().getType(), tiles.query)) ||
+      failed(verifyType(*this, "log_decay", getLogDecay(), tiles.logDecay)) ||
+      failed(
+          verifyType(*this, "first_keys", getFirstKeys(), tiles.firstKeys)) ||
+      failed(verifyType(*this, "decays", getDecays(), tiles.decays)))
     return failure();
   // decay_within_c3
   return verifyWarpsOf(*this, 4);
 }
 
 LogicalResult DecayBetweenOp::verify() {
-  // decay_between_c1
-  if (failed(verifyTileOf(*this, "query", getQuery(), {chunk, channels},
-                          /*isNarrow=*/true)) ||
-      failed(verifyLogs(*this)) || failed(verifyFirstKeys(*this)))
-    return failure();
-  // decay_between_c2
-  if (failed(verifyDecays(*this)) || failed(verifyProducts(*this)) ||
-      failed(verifyTileOf(*this, "end", getEnd(), {channels},
-                          /*isNarrow=*/false)))
+  const ChunkTiles tiles(getContext());
+  // decay_between_c1, decay_between_c2
+  if (failed(verifyType(*this, "query", getQuery(), tiles.query)) ||
+      failed(verifyType(*this, "log_decay", getLogDecay(), tiles.logDecay)) ||
+      failed(
+          verifyType(*this, "first_keys", getFirstKeys(), tiles.firstKeys)) ||
+      failed(verifyType(*this, "decays", getDecays(), tiles.decays)) ||
+      failed(verifyType(*this, "products", getProducts(), tiles.products)) ||
+      failed(verifyType(*this, "end", getEnd(), tiles.end)))
     return failure();
   // decay_between_c3
   return verifyWarpsOf(*this, 2);
 }
 
 LogicalResult BlockInversesOp::verify() {
-  // block_inverses_c1
-  if (failed(verifyLogs(*this)) || failed(verifyProducts(*this)))
+  const ChunkTiles tiles(getContext());
+  // block_inverses_c1, block_inverses_c2
+  if (failed(verifyType(*this, "log_decay", getLogDecay(), tiles.logDecay)) ||
+      failed(verifyType(*this, "products", getProducts(), tiles.products)) ||
+      failed(verifyType(*this, "beta", getBeta(), tiles.beta)))
     return failure();
-  // block_inverses_c2
-  auto rows = RowsAttr::get(getContext(), /*warps=*/1, /*lanes=*/1,
-                            /*vector=*/1);
-  auto beta = FragmentType::get(
-      VectorType::get({chunk}, Float32Type::get(getContext())),
-      PerRowAttr::get(getContext(), rows));
-  if (getBeta().getType() != beta)
-    return emitOpError("expects 'beta' to be ")
-           << beta << ", but got " << getBeta().getType();
   // block_inverses_c3
   return verifyWarpsOf(*this, 1);
 }
 
 LogicalResult JoinInversesOp::verify() {
+  const ChunkTiles tiles(getContext());
   // join_inverses_c1
-  if (failed(verifyLogs(*this)) || failed(verifyProducts(*this)))
+  if (failed(verifyType(*this, "log_decay", getLogDecay(), tiles.logDecay)) ||
+      failed(verifyType(*this, "products", getProducts(), tiles.products)))
     return failure();
   // join_inverses_c2
   return verifyWarpsOf(*this, 1);

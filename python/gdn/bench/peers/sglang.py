@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""SGLang's Triton kernels of linear attention, from the package or from the files of its wheel
+"""SGLang's kernels of linear attention, in Triton and, for decode of Kimi Delta Attention, in CUDA
+(which takes nvcc and the package apache-tvm-ffi), from the package or from the files of its wheel
 alone: these need little of what the rest of SGLang imports."""
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
 import types
@@ -34,17 +36,62 @@ def make_importable() -> None:
     has_gpu = torch.cuda.is_available()
     major, minor = torch.cuda.get_device_capability() if has_gpu else (0, 0)
     no, yes = (lambda: False), (lambda: has_gpu)
-    others = dict.fromkeys(("is_cpu", "is_npu", "is_xpu", "is_hip", "is_gfx95_supported"), no)
+    others = ("is_cpu", "is_npu", "is_xpu", "is_hip", "is_gfx95_supported", "cpu_has_amx_support")
     _add(
         "sglang.srt.utils",
-        **others,
+        **dict.fromkeys(others, no),
+        cdiv=lambda a, b: -(a // -b),
+        next_power_of_2=lambda n: 1 << max(n - 1, 0).bit_length(),
         is_cuda=yes,
         get_device_sm=lambda: 10 * major + minor,
         is_sm90_supported=lambda: major == 9,
     )
     release = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:3])
     _add("sglang.srt.utils.common", torch_release=release)
-    _add("sglang.kernels.jit.utils", is_arch_support_pdl=lambda: major >= 9)
+    _add(
+        "sglang.kernels.jit.utils",
+        is_arch_support_pdl=lambda: major >= 9,
+        is_hip_runtime=no,
+        get_jit_cuda_arch=lambda: types.SimpleNamespace(major=major, minor=minor),
+        cache_once=functools.cache,
+        make_cpp_args=lambda *values: _CppArguments(str(value).lower() for value in values),
+        load_jit=functools.partial(_load_jit, Path(found, "sglang", "kernels", "jit")),
+    )
+
+
+class _CppArguments(list):
+    """Of a template."""
+
+    def __str__(self) -> str:
+        return ", ".join(self)
+
+
+def _load_jit(
+    folder: Path,
+    name: str,
+    *_arguments: str,
+    cuda_files: list[str],
+    cuda_wrappers: list[tuple[str, str]],
+    extra_cuda_cflags: list[str],
+):
+    """A module of kernels in CUDA, as SGLang compiles it."""
+    import tvm_ffi.cpp
+
+    headers = ["tvm/ffi/container/tensor.h", "tvm/ffi/function.h"]
+    lines = [f"#include <{header}>" for header in headers]
+    lines += [f'#include "{folder / "csrc" / file}"' for file in cuda_files]
+    lines += [
+        f"TVM_FFI_DLL_EXPORT_TYPED_FUNC({export}, (sglang::{function}));"
+        for export, function in cuda_wrappers
+    ]
+    major, minor = torch.cuda.get_device_capability()
+    flags = ["-std=c++20", f"-DSGL_CUDA_ARCH={100 * major + 10 * minor}"]
+    return tvm_ffi.cpp.load_inline(
+        name,
+        cuda_sources="\n".join(lines),
+        extra_cuda_cflags=[*flags, "--expt-relaxed-constexpr", *extra_cuda_cflags],
+        extra_include_paths=[str(folder / "include")],
+    )
 
 
 def _add(name: str, **members: object) -> types.ModuleType:

@@ -10,6 +10,9 @@ SGLANG_PLUGINS, which SGLang reads, leaves plugins out.
 
 from __future__ import annotations
 
+import sys
+from typing import get_type_hints
+
 from .backends import BACKENDS
 
 _LAYERS = "sglang.srt.layers.attention."
@@ -21,8 +24,8 @@ _SIZES = _MEMORY + "kv_cache_configurator.KVCacheConfigurator."
 
 
 def register() -> None:
-    """Makes "gdn" and its forms values of --linear-attn-backend and of its siblings for decode and
-    prefill. SGLang calls this before it parses options and before it makes a model."""
+    """Makes "gdn" and its forms values of --linear-attn-backend and of its siblings. SGLang calls
+    this before it parses options and before it makes a model."""
     from sglang.srt.arg_groups import choices
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
@@ -32,6 +35,7 @@ def register() -> None:
     known = choices.LINEAR_ATTN_KERNEL_BACKEND_CHOICES
     if new := [name for name in BACKENDS if name not in known]:
         choices.add_linear_attn_kernel_backend_choices(new)
+    _add_to_verify()
     HookRegistry.register(_DISPATCHER, make_dispatcher, HookType.AROUND)
     HookRegistry.register(_KDA_DISPATCHER, make_kda_dispatcher, HookType.AROUND)
     HookRegistry.register(_SIZES + "__post_init__", hooks.count_slot_bytes, HookType.AFTER)
@@ -43,3 +47,13 @@ def register() -> None:
     )
     HookRegistry.register(_TRACK + "decode", hooks.commit_tracked, HookType.BEFORE)
     HookRegistry.register(_TRACK + "extend", hooks.forget_tracked, HookType.BEFORE)
+
+
+def _add_to_verify() -> None:
+    """Options that SGLang has read by now have a list of their own for verify."""
+    if (read := sys.modules.get("sglang.srt.server_args")) is None:
+        return
+    hint = get_type_hints(read.ServerArgs, include_extras=True)["linear_attn_verify_backend"]
+    for option in hint.__metadata__:
+        if names := getattr(option, "choices", None):
+            names.extend(name for name in BACKENDS if name not in names)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from .backends import BACKENDS, chosen_name, chosen_phases
+from .backends import BACKENDS, chosen_name, chosen_phases, names_of
 
 logger = logging.getLogger("gdn")
 
@@ -49,29 +49,25 @@ def make_kda_dispatcher(
     prefill_backend,
     verify_backend,
 ) -> None:
-    """The same around KDAKernelDispatcher.__init__. Drafts stay with SGLang's kernels. Raises
-    ValueError for slots that keep more than SGLang's, and where gdn is to verify."""
+    """The same around KDAKernelDispatcher.__init__. Raises ValueError for slots that keep more than
+    SGLang's."""
     options = _options().mamba
-    phases = chosen_phases(options) - {"verify"}
-    backends = {"decode": decode_backend, "prefill": prefill_backend}
-    if options.linear_attn_verify_backend in BACKENDS:
-        raise ValueError(
-            "--linear-attn-verify-backend: expected one of SGLang's with Kimi Delta Attention, got"
-            f" {options.linear_attn_verify_backend}"
-        )
+    phases = chosen_phases(options)
+    backends = {"decode": decode_backend, "prefill": prefill_backend, "verify": verify_backend}
     if not phases:
-        return original(dispatcher, *backends.values(), verify_backend)
-    if (name := chosen_name(options)) is not None:
-        raise ValueError(
-            f"--linear-attn-backend: expected gdn with Kimi Delta Attention, got {name}: writes are"
-            " not deferred and states not in planes with a decay of each channel"
-        )
+        return original(dispatcher, *backends.values())
+    for phase, name in names_of(options)._asdict().items():
+        if name in BACKENDS and name != "gdn":
+            raise ValueError(
+                f"--linear-attn-backend, for {phase}: expected gdn with Kimi Delta Attention, got"
+                f" {name}: writes are not deferred and states not in planes with a decay of each"
+                " channel"
+            )
     _refuse_determinism()
     from .kda_kernel import KdaKernel
 
     triton = type(decode_backend).TRITON
-    own = (triton if phase in phases else backend for phase, backend in backends.items())
-    original(dispatcher, *own, verify_backend)
+    original(dispatcher, *(triton if p in phases else b for p, b in backends.items()))
     kernel = KdaKernel(dispatcher.triton_kernel)
     if "decode" in phases:
         dispatcher.decode_kernel = kernel
@@ -79,9 +75,10 @@ def make_kda_dispatcher(
         dispatcher.supports_packed_decode_safe_gate = kernel.supports_packed_decode
     if "prefill" in phases:
         dispatcher.extend_kernel = kernel
+    if "verify" in phases:
+        dispatcher.verify_kernel = kernel
     logger.info(
-        "Kimi Delta Attention of SGLang runs gdn's kernels for %s, and SGLang's own for drafts",
-        ", ".join(sorted(phases)),
+        "Kimi Delta Attention of SGLang runs gdn's kernels for %s", ", ".join(sorted(phases))
     )
 
 

@@ -13,90 +13,27 @@ import torch
 
 from ...ops.fla import fused_kda_gate
 from ...rule_pool import delta_prefill, gated_delta_prefill
-from ...rule_step import gated_delta_step
-from .kernel import GdnKernel, layout_of_gates, parts_of, refusal_of
+from .kernel import Gates, GdnKernel, NoKernel, layout_of_gates, or_own, refusal_of
 from .tracked import prefill_tracked
 
 
 class KdaKernel(GdnKernel):
-    """See GdnKernel. SGLang's own kernels verify drafts."""
+    """See GdnKernel."""
 
-    def decode(
-        self,
-        q,
-        k,
-        v,
-        a,
-        b,
-        *,
-        A_log,
-        dt_bias,
-        ssm_states,
-        cache_indices,
-        query_start_loc,
-        lower_bound=None,
-        **kwargs,
-    ) -> torch.Tensor:
-        """A token of each sequence: q and k [1, N, H, K], v [1, N, HV, V], a and b of N rows."""
-        gates = _Gates(v[0], a, b, A_log, dt_bias, lower_bound)
-        reason = refusal_of("decode", (q, k, v), ssm_states, per_channel=True, **gates.form)
-        if reason is not None:
-            return self._own("decode", reason)(
-                q,
-                k,
-                v,
-                a,
-                b,
-                A_log=A_log,
-                dt_bias=dt_bias,
-                ssm_states=ssm_states,
-                cache_indices=cache_indices,
-                query_start_loc=query_start_loc,
-                lower_bound=lower_bound,
-                **kwargs,
-            )
-        return _step(gates, (q[0], k[0], v[0]), ssm_states, cache_indices)
+    supports_safe_gate_verify = True
 
-    def packed_decode(
-        self,
-        mixed_qkv,
-        a,
-        b,
-        *,
-        A_log,
-        dt_bias,
-        scale,
-        ssm_states,
-        cache_indices,
-        num_v_heads,
-        head_v_dim,
-        lower_bound=None,
-        **kwargs,
-    ) -> torch.Tensor:
-        """The same of mixed_qkv [N, 2 H K + HV V], where q, k and v are views. Returns
-        [1, N, HV, V]."""
-        inputs = parts_of(mixed_qkv, num_v_heads, head_v_dim, ssm_states.shape[-1])
-        gates = _Gates(inputs[2], a, b, A_log, dt_bias, lower_bound)
-        reason = refusal_of("decode", inputs, ssm_states, per_channel=True, **gates.form)
-        if any(value is not None for name, value in kwargs.items() if name.startswith("replayssm")):
-            reason = "states are buffered (--enable-linear-replayssm)"
-        if reason is not None:
-            return self._own("packed_decode", reason)(
-                mixed_qkv,
-                a,
-                b,
-                A_log=A_log,
-                dt_bias=dt_bias,
-                scale=scale,
-                ssm_states=ssm_states,
-                cache_indices=cache_indices,
-                num_v_heads=num_v_heads,
-                head_v_dim=head_v_dim,
-                lower_bound=lower_bound,
-                **kwargs,
-            )
-        return _step(gates, inputs, ssm_states, cache_indices, scale=scale)
+    def _gates(self, v, a, b, A_log, dt_bias, bound: float | None) -> Gates:
+        tokens, heads = v.shape[:2]
+        bias = dt_bias.detach().reshape(heads, -1)
+        a, b = a.reshape(tokens, *bias.shape), b.reshape(tokens, heads)
+        bound = None if bound is None else float(bound)
+        form = {"per_channel": True, "layout": layout_of_gates(v, a, b)}
+        if form["layout"] == "gated":
+            form["decay_bound"] = bound
+        arrays = a, b, A_log.detach().reshape(heads), bias
+        return Gates(arrays, {"l2norm": True, "decay_bound": bound}, form)
 
+    @or_own
     def extend(
         self,
         q,
@@ -117,44 +54,24 @@ class KdaKernel(GdnKernel):
         track_state=None,
         track_chunk_idx=None,
         track_ssm_h_src=None,
-        **kwargs,
-    ) -> torch.Tensor | tuple[torch.Tensor, None]:
+        **_others,
+    ) -> torch.Tensor | tuple[torch.Tensor, None] | NoKernel:
         """Ragged sequences: q and k [1, T, H, K], v [1, T, HV, V], g [1, T, HV, K] and beta
         [1, T, HV]. g are logarithms of decays where A_log is None. Returns the output
         [1, T, HV, V], and None for states between chunks with `return_intermediate_states`.
         `track_state` [N, HV, V, K] gets the state of sequence n before its chunk
         track_chunk_idx[n] of 64 tokens."""
         is_tracked = track_state is not None
-        gates, form = None, {"layout": "ready", "checkpoints": is_tracked}
+        gates, form = None, {"per_channel": True, "layout": "ready", "checkpoints": is_tracked}
         if A_log is not None and beta_is_raw and not is_tracked:
-            gates = _Gates(v[0], g, beta, A_log, dt_bias, lower_bound)
+            gates = self._gates(v[0], g, beta, A_log, dt_bias, lower_bound)
             form = gates.form
-        reason = refusal_of("prefill", (q, k, v), ssm_states, per_channel=True, **form)
         if is_spec_decode:
-            reason = "tokens are those of a draft"
-        elif return_intermediate_states and not is_tracked and _has_any(track_ssm_h_src):
-            reason = "states between chunks are returned"
-        if reason is not None:
-            return self._own("extend", reason)(
-                q,
-                k,
-                v,
-                g,
-                beta,
-                ssm_states=ssm_states,
-                cache_indices=cache_indices,
-                query_start_loc=query_start_loc,
-                A_log=A_log,
-                dt_bias=dt_bias,
-                lower_bound=lower_bound,
-                beta_is_raw=beta_is_raw,
-                is_spec_decode=is_spec_decode,
-                return_intermediate_states=return_intermediate_states,
-                track_state=track_state,
-                track_chunk_idx=track_chunk_idx,
-                track_ssm_h_src=track_ssm_h_src,
-                **kwargs,
-            )
+            return NoKernel("tokens are those of a draft")
+        if return_intermediate_states and not is_tracked and _has_any(track_ssm_h_src):
+            return NoKernel("states between chunks are returned")
+        if (reason := refusal_of("prefill", (q, k, v), ssm_states, **form)) is not None:
+            return NoKernel(reason)
         inputs, slots = (q[0], k[0], v[0]), cache_indices[: query_start_loc.shape[0] - 1]
         places = ssm_states, slots, query_start_loc
         if gates is not None:
@@ -171,31 +88,6 @@ class KdaKernel(GdnKernel):
             else:
                 out = delta_prefill(*inputs, *places, l2norm=True)
         return (out[None], None) if return_intermediate_states else out[None]
-
-    def target_verify(self, *args, **kwargs) -> torch.Tensor:
-        """SGLang's."""
-        return self._own("target_verify", "decays are those of channels")(*args, **kwargs)
-
-
-class _Gates:
-    """Raw gates of tokens whose values are v [T, HV, V]."""
-
-    def __init__(self, v, a, b, A_log, dt_bias, bound: float | None):
-        tokens, heads = v.shape[:2]
-        bias = dt_bias.detach().reshape(heads, -1)
-        a, b = a.reshape(tokens, *bias.shape), b.reshape(tokens, heads)
-        self.arrays = a, b, A_log.detach().reshape(heads), bias
-        bound = None if bound is None else float(bound)
-        self.options = {"l2norm": True, "decay_bound": bound}
-        #: Of the kernel, as kind_of takes it.
-        self.form = {"layout": layout_of_gates(v, a, b)}
-        if self.form["layout"] == "gated":
-            self.form["decay_bound"] = bound
-
-
-def _step(gates: _Gates, inputs, states: torch.Tensor, slots: torch.Tensor, **options):
-    """A token of each sequence. The output is [1, N, HV, V]."""
-    return gated_delta_step(*inputs, *gates.arrays, states, slots, **gates.options, **options)[None]
 
 
 def _has_any(indices: torch.Tensor | None) -> bool:

@@ -7,7 +7,10 @@ q and k are scaled to unit length in the kernel.
 
 from __future__ import annotations
 
+import functools
 import logging
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from sglang.srt.layers.attention.linear.kernels.kernel_backend import LinearAttnKernelBase
@@ -22,6 +25,37 @@ from .slots import SlotLayer, find_layer
 from .tracked import fill_tracked, prefill_tracked
 
 logger = logging.getLogger("gdn")
+
+
+class NoKernel(NamedTuple):
+    """Why gdn has no kernel for a call; `layer` has states that are not all in SGLang's array."""
+
+    reason: str
+    layer: SlotLayer | None = None
+
+
+class Gates(NamedTuple):
+    """Raw gates a and b of tokens, A_log and dt_bias."""
+
+    arrays: tuple[torch.Tensor, ...]
+    #: Of functions that take these.
+    options: dict[str, object]
+    #: Of their kernels, as kind_of takes it.
+    form: dict[str, object]
+
+
+def or_own(method: Callable) -> Callable:
+    """`method` of a kernel, or where it returns NoKernel SGLang's, which gets the same
+    arguments."""
+
+    @functools.wraps(method)
+    def run(self, *args, **kwargs):
+        found = method(self, *args, **kwargs)
+        if isinstance(found, NoKernel):
+            return self._own(method.__name__, *found)(*args, **kwargs)
+        return found
+
+    return run
 
 
 class GdnKernel(LinearAttnKernelBase):
@@ -41,40 +75,32 @@ class GdnKernel(LinearAttnKernelBase):
         self.reasons: set[str] = set()
         self._places: tuple | None = None
 
-    def decode(
-        self, q, k, v, a, b, *, A_log, dt_bias, ssm_states, cache_indices, query_start_loc, **kwargs
-    ) -> torch.Tensor:
-        """A token of each sequence: q and k [1, N, H, K], v [1, N, HV, V], a and b [N, HV]."""
-        layer = self._layer(ssm_states)
-        reason = self._refusal_of_step((q, k, v), ssm_states, layer, layout_of_gates(v, a, b))
-        if reason is not None:
-            return self._own("decode", reason, layer)(
-                q,
-                k,
-                v,
-                a,
-                b,
-                A_log=A_log,
-                dt_bias=dt_bias,
-                ssm_states=ssm_states,
-                cache_indices=cache_indices,
-                query_start_loc=query_start_loc,
-                **kwargs,
-            )
-        out = gated_delta_step(
-            q[0],
-            k[0],
-            v[0],
-            a,
-            b,
-            A_log.detach(),
-            dt_bias.detach(),
-            ssm_states if layer is None else layer.states,
-            cache_indices,
-            l2norm=True,
-        )
-        return out[None]
+    def _gates(self, v, a, b, A_log, dt_bias, _bound) -> Gates:
+        """Those of tokens whose values are v [T, HV, V]."""
+        arrays = a, b, A_log.detach(), dt_bias.detach()
+        return Gates(arrays, {"l2norm": True}, {"layout": layout_of_gates(v, a, b)})
 
+    @or_own
+    def decode(
+        self,
+        q,
+        k,
+        v,
+        a,
+        b,
+        *,
+        A_log,
+        dt_bias,
+        ssm_states,
+        cache_indices,
+        lower_bound=None,
+        **_others,
+    ) -> torch.Tensor | NoKernel:
+        """A token of each sequence: q and k [1, N, H, K], v [1, N, HV, V], a and b of N rows."""
+        gates = self._gates(v[0], a, b, A_log, dt_bias, lower_bound)
+        return self._step((q[0], k[0], v[0]), gates, ssm_states, cache_indices)
+
+    @or_own
     def packed_decode(
         self,
         mixed_qkv,
@@ -88,43 +114,28 @@ class GdnKernel(LinearAttnKernelBase):
         cache_indices,
         num_v_heads,
         head_v_dim,
-        **kwargs,
-    ) -> torch.Tensor:
+        lower_bound=None,
+        **others,
+    ) -> torch.Tensor | NoKernel:
         """The same of mixed_qkv [N, 2 H K + HV V], where q, k and v are views. Returns
         [1, N, HV, V]."""
-        q, k, v = parts_of(mixed_qkv, num_v_heads, head_v_dim, ssm_states.shape[-1])
-        layer = self._layer(ssm_states)
-        reason = self._refusal_of_step((q, k, v), ssm_states, layer, layout_of_gates(v, a, b))
-        if any(value is not None for name, value in kwargs.items() if name.startswith("replayssm")):
+        if any(value is not None for name, value in others.items() if name.startswith("replayssm")):
             reason = "states are buffered (--enable-linear-replayssm)"
+            return NoKernel(reason, self._layer(ssm_states))
+        inputs = parts_of(mixed_qkv, num_v_heads, head_v_dim, ssm_states.shape[-1])
+        gates = self._gates(inputs[2], a, b, A_log, dt_bias, lower_bound)
+        return self._step(inputs, gates, ssm_states, cache_indices, scale=scale)
+
+    def _step(self, inputs, gates: Gates, states, slots, **options) -> torch.Tensor | NoKernel:
+        layer, form = self._layer(states), gates.form
+        if layer is not None:
+            layer.io, layer.layout = _name(inputs[2]), form["layout"]
+            form = form | _facts(layer.states)
+        reason = refusal_of("decode", inputs, states, **form)
         if reason is not None:
-            return self._own("packed_decode", reason, layer)(
-                mixed_qkv,
-                a,
-                b,
-                A_log=A_log,
-                dt_bias=dt_bias,
-                scale=scale,
-                ssm_states=ssm_states,
-                cache_indices=cache_indices,
-                num_v_heads=num_v_heads,
-                head_v_dim=head_v_dim,
-                **kwargs,
-            )
-        out = gated_delta_step(
-            q,
-            k,
-            v,
-            a,
-            b,
-            A_log.detach(),
-            dt_bias.detach(),
-            ssm_states if layer is None else layer.states,
-            cache_indices,
-            scale=scale,
-            l2norm=True,
-        )
-        return out[None]
+            return NoKernel(reason, layer)
+        places = states if layer is None else layer.states, slots
+        return gated_delta_step(*inputs, *gates.arrays, *places, **gates.options, **options)[None]
 
     def extend(
         self,
@@ -134,21 +145,18 @@ class GdnKernel(LinearAttnKernelBase):
         g,
         beta,
         *,
-        ssm_states,
-        cache_indices,
-        query_start_loc,
-        inplace_update=True,
         output=None,
         track_state=None,
         track_chunk_idx=None,
-        **kwargs,
+        **given,
     ) -> tuple:
         """Ragged sequences: q and k [1, T, H, K], v [1, T, HV, V], g and beta [1, T, HV].
         Returns the output [1, T, HV, V], and None twice: no state is returned, and none between
         chunks. `track_state` [N, HV, V, K] gets the state of sequence n before its chunk
         track_chunk_idx[n] of 64 tokens."""
         is_tracked = track_state is not None
-        slots = cache_indices[: query_start_loc.shape[0] - 1]
+        ssm_states, query_start_loc = given["ssm_states"], given["query_start_loc"]
+        slots = given["cache_indices"][: query_start_loc.shape[0] - 1]
         layer, states = self._layer(ssm_states), ssm_states
         if layer is not None and layer.in_planes:
             states = layer.states
@@ -158,24 +166,13 @@ class GdnKernel(LinearAttnKernelBase):
             layer.commit(slots)
         form = {"layout": "ready", "checkpoints": is_tracked} | _facts(states)
         reason = refusal_of("prefill", (q, k, v), ssm_states, **form)
-        if not inplace_update:
+        if not given.get("inplace_update", True):
             reason = "states must not change (multi-item scoring)"
         if states is not ssm_states and is_tracked:
             reason = "states inside of prompts are kept"
         if reason is not None:
-            whole = states is ssm_states
-            found = self._own("extend", reason, None if whole else layer)(
-                q,
-                k,
-                v,
-                g,
-                beta,
-                ssm_states=ssm_states,
-                cache_indices=cache_indices,
-                query_start_loc=query_start_loc,
-                inplace_update=inplace_update,
-                **kwargs,
-            )
+            theirs = self._own("extend", reason, None if states is ssm_states else layer)
+            found = theirs(q, k, v, g, beta, **given)
             if is_tracked:
                 fill_tracked(track_state, track_chunk_idx, found[2], query_start_loc)
             return found
@@ -189,6 +186,7 @@ class GdnKernel(LinearAttnKernelBase):
             out = delta_prefill(*inputs, states, slots, query_start_loc, out=into, l2norm=True)
         return out[None], None, None
 
+    @or_own
     def target_verify(
         self,
         A_log,
@@ -207,56 +205,40 @@ class GdnKernel(LinearAttnKernelBase):
         cache_steps,
         retrieve_parent_token,
         stable_rows=False,
-        **kwargs,
-    ) -> torch.Tensor:
-        """Drafts, one behind the other: q and k [1, T, H, K], v [1, T, HV, V], a and b [T, HV].
+        lower_bound=None,
+        **_others,
+    ) -> torch.Tensor | NoKernel:
+        """Drafts, one behind the other: q and k [1, T, H, K], v [1, T, HV, V], a and b of T rows.
         The state after token t of sequence n goes to
         `intermediate_states_buffer[intermediate_state_indices[n], t]`; ssm_states are only read.
         With `stable_rows` the indices are others in each step."""
-        layer = self._layer(ssm_states)
-        reason = refusal_of(
-            "verify", (q, k, v), ssm_states, layout=layout_of_gates(v, a, b), verify="buffer"
-        )
-        if layer is not None:
-            reason = "a state is kept for each draft"
+        layer, buffer = self._layer(ssm_states), intermediate_states_buffer
+        inputs = q[0], k[0], v[0]
+        gates = self._gates(v[0], a, b, A_log, dt_bias, lower_bound)
         if retrieve_parent_token is not None:
             reason = "drafts are trees"
-        elif not intermediate_states_buffer.is_contiguous():
+        elif buffer is None:
+            reason = "states are buffered (--enable-linear-replayssm-spec)"
+        elif not buffer.is_contiguous():
             reason = "the buffer of states has gaps"
+        elif buffer.dtype != ssm_states.dtype:
+            reason = f"the buffer of states is of {buffer.dtype}, and states of {ssm_states.dtype}"
+        elif layer is not None:
+            reason = "a state is kept for each draft"
+        else:
+            reason = refusal_of("verify", inputs, ssm_states, verify="buffer", **gates.form)
         if reason is not None:
-            return self._own("target_verify", reason, layer)(
-                A_log,
-                dt_bias,
-                q,
-                k,
-                v,
-                a,
-                b,
-                ssm_states=ssm_states,
-                cache_indices=cache_indices,
-                query_start_loc=query_start_loc,
-                intermediate_states_buffer=intermediate_states_buffer,
-                intermediate_state_indices=intermediate_state_indices,
-                cache_steps=cache_steps,
-                retrieve_parent_token=retrieve_parent_token,
-                stable_rows=stable_rows,
-                **kwargs,
-            )
+            return NoKernel(reason, layer)
         count = query_start_loc.shape[0] - 1
         out = gated_delta_verify(
-            q[0],
-            k[0],
-            v[0],
-            a,
-            b,
-            A_log.detach(),
-            dt_bias.detach(),
+            *inputs,
+            *gates.arrays,
             ssm_states,
             cache_indices[:count],
             query_start_loc,
-            intermediate_states_buffer.flatten(0, 1),
+            buffer.flatten(0, 1),
             self._token_slots(intermediate_state_indices, cache_steps, stable_rows)[:count],
-            l2norm=True,
+            **gates.options,
         )
         return out[None]
 
@@ -281,14 +263,6 @@ class GdnKernel(LinearAttnKernelBase):
                 " made, got one of SGLang's; its log says which hook it has not applied"
             )
         return found
-
-    def _refusal_of_step(self, inputs, states, layer: SlotLayer | None, layout: str) -> str | None:
-        """As refusal_of for decode."""
-        facts: dict[str, object] = {}
-        if layer is not None:
-            layer.io, layer.layout = _name(inputs[2]), layout
-            facts = _facts(layer.states)
-        return refusal_of("decode", inputs, states, layout=layout, **facts)
 
     def _own(self, name: str, reason: str, layer: SlotLayer | None = None):
         """SGLang's method, instead of ours. Raises ValueError for a `layer` whose states are not

@@ -19,12 +19,8 @@ def GPU_DecayOperandsOp : GPU_Op<"decay_operands", [
     `from_key` of it, in place, f16 whatever their type was, and `to_end` and `end` hold what they are called after.
     `sums` holds what the warps pass to each other; what it held is lost.
 
-    The 16 tokens of a warp are multiplied in registers, by products of tf32:
-    rows of a left operand and columns of a right one are held by the lanes in
-    the same way. Their decays are exponentials of sums of logs, which are products of
-    these, in f16, with matrices of zeros and ones; `to_end` holds the logs on the way.
-    Behind a barrier it multiplies its tokens with those of the warps
-    before it.
+    Scores within the 16 tokens of a warp are products of tf32, others of f16; decays are
+    exponentials of sums of logs in f16, which `to_end` holds on the way.
 
     **Preconditions**
 
@@ -132,9 +128,6 @@ def GPU_DecayWithinOp : GPU_ChunkDecayOp<"decay_within", [AllTypesMatch<["query"
     `x_i e^(g_8 + ... + g_i)` by `k_j e^-(g_8 + ... + g_j)`. Where the decay of a block is
     less than 2^-120, logs of less than -9.7 count as -9.7 in them.
     Decays are exponentials of sums of logs, which are products of tf32, too.
-
-    Tiles: `query` and `key` 32 x 128 of f16 or bf16, swizzled; `log_decay` 32 x 128 of f32, swizzled;
-    `first_keys` 16 x 128 of f16, swizzled; `decays` 2 x 128 of f32.
 
     **Preconditions**
 

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tokens that may be rejected with a decay of each channel, on states in place, with arrays of
+NumPy, against float64."""
+
+from itertools import pairwise
+
+import ml_dtypes
+import numpy as np
+import pytest
+from channel_cases import BOUND, HV, D, draw, recurrence
+from rule_cases import error_of
+
+from gdn import Runtime
+from gdn.rule_verify import gated_delta_verify, gated_delta_verify_in_slots
+
+STARTS = np.array([0, 4, 4, 5, 7], np.int32)  # tokens of four sequences, and one more
+TOKENS, SLOTS, STEPS = 8, 17, 4
+
+
+@pytest.fixture(scope="module")
+def runtime(build_dir):
+    return Runtime(build_dir / "lib/libgdnrt.so")
+
+
+pytestmark = pytest.mark.usefixtures("compiler_on_path")
+
+
+def pool(rng):
+    return rng.standard_normal((SLOTS, HV, D, D)).astype(np.float32)
+
+
+def expected(given, firsts, kept, table, bound):
+    """Outputs, and `kept` with the state after each token, in float64. `firsts` has the states to
+    begin with, or None for sequences that are skipped."""
+    out, kept = np.zeros(given["v"].shape), kept.astype(np.float64)
+    for n, (begin, end) in enumerate(pairwise(STARTS)):
+        if firsts[n] is None:
+            continue
+        first = firsts[n].astype(float)
+        for t, (core, state) in enumerate(recurrence(given, range(begin, end), first, bound)):
+            out[begin + t] = core
+            if 0 <= table[n, t] < len(kept):
+                kept[table[n, t]] = state
+    return out, kept
+
+
+@pytest.mark.parametrize("bound", [None, BOUND])
+@pytest.mark.parametrize("gates", ["float32", "float64"])
+def test_states_in_a_buffer(runtime, bound, gates):
+    """All tokens, none and fewer than places; the last one is skipped. States are read alone.
+    Gates of another type than v are made ahead of the kernel."""
+    rng, io = np.random.default_rng(1), ml_dtypes.bfloat16 if gates == "float64" else np.float32
+    given, states = draw(rng, TOKENS, io), pool(rng)
+    given |= {name: given[name].astype(gates) for name in ("a", "b")}
+    given["v"][5:] = np.nan
+    before, buffer = states.copy(), np.full((4 * STEPS + 1, HV, D, D), -7, np.float32)
+    slots, table = np.array([4, 2, 6, -1]), np.arange(4 * STEPS).reshape(4, STEPS)
+    table[0, 1] = -1
+    firsts = [states[4], states[2], states[6], None]
+    want, kept = expected(given, firsts, buffer, table, bound)
+    places = {"slots": slots, "cu_seqlens": STARTS, "token_states": buffer, "token_slots": table}
+    places |= {"states": states, "decay_bound": bound, "l2norm": True, "runtime": runtime}
+    out = gated_delta_verify(**given, **places)
+    assert not out[5:].astype(float).any()
+    most = 2e-5 if io == np.float32 else 4e-3
+    assert error_of(out, want) < most and error_of(buffer, kept) < 2e-5
+    rows = np.full_like(out, 7)
+    gated_delta_verify(**given, **places, out=rows, zero_skipped=False)
+    np.testing.assert_array_equal(rows[:5], out[:5])
+    assert (rows[5:] == 7).all()
+    np.testing.assert_array_equal(states, before)
+
+
+@pytest.mark.parametrize("bound", [None, BOUND])
+def test_states_in_slots(runtime, bound):
+    """Each step begins with the state after the last token that was accepted, whatever came behind
+    it; counts out of range are skipped."""
+    rng = np.random.default_rng(2)
+    states, table = pool(rng), 1 + np.arange(4 * STEPS).reshape(4, STEPS)
+    for accepted in ([3, 1, STEPS + 1, 2], [1, 1, 1, 2], [4, 1, 0, 1]):
+        given, live = draw(rng, TOKENS), [1 <= m <= STEPS for m in accepted]
+        firsts = [
+            states[table[n, m - 1]].copy() if live[n] else None for n, m in enumerate(accepted)
+        ]
+        want, after = expected(given, firsts, states, table, bound)
+        out = gated_delta_verify_in_slots(
+            **given,
+            states=states,
+            token_slots=table,
+            num_accepted=np.array(accepted),
+            cu_seqlens=STARTS,
+            decay_bound=bound,
+            l2norm=True,
+            runtime=runtime,
+        )
+        assert error_of(out, want) < 2e-5 and error_of(states, after) < 2e-5
+        assert out[4].any() == live[2]
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"decay_bound": 1.0}, "decay_bound: expected a number below 0, got 1.0"),
+        ({"dt_bias": np.zeros(HV)}, r"dt_bias: expected the shape \[4, 16\], got \[4\]"),
+        (
+            {"a": np.zeros((TOKENS, HV)), "dt_bias": np.zeros(HV), "decay_bound": -5.0},
+            "decay_bound: expected None with a decay of each head, got -5.0",
+        ),
+        (
+            {"decay_bound": -6.0},
+            "gate_lower_bound: expects a number from -5 to below 0, but got -6",
+        ),
+    ],
+)
+def test_what_is_refused(runtime, change, message):
+    given = draw(np.random.default_rng(3), TOKENS) | change
+    places = {"states": np.zeros((SLOTS, HV, D, D), np.float32), "cu_seqlens": STARTS}
+    table = {"token_slots": np.zeros((4, STEPS), int), "num_accepted": np.ones(4, int)}
+    with pytest.raises((ValueError, RuntimeError), match=message):
+        gated_delta_verify_in_slots(**given, **places, **table, runtime=runtime)
