@@ -460,7 +460,7 @@ def ScheduleTokenGroups
            "many where a lane has more than 256 bits of a loaded tile, and "
            "half where a block has more than two warps and so short pieces">,
     Option<"wholeLoads", "whole-loads", "bool", /*default=*/"false",
-           "Loads of none of their rows or of all stand under one branch each">
+           "One branch for loads of none of their rows or all; not beside decays per channel">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">

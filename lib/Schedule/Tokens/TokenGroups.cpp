@@ -86,6 +86,7 @@ struct ScheduleTokenGroups final
   using ScheduleTokenGroupsBase::ScheduleTokenGroupsBase;
 
   void runOnOperation() override {
+    const bool whole = wholeLoads && !hasChannelDecays(getOperation());
     for (auto func :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       const bool hasPieces = takesPieces(func);
@@ -99,10 +100,22 @@ struct ScheduleTokenGroups final
       int64_t share = isWide(func) ? 2 : 1;
       if (numWarps > longPieceWarps)
         share *= 2;
-      TokenGroupsKernel(func, numWarps, hasPieces, wholeLoads)
+      TokenGroupsKernel(func, numWarps, hasPieces, whole)
           .emit(std::max<int64_t>(1, warps / share / numWarps));
       ++numKernels;
     }
+  }
+
+  /// Whether a stage has a decay per channel; there `whole-loads` is not
+  /// measured.
+  static bool hasChannelDecays(ModuleOp module) {
+    WalkResult walk = module.walk([](Operation *op) {
+      return isa<tile::DecayOperandsOp, tile::DecayScoresOp,
+                 gpu::DecayOperandsOp, gpu::DecayWithinOp>(op)
+                 ? WalkResult::interrupt()
+                 : WalkResult::advance();
+    });
+    return walk.wasInterrupted();
   }
 
   /// Whether a block can have a warp for each piece of tokens.
@@ -240,8 +253,8 @@ static bool isNumber(Value value, int64_t number) {
 /// True if `value` is what `step` divides of a number.
 static bool isRoundedDown(Value value, int64_t step) {
   auto less = value.getDefiningOp<arith::SubIOp>();
-  auto rest = less ? less.getRhs().getDefiningOp<arith::RemUIOp>()
-                   : arith::RemUIOp();
+  auto rest =
+      less ? less.getRhs().getDefiningOp<arith::RemUIOp>() : arith::RemUIOp();
   return rest && rest.getLhs() == less.getLhs() &&
          isNumber(rest.getRhs(), step);
 }
