@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from .array_library import check_array, library_of
+from .array_library import check_array
 from .call_options import flag, integer
 from .entry_plan import KnownCall
 from .kernel_calls import call_of, last_of
