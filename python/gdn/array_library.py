@@ -251,9 +251,9 @@ class TorchArrays:
             most = self.torch.finfo(self.torch.float32).max
             return bound * (rate.exp().clamp(max=most) * u).sigmoid(), b.sigmoid()
         softplus = self.torch.nn.functional.softplus
-        small = (rate + u.clamp(max=SMALL_GATE)).exp()
-        decay = self.torch.where(u < SMALL_GATE, small, rate.exp() * softplus(u))
-        return -decay, b.sigmoid()
+        small = (rate + u).exp_()
+        decay = self.torch.where(u < SMALL_GATE, small, softplus(u).mul_(rate.exp()))
+        return decay.neg_(), b.sigmoid()
 
     def fill(self, target, source) -> None:
         target.copy_(source)

@@ -7,6 +7,7 @@ planes that states have and the tokens that are pending.
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING
 
 from .arrays import View
@@ -17,14 +18,20 @@ if TYPE_CHECKING:
 
 _PENDING = ("pending_keys", "pending_deltas", "pending_decays", "pending_counts", "pending_scales")
 _PLANES = ("state_scales", "state_low")
+# Numbers of what layers are alike in.
+_forms: dict[tuple, int] = {}
+_next_form = count()
 
 
 class LayerStates:
-    """See StatePool.layer_states."""
+    """See StatePool.layer_states. It keeps the arrays that it has made, so one that is kept costs a
+    call less."""
 
     def __init__(self, pool: StatePool, layer: int):
         layer = integer("layer", layer)
         self._pool, self._layer = pool, layer
+        self._made: dict[type, dict[str, object]] = {}
+        self._form: int | None = None
         shape = pool.shape
         if not 0 <= layer < shape.num_layers:
             raise ValueError(f"layer: expected 0 to {shape.num_layers - 1}, got {layer}")
@@ -70,18 +77,39 @@ class LayerStates:
         return "a StatePool"
 
     def arrays(self, library) -> dict[str, object]:
-        """By the names that kernels have, in place, as arrays of `library` (gdn.array_library)."""
+        """By the names that kernels have, in place, as arrays of `library` (gdn.array_library), the
+        same in each call."""
         pool, layer = self._pool, self._layer
-        device = pool.device
-        if (place := (device.kind, device.ordinal)) != library.device:
+        if not self._is_on(library.device):
+            place = pool.device.kind, pool.device.ordinal
             expected, found = (f"{kind}:{ordinal}" for kind, ordinal in (library.device, place))
             raise ValueError(f"states: expected a pool on {expected}, as q is, got one on {found}")
+        if (made := self._made.get(type(library))) is not None:
+            return made
         found = {"state_pool": pool.state(layer)}
         if pool.shape.state_planes:
             found |= zip(_PLANES, pool.planes(layer), strict=False)
         if self.deferred_writes:
             found |= zip(_PENDING, pool.pending(layer), strict=False)
-        return {name: library.in_place(array) for name, array in found.items()}
+        made = {name: library.in_place(array) for name, array in found.items()}
+        self._made[type(library)] = made
+        return made
+
+    def _is_on(self, device: tuple[str, int]) -> bool:
+        return device == (self._pool.device.kind, self._pool.device.ordinal)
+
+    def form(self, library) -> int | None:
+        """A number that layers have in common whose tensors are alike but for their memory. None
+        for those on another device, and for arrays without strides in elements."""
+        if self._form is None and self._is_on(library.device):
+            arrays = self.arrays(library).items()
+            try:
+                facts = tuple((n, x.shape, x.stride(), x.dtype, x.device) for n, x in arrays)
+            except (AttributeError, RuntimeError):
+                return None
+            key = (self.format, self.deferred_writes, self.pending_dtype, *facts)
+            self._form = _forms.setdefault(key, next(_next_form))
+        return self._form
 
 
 class EngineStates(LayerStates):
@@ -102,6 +130,7 @@ class EngineStates(LayerStates):
         self.array = state
         self._arrays = {"state_pool": state} | others
         self._facts = format, deferred_writes, pending_dtype
+        self._form = None
 
     @property
     def format(self) -> str:
@@ -125,6 +154,9 @@ class EngineStates(LayerStates):
 
     def arrays(self, library) -> dict[str, object]:
         return self._arrays
+
+    def _is_on(self, device: tuple[str, int]) -> bool:
+        return True
 
 
 def refuse_pool(function: str, **arrays: object) -> None:

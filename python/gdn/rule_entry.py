@@ -7,13 +7,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .array_library import check_array, check_form, check_starts, library_of
+from .call import Call
 from .call_options import finite, flag, integer
 from .entry_plan import KnownCall
 from .kernel_calls import WHERE_PLANES_ARE, call_of, find_refusal, last_of
 from .pool_states import LayerStates
 from .rule_kernels import PLANES, RuleKind, kind_of, unit_of
 from .runtime import Runtime
-from .skipped_rows import keep_skipped_rows, live_sequences, live_tokens
+from .skipped_rows import keep_skipped_rows, live_sequences, live_tokens, slots_with_tokens
 
 # Of a sequence, that the kernels of gdn.rule_verify.gated_delta_verify_in_slots take.
 MOST_TOKENS = 8
@@ -288,10 +289,13 @@ class RuleEntry:
         inputs = {"q": q, "k": arrays.rows_apart(self.k), "v": arrays.rows_apart(self.v)}
         given = inputs | self._given | pools | {"core": out}
         names = call.names
+        commit = None
+        if self.name == "prefill" and "pending_counts" in given:
+            commit = self._call(kind, "commit", options)
 
         def launch() -> None:
-            if self.name == "prefill" and "pending_counts" in given:
-                self._commit(kind, options, given)
+            if commit is not None:
+                self._commit(commit, given)
             call(**{name: value for name, value in given.items() if name in names})
             # Those that the entry writes, where it had copies: verify leaves the states beside a
             # buffer.
@@ -306,9 +310,12 @@ class RuleEntry:
         else:
             keep_skipped_rows(arrays, out, self._live_rows(options.null_slot), launch)
         is_plain = options.zero_skipped and not is_other and pools is given_pools
-        if known is not None and is_plain and self._layer is None:
+        if known is not None and is_plain:
             where = arrays.device, self.runtime, options.null_slot
-            known.keep(call, last_of(kind, self.name, *where), given, out)
+            ahead = None
+            if commit is not None:
+                ahead = commit, last_of(kind, "commit", *where)
+            known.keep(call, last_of(kind, self.name, *where), given, out, commit=ahead)
         return out
 
     def _pool_facts(self, options: Options) -> dict[str, object]:
@@ -328,11 +335,10 @@ class RuleEntry:
         places = (arrays.device, arrays.stream, self.runtime, null_slot)
         return call_of(kind, entry, *places, capturing=arrays.capturing)
 
-    def _commit(self, kind: RuleKind, options: Options, given: dict[str, object]) -> None:
+    def _commit(self, commit: Call, given: dict[str, object]) -> None:
         """Puts what is pending in the slots of a prefill into their states. A sequence without
         tokens leaves its slot, which another one may have, too."""
-        commit, starts = self._call(kind, "commit", options), given["cu_seqlens"]
-        slots = self.arrays.xp.where(starts[1:] > starts[:-1], given["slots"], -1)
+        slots = slots_with_tokens(self.arrays, given["slots"], given["cu_seqlens"])
         given = given | {"slots": self.arrays.ids(slots)}
         commit(**{name: value for name, value in given.items() if name in commit.names})
 

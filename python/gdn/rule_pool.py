@@ -13,18 +13,20 @@ import math
 
 import numpy as np
 
-from .array_library import check_array, library_of
+from .array_library import check_array
 from .call_options import flag, integer
 from .entry_plan import KnownCall
-from .kernel_calls import call_of
+from .kernel_calls import call_of, last_of
 from .pool_states import LayerStates
 from .rule_entry import Options, RuleEntry, in_order, options_of, state_order_of
 from .rule_kernels import kind_of
 from .runtime import Runtime
 from .skipped_rows import live_sequences
 
-_OF_READY = ("q", "k", "v", "log_decay", "beta", "states", "slots", "cu_seqlens")
-_OF_READY += ("has_initial", "write_slots", "out")
+_STATES = ("states", "slots", "cu_seqlens", "has_initial", "write_slots", "out")
+_OF_READY = ("q", "k", "v", "log_decay", "beta", *_STATES)
+_OF_GATES = ("q", "k", "v", "a", "b", "A_log", "dt_bias", *_STATES)
+_OF_COMMIT = ("slots", "states")
 
 
 def delta_prefill(
@@ -81,7 +83,7 @@ def delta_prefill(
     known = None
     if checkpoints is None:
         tensors = (q, k, v, log_decay, beta, states, slots, cu_seqlens, has_initial, write_slots)
-        known = KnownCall(_OF_READY, (*tensors, out), given, runtime)
+        known = KnownCall(_OF_READY, (*tensors, out), given, runtime, states)
         if known.plan is not None:
             return known.run()
     entry = RuleEntry("prefill", q, k, v, states, runtime)
@@ -121,10 +123,15 @@ def gated_delta_prefill(
     With a [T, Hv, dk] and dt_bias [Hv, dk] each channel has its own decay, which `decay_bound`
     makes as in gdn.rule_step.gated_delta_step; the kernel makes these where a and b are of the type
     of v."""
+    tensors = (q, k, v, a, b, A_log, dt_bias, states, slots, cu_seqlens, has_initial, write_slots)
+    given = scale, l2norm, False, integer("null_slot", null_slot), zero_skipped
+    known = KnownCall(_OF_GATES, (*tensors, out), (*given, decay_bound), runtime, states)
+    if known.plan is not None:
+        return known.run()
     entry = RuleEntry("prefill", q, k, v, states, runtime)
     entry.take_gates(a, b, A_log, dt_bias, ready=True, bound=decay_bound)
-    options = options_of(scale, l2norm, False, null_slot, zero_skipped)
-    return _prefill(entry, slots, write_slots, cu_seqlens, has_initial, out, options)
+    rest = (slots, write_slots, cu_seqlens, has_initial, out)
+    return _prefill(entry, *rest, options_of(*given), known)
 
 
 def commit_pending(
@@ -146,7 +153,15 @@ def commit_pending(
     if not isinstance(states, LayerStates) or not states.deferred_writes:
         found = states if isinstance(states, LayerStates) else type(states).__name__
         raise ValueError(f"states: expected those of a pool that defers writes, got {found}")
-    arrays, null_slot = library_of(slots, runtime, "slots"), integer("null_slot", null_slot)
+    null_slot = integer("null_slot", null_slot)
+    options = io, layout, l2norm, null_slot
+    known = KnownCall(_OF_COMMIT, (slots, states), options, runtime, states)
+    arrays = known.arrays
+    if known.plan is not None:
+        ids = arrays.rows_apart(arrays.ids(slots))
+        if arrays.device[0] == "cpu":
+            _check_once("slots", ids, null_slot, len(states.arrays(arrays)["state_pool"]))
+        return known.commit(ids)
     check_array(arrays, "slots", slots, [math.prod(slots.shape)])
     if "int" not in (found := arrays.dtype_of(slots)):
         raise ValueError(f"slots: expected integers, got {found}")
@@ -173,14 +188,17 @@ def commit_pending(
     call(**{name: (given | pools)[name] for name in call.names})
     if pools["state_pool"] is not given["state_pool"]:
         arrays.fill(given["state_pool"], pools["state_pool"])
+    else:
+        known.keep_commit(call, last_of(kind, "commit", arrays.device, runtime, null_slot))
 
 
 def _check_once(name: str, slots, null_slot: int, num_slots: int) -> None:
     """ValueError for a slot of the pool that occurs twice, in an array of the host."""
     ids = np.asarray(slots)
-    ids, counts = np.unique(ids[live_sequences(ids, null_slot, num_slots)], return_counts=True)
-    if len(twice := ids[counts > 1]):
-        raise ValueError(f"{name}: expected each slot once, got {twice[0]} twice")
+    live = ids[live_sequences(ids, null_slot, num_slots)].tolist()
+    if len(set(live)) < len(live):
+        twice = min(slot for slot in live if live.count(slot) > 1)
+        raise ValueError(f"{name}: expected each slot once, got {twice} twice")
 
 
 def _prefill(

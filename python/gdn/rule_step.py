@@ -59,7 +59,7 @@ def gated_delta_step(
     """
     tensors = (q, k, v, a, b, A_log, dt_bias, states, slots, write_slots, out)
     given = (scale, l2norm, False, integer("null_slot", null_slot), zero_skipped)
-    known = KnownCall(_OF_GATES, tensors, (*given, decay_bound), runtime)
+    known = KnownCall(_OF_GATES, tensors, (*given, decay_bound), runtime, states)
     if known.plan is not None:
         return known.run()
     entry = RuleEntry("decode", q, k, v, states, runtime)
@@ -90,7 +90,7 @@ def delta_step(
     `allow_neg_eigval` allows strengths up to 2."""
     tensors = (q, k, v, log_decay, beta, states, slots, write_slots, out)
     given = (scale, l2norm, allow_neg_eigval, integer("null_slot", null_slot), zero_skipped)
-    known = KnownCall(_OF_READY, tensors, given, runtime)
+    known = KnownCall(_OF_READY, tensors, given, runtime, states)
     if known.plan is not None:
         return known.run()
     entry = RuleEntry("decode", q, k, v, states, runtime)

@@ -64,13 +64,13 @@ def gated_delta_verify(
     """
     tensors = (q, k, v, a, b, A_log, dt_bias, states, slots, cu_seqlens, token_states, token_slots)
     given = (scale, l2norm, False, integer("null_slot", null_slot), zero_skipped)
-    known = KnownCall(_OF_BUFFER, (*tensors, out), (*given, decay_bound), runtime)
+    known = KnownCall(_OF_BUFFER, (*tensors, out), (*given, decay_bound), runtime, states)
     if known.plan is not None:
         return known.run()
     entry = RuleEntry("verify", q, k, v, states, runtime)
     entry.take_gates(a, b, A_log, dt_bias, bound=decay_bound)
     entry.check_inputs()
-    entry.check_pool("token_states", token_states, (entry.arrays.dtype_of(states),))
+    entry.check_pool("token_states", token_states, (entry.arrays.dtype_of(entry.states),))
     count = entry.take_starts(cu_seqlens)
     entry.take_integers("slots", slots, [count])
     entry.take_integers("token_slots", token_slots, _table(entry, token_slots, count))
@@ -108,7 +108,7 @@ def gated_delta_verify_in_slots(
     more than 8 tokens, is skipped."""
     tensors = (q, k, v, a, b, A_log, dt_bias, states, token_slots, num_accepted, cu_seqlens, out)
     given = (scale, l2norm, False, integer("null_slot", null_slot), zero_skipped)
-    known = KnownCall(_OF_SLOTS, tensors, (*given, decay_bound), runtime)
+    known = KnownCall(_OF_SLOTS, tensors, (*given, decay_bound), runtime, states)
     if known.plan is not None:
         return known.run()
     entry = RuleEntry("verify", q, k, v, states, runtime)

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 
 def keep_skipped_rows(arrays, out, live, launch: Callable[[], None]) -> None:
     """Calls `launch`, which writes all of `out` [rows, ..], and puts back the rows that are not
@@ -19,6 +21,16 @@ def keep_skipped_rows(arrays, out, live, launch: Callable[[], None]) -> None:
 def live_sequences(slots, null_slot: int, num_slots: int):
     """Which sequences have a slot [N] that is not skipped."""
     return (slots >= 0) & (slots < num_slots) & (slots != null_slot)
+
+
+def slots_with_tokens(arrays, slots, cu_seqlens, no_slot=-1):
+    """The slots [N], i32, of sequences that have tokens, and `no_slot`, -1, for the others. On a
+    CPU they are `slots` where all have some."""
+    if arrays.device[0] == "cpu":
+        starts = np.asarray(cu_seqlens)
+        if (starts[1:] > starts[:-1]).all():
+            return slots
+    return arrays.xp.where(cu_seqlens[1:] > cu_seqlens[:-1], slots, no_slot)
 
 
 def live_tokens(arrays, live, cu_seqlens, count: int):
