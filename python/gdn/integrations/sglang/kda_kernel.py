@@ -62,8 +62,8 @@ class KdaKernel(GdnKernel):
         `track_state` [N, HV, V, K] gets the state of sequence n before its chunk
         track_chunk_idx[n] of 64 tokens."""
         is_tracked = track_state is not None
-        gates, form = None, {"per_channel": True, "layout": "ready", "checkpoints": is_tracked}
-        if A_log is not None and beta_is_raw and not is_tracked:
+        gates, form = None, {"per_channel": True, "layout": "ready"}
+        if A_log is not None and beta_is_raw:
             gates = self._gates(v[0], g, beta, A_log, dt_bias, lower_bound)
             form = gates.form
         if is_spec_decode:
@@ -73,20 +73,24 @@ class KdaKernel(GdnKernel):
         if (reason := refusal_of("prefill", (q, k, v), ssm_states, **form)) is not None:
             return NoKernel(reason)
         inputs, slots = (q[0], k[0], v[0]), cache_indices[: query_start_loc.shape[0] - 1]
-        places = ssm_states, slots, query_start_loc
-        if gates is not None:
-            out = gated_delta_prefill(*inputs, *gates.arrays, *places, **gates.options)
-        else:
-            decay, strength = g[0], beta[0]
+        if form["layout"] == "ready":
+            # Once for all launches.
+            gates, decay, strength = None, g[0], beta[0]
             if A_log is not None:
                 decay = fused_kda_gate(decay, A_log.detach(), dt_bias.detach(), lower_bound)
-            if beta_is_raw:
-                strength = strength.float().sigmoid()
-            inputs = *inputs, decay, strength
-            if is_tracked:
-                out = prefill_tracked(inputs, *places, None, track_state, track_chunk_idx)
-            else:
-                out = delta_prefill(*inputs, *places, l2norm=True)
+            inputs = *inputs, decay, strength.float().sigmoid() if beta_is_raw else strength
+
+        def prefill(places, starts, out=None):
+            at = ssm_states, places, starts
+            if gates is None:
+                return delta_prefill(*inputs, *at, out=out, l2norm=True)
+            return gated_delta_prefill(*inputs, *gates.arrays, *at, out=out, **gates.options)
+
+        if is_tracked:
+            places = ssm_states, slots, query_start_loc
+            out = prefill_tracked(prefill, v[0], *places, None, track_state, track_chunk_idx)
+        else:
+            out = prefill(slots, query_start_loc)
         return (out[None], None) if return_intermediate_states else out[None]
 
 

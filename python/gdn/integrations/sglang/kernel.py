@@ -164,7 +164,7 @@ class GdnKernel(LinearAttnKernelBase):
             # From here on SGLang's array is all that there is.
             layer.io = _name(v)
             layer.commit(slots)
-        form = {"layout": "ready", "checkpoints": is_tracked} | _facts(states)
+        form = {"layout": "ready"} | _facts(states)
         reason = refusal_of("prefill", (q, k, v), ssm_states, **form)
         if not given.get("inplace_update", True):
             reason = "states must not change (multi-item scoring)"
@@ -179,11 +179,15 @@ class GdnKernel(LinearAttnKernelBase):
         takes = output is not None and output.shape == v.shape and output.dtype == v.dtype
         into = output[0] if takes else None
         inputs = q[0], k[0], v[0], g[0], beta[0]
+
+        def prefill(places, starts, into):
+            return delta_prefill(*inputs, states, places, starts, out=into, l2norm=True)
+
         if is_tracked:
             tracked = track_state, track_chunk_idx
-            out = prefill_tracked(inputs, ssm_states, slots, query_start_loc, into, *tracked)
+            out = prefill_tracked(prefill, v[0], states, slots, query_start_loc, into, *tracked)
         else:
-            out = delta_prefill(*inputs, states, slots, query_start_loc, out=into, l2norm=True)
+            out = prefill(slots, query_start_loc, into)
         return out[None], None, None
 
     @or_own

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import torch
+from collections.abc import Callable
 
-from ...rule_pool import delta_prefill
+import torch
 
 #: Tokens between the states that SGLang's own prefill returns.
 CHUNK = 64
@@ -28,7 +28,8 @@ def fill_tracked(
 
 
 def prefill_tracked(
-    inputs: tuple[torch.Tensor, ...],
+    prefill: Callable,
+    values: torch.Tensor,
     states: torch.Tensor,
     slots: torch.Tensor,
     query_start_loc: torch.Tensor,
@@ -36,27 +37,41 @@ def prefill_tracked(
     track_state: torch.Tensor,
     track_chunk_idx: torch.Tensor,
 ) -> torch.Tensor:
-    """delta_prefill of `inputs`, and the same in track_state. Kernels write such states to the pool
-    that they read from: here a pool of the batch, with the states of its sequences in front."""
+    """prefill(slots, query_start_loc, out) of tokens whose values are [T, HV, V], and the state of
+    sequence n before its chunk track_chunk_idx[n] in track_state[n]; where the index is negative,
+    whatever is there is not looked at.
+
+    Each sequence is cut there: a launch takes what is in front, which leaves the wanted states in
+    the slots, another one what is behind. What a launch skips is zeros, so outputs are added."""
     count = slots.shape[0]
-    rows = torch.arange(2 * count + 1, dtype=torch.int32, device=slots.device)
-    own, kept = rows[:count], rows[count : 2 * count]
-    live = slots >= 0
-    # Both halves: before the first chunk it is the state that the sequence begins with.
-    first = states.index_select(0, slots.clamp(min=0))
-    pool = torch.cat([first, first])
-    out = delta_prefill(
-        *inputs,
-        pool,
-        torch.where(live, own, -1),
-        query_start_loc,
-        checkpoints=(rows[: count + 1], track_chunk_idx[:count] * CHUNK, kept),
-        out=out,
-        l2norm=True,
-    )
-    track_state[:count].copy_(pool[count:])
-    # Rows of padding write once more what another row writes, or what there is.
-    source = torch.where(live, own, live.int().argmax())
-    target = slots.index_select(0, source).clamp(min=0)
-    states.index_copy_(0, target.long(), pool.index_select(0, source))
-    return out
+    out = torch.empty_like(values, memory_format=torch.contiguous_format) if out is None else out
+    if count == 0:
+        return prefill(slots, query_start_loc, out)
+    # Ahead of both launches: without this memory no state has changed.
+    behind = torch.empty_like(out)
+    wanted = track_state[:count]
+    kept = torch.empty_like(wanted, dtype=states.dtype) if wanted.dtype != states.dtype else wanted
+    bounds, places = cut_at_chunks(slots, query_start_loc, track_chunk_idx)
+    rows = slots.clamp(min=0)
+    prefill(places, bounds[:-1], out)
+    torch.index_select(states, 0, rows, out=kept)
+    if kept is not wanted:
+        wanted.copy_(kept)
+    prefill(places, bounds[1:], behind)
+    return out.add_(behind)
+
+
+def cut_at_chunks(
+    slots: torch.Tensor, query_start_loc: torch.Tensor, track_chunk_idx: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Starts of the parts of sequences, and -1 between slots. With these, starts from the first one
+    on are those of parts in front of chunks, with skipped ones between them, and starts from the
+    second one on are those of parts behind."""
+    count = slots.shape[0]
+    first, last = query_start_loc[:-1], query_start_loc[1:]
+    bounds = query_start_loc.new_empty(2 * count + 1)
+    bounds[::2] = query_start_loc
+    bounds[1::2] = (first + CHUNK * track_chunk_idx[:count].clamp(min=0)).minimum(last)
+    places = slots.new_full((2 * count - 1,), -1)
+    places[::2] = slots
+    return bounds, places
