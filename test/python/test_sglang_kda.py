@@ -238,29 +238,71 @@ def test_extend_without_tokens(kernel):
     assert out.shape == (1, 0, HV, D) and error_of(case.states.numpy(), case.before) == 0
 
 
-@pytest.mark.parametrize("slots", [[4, 0, 8, -1], [-1, 4, 0, 8]])
-def test_tracked_states(kernel, slots):
-    """States before chunk 2 of a sequence and before its first one; padding in front or behind."""
+@pytest.mark.parametrize("gates", ["raw", "strengths", "ready"])
+@pytest.mark.parametrize("slots", [[4, 2, 0, 8, 3, -1], [-1, 4, 2, 0, 8, 3]])
+def test_tracked_states(kernel, slots, gates):
+    """States before chunk 2 of a sequence, before the first and the last one of others, and none;
+    a sequence without tokens, padding in front or behind, and tokens of none."""
     import torch
 
-    lengths = [3, 130, 70, 66] if slots[0] < 0 else [130, 70, 66, 3]
+    lengths, chunks = [130, 0, 70, 66, 9], [2, -1, 0, 1, -1]
+    lengths, chunks = (
+        ([3, *lengths], [-1, *chunks]) if slots[0] < 0 else ([*lengths, 3], [*chunks, -1])
+    )
     starts = np.cumsum([0, *lengths])
-    case, chunks = Case(269, BOUND), [-1 if n == 3 else n // 65 for n in lengths]
-    chunks[lengths.index(70)] = 0
-    more = {"track_state": torch.full((4, HV, D, D), -7.0), "track_chunk_idx": integers(chunks)}
+    case, track = Case(280, BOUND), torch.full((7, HV, D, D), -7.0)
+    more = {"track_state": track, "track_chunk_idx": integers([*chunks, -1])}
     more["return_intermediate_states"] = True
-    out, inside = extend(kernel, case, starts, slots, **more)
-    assert inside is None and not kernel._fallback.calls
+    # SGLang has more slots than sequences where a batch is padded.
+    out, inside = extend(kernel, case, starts, [*slots, -1], gates, **more)
+    assert inside is None and not kernel._fallback.calls and not out[0, 278:].any()
     case.check(out, starts, slots)
+    assert track[6].eq(-7).all()
     for n, chunk in enumerate(chunks):
-        if slots[n] < 0:
+        if slots[n] < 0 or chunk < 0:
             continue
         state, tokens = (
             case.before[slots[n]].astype(float),
             range(starts[n], starts[n] + 64 * chunk),
         )
         steps = [state, *(after for _, after in recurrence(case.given, tokens, state, BOUND))]
-        assert error_of(more["track_state"][n].numpy(), steps[-1]) < 2e-5
+        assert error_of(track[n].numpy(), steps[-1]) < 2e-5
+
+
+def test_tracked_states_of_16_bits(kernel):
+    """Kept states go from the type of the pool to the one that SGLang wants."""
+    import torch
+
+    case, track = Case(70, io="bfloat16"), torch.zeros(1, HV, D, D)
+    case.states = case.states.to(torch.bfloat16)
+    case.before[3] = case.states[3].float().numpy()
+    extend(kernel, case, [0, 70], [3], track_state=track, track_chunk_idx=integers([1]))
+    state = case.before[3].astype(float)
+    _, want = list(recurrence(case.given, range(64), state, None))[-1]
+    assert not kernel._fallback.calls and error_of(track[0].numpy(), want) < 4e-3
+    assert track.equal(track.to(torch.bfloat16).float())
+
+
+def test_errors_leave_tracked_states(kernel, monkeypatch):
+    """Nothing is launched where there is no memory for the second launch, or an argument is
+    wrong."""
+    import torch
+
+    from gdn.integrations.sglang import tracked
+
+    case, track = Case(70), torch.full((1, HV, D, D), -7.0)
+    more = {"track_state": track, "track_chunk_idx": integers([1])}
+    with pytest.raises(ValueError, match="cu_seqlens"):
+        extend(kernel, case, [0, 71], [3], **more)
+
+    def fail(*_arguments, **_more):
+        raise torch.OutOfMemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tracked.torch, "empty_like", fail)
+        with pytest.raises(torch.OutOfMemoryError):
+            extend(kernel, case, [0, 70], [3], **more)
+    assert track.eq(-7).all() and error_of(case.states.numpy(), case.before) == 0
 
 
 def test_aligned_states_are_tracked(kernel):

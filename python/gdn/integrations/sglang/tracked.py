@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import torch
 
+from ...array_library import check_starts, library_of
+
 #: Tokens between the states that SGLang's own prefill returns.
 CHUNK = 64
 
@@ -47,7 +49,8 @@ def prefill_tracked(
     out = torch.empty_like(values, memory_format=torch.contiguous_format) if out is None else out
     if count == 0:
         return prefill(slots, query_start_loc, out)
-    # Ahead of both launches: without this memory no state has changed.
+    # Ahead of both launches, so that no state has changed where one of these fails.
+    check_starts(library_of(values), query_start_loc, values.shape[0])
     behind = torch.empty_like(out)
     wanted = track_state[:count]
     kept = torch.empty_like(wanted, dtype=states.dtype) if wanted.dtype != states.dtype else wanted
