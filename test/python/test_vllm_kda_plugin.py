@@ -32,13 +32,6 @@ from gdn.integrations.vllm.layer_kind import LayerKind
 H, D = 2, 16
 SIZES = Sizes(key_heads=H, value_heads=H, key_dim=D, value_dim=D, drafts=2)
 KIND = vllm_kinds.KDA._replace(decay_bound=-5.0, num_speculative_tokens=2)
-STEPS = {
-    "decode": [(9, 1, -1)] * 3,
-    "mixed": [(9, 1, -1), (5, 1, -1), (0, 70, -1), (64, 3, -1)],
-    "drafts": [(9, 3, 2), (8, 1, 0)],
-    "drafts and prompts": [(9, 3, 2), (8, 2, 1), (0, 20, -1)],
-    "drafts between prompts": [(0, 5, -1), (9, 3, 2), (7, 6, -1)],
-}
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +74,9 @@ def make_arguments(count: int) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("graphs", [False, True])
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", vllm_kinds.STEPS)
 def test_steps_against_float64(kernels, step, name, graphs):
-    rows = STEPS[name]
+    rows = vllm_kinds.STEPS[name]
     arguments = make_arguments(sum(count for _, count, _ in rows))
     slots = 1 + len(rows) * (1 + SIZES.drafts)
     pools = make_pools(SIZES, slots, "cpu", torch.float32, torch.float32)

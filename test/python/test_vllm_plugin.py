@@ -65,13 +65,6 @@ def test_other_plugins_are_left_alone(clean, caplog, name):
 
 
 SIZES = Sizes(key_heads=1, value_heads=2, key_dim=16, value_dim=16, drafts=2)
-STEPS = {
-    "decode": [(9, 1, -1)] * 3,
-    "mixed": [(9, 1, -1), (5, 1, -1), (0, 70, -1), (64, 3, -1)],
-    "drafts": [(9, 3, 2), (8, 1, 0)],
-    "drafts and prompts": [(9, 3, 2), (8, 2, 1), (0, 20, -1)],
-    "drafts between prompts": [(0, 5, -1), (9, 3, 2), (7, 6, -1)],
-}
 
 
 @pytest.fixture(scope="module")
@@ -119,9 +112,9 @@ def new_layer(case, pools, kernels):
 
 
 @pytest.mark.parametrize("graphs", [False, True])
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", vllm_kinds.STEPS)
 def test_steps_against_float64(kernels, step, name, graphs):
-    case, pools = make_step(STEPS[name])
+    case, pools = make_step(vllm_kinds.STEPS[name])
     before = tuple(pool.clone() for pool in pools)
     builder, metadata = make_metadata(case.rows, SIZES, "cpu", graphs=graphs)
     step.attn_metadata = {PREFIX: metadata}
@@ -135,7 +128,7 @@ def test_steps_against_float64(kernels, step, name, graphs):
 
 def test_windows_that_vllm_copies(kernels, step):
     """With prefix caching a window in the slot of the first token goes on behind K - 1 inputs."""
-    case, pools = make_step(STEPS["drafts"])
+    case, pools = make_step(vllm_kinds.STEPS["drafts"])
     _, metadata = make_metadata(case.rows, SIZES, "cpu", graphs=False)
     step.attn_metadata = {PREFIX: metadata}
     layer = new_layer(case, pools, kernels)
@@ -147,7 +140,7 @@ def test_windows_that_vllm_copies(kernels, step):
 
 
 def test_a_profile_run_touches_no_state(kernels, step):
-    case, pools = make_step(STEPS["decode"])
+    case, pools = make_step(vllm_kinds.STEPS["decode"])
     layer = new_layer(case, pools, kernels)
     layer.get_state_dtype = lambda: (torch.float32, torch.float32)
     layer.get_state_shape = SIZES.shapes
@@ -167,7 +160,7 @@ def test_a_profile_run_touches_no_state(kernels, step):
 
 def test_without_kernels_vllm_runs(monkeypatch, step):
     """Both methods go to the original's."""
-    case, pools = make_step(STEPS["decode"])
+    case, pools = make_step(vllm_kinds.STEPS["decode"])
     layer, called = new_layer(case, pools, None), []
     for name in ("_forward_core", "_forward_core_fused_norm_packed"):
         original = module.QwenGatedDeltaNetAttention

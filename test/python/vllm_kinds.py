@@ -25,6 +25,15 @@ KIND = LayerKind(
 #: Kimi Delta Attention.
 KDA = KIND._replace(gate="sigmoid", layout="separate", norm_eps=1e-5, per_channel=True)
 
+#: Rows of steps: (tokens before, tokens, drafts; -1 for none), see gdn.bench.vllm_setup.
+STEPS = {
+    "decode": [(9, 1, -1)] * 3,
+    "mixed": [(9, 1, -1), (5, 1, -1), (0, 70, -1), (64, 3, -1)],
+    "drafts": [(9, 3, 2), (8, 1, 0)],
+    "drafts and prompts": [(9, 3, 2), (8, 2, 1), (0, 20, -1)],
+    "drafts between prompts": [(0, 5, -1), (9, 3, 2), (7, 6, -1)],
+}
+
 
 def make_kernels(kind: LayerKind, build_dir, tool, folder) -> LayerKernels:
     """Compiled into `folder`; `tool` is the fixture."""
