@@ -180,6 +180,33 @@ static void releaseInRoles(func::FuncOp stage) {
   }
 }
 
+/// The branch that has all uses of global memory of a stage without roles, where
+/// there is one: other blocks have nothing to do.
+static scf::IfOp getOnlyBranch(func::FuncOp stage) {
+  if (hasRoles(stage))
+    return nullptr;
+  auto branch = dyn_cast<scf::IfOp>(getFirstUse(stage));
+  bool isOnly = branch && branch.getElseRegion().empty() &&
+                isa<func::ReturnOp>(branch->getNextNode());
+  return isOnly ? branch : nullptr;
+}
+
+/// Lets blocks of the stage wait where they have something to do, and release
+/// the next one there or where they end. The first block waits in any case,
+/// since who comes next waits for this stage alone.
+static void awaitIn(scf::IfOp branch, func::FuncOp stage, bool releases) {
+  Location loc = stage.getLoc();
+  OpBuilder b = branch.getThenBodyBuilder();
+  b.setInsertionPointToStart(branch.thenBlock());
+  gpu::AwaitLaunchOp::create(b, loc);
+  if (releases)
+    gpu::ReleaseLaunchOp::create(b, loc);
+  b.setInsertionPointAfter(branch);
+  if (releases)
+    gpu::ReleaseLaunchOp::create(b, loc);
+  gpu::awaitInFirstBlock(b, loc, tile::StageFields(stage).getGrid().size());
+}
+
 void AwaitStages::order(func::FuncOp stage, bool isEarly, bool releases,
                         bool isFollowed, const DenseSet<StringAttr> &written) {
   const bool hasRelease =
@@ -201,10 +228,14 @@ void AwaitStages::order(func::FuncOp stage, bool isEarly, bool releases,
     // A release stands behind a wait. Recurrences of whole heads have no
     // registers left in their loops: with waits in roles they spill more there.
     // With copies ahead it was not measured.
+    scf::IfOp branch = getOnlyBranch(stage);
     const bool canBeInRoles = (!releases || isFollowed) && !hasRelease &&
                               !gpu::KernelFields(stage).getKeepLoops() &&
                               !tile::StageFields(stage).getCopiesAhead();
-    if (!canBeInRoles || !RoleAwaits(written).place(stage)) {
+    if (branch) {
+      awaitIn(branch, stage, releases);
+      releases = false;
+    } else if (!canBeInRoles || !RoleAwaits(written).place(stage)) {
       gpu::AwaitLaunchOp::create(b, stage.getLoc());
     } else if (releases) {
       releaseInRoles(stage);

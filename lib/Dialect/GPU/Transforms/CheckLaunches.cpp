@@ -39,6 +39,7 @@ private:
   bool isAwaited = false;     // on every way here
   bool awaitsSignals = false; // of the launch ahead, which may still run
   bool overlapsWithNext = false, overlapsWithLast = false;
+  bool awaitsStage = false; // of the same call
 };
 
 } // namespace
@@ -57,7 +58,8 @@ LaunchWalk::LaunchWalk(FunctionOpInterface function) : function(function) {
   keepPools();
   // Behind the first stage of a call its arguments are there, but for those
   // that a stage writes, for which the pass that places the wait looks.
-  if (stage.getAwaitsStage())
+  awaitsStage = stage.getAwaitsStage();
+  if (awaitsStage)
     for (BlockArgument argument : function.getArguments())
       if (getNameInCall(argument))
         kept.insert(argument);
@@ -122,7 +124,7 @@ LogicalResult LaunchWalk::visit(Operation &op) {
     if (awaitsSignals)
       return op.emitOpError("expects no gdn_gpu.await_signals in the program, "
                             "since the next launch waits for this one alone");
-    if (isAwaited || overlapsWithNext || overlapsWithLast)
+    if (isAwaited || overlapsWithNext || overlapsWithLast || awaitsStage)
       return success();
     return needsAwait(op) << "since the next launch may begin behind it, and "
                              "waits for this one alone";

@@ -134,6 +134,64 @@ func.func @e__others(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
   return
 }
 
+// Blocks of a scan wait where they have something to do, and the first one in any case. Others that
+// begin beside the first segments find out as early that they have nothing to do.
+// CHECK-LABEL: func.func @h__first(
+//       CHECK:   gdn_gpu.release_launch
+// CHECK-LABEL: func.func @h__scan(
+//  CHECK-SAME:   awaits_stage = 1 : i64
+//       CHECK:   memref.load
+//   CHECK-NOT:   _launch
+//       CHECK:   scf.if
+//  CHECK-NEXT:     gdn_gpu.await_launch
+//  CHECK-NEXT:     gdn_gpu.release_launch
+//  CHECK-NEXT:     gdn_gpu.load
+//       CHECK:   }
+//  CHECK-NEXT:   gdn_gpu.release_launch
+//       CHECK:   gdn_gpu.block_id 0
+//       CHECK:   scf.if
+//  CHECK-NEXT:     gdn_gpu.await_launch
+//  CHECK-NEXT:   }
+//  CHECK-NEXT:   return
+// CHECK-LABEL: func.func @h__others(
+func.func @h__first(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "h", variant = "cut"}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+      gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+    }
+  }
+  return
+}
+func.func @h__scan(%n: memref<?xi32>, %x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["N"], stage_of = "h", variant = "cut"}} {
+  %c0 = arith.constant 0 : index
+  %number = memref.load %n[%i] : memref<?xi32>
+  %at = arith.index_cast %number : i32 to index
+  %isCut = arith.cmpi ugt, %at, %c0 : index
+  scf.if %isCut {
+    %a = gdn_gpu.load %x[%at, %c0] dims [0, 1] : memref<?x128xf32>, !row
+    gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+  }
+  return
+}
+func.func @h__others(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["N"], stage_of = "h", variant = "cut"}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+      gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+    }
+  }
+  return
+}
+
 // What comes behind all roles begins when these have ended.
 // CHECK-LABEL: func.func @e__rounding(
 //   CHECK-NOT:   _launch

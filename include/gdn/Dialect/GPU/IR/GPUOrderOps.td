@@ -303,7 +303,8 @@ def GPU_ReleaseLaunchOp : GPU_Op<"release_launch", [MemoryEffects<[MemRead, MemW
     - (C1) it is not inside a `gdn_gpu.warps` or `gdn_gpu.each_warp`, but for a role of `gdn_gpu.roles`.
     - (C2) in a function with a `gdn_gpu.await_launch` it stands behind one on every way: what
       the next launch reads ahead of its own, no launch before this one may write any more;
-      checked on the function, but for stages that overlap with a neighbour. A function
+      checked on the function, but for stages that overlap with a neighbour, and for those
+      behind another one of the call, of which the next reads what no stage writes. A function
       with a `gdn_gpu.await_signals` has none.
 
     **Example**

@@ -198,6 +198,9 @@ def AwaitStages : Pass<"gdn-gpu-await-stages", "::mlir::ModuleOp"> {
 
     A stage gets a `gdn_gpu.release_launch` ahead of its first use of global memory, behind
     its own wait if it has one, if what follows it begins early in all of its variants.
+    Where all uses of a stage without roles are in one branch, it waits and releases there;
+    blocks that do not take the branch release at once, and the first of these waits at its
+    end.
 
     A stage that follows (`follows` of `gdn_tile.stage`) begins early, too, and waits where it
     ends, in its first block: what it reads it awaits by signals. The stage ahead of it
