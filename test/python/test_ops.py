@@ -37,6 +37,8 @@ CHECKS = [
     ops_check.check_kda,
     ops_check.check_steps,
     ops_states_check.check_channels_in_place,
+    ops_states_check.check_operators_of_channels,
+    ops_states_check.check_verify_of_channels,
     ops_states_check.check_deferred,
     ops_check.check_tracing,
     ops_names_check.check_convolution,
