@@ -280,7 +280,8 @@ def check_fla_backend(check: Check) -> None:
     same = all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
     check.that("FLA's registry of chunk_kda takes gdn", same)
     given["v"].requires_grad_()
-    out, _ = chunk(**given, **options)
+    with torch.enable_grad():
+        out, _ = chunk(**given, **options)
     check.that("FLA keeps what needs a backward", out.requires_grad)
 
 

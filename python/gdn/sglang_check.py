@@ -123,9 +123,15 @@ class Batch:
         )
 
 
-def make_states(device: str, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+@functools.cache
+def _drawn_states(device: str) -> torch.Tensor:
     generator = torch.Generator().manual_seed(9)
-    return torch.randn(SLOTS, HV, D, D, generator=generator).to(device, dtype)
+    return torch.randn(SLOTS, HV, D, D, generator=generator).to(device)
+
+
+def make_states(device: str, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """New ones with the same numbers, which take seconds to draw."""
+    return _drawn_states(device).to(dtype, copy=True)
 
 
 def check_steps(
