@@ -28,7 +28,12 @@ from .ops import (
 )
 from .ops_names_check import check_names
 from .ops_problems import LIMITS, Check, draw, recurrence
-from .ops_states_check import check_channels_in_place, check_deferred
+from .ops_states_check import (
+    check_channels_in_place,
+    check_deferred,
+    check_operators_of_channels,
+    check_verify_of_channels,
+)
 from .ops_tracing_check import check_tracing_of_names
 
 
@@ -275,7 +280,8 @@ def check_fla_backend(check: Check) -> None:
     same = all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
     check.that("FLA's registry of chunk_kda takes gdn", same)
     given["v"].requires_grad_()
-    out, _ = chunk(**given, **options)
+    with torch.enable_grad():
+        out, _ = chunk(**given, **options)
     check.that("FLA keeps what needs a backward", out.requires_grad)
 
 
@@ -288,6 +294,8 @@ def main() -> int:
     check_kda(check, device)
     check_steps(check, device)
     check_channels_in_place(check, device)
+    check_operators_of_channels(check, device)
+    check_verify_of_channels(check, device)
     check_deferred(check, device)
     check_names(check, device)
     check_tracing(check, device)

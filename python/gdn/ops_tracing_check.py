@@ -37,7 +37,32 @@ def calls(device: str) -> dict[str, tuple[Callable, tuple, dict]]:
     options = {"disable_state_update": False}
     packed = (normal(2, 3 * 256), gates[:2], gates[:2], constants, constants, 0.1, pool)
     final = {"output_final_state": True, "cu_seqlens": starts}
+    tokens, channels = tuple(x[0] for x in rows), (normal(5, 2, 128), gates, constants)
+    flat = (*tokens, *channels, normal(2, 128, dtype=torch.float32), pool)
+    behind = (normal(5, 2, 128), None, True)  # out, scale and l2norm
+    first = (*(x[:2] for x in (*tokens, *channels[:2])), *flat[5:])
+    bound, kept = {"decay_bound": -5.0}, normal(9, 2, 128, 128, dtype=torch.float32)
     return {
+        "step of channels": (
+            operator("gated_delta_step"),
+            (*first, slots, None, normal(2, 2, 128), None, True, -1),
+            bound,
+        ),
+        "prefill of channels": (
+            operator("gated_delta_prefill"),
+            (*flat, slots, slots, starts, *behind),
+            bound,
+        ),
+        "verify of channels": (
+            operator("gated_delta_verify"),
+            (*flat, slots, starts, kept, table, *behind, -1),
+            bound,
+        ),
+        "verify of channels in slots": (
+            operator("gated_delta_verify_in_slots"),
+            (*flat, table, integers(1, 3), starts, *behind, -1),
+            bound,
+        ),
         "causal_conv1d_fn": (causal_conv1d.causal_conv1d_fn, (normal(2, 24, 7), taps, bias), {}),
         "causal_conv1d_update": (
             causal_conv1d.causal_conv1d_update,
@@ -104,6 +129,12 @@ def calls(device: str) -> dict[str, tuple[Callable, tuple, dict]]:
             },
         ),
     }
+
+
+def operator(name: str) -> Callable:
+    """One of gdn's, as a function."""
+    found = getattr(torch.ops.gdn, name)
+    return lambda *arguments, **options: found(*arguments, **options)
 
 
 class Operators(TorchDispatchMode):

@@ -10,6 +10,7 @@ installed one, or the folder of its wheel on PYTHONPATH.
 """
 
 import argparse
+import copy
 import functools
 import json
 import sys
@@ -68,6 +69,12 @@ class Batch:
         out, after = recurrence(given, self.starts, before, D**-0.5)
         return out[0], after.mT
 
+    def state_after(self, states: torch.Tensor, sequence: int, tokens: int) -> torch.Tensor:
+        """Of a sequence after so many of its tokens, in float64."""
+        part, first = copy.copy(self), self.starts[sequence]
+        part.starts, part.slots = [first, first + tokens], self.slots[sequence : sequence + 1]
+        return part.expected(states)[1][0]
+
     def inputs(self) -> tuple[torch.Tensor, ...]:
         """What a graph of a step reads."""
         return self.mixed, self.a, self.b, self.A_log, self.dt_bias
@@ -87,13 +94,17 @@ class Batch:
         rows = self.q, self.k, self.v, self.g[None], self.beta[None]
         return kernel.extend(*rows, ssm_states=states, **self.places)[0]
 
+    def tracked(self) -> dict[str, torch.Tensor]:
+        """Arguments that ask for the state of each sequence before its last chunk."""
+        shape, lengths = (len(self.slots), HV, D, D), self.places["query_start_loc"].diff()
+        self.track_state = torch.full(shape, torch.nan, device=lengths.device)
+        chunks = ((lengths - 1) // 64).to(torch.int32)
+        return {"track_state": self.track_state, "track_chunk_idx": chunks}
+
     def extend_tracked(self, kernel, states):
-        """With the state of each sequence before its last chunk, as the prefix cache asks for."""
-        chunks = (self.places["query_start_loc"].diff() - 1) // 64
-        track = torch.empty(len(self.slots), HV, D, D, device=states.device)
-        more = {"track_state": track, "track_chunk_idx": chunks.to(torch.int32)}
+        """With states for the prefix cache."""
         rows = self.q, self.k, self.v, self.g[None], self.beta[None]
-        return kernel.extend(*rows, ssm_states=states, **self.places, **more)[0]
+        return kernel.extend(*rows, ssm_states=states, **self.places, **self.tracked())[0]
 
     def target_verify(self, kernel, states, buffer, rows):
         return kernel.target_verify(
@@ -112,9 +123,15 @@ class Batch:
         )
 
 
-def make_states(device: str, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+@functools.cache
+def _drawn_states(device: str) -> torch.Tensor:
     generator = torch.Generator().manual_seed(9)
-    return torch.randn(SLOTS, HV, D, D, generator=generator).to(device, dtype)
+    return torch.randn(SLOTS, HV, D, D, generator=generator).to(device)
+
+
+def make_states(device: str, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """New ones with the same numbers, which take seconds to draw."""
+    return _drawn_states(device).to(dtype, copy=True)
 
 
 def check_steps(
@@ -131,7 +148,8 @@ def check_steps(
     for (method, rows), (name, kernel) in product(cases, kernels):
         if name != "gdn":
             rows = zip(*(row for row in zip(*rows, strict=True) if row[0]), strict=True)
-        batch = batch_of(device, *map(list, rows))
+        lengths, slots = map(list, rows)
+        batch = batch_of(device, lengths, slots)
         states = make_states(device, dtype)
         before = states.clone()
         want, after = batch.expected(before)
@@ -141,7 +159,13 @@ def check_steps(
         own = [batch.slots[n] for n in live]
         # Kernels of SGLang round between stages, so they are shown, and ours have a limit.
         limit = LIMIT if name == "gdn" else None
-        pairs = (out[tokens], want[tokens]), (states[own], after[live])
+        pairs = [(out[tokens], want[tokens]), (states[own], after[live])]
+        keeps = name == "gdn" or getattr(kernel, "supports_track_state_snapshot", False)
+        if method == "extend_tracked" and keeps:
+            cuts = [(n, (length - 1) // 64 * 64) for n, length in enumerate(lengths)]
+            kept = [batch.state_after(before, *cut) for cut in cuts if cut[1] >= 0]
+            found = batch.track_state[[n for n, tokens in cuts if tokens >= 0]]
+            pairs.append((found, torch.stack(kept)))
         check.close(f"{method}, {name}, states of {dtype}", limit, *pairs)
         if name == "gdn":
             rest = [slot for slot in range(SLOTS) if slot not in own]
@@ -164,14 +188,7 @@ def check_verify(check: Check, device: str, kernels: dict, batch_of: Callable = 
         want, _ = batch.expected(before)
         buffer = torch.full((4, STEPS, HV, D, D), -7.0, device=device)
         out = batch.target_verify(kernel, states, buffer, rows)[0]
-        kept = []
-        for n in (0, 2):
-            first = batch.starts[n]
-            for t in range(STEPS):
-                part = batch_of(device, [STEPS] * 3, batch.slots)
-                part.starts = [first, first + t + 1]
-                part.slots = batch.slots[n : n + 1]
-                kept.append(part.expected(before)[1][0])
+        kept = [batch.state_after(before, n, t + 1) for n in (0, 2) for t in range(STEPS)]
         tokens = [*range(STEPS), *range(2 * STEPS, 3 * STEPS)]
         found = buffer[[1, 3]].flatten(0, 1)
         limit = LIMIT if name == "gdn" else None

@@ -68,10 +68,7 @@ class KdaBatch(Batch):
         return kernel.extend(*rows, ssm_states=states, **given, **more)
 
     def extend_tracked(self, kernel, states):
-        chunks = (self.places["query_start_loc"].diff() - 1) // 64
-        track = torch.empty(len(self.slots), HV, D, D, device=states.device)
-        more = {"track_state": track, "track_chunk_idx": chunks.to(torch.int32)}
-        return self.extend(kernel, states, return_intermediate_states=True, **more)[0]
+        return self.extend(kernel, states, return_intermediate_states=True, **self.tracked())[0]
 
 
 def _make_kernel(theirs):

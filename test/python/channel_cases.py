@@ -2,9 +2,8 @@
 """Inputs of functions on states in place with a decay of each channel, and what they give, in
 float64."""
 
-from itertools import pairwise
-
 import numpy as np
+from rule_cases import follow, steps_of, unit
 
 H, HV, D = 2, 4, 16
 BOUND = -4.0
@@ -33,27 +32,16 @@ def ready(given, bound=None):
 
 
 def recurrence(given, tokens, state, bound=None, scale=D**-0.5):
-    """Of one sequence: the output and the state after each of its `tokens`."""
-    x = {name: np.asarray(array, np.float64) for name, array in ready(given, bound).items()}
-    for name in ("q", "k"):
-        x[name] = x[name] / np.sqrt((x[name] ** 2).sum(-1, keepdims=True) + 1e-6)
-    q, k = (np.repeat(x[name], HV // H, axis=1) for name in ("q", "k"))
-    for t in tokens:
-        state = state * np.exp(x["log_decay"][t])[:, None]
-        error = x["v"][t] - np.einsum("hvk,hk->hv", state, k[t])
-        state = state + np.einsum("hv,hk->hvk", x["beta"][t][:, None] * error, k[t])
-        yield scale * np.einsum("hvk,hk->hv", state, q[t]), state
+    """As rule_cases.steps_of, of raw gates; q and k are scaled to unit length."""
+    x = ready(given, bound)
+    x |= {name: unit(x[name].astype(np.float64)) for name in ("q", "k")}
+    return steps_of(x, tokens, state, scale)
 
 
 def expected(given, states, starts, slots, bound=None, has_initial=None):
-    """Outputs of ragged sequences, and the states after them. Slots below 0 are skipped."""
-    after, out = states.astype(np.float64), np.zeros(given["v"].shape)
-    for n, (first, behind) in enumerate(pairwise(starts)):
-        if slots[n] < 0:
-            continue
-        state = states[slots[n]].astype(np.float64)
-        if has_initial is not None and not has_initial[n]:
-            state = np.zeros_like(state)
-        for t, step in enumerate(recurrence(given, range(first, behind), state, bound), first):
-            out[t], after[slots[n]] = step
-    return out, after
+    """Outputs and states as of rule_cases.follow."""
+
+    def steps(tokens, state):
+        return recurrence(given, tokens, state, bound)
+
+    return follow(steps, given["v"].shape, states, starts, slots, None, has_initial)

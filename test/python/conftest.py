@@ -199,6 +199,14 @@ exec '{program}' "$@" '--cache={cache}'
 
 
 @pytest.fixture(scope="module")
+def runtime(build_dir):
+    """The runtime of the build."""
+    from gdn import Runtime
+
+    return Runtime(build_dir / "lib/libgdnrt.so")
+
+
+@pytest.fixture(scope="module")
 def compiler_on_path(build_dir, tmp_path_factory):
     """gdn-compile on the PATH, and a cache of the module's own for images. What is compiled
     comes from the cache that the build uses."""

@@ -31,25 +31,39 @@ def ready(given):
     return {name: given[name] for name in ("q", "k", "v")} | gates
 
 
-def recurrence(given, tokens, state, scale=DK**-0.5, l2norm=False):
-    """Of one sequence: the output and the state after each of its `tokens`."""
-    x = {name: np.asarray(array, np.float64) for name, array in ready(given).items()}
-    if l2norm:
-        for name in ("q", "k"):
-            x[name] /= np.sqrt((x[name] ** 2).sum(-1, keepdims=True) + 1e-6)
-    q, k = (np.repeat(x[name], HV // H, axis=1) for name in ("q", "k"))
+def unit(x):
+    """Rows of unit length."""
+    return x / np.sqrt((x**2).sum(-1, keepdims=True) + 1e-6)
+
+
+def steps_of(given, tokens, state, scale):
+    """Of one sequence, from ready decays of heads or channels and strengths: the output and the
+    state after each of its `tokens`."""
+    x = {name: np.asarray(array, np.float64) for name, array in given.items()}
+    repeat = x["v"].shape[1] // x["q"].shape[1]
+    q, k = (np.repeat(x[name], repeat, axis=1) for name in ("q", "k"))
+    decay = np.exp(x["log_decay"])
+    # Behind heads [HV], values and keys.
+    decay = decay[..., None, None] if decay.ndim == 2 else decay[..., None, :]
     for t in tokens:
-        state = state * np.exp(x["log_decay"][t])[:, None, None]
+        state = state * decay[t]
         error = x["v"][t] - np.einsum("hvk,hk->hv", state, k[t])
         state = state + np.einsum("hv,hk->hvk", x["beta"][t][:, None] * error, k[t])
         yield scale * np.einsum("hvk,hk->hv", state, q[t]), state
 
 
-def expected(
-    given, states, starts, slots, write_slots=None, has_initial=None, scale=DK**-0.5, l2norm=False
-):
-    """Outputs of ragged sequences, and the states after them. Slots below 0 are skipped."""
-    after, out = states.astype(np.float64), np.zeros(given["v"].shape)
+def recurrence(given, tokens, state, scale=DK**-0.5, l2norm=False):
+    """As steps_of, of raw gates of heads."""
+    x = ready(given)
+    if l2norm:
+        x |= {name: unit(x[name].astype(np.float64)) for name in ("q", "k")}
+    return steps_of(x, tokens, state, scale)
+
+
+def follow(steps, shape, states, starts, slots, write_slots=None, has_initial=None):
+    """Outputs of ragged sequences, and the states after them. Slots below 0 are skipped.
+    `steps(tokens, state)` gives the output and the state after each token of a sequence."""
+    after, out = states.astype(np.float64), np.zeros(shape)
     targets = slots if write_slots is None else write_slots
     for n, (first, behind) in enumerate(pairwise(starts)):
         if slots[n] < 0:
@@ -57,11 +71,34 @@ def expected(
         state = states[slots[n]].astype(np.float64)
         if has_initial is not None and not has_initial[n]:
             state = np.zeros_like(state)
-        for t, step in enumerate(
-            recurrence(given, range(first, behind), state, scale, l2norm), first
-        ):
+        for t, step in enumerate(steps(range(first, behind), state), first):
             out[t], after[targets[n]] = step
     return out, after
+
+
+def follow_drafts(steps, shape, starts, firsts, kept, table):
+    """Outputs of sequences, and `kept` with the state after token t of sequence n at table[n, t].
+    `firsts` has the states to begin with, None for sequences that are skipped."""
+    out, kept = np.zeros(shape), kept.astype(np.float64)
+    for n, (begin, end) in enumerate(pairwise(starts)):
+        if firsts[n] is None:
+            continue
+        for t, (core, state) in enumerate(steps(range(begin, end), firsts[n].astype(np.float64))):
+            out[begin + t] = core
+            if 0 <= table[n, t] < len(kept):
+                kept[table[n, t]] = state
+    return out, kept
+
+
+def expected(
+    given, states, starts, slots, write_slots=None, has_initial=None, scale=DK**-0.5, l2norm=False
+):
+    """Outputs and states as of `follow`."""
+
+    def steps(tokens, state):
+        return recurrence(given, tokens, state, scale, l2norm)
+
+    return follow(steps, given["v"].shape, states, starts, slots, write_slots, has_initial)
 
 
 def error_of(got, want):

@@ -3,8 +3,11 @@
 its wheel define them, and tokens of a layer on a pool of states."""
 
 import ast
+import enum
+import importlib
 import sys
 import types
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,24 @@ import pytest
 import rule_cases
 from rule_cases import DK, DV, HV, draw, error_of
 
+from gdn import Runtime, devices
+
 SLOTS = 9
+
+
+class Backend(enum.Enum):
+    TRITON = "triton"
+    FLASHINFER = "flashinfer"
+    CUSTOM = "custom"
+
+
+class Ours:
+    """In place of gdn's kernels."""
+
+    supports_packed_decode = True
+
+    def __init__(self, fallback, slots=None):
+        self.fallback, self.slots = fallback, slots
 
 
 def options(base="triton", decode=None, prefill=None, verify=None, **more):
@@ -32,6 +52,43 @@ def add_modules(patch, **modules):
         module = types.ModuleType(name)
         module.__dict__.update(members)
         patch.setitem(sys.modules, name, module)
+
+
+def set_options(patch, mamba, deterministic=False):
+    """What SGLang's processes ask for."""
+    flag = types.SimpleNamespace(enable_deterministic_inference=deterministic)
+    given = types.SimpleNamespace(mamba=mamba, deterministic=flag)
+    add_modules(patch, runtime_context={"get_exec": lambda: given})
+
+
+def dispatcher_of(cls: type, make: Callable, kernel: tuple[str, str]) -> Callable:
+    """Makes dispatchers: `cls` stands in for SGLang's, `make` is the hook around its __init__, and
+    gdn's `kernel`, a module and a class, is replaced by Ours."""
+
+    def dispatcher(patch, mamba, *backends, deterministic=False):
+        set_options(patch, mamba, deterministic)
+        module = types.ModuleType(f"gdn.integrations.sglang.{kernel[0]}")
+        setattr(module, kernel[1], Ours)
+        patch.setitem(sys.modules, module.__name__, module)
+        made = cls.__new__(cls)
+        make(cls.__init__, made, *backends)
+        return made
+
+    return dispatcher
+
+
+def kernels_of(patch, build_dir, name: str, *modules: str) -> Iterator[object]:
+    """gdn's class `name` of the last of modules, without SGLang, on the build's runtime."""
+    pytest.importorskip("torch")
+    base = "layers__attention__linear__kernels__kernel_backend"
+    add_modules(patch, **{base: {"LinearAttnKernelBase": object}})
+    paths = [f"gdn.integrations.sglang.{module}" for module in modules]
+    for path in paths:
+        patch.delitem(sys.modules, path, raising=False)
+    patch.setattr(devices, "_runtime", [Runtime(build_dir / "lib/libgdnrt.so")])
+    yield getattr(importlib.import_module(paths[-1]), name)(Fallback())
+    for path in paths:
+        sys.modules.pop(path, None)
 
 
 class Fallback:

@@ -21,6 +21,7 @@ from gdn import (  # noqa: E402
     rule_plan,
 )
 from gdn.ops import causal_conv1d, fla, flashinfer, vllm  # noqa: E402
+from gdn.ops_problems import error_of, recurrence  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("compiler_on_path", "built_runtime")
 
@@ -37,6 +38,8 @@ CHECKS = [
     ops_check.check_kda,
     ops_check.check_steps,
     ops_states_check.check_channels_in_place,
+    ops_states_check.check_operators_of_channels,
+    ops_states_check.check_verify_of_channels,
     ops_states_check.check_deferred,
     ops_check.check_tracing,
     ops_names_check.check_convolution,
@@ -469,3 +472,34 @@ def test_chunks_of_starts_that_are_out_of_order(starts):
     for more in ({}, {"return_intermediate_states": True}):
         with pytest.raises(ValueError, match="cu_seqlens: expected element"):
             fla.chunk_kda(**given, **more)
+
+
+@pytest.mark.parametrize("name", ["gated_delta_step", "gated_delta_prefill", "gated_delta_verify"])
+def test_operators_with_channels_of_any_size(name):
+    """Heads that no kernel has are widened, and the gates of channels with them."""
+    heads, size, starts = (2, 4), 20, [0, 1, 2] if name == "gated_delta_step" else [0, 3, 5]
+    generator, bound = torch.Generator().manual_seed(1), -5.0
+    widths = {"q": (heads[0], size), "k": (heads[0], size), "v": (heads[1], size)}
+    widths |= {"a": (heads[1], size), "b": heads[1:]}
+    q, k, v, a, b = (
+        torch.randn(starts[-1], *width, generator=generator) for width in widths.values()
+    )
+    rate, bias = torch.rand(heads[1], generator=generator), torch.randn(heads[1], size)
+    pool = torch.randn(3, heads[1], size, size, generator=generator)
+    decay = bound * (rate.exp()[:, None] * (a + bias)).sigmoid()
+    unit = [torch.nn.functional.normalize(x.double(), dim=-1, eps=1e-6) for x in (q, k)]
+    given = {"q": unit[0], "k": unit[1], "v": v, "g": decay, "beta": b.sigmoid()}
+    given = {key: x[None] for key, x in given.items()}
+    want, states = recurrence(given, starts, pool[[2, 0]].mT, size**-0.5)
+    operator, out = getattr(torch.ops.gdn, name), torch.empty_like(v)
+    slots, cu_seqlens = torch.tensor([2, 0]), torch.tensor(starts)
+    inputs, kept, last = (q, k, v, a, b, rate, bias, pool), pool, [2, 0]
+    if name == "gated_delta_step":
+        operator(*inputs, slots, None, out, None, True, -1, decay_bound=bound)
+    elif name == "gated_delta_prefill":
+        operator(*inputs, slots, slots, cu_seqlens, out, None, True, bound)
+    else:
+        kept, last = torch.zeros(6, *pool.shape[1:]), [2, 4]
+        places = slots, cu_seqlens, kept, torch.arange(6).view(2, 3)
+        operator(*inputs, *places, out, None, True, -1, bound)
+    assert error_of(out, want[0]) < 2e-5 and error_of(kept[last].mT, states) < 2e-5

@@ -8,16 +8,11 @@ import pytest
 from channel_cases import BOUND, HV, D, H, draw, expected, ready
 from rule_cases import error_of
 
-from gdn import Runtime, StatePool, StatePoolShape
+from gdn import StatePool, StatePoolShape
 from gdn.rule_pool import delta_prefill, gated_delta_prefill
 from gdn.rule_step import delta_step, gated_delta_step
 
 SLOTS = 9
-
-
-@pytest.fixture(scope="module")
-def runtime(build_dir):
-    return Runtime(build_dir / "lib/libgdnrt.so")
 
 
 pytestmark = pytest.mark.usefixtures("compiler_on_path")

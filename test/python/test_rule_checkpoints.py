@@ -6,18 +6,12 @@ import pytest
 import rule_cases
 from rule_cases import DK, DV, HV, draw, error_of, ready
 
-from gdn import Runtime
 from gdn.rule_pool import delta_prefill
 
 STARTS = np.array([0, 70, 70, 200], np.int32)
 SLOTS = np.array([4, 2, 0])
 
 pytestmark = pytest.mark.usefixtures("compiler_on_path")
-
-
-@pytest.fixture(scope="module")
-def runtime(build_dir):
-    return Runtime(build_dir / "lib/libgdnrt.so")
 
 
 def test_states_inside_sequences(runtime):

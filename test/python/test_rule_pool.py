@@ -6,16 +6,10 @@ import pytest
 import rule_cases
 from rule_cases import DK, DV, HV, H, draw, error_of, ready, strided
 
-from gdn import Runtime
 from gdn.rule_pool import delta_prefill, gated_delta_prefill
 
 STARTS = np.array([0, 5, 5, 75, 76], np.int32)  # tokens of four sequences, and two more
 TOKENS, SLOTS = 78, 9
-
-
-@pytest.fixture(scope="module")
-def runtime(build_dir):
-    return Runtime(build_dir / "lib/libgdnrt.so")
 
 
 pytestmark = pytest.mark.usefixtures("compiler_on_path")

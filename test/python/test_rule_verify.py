@@ -1,23 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tokens that may be rejected, with arrays of NumPy, against float64."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
-from rule_cases import DK, DV, HV, draw, error_of, recurrence, strided
+from rule_cases import DK, DV, HV, draw, error_of, follow_drafts, recurrence, strided
+from verify_cases import SLOTS, STARTS, STEPS, TOKENS, places_in_buffer
 
-from gdn import Runtime
 from gdn.rule_verify import gated_delta_verify, gated_delta_verify_in_slots
-
-STARTS = np.array([0, 4, 4, 5, 7], np.int32)  # tokens of four sequences, and one more
-TOKENS, SLOTS, STEPS = 8, 17, 4
-
-
-@pytest.fixture(scope="module")
-def runtime(build_dir):
-    return Runtime(build_dir / "lib/libgdnrt.so")
-
 
 pytestmark = pytest.mark.usefixtures("compiler_on_path")
 
@@ -27,18 +16,13 @@ def pool(rng, dtype=np.float32):
 
 
 def expected(given, states, first, kept, table, l2norm=False):
-    """Outputs, and `kept` with the state after each token, in float64. `first` has the slots to
-    begin with, negative for sequences that are skipped."""
-    out, kept = np.zeros(given["v"].shape), kept.astype(np.float64)
-    for n, (begin, end) in enumerate(pairwise(STARTS)):
-        if first[n] < 0:
-            continue
-        steps = recurrence(given, range(begin, end), states[first[n]].astype(float), l2norm=l2norm)
-        for t, (core, state) in enumerate(steps):
-            out[begin + t] = core
-            if 0 <= table[n, t] < len(kept):
-                kept[table[n, t]] = state
-    return out, kept
+    """`first` has the slots to begin with, negative for sequences that are skipped."""
+
+    def steps(tokens, state):
+        return recurrence(given, tokens, state, l2norm=l2norm)
+
+    firsts = [states[slot] if slot >= 0 else None for slot in first]
+    return follow_drafts(steps, given["v"].shape, STARTS, firsts, kept, table)
 
 
 @pytest.mark.parametrize("l2norm", [False, True])
@@ -48,11 +32,9 @@ def test_states_in_a_buffer(runtime, l2norm):
     given, states = draw(rng, TOKENS), pool(rng)
     before = states.copy()
     buffer = np.full((4 * STEPS + 1, HV, DV, DK), -7, np.float32)
-    slots, table = np.array([4, 2, 6, -1]), np.arange(4 * STEPS).reshape(4, STEPS)
-    table[0, 1] = -1
+    places = places_in_buffer(buffer)
     given["v"][5:] = np.nan
-    want, kept = expected(given, states, slots, buffer, table, l2norm)
-    places = {"slots": slots, "cu_seqlens": STARTS, "token_states": buffer, "token_slots": table}
+    want, kept = expected(given, states, places["slots"], buffer, places["token_slots"], l2norm)
     out = np.full((TOKENS, HV, DV), np.nan, np.float32)
     gated_delta_verify(**given, states=states, **places, out=out, l2norm=l2norm, runtime=runtime)
     assert not out[5:].any()

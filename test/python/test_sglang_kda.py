@@ -4,8 +4,6 @@ on SGLang's pools against float64, with tensors of the CPU. SGLang itself is sto
 the plugin asks of it, and by files of its wheel where they are on the path."""
 
 import enum
-import sys
-import types
 
 import numpy as np
 import pytest
@@ -13,22 +11,19 @@ from channel_cases import BOUND, HV, D, H, draw, expected, ready, recurrence
 from rule_cases import error_of
 from sglang_cases import (
     SLOTS,
+    Backend,
     Fallback,
-    add_modules,
+    Ours,
     classes_of,
+    dispatcher_of,
     folder_of_sglang,
     integers,
+    kernels_of,
     options,
+    set_options,
 )
 
-from gdn import Runtime, devices
 from gdn.integrations.sglang.dispatcher import make_kda_dispatcher
-
-
-class Backend(enum.Enum):
-    TRITON = "triton"
-    FLASHINFER = "flashinfer"
-    CUSTOM = "custom"
 
 
 class Dispatcher:
@@ -43,27 +38,7 @@ class Dispatcher:
         self.prefill_backend = prefill
 
 
-class Ours:
-    supports_packed_decode = True
-
-    def __init__(self, fallback):
-        self.fallback = fallback
-
-
-def set_options(patch, mamba, deterministic=False):
-    flag = types.SimpleNamespace(enable_deterministic_inference=deterministic)
-    given = types.SimpleNamespace(mamba=mamba, deterministic=flag)
-    add_modules(patch, runtime_context={"get_exec": lambda: given})
-
-
-def dispatcher(patch, mamba, *backends, deterministic=False):
-    set_options(patch, mamba, deterministic)
-    kernel = types.ModuleType("gdn.integrations.sglang.kda_kernel")
-    kernel.KdaKernel = Ours
-    patch.setitem(sys.modules, kernel.__name__, kernel)
-    made = Dispatcher.__new__(Dispatcher)
-    make_kda_dispatcher(Dispatcher.__init__, made, *backends)
-    return made
+dispatcher = dispatcher_of(Dispatcher, make_kda_dispatcher, ("kda_kernel", "KdaKernel"))
 
 
 def test_dispatcher_with_our_kernels(monkeypatch):
@@ -108,18 +83,7 @@ def test_what_the_dispatcher_refuses(monkeypatch):
 
 @pytest.fixture
 def kernel(monkeypatch, build_dir, compiler_on_path):
-    pytest.importorskip("torch")
-    name = "layers__attention__linear__kernels__kernel_backend"
-    add_modules(monkeypatch, **{name: {"LinearAttnKernelBase": object}})
-    modules = [f"gdn.integrations.sglang.{name}" for name in ("kernel", "kda_kernel")]
-    for name in modules:
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setattr(devices, "_runtime", [Runtime(build_dir / "lib/libgdnrt.so")])
-    from gdn.integrations.sglang.kda_kernel import KdaKernel
-
-    yield KdaKernel(Fallback())
-    for name in modules:
-        sys.modules.pop(name, None)
+    yield from kernels_of(monkeypatch, build_dir, "KdaKernel", "kernel", "kda_kernel")
 
 
 class Case:

@@ -16,13 +16,17 @@ import pytest
 import rule_cases
 from rule_cases import DK, DV, HV, error_of
 from sglang_cases import (
+    Backend,
     Case,
-    Fallback,
+    Ours,
     add_modules,
     classes_of,
+    dispatcher_of,
     folder_of_sglang,
     integers,
+    kernels_of,
     options,
+    set_options,
     tensors,
 )
 
@@ -37,12 +41,6 @@ from gdn.integrations.sglang.backends import (
     form_of,
 )
 from gdn.integrations.sglang.dispatcher import make_dispatcher
-
-
-class Backend(enum.Enum):
-    TRITON = "triton"
-    FLASHINFER = "flashinfer"
-    CUSTOM = "custom"
 
 
 @pytest.mark.parametrize(
@@ -177,25 +175,7 @@ class Dispatcher:
         self.seen = decode, prefill, verify
 
 
-class Ours:
-    supports_packed_decode = True
-
-    def __init__(self, fallback, slots=None):
-        self.fallback, self.slots = fallback, slots
-
-
-def dispatcher(patch, mamba, *backends, deterministic=False):
-    exec_options = types.SimpleNamespace(
-        mamba=mamba,
-        deterministic=types.SimpleNamespace(enable_deterministic_inference=deterministic),
-    )
-    add_modules(patch, runtime_context={"get_exec": lambda: exec_options})
-    kernel = types.ModuleType("gdn.integrations.sglang.kernel")
-    kernel.GdnKernel = Ours
-    patch.setitem(sys.modules, kernel.__name__, kernel)
-    made = Dispatcher.__new__(Dispatcher)
-    make_dispatcher(Dispatcher.__init__, made, *backends)
-    return made
+dispatcher = dispatcher_of(Dispatcher, make_dispatcher, ("kernel", "GdnKernel"))
 
 
 def test_dispatcher_with_our_kernels(monkeypatch):
@@ -261,15 +241,9 @@ def test_files_of_sglang(monkeypatch, build_dir, compiler_on_path):
         given |= {"Optional": Optional, "torch": torch, "TritonGDNKernel": TritonGDNKernel}
         given |= {"rank0_log": print}
         (dispatcher,) = classes_of(folder / "gdn_backend.py", ["GDNKernelDispatcher"], given)
-        exec_options = types.SimpleNamespace(
-            mamba=options("gdn"),
-            deterministic=types.SimpleNamespace(enable_deterministic_inference=False),
-        )
-        add_modules(
-            monkeypatch,
-            layers__attention__linear__gdn_backend={"GDNKernelDispatcher": dispatcher},
-            runtime_context={"get_exec": lambda: exec_options},
-        )
+        module = "layers__attention__linear__gdn_backend"
+        add_modules(monkeypatch, **{module: {"GDNKernelDispatcher": dispatcher}})
+        set_options(monkeypatch, options("gdn"))
         plugin.register()
         assert "gdn" in choices.LINEAR_ATTN_KERNEL_BACKEND_CHOICES
         custom = backend("gdn")
@@ -299,15 +273,7 @@ STEPS = 3
 
 @pytest.fixture
 def kernel(monkeypatch, build_dir, compiler_on_path):
-    pytest.importorskip("torch")
-    name = "layers__attention__linear__kernels__kernel_backend"
-    add_modules(monkeypatch, **{name: {"LinearAttnKernelBase": object}})
-    monkeypatch.delitem(sys.modules, "gdn.integrations.sglang.kernel", raising=False)
-    monkeypatch.setattr(devices, "_runtime", [Runtime(build_dir / "lib/libgdnrt.so")])
-    from gdn.integrations.sglang.kernel import GdnKernel
-
-    yield GdnKernel(Fallback())
-    sys.modules.pop("gdn.integrations.sglang.kernel", None)
+    yield from kernels_of(monkeypatch, build_dir, "GdnKernel", "kernel")
 
 
 @pytest.mark.parametrize("packed", [False, True])

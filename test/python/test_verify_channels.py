@@ -2,25 +2,14 @@
 """Tokens that may be rejected with a decay of each channel, on states in place, with arrays of
 NumPy, against float64."""
 
-from itertools import pairwise
-
 import ml_dtypes
 import numpy as np
 import pytest
 from channel_cases import BOUND, HV, D, draw, recurrence
-from rule_cases import error_of
+from rule_cases import error_of, follow_drafts
+from verify_cases import SLOTS, STARTS, STEPS, TOKENS, places_in_buffer
 
-from gdn import Runtime
 from gdn.rule_verify import gated_delta_verify, gated_delta_verify_in_slots
-
-STARTS = np.array([0, 4, 4, 5, 7], np.int32)  # tokens of four sequences, and one more
-TOKENS, SLOTS, STEPS = 8, 17, 4
-
-
-@pytest.fixture(scope="module")
-def runtime(build_dir):
-    return Runtime(build_dir / "lib/libgdnrt.so")
-
 
 pytestmark = pytest.mark.usefixtures("compiler_on_path")
 
@@ -30,18 +19,10 @@ def pool(rng):
 
 
 def expected(given, firsts, kept, table, bound):
-    """Outputs, and `kept` with the state after each token, in float64. `firsts` has the states to
-    begin with, or None for sequences that are skipped."""
-    out, kept = np.zeros(given["v"].shape), kept.astype(np.float64)
-    for n, (begin, end) in enumerate(pairwise(STARTS)):
-        if firsts[n] is None:
-            continue
-        first = firsts[n].astype(float)
-        for t, (core, state) in enumerate(recurrence(given, range(begin, end), first, bound)):
-            out[begin + t] = core
-            if 0 <= table[n, t] < len(kept):
-                kept[table[n, t]] = state
-    return out, kept
+    def steps(tokens, state):
+        return recurrence(given, tokens, state, bound)
+
+    return follow_drafts(steps, given["v"].shape, STARTS, firsts, kept, table)
 
 
 @pytest.mark.parametrize("bound", [None, BOUND])
@@ -54,11 +35,9 @@ def test_states_in_a_buffer(runtime, bound, gates):
     given |= {name: given[name].astype(gates) for name in ("a", "b")}
     given["v"][5:] = np.nan
     before, buffer = states.copy(), np.full((4 * STEPS + 1, HV, D, D), -7, np.float32)
-    slots, table = np.array([4, 2, 6, -1]), np.arange(4 * STEPS).reshape(4, STEPS)
-    table[0, 1] = -1
+    places = places_in_buffer(buffer)
     firsts = [states[4], states[2], states[6], None]
-    want, kept = expected(given, firsts, buffer, table, bound)
-    places = {"slots": slots, "cu_seqlens": STARTS, "token_states": buffer, "token_slots": table}
+    want, kept = expected(given, firsts, buffer, places["token_slots"], bound)
     places |= {"states": states, "decay_bound": bound, "l2norm": True, "runtime": runtime}
     out = gated_delta_verify(**given, **places)
     assert not out[5:].astype(float).any()

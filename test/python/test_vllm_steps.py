@@ -245,26 +245,18 @@ def slots_that_are_read(launches):
     return read - {0}
 
 
-REFUSED = {
+REFUSED = vllm_kinds.REFUSED | {
     "platform": ({"platform": "cpu"}, "platform: expected cuda, found cpu"),
     "activation": ({"activation": "gelu"}, "activation: expected silu, found gelu"),
-    "window": ({"conv_state": "bfloat16"}, "conv_state: expected float32, found bfloat16"),
-    "replays": ({"replays": True}, "use_replayssm: expected False, found True"),
     "rounding": ({"rounds_at_random": True}, "enable_stochastic_rounding: expected False"),
-    "weight": ({"norm_weight": "float16"}, "norm.weight: expected float32, found float16"),
-    "state": ({"state": "float8_e4m3fn"}, "mamba_ssm_cache_dtype: expected float32, bfloat16"),
     "heads": ({"value_dim": 20}, "head_v_dim: expected a multiple of 16, found 20"),
     "heads of prefill": ({"key_dim": 24}, "head_k_dim: expected a multiple of 16, found 24"),
-    "drafts": ({"num_speculative_tokens": 8}, "num_speculative_tokens: expected at most 7"),
-    "blocks": ({"cache_mode": "all"}, "mamba_cache_mode: expected none or align, found all"),
 }
 
 
 @pytest.mark.parametrize("change", REFUSED)
 def test_layers_without_kernels(change):
-    fields, message = REFUSED[change]
-    assert KIND.find_refusal() is None
-    assert message in KIND._replace(**fields).find_refusal()
+    vllm_kinds.check_refusal(KIND, *REFUSED[change])
 
 
 def test_layers_with_kernels():

@@ -35,6 +35,23 @@ STEPS = {
 }
 
 
+#: Layers without kernels, of every kind: what differs, and what is said of it.
+REFUSED = {
+    "window": ({"conv_state": "bfloat16"}, "conv_state: expected float32, found bfloat16"),
+    "weight": ({"norm_weight": "float16"}, "norm.weight: expected float32, found float16"),
+    "replays": ({"replays": True}, "use_replayssm: expected False, found True"),
+    "state": ({"state": "float8_e4m3fn"}, "mamba_ssm_cache_dtype: expected float32, bfloat16"),
+    "drafts": ({"num_speculative_tokens": 8}, "num_speculative_tokens: expected at most 7"),
+    "blocks": ({"cache_mode": "all"}, "mamba_cache_mode: expected none or align, found all"),
+}
+
+
+def check_refusal(kind: LayerKind, fields: dict[str, object], message: str) -> None:
+    """The kind has kernels, and with other fields none."""
+    assert kind.find_refusal() is None
+    assert message in kind._replace(**fields).find_refusal()
+
+
 def make_kernels(kind: LayerKind, build_dir, tool, folder) -> LayerKernels:
     """Compiled into `folder`; `tool` is the fixture."""
     config, path = folder / "config.json", folder / "layer.gdnk"

@@ -39,3 +39,12 @@ def on_pools(
     run(q, k, v, copies, wide, scale)
     pools[0].copy_(copies[0][..., :value_dim, :key_dim])
     out.copy_(wide[..., :value_dim])
+
+
+def with_channels(q: Tensor, a: Tensor, dt_bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Raw gates and their biases with as many channels as the keys that `run` gets, where each
+    channel has its own: keys of others are zeros."""
+    if a.dim() != q.dim() or a.shape[-1] >= q.shape[-1]:
+        return a, dt_bias
+    more = 0, q.shape[-1] - a.shape[-1]
+    return torch.nn.functional.pad(a, more), torch.nn.functional.pad(dt_bias, more)

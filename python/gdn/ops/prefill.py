@@ -7,7 +7,7 @@ from torch import Tensor
 from ..rule_pool import delta_prefill as ready_prefill
 from ..rule_pool import gated_delta_prefill as prefill
 from .fakes import register_fake
-from .pools import on_pools
+from .pools import on_pools, with_channels
 
 
 @torch.library.custom_op("gdn::delta_prefill", mutates_args=("states", "out"))
@@ -71,18 +71,20 @@ def gated_delta_prefill(
     out: Tensor,
     scale: float | None,
     l2norm: bool,
+    decay_bound: float | None = None,
 ) -> None:
     """See gdn.rule_pool.gated_delta_prefill."""
 
     def run(q, k, v, pools, out, scale):
+        channels, bias = with_channels(q, a, dt_bias)
         prefill(
             q,
             k,
             v,
-            a,
+            channels,
             b,
             A_log,
-            dt_bias,
+            bias,
             pools[0],
             slots,
             cu_seqlens,
@@ -90,6 +92,7 @@ def gated_delta_prefill(
             out=out,
             scale=scale,
             l2norm=l2norm,
+            decay_bound=decay_bound,
         )
 
     on_pools("prefill", run, q, k, v, [states], out, scale)

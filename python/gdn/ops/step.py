@@ -7,7 +7,7 @@ from torch import Tensor
 from ..rule_step import delta_step as ready_step
 from ..rule_step import gated_delta_step as step
 from .fakes import register_fake
-from .pools import on_pools
+from .pools import on_pools, with_channels
 
 
 @torch.library.custom_op("gdn::gated_delta_step", mutates_args=("states", "out"))
@@ -26,18 +26,20 @@ def gated_delta_step(
     scale: float | None,
     l2norm: bool,
     null_slot: int,
+    decay_bound: float | None = None,
 ) -> None:
     """See gdn.rule_step.gated_delta_step."""
 
     def run(q, k, v, pools, out, scale):
+        channels, bias = with_channels(q, a, dt_bias)
         step(
             q,
             k,
             v,
-            a,
+            channels,
             b,
             A_log,
-            dt_bias,
+            bias,
             pools[0],
             slots,
             write_slots=write_slots,
@@ -45,6 +47,7 @@ def gated_delta_step(
             scale=scale,
             l2norm=l2norm,
             null_slot=null_slot,
+            decay_bound=decay_bound,
         )
 
     on_pools("decode", run, q, k, v, [states], out, scale)

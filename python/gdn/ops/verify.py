@@ -7,7 +7,7 @@ from torch import Tensor
 from ..rule_verify import gated_delta_verify as verify
 from ..rule_verify import gated_delta_verify_in_slots as verify_in_slots
 from .fakes import register_fake
-from .pools import on_pools
+from .pools import on_pools, with_channels
 
 
 @torch.library.custom_op("gdn::gated_delta_verify", mutates_args=("token_states", "out"))
@@ -28,13 +28,16 @@ def gated_delta_verify(
     scale: float | None,
     l2norm: bool,
     null_slot: int,
+    decay_bound: float | None = None,
 ) -> None:
     """See gdn.rule_verify.gated_delta_verify."""
 
     def run(q, k, v, pools, out, scale):
         kept, read = pools
-        gates = (a, b, A_log, dt_bias)
+        channels, bias = with_channels(q, a, dt_bias)
+        gates = (channels, b, A_log, bias)
         options = {"out": out, "scale": scale, "l2norm": l2norm, "null_slot": null_slot}
+        options["decay_bound"] = decay_bound
         verify(q, k, v, *gates, read, slots, cu_seqlens, kept, token_slots, **options)
 
     on_pools("verify", run, q, k, v, [token_states, states], out, scale)
@@ -57,12 +60,15 @@ def gated_delta_verify_in_slots(
     scale: float | None,
     l2norm: bool,
     null_slot: int,
+    decay_bound: float | None = None,
 ) -> None:
     """See gdn.rule_verify.gated_delta_verify_in_slots."""
 
     def run(q, k, v, pools, out, scale):
-        gates = (a, b, A_log, dt_bias)
+        channels, bias = with_channels(q, a, dt_bias)
+        gates = (channels, b, A_log, bias)
         options = {"out": out, "scale": scale, "l2norm": l2norm, "null_slot": null_slot}
+        options["decay_bound"] = decay_bound
         verify_in_slots(q, k, v, *gates, pools[0], token_slots, num_accepted, cu_seqlens, **options)
 
     on_pools("verify", run, q, k, v, [states], out, scale)
