@@ -288,8 +288,9 @@ llvm::DenseSet<Value> KernelOperands::inputsOf(SmallVector<Value> todo) const {
 llvm::DenseSet<Value> KernelOperands::stateInputs() const {
   RuleOpInterface op = rule;
   SmallVector<Value> inputs = {op.getKey(), op.getValue(), op.getLogDecay()};
-  if (Value beta = op.getBeta())
-    inputs.push_back(beta);
+  for (Value optional : {op.getBeta(), op.getErase()})
+    if (optional)
+      inputs.push_back(optional);
   return inputsOf(inputs);
 }
 
@@ -308,6 +309,8 @@ FailureOr<KernelOperands> KernelOperands::analyse(func::FuncOp entry,
   if (RuleOpInterface rule = parts.rule) {
     parts.markKeyHeads(rule.getQuery());
     parts.markKeyHeads(rule.getKey());
+    if (Value erase = rule.getErase())
+      parts.markKeyHeads(erase);
   }
   parts.collectCarries();
   if (failed(parts.checkParents()) || failed(parts.takePending()))
