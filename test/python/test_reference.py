@@ -87,8 +87,8 @@ def test_agrees_with_the_rule_with_an_erase_key(runtime, tool, tmp_path):
     assert done.returncode == 0, done.stderr
     assert check_image(runtime, path, ("prefill", "decode", "verify")).layout == "ready"
     image = runtime.image(path)
-    for entry in ("prefill", "decode", "verify"):
-        done = tool("gdn-run", path, f"--entry={entry}", "--generate", "--check")
+    for entry in ("prefill", "decode", "verify", "decode_planes"):
+        done = tool("gdn-run", path, f"--entry={entry}", "--generate=Hk=2,Hv=4,skip=1", "--check")
         assert done.returncode == 0, done.stdout + done.stderr
         assert "erase" in [param.name for param in runtime.device().kernel(image, entry).params]
 

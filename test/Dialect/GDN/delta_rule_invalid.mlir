@@ -271,7 +271,7 @@ func.func @c7_slots(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?
 // Only the generic form can leave one operand out.
 func.func @c7_without_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'cu_seqlens' to be given with checkpoints, but got none}}
-  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}>
+  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}>
       : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?x64xf32>
   return
 }
@@ -281,7 +281,7 @@ func.func @c7_without_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !
 // Only the generic form can leave one operand out.
 func.func @c7_without_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'checkpoint_slots' to be given with checkpoints, but got none}}
-  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}>
+  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}>
       : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?x64xf32>
   return
 }
@@ -363,7 +363,7 @@ func.func @c9_without_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: 
 func.func @c10_together(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
     %keys: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'pending_decays' to be given with 'pending_keys', but got none}}
-  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %cu, %slots, %keys, %keys) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0>}>
+  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %cu, %slots, %keys, %keys) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0>}>
       : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>,
          tensor<?xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>) -> tensor<?x?x64xf32>
   return

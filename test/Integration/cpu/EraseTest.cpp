@@ -120,6 +120,19 @@ TEST_P(Erase, KeepsStatesAfterTokens) {
   Call(slots, "verify", batch).runAndCheck();
 }
 
+TEST_P(Erase, FollowsTrees) {
+  Config tree = config();
+  tree.options.hasInitial = tree.options.checkpoints = false;
+  tree.options.verify = VerifyStates::tree;
+  Batch batch;
+  batch.lengths = {4, 3};
+  batch.ids = {1, 2};
+  batch.tokenSlots = {{3, 4, 5, 6}, {7, 8, 9, 10}};
+  batch.parents = {{-1, 0, 0, 2}, {-1, -1, 0, 0}};
+  batch.slots = 12;
+  Call(tree, "verify", batch).runAndCheckRounded(GetParam().state);
+}
+
 // Two calls of one sequence; states of 16 bits are rounded between them.
 TEST_P(Erase, InTwoCalls) {
   if (GetParam().state != FloatKind::f32)

@@ -74,3 +74,25 @@ func.func @verify(
         -> tensor<?x?x64xbf16>
   return %core : tensor<?x?x64xbf16>
 }
+
+// The same as @decode, with states in two planes.
+func.func @decode_planes(
+    %q: tensor<?x?x64xbf16> {gdn.name = "q", gdn.dims = ["N", "Hk", "64"]},
+    %k: tensor<?x?x64xbf16> {gdn.name = "k", gdn.dims = ["N", "Hk", "64"]},
+    %v: tensor<?x?x64xbf16> {gdn.name = "v", gdn.dims = ["N", "Hv", "64"]},
+    %log_decay: tensor<?x?xf32> {gdn.name = "log_decay", gdn.dims = ["N", "Hv"]},
+    %beta: tensor<?x?xf32> {gdn.name = "beta", gdn.dims = ["N", "Hv"]},
+    %erase: tensor<?x?x64xbf16> {gdn.name = "erase", gdn.dims = ["N", "Hk", "64"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
+    %state_pool: !gdn.pool<?x?x64x64xi8> {gdn.name = "state_pool", gdn.dims = ["P", "Hv", "64", "64"]},
+    %state_scales: !gdn.pool<?x?x64xf32> {gdn.name = "state_scales", gdn.dims = ["P", "Hv", "64"]},
+    %state_low: !gdn.pool<?x?x64x64xi8> {gdn.name = "state_low", gdn.dims = ["P", "Hv", "64", "64"]})
+    -> (tensor<?x?x64xbf16> {gdn.name = "core", gdn.dims = ["N", "Hv", "64"]})
+    attributes {gdn.entry, gdn.facts = {layout = "ready"}} {
+  %core = gdn.delta_rule %q, %k, %v gates(%log_decay, %beta) erase(%erase)
+      pool(%state_pool) slots(%slots) scales(%state_scales) low(%state_low)
+      : tensor<?x?x64xbf16>, tensor<?x?x64xbf16>, tensor<?x?x64xbf16>, tensor<?x?xf32>, tensor<?x?xf32>
+        erase tensor<?x?x64xbf16>, !gdn.pool<?x?x64x64xi8>, tensor<?xi32> scales !gdn.pool<?x?x64xf32>
+        low !gdn.pool<?x?x64x64xi8> -> tensor<?x?x64xbf16>
+  return %core : tensor<?x?x64xbf16>
+}
