@@ -288,9 +288,8 @@ llvm::DenseSet<Value> KernelOperands::inputsOf(SmallVector<Value> todo) const {
 llvm::DenseSet<Value> KernelOperands::stateInputs() const {
   RuleOpInterface op = rule;
   SmallVector<Value> inputs = {op.getKey(), op.getValue(), op.getLogDecay()};
-  for (Value optional : {op.getBeta(), op.getErase()})
-    if (optional)
-      inputs.push_back(optional);
+  if (Value beta = op.getBeta())
+    inputs.push_back(beta);
   return inputsOf(inputs);
 }
 
