@@ -256,8 +256,8 @@ Array gdn::data::randomParameter(llvm::StringRef name, DType dtype,
   } else {
     values = normalValues(count, options.scale, stream);
   }
-  if (options.unitKeys && (name == "q" || name == "k") && !shape.empty() &&
-      shape.back() > 0)
+  const bool isKey = name == "q" || name == "k" || name == "erase";
+  if (options.unitKeys && isKey && !shape.empty() && shape.back() > 0)
     normalise(values, shape.back());
   return Array::fromDoubles(dtype, shape, values);
 }

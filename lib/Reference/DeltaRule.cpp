@@ -93,7 +93,8 @@ struct Pending {
 /// The operands of one op and its sizes.
 struct Rule {
   const Tensor &query, &key, &value, &decay;
-  const Tensor *beta; // null: no delta term
+  const Tensor *beta;  // null: no delta term
+  const Tensor *erase; // what d reads; null: the key
   int64_t keyHeads, valueHeads, dk, dv;
   double scale;
   std::optional<Pending> pending;
@@ -118,7 +119,7 @@ void Rule::run(const Sequence &sequence, int64_t head, Pool &pool,
                Tensor &output) const {
   const int64_t keyHead = head / (valueHeads / keyHeads);
   const bool perChannel = decay.shape.size() == 3;
-  std::vector<double> m(dv * dk), k(dk), q(dk), alpha(dk), delta(dv);
+  std::vector<double> m(dv * dk), k(dk), e(dk), q(dk), alpha(dk), delta(dv);
   if (!sequence.fromZeros)
     llvm::copy(pool.data.row(sequence.slot).slice(head * dv * dk, dv * dk),
                m.begin());
@@ -147,6 +148,7 @@ void Rule::run(const Sequence &sequence, int64_t head, Pool &pool,
       m = after[1 + sequence.parents[t - sequence.begin]];
     for (int64_t j = 0; j < dk; ++j) {
       k[j] = key.row(t)[keyHead * dk + j];
+      e[j] = erase ? erase->row(t)[keyHead * dk + j] : k[j];
       q[j] = scale * query.row(t)[keyHead * dk + j];
       alpha[j] = std::exp(perChannel ? decay.row(t)[head * dk + j]
                                      : decay.row(t)[head]);
@@ -156,7 +158,7 @@ void Rule::run(const Sequence &sequence, int64_t head, Pool &pool,
       double recalled = 0;
       for (int64_t j = 0; j < dk; ++j) {
         mi[j] *= alpha[j];
-        recalled += mi[j] * k[j];
+        recalled += mi[j] * e[j];
       }
       double d = value.row(t)[head * dv + i];
       if (beta)
@@ -261,6 +263,7 @@ LogicalResult gdn::reference::evaluateOp(gdn::RuleOpInterface op,
   const Tensor &value = env.tensor(op.getValue());
   const Tensor &decay = env.tensor(op.getLogDecay());
   const Tensor *beta = env.optional(op.getBeta());
+  const Tensor *erase = env.optional(op.getErase());
   const std::optional<Planes> planes =
       planesOf(env, op.getPool(), op.getStateScales(), op.getStateLow());
   Pool states = planes ? planes->decode() : Pool();
@@ -274,6 +277,7 @@ LogicalResult gdn::reference::evaluateOp(gdn::RuleOpInterface op,
   if (decay.shape.size() == 3)
     decayShape.push_back(dk);
   if (failed(expectShape(op, "key", key.shape, query.shape)) ||
+      (erase && failed(expectShape(op, "erase", erase->shape, key.shape))) ||
       failed(expectShape(op, "value", value.shape, {tokens, -1, -1})) ||
       failed(expectShape(op, "log_decay", decay.shape, decayShape)) ||
       (beta &&
@@ -321,13 +325,20 @@ LogicalResult gdn::reference::evaluateOp(gdn::RuleOpInterface op,
     return failure();
 
   std::optional<APFloat> scale = op.getScale();
-  const Rule rule = {
-      query,      key,
-      value,      decay,
-      beta,       keyHeads,
-      valueHeads, dk,
-      dv,         scale ? scale->convertToDouble() : 1 / std::sqrt(double(dk)),
-      pending,    tokenPool};
+  const Rule rule = {query,
+                     key,
+                     value,
+                     decay,
+                     beta,
+                     erase,
+                     keyHeads,
+                     valueHeads,
+                     dk,
+                     dv,
+                     scale ? scale->convertToDouble()
+                           : 1 / std::sqrt(double(dk)),
+                     pending,
+                     tokenPool};
   Tensor output = Tensor::zeros(value.shape);
   auto runAll = [&](Pool &from) {
     parallelFor(op.getContext(), 0, sequences->size() * valueHeads,

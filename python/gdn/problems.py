@@ -166,6 +166,6 @@ def _numbers(rng, param: Param, shape: tuple[int, ...], sizes: Sizes) -> np.ndar
     if param.name == "pending_keys":
         scale[param.name] = shape[-1] ** -0.5  # of unit length
     values = rng.standard_normal(shape, np.float32) * scale.get(param.name, 1)
-    if param.name in ("q", "k") and len(shape) == 3:  # of unit length, as rules want them
+    if param.name in ("q", "k", "erase") and len(shape) == 3:  # of unit length, as rules want them
         values /= np.linalg.norm(values, axis=-1, keepdims=True)
     return values + 1 if param.name == "norm_weight" else values

@@ -5,8 +5,9 @@ it against the compiler's own evaluator. Nothing is rounded on the way.
 
 Covers what gdn-compile makes from a model's configuration: `decode`, `prefill`,
 `verify` and `commit` in every layout of the projections, with write slots,
-has_initial and a decay per head or per channel; and entries of gated linear
-attention alone. Checkpoints are left out.
+has_initial and a decay per head or per channel; and entries written by hand, of
+gated linear attention and of the delta rule with an erase key. Checkpoints are
+left out.
 """
 
 import dataclasses
@@ -125,7 +126,8 @@ def evaluate(
         if layer.layout == "ready":
             ready = [floats[name][part] for name in ("q", "k", "v", "log_decay")]
             beta = floats["beta"][part] if layer.has_delta else None
-            steps = ready_steps(layer, *ready, beta, start)
+            erase = floats["erase"][part] if "erase" in floats else None
+            steps = ready_steps(layer, *ready, beta, start, erase)
         else:
             inputs = np.concatenate([x[part].reshape(last - first, -1) for x in (q, k, v)], axis=1)
             mixed, after["conv_pool"] = convolve(inputs, before["conv_pool"], floats["conv_weight"])
@@ -302,21 +304,22 @@ def rule_steps(layer: Layer, mixed, state, a_log, dt_bias, a, b):
     yield from ready_steps(layer, q, k, v, log_decay, beta, state)
 
 
-def ready_steps(layer: Layer, q, k, v, log_decay, beta, state):
+def ready_steps(layer: Layer, q, k, v, log_decay, beta, state, erase=None):
     """The same from queries and keys [tokens, Hk, dk], values, decays and strengths. Without
-    a delta term there are no strengths, and values are written as they are."""
+    a delta term there are no strengths, and values are written as they are. `erase` is what the
+    delta term reads instead of keys, which it has to be ready for."""
     dk, (tokens, heads) = layer.key_dim, log_decay.shape[:2]
     each = heads // k.shape[1]  # value heads of a key head
     if layer.normalises:
         q, k = _unit(q), _unit(k)
-    q, k = (np.repeat(x, each, axis=1) for x in (q, k))
+    q, k, e = (np.repeat(x, each, axis=1) for x in (q, k, k if erase is None else erase))
     # One decay per head acts on all channels of the key.
     decay = np.exp(log_decay if log_decay.ndim == 3 else log_decay[:, :, None])
     for t in range(tokens):
         state = state * decay[t][:, None, :]
         delta = v[t]
         if layer.has_delta:
-            delta = beta[t][:, None] * (delta - np.einsum("hvk,hk->hv", state, k[t]))
+            delta = beta[t][:, None] * (delta - np.einsum("hvk,hk->hv", state, e[t]))
         state = state + delta[:, :, None] * k[t][:, None, :]
         core = np.einsum("hvk,hk->hv", state, q[t]) / np.sqrt(dk)
         yield core, state, k[t], delta, log_decay[t]

@@ -33,9 +33,10 @@ def evaluate(
         _commit(layer, arguments, floats, pools, null_slot)
         return pools
     if layer.layout == "ready":
-        parts = [floats.get(name) for name in ("q", "k", "v", "z", "beta", "log_decay")]
+        names = ("q", "k", "v", "z", "beta", "log_decay", "erase")
+        parts = [floats.get(name) for name in names]
     else:
-        parts = reference.unpack(layer, floats)
+        parts = [*reference.unpack(layer, floats), None]
     z, (tokens, heads) = parts[3], parts[5].shape[:2]
     core = np.zeros((tokens, heads, layer.value_dim))
     ran = np.zeros(tokens, bool)
@@ -104,7 +105,7 @@ class _Row:
 
     def run(self, parts) -> np.ndarray:
         """Goes through the tokens, keeps what is to be kept, and gives the core outputs."""
-        q, k, v, _, b, a = parts
+        q, k, v, _, b, a, erase = parts
         inputs = np.concatenate([x.reshape(len(a), -1) for x in (q, k, v)], axis=1)
         window = None if self.is_ready else self.before["conv_pool"][self.slot]
         state = self.before["state_pool"][self.slot]
@@ -121,7 +122,8 @@ class _Row:
             if self.is_ready:
                 beta = None if b is None else b[one]
                 ready = (q[one], k[one], v[one], a[one], beta)
-                steps = reference.ready_steps(self.layer, *ready, state)
+                erased = None if erase is None else erase[one]
+                steps = reference.ready_steps(self.layer, *ready, state, erased)
             else:
                 mixed, window = reference.convolve(inputs[one], window, self.before["conv_weight"])
                 gates = (self.before["A_log"], self.before["dt_bias"], a[one], b[one])

@@ -117,3 +117,18 @@ func.func @made(%pool: memref<?x64x32xf32>, %keys: memref<?x8x32xf32>, %deltas: 
   gdn_tile.store %o, %out[%n, %c0] dims [0, 1] : vector<1x64xf32>, memref<?x64xf32>
   return
 }
+
+// -----
+
+func.func @erase(%pool: memref<?x64x32xf32>, %out: memref<?x64xf32>, %k: vector<1x32xf32>, %v: vector<1x64xf32>,
+                 %g: vector<1xf32>, %n: index)
+    attributes {gdn_tile.stage = {grid = ["N"]}} {
+  %c0 = arith.constant 0 : index
+  %m = gdn_tile.load %pool[%n, %c0, %c0] dims [1, 2] : memref<?x64x32xf32>, vector<64x32xf32>
+  // expected-error@+1 {{'gdn_tile.delta_scan' op expects no 'erase': GPUs have no form for it}}
+  %m1, %o = gdn_tile.delta_scan %m, %k, %k, %v gates(%g, %g) erase(%k) valid(%n)
+      : vector<64x32xf32>, vector<1x32xf32>, vector<1x64xf32>, vector<1xf32>
+  gdn_tile.store %m1, %pool[%n, %c0, %c0] dims [1, 2] : vector<64x32xf32>, memref<?x64x32xf32>
+  gdn_tile.store %o, %out[%n, %c0] dims [0, 1] : vector<1x64xf32>, memref<?x64xf32>
+  return
+}

@@ -81,7 +81,7 @@ def cases(
     precision = draw(st.sampled_from(precisions))
     # Strengths above 1 are for ops that say so, and for code that rounds no keys.
     exact = precision == "f32" or variant.io == "float32"
-    may_double = variant.double_beta or exact
+    may_double = variant.double_beta or (exact and not variant.erase)
     betas = draw(st.sampled_from(BETAS if may_double else BETAS[:-1]))
     # f16 ends at 65504: states and outputs may be a few times larger than values.
     half = "float16" in (variant.io, variant.state) or precision != "f32"
@@ -136,9 +136,12 @@ class Call:
             "beta": self._betas(rng, tokens, heads),
             "cu_seqlens": self.bounds.astype(np.int32),
         }
+        if variant.erase:  # the keys with a gate from 0 to 1 for each channel
+            erase = self.arguments["k"].astype(np.float64) * rng.random(shape)
+            self.arguments["erase"] = erase.astype(self.io)
         self._fill_pool(rng, heads)
         for t in np.flatnonzero(~self.live_tokens()):
-            for name in ("q", "k", "v", "log_decay", "beta"):
+            for name in {"q", "k", "v", "log_decay", "beta", "erase"} & set(self.arguments):
                 self.arguments[name][t] = np.nan
 
     def _log_decays(self, rng, tokens: int, heads: int) -> np.ndarray:
@@ -202,6 +205,7 @@ def in_float64(call: Call, n: int, head: int) -> tuple[np.ndarray, np.ndarray]:
     case, a = call.case, call.arguments
     tokens = slice(call.bounds[n], call.bounds[n + 1])
     q, k = (a[x][tokens, head // case.ratio].astype(np.float64) for x in "qk")
+    e = a.get("erase", a["k"])[tokens, head // case.ratio].astype(np.float64)
     v, g, beta = (a[x][tokens, head].astype(np.float64) for x in ("v", "log_decay", "beta"))
     state = np.zeros(call.pool.shape[2:])
     if case.rows[n].initial:
@@ -209,9 +213,22 @@ def in_float64(call: Call, n: int, head: int) -> tuple[np.ndarray, np.ndarray]:
     output = np.empty(v.shape)
     for t in range(len(q)):
         state = state * np.exp(g[t])
-        state = state + np.outer(beta[t] * (v[t] - state @ k[t]), k[t])
+        state = state + np.outer(beta[t] * (v[t] - state @ e[t]), k[t])
         output[t] = state @ q[t] / np.sqrt(case.variant.dk)
     return output, state
+
+
+def all_in_float64(call: Call) -> dict[str, np.ndarray]:
+    """Output and pool of a call, rounded once."""
+    outputs = call.outputs()
+    outputs["core"][:] = 0
+    for n in filter(call.case.is_live, range(len(call.case.rows))):
+        slot, tokens = call.written_slot(n), slice(call.bounds[n], call.bounds[n + 1])
+        for head in range(call.pool.shape[1]):
+            outputs["core"][tokens, head], state = in_float64(call, n, head)
+            if slot is not None:
+                outputs["pool"][slot, head] = state
+    return outputs
 
 
 def relative_error(

@@ -25,11 +25,12 @@ class Variant:
     has_initial: bool = False
     write_slots: bool = False
     double_beta: bool = False
+    erase: bool = False
 
     @property
     def name(self) -> str:
         words = [f"d{self.dk}x{self.dv}", self.io, self.state]
-        flags = ["per_channel", "has_initial", "write_slots", "double_beta"]
+        flags = ["per_channel", "has_initial", "write_slots", "double_beta", "erase"]
         return "-".join(words + [flag for flag in flags if getattr(self, flag)])
 
     @property
@@ -53,6 +54,8 @@ def entry(variant: Variant) -> str:
         "slots": ("tensor<?xi32>", ["N"]),
         "cu_seqlens": ("tensor<?xi32>", ["N + 1"]),
     }
+    if variant.erase:
+        arguments["erase"] = (keys, ["T", "Hk", dk])
     if variant.has_initial:
         arguments["has_initial"] = ("tensor<?xi1>", ["N"])
     if variant.write_slots:
@@ -70,15 +73,17 @@ def entry(variant: Variant) -> str:
     into_type = " into tensor<?xi32>" if variant.write_slots else ""
     initial_type = " initial tensor<?xi1>" if variant.has_initial else ""
     doubled = " {double_beta}" if variant.double_beta else ""
+    erase = " erase(%erase)" if variant.erase else ""
+    erase_type = f" erase {keys}" if variant.erase else ""
     core = attributes("core", ["T", "Hv", dv])
     return f"""
 func.func @"{variant.name}"(
     {signature})
     -> ({values} {core})
     attributes {{gdn.entry}} {{
-  %o = gdn.delta_rule %q, %k, %v gates(%log_decay, %beta) pool(%state_pool)
+  %o = gdn.delta_rule %q, %k, %v gates(%log_decay, %beta){erase} pool(%state_pool)
       slots(%slots{into}) sequences(%cu_seqlens){initial}{doubled}
-      : {keys}, {keys}, {values}, {variant.log_decay_type}, tensor<?x?xf32>,
+      : {keys}, {keys}, {values}, {variant.log_decay_type}, tensor<?x?xf32>{erase_type},
         {pool}, tensor<?xi32>{into_type}, tensor<?xi32>{initial_type}
         -> {values}
   return %o : {values}

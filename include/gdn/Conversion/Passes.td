@@ -38,6 +38,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       (`gdn_tile.delta_fold`), and the state is written. The tokens of this
       step then become pending in their place: the kernel stores their keys,
       decays and deltas (a result of `gdn_tile.delta_scan`), not the new state.
+    - With an erase key, the recurrence goes token by token, whatever
+      `chunk-from` says: none of the variants below has a form for it.
 
     A kernel of commits has a unit for each sequence and value head. A kernel of
     `gdn.pool_copy` and `gdn.pool_zero` moves slots in pieces of up to `slot-piece`
@@ -210,7 +212,7 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
 
     Before and after, all in `test/Conversion/GDNToTile/`: `decode.mlir`;
     `checkpoints.mlir`; `token-slots.mlir`; `parents.mlir`; `pending.mlir`
-    (pending tokens); `commit.mlir`; `slot-moves.mlir`; and with
+    (pending tokens); `commit.mlir`; `erase.mlir`; `slot-moves.mlir`; and with
     `chunk-stages=staged` `staged.mlir`, `staged-segments.mlir`, `fused.mlir`
     `fused-norm.mlir` (a norm in the recurrence), `fused-conv.mlir` (the
     convolution of values, too) and `staged-short.mlir` (short

@@ -67,9 +67,9 @@ def ScheduleResidentRecurrence
     The product of the state with the query is computed before the update: `M' q = e^g M q + d (k
     . q)`.
 
-    **Fails** with an error on the scan or the op that the schedule does not take: a state of
-    several passes that is not loaded and stored as it is, or an op that is neither before nor
-    after the scan.
+    **Fails** with an error on the scan or the op that the schedule does not take: an erase key, a
+    state of several passes that is not loaded and stored as it is, or an op that is neither before
+    nor after the scan.
 
     Before and after: `test/Schedule/resident-recurrence.mlir`, and in passes
     `test/Schedule/passes-over-rows.mlir`.
@@ -167,8 +167,8 @@ def SchedulePersistentRecurrence
     **Numerics**: the same bits as `gdn-schedule-resident-recurrence`: a row of
     the state is in the same number of lanes, in the same order.
 
-    **Fails** with an error on the scan, or on an op before or after the scan
-    that the schedule does not take.
+    **Fails** with an error on a scan with an erase key, or on an op before or
+    after the scan that the schedule does not take.
 
     Before and after: `test/Schedule/persistent-recurrence.mlir`.
   }];
@@ -252,8 +252,8 @@ def ScheduleResidentTokens
     for together, where possible by products on tensor cores that are as
     accurate as in f32.
 
-    **Fails** with an error on an op that the schedule does not take because it
-    is neither before nor after the scan.
+    **Fails** with an error on a scan with an erase key, and on an op that the
+    schedule does not take because it is neither before nor after the scan.
 
     Before and after: `test/Schedule/resident-tokens.mlir`.
   }];

@@ -9,6 +9,7 @@
 //       for each row i of the block:
 //         m  = state[i] * decay              dk/lanes vectors
 //         p  = m . key,  d = beta * (value[i] - p)      without beta: value[i]
+//                                                       with erase: m . erase
 //         m  = m + d * key
 //         output[i] = m . query;  state[i] = m
 //
@@ -64,6 +65,7 @@ private:
 /// One token over rows `first` to `last`; the state before it is in `from`.
 void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
   Chunks key = read(buffers.key, t), query = read(buffers.query, t);
+  Chunks erase = buffers.erase ? read(buffers.erase, t) : key;
   Chunks decay = decayOf(buffers.decay, t);
   Value beta;
   if (buffers.beta)
@@ -78,7 +80,7 @@ void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
   for (unsigned c = 0; c < state.size(); ++c) {
     state[c] = arith::MulFOp::create(b, loc, state[c], decay[c]);
     if (beta)
-      accumulate(predicted, c, state[c], key[c]);
+      accumulate(predicted, c, state[c], erase[c]);
   }
   Value d = memref::LoadOp::create(b, loc, buffers.value, ValueRange{t, i});
   if (beta) {

@@ -46,12 +46,13 @@ void expandConv1d(mlir::OpBuilder &builder, tile::Conv1dOp conv,
                   const ConvBuffers &buffers, int64_t lanes);
 
 /// Buffers of the tiles of a gdn_tile.delta_scan; `decay` is scratch of the
-/// shape of `logDecay` for exp(logDecay), `beta` and `deltas` may be null.
+/// shape of `logDecay` for exp(logDecay), `beta`, `erase` and `deltas` may be
+/// null.
 /// `stateIsInPool` says that `state` is a view of a pool, whose rows come from
 /// memory.
 struct ScanBuffers {
-  mlir::Value state, query, key, value, logDecay, decay, beta, newState, output,
-      deltas;
+  mlir::Value state, query, key, value, logDecay, decay, beta, erase, newState,
+      output, deltas;
   bool stateIsInPool = false;
 };
 void expandDeltaScan(mlir::OpBuilder &builder, tile::DeltaScanOp scan,

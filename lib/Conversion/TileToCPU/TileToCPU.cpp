@@ -169,6 +169,7 @@ void FunctionLowering::lowerScan(OpBuilder &b, tile::DeltaScanOp scan) {
        memory(b, loc, scan.getLogDecay()),
        decayBuffer(b, scan.getLogDecay(), scan),
        scan.getBeta() ? memory(b, loc, scan.getBeta()) : Value(),
+       scan.getErase() ? memory(b, loc, scan.getErase()) : Value(),
        memory(b, loc, scan.getNewState()), memory(b, loc, scan.getOutput()),
        scan.getDeltas() ? memory(b, loc, scan.getDeltas()) : Value(),
        buffers.buffers[buffers[scan.getState()]].kind == Buffer::LoadedView},

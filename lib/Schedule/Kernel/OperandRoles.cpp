@@ -91,6 +91,8 @@ Operation *gdn::getPendingOp(Operation *loop, tile::RuleOpInterface scan) {
 }
 
 FailureOr<ScanRoles> ScanRoles::analyse(tile::RuleOpInterface scan) {
+  if (auto rule = dyn_cast<tile::DeltaScanOp>(*scan); rule && rule.getErase())
+    return rule.emitOpError("expects no 'erase': GPUs have no form for it");
   std::array<SetVector<Operation *>, 6> slices;
   SetVector<Value> none;
   auto make = [&](ScanRole role, Value operand) {

@@ -95,3 +95,30 @@ func.func @attend(%n: index, %m: memref<8x8xf32>, %qk: memref<?x8xf32>,
   gdn_tile.store %next, %m[%c0, %c0] dims [0, 1] : vector<8x8xf32>, memref<8x8xf32>
   return
 }
+
+// With a key to erase along, its row is read beside the key's and multiplies the state; what is
+// added lies along the key.
+// CHECK-LABEL: func.func @erase
+//       CHECK:     %[[K:.+]] = vector.load %[[KEYS:.+]][%[[T:.+]], %c0{{.*}}] : memref<4x8xf32>, vector<8xf32>
+//       CHECK:     %[[E:.+]] = vector.load %[[ERASE:.+]][%[[T]], %c0{{.*}}] : memref<4x8xf32>, vector<8xf32>
+//       CHECK:     scf.for
+//       CHECK:       %[[KEPT:.+]] = arith.mulf
+//       CHECK:       %[[P:.+]] = arith.mulf %[[KEPT]], %[[E]]
+//       CHECK:       vector.reduction <add>, %[[P]]
+//       CHECK:       %[[D:.+]] = vector.broadcast
+//       CHECK:       vector.fma %[[D]], %[[K]], %[[KEPT]]
+func.func @erase(%n: index, %m: memref<8x8xf32>, %qk: memref<?x8xf32>, %e: memref<?x8xf32>,
+                 %v: memref<?x8xf32>, %g: memref<?xf32>)
+                     attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
+  %c0 = arith.constant 0 : index
+  %s = gdn_tile.load %m[%c0, %c0] dims [0, 1] : memref<8x8xf32>, vector<8x8xf32>
+  %k = gdn_tile.load %qk[%c0, %c0] dims [0, 1] : memref<?x8xf32>, vector<4x8xf32>
+  %erase = gdn_tile.load %e[%c0, %c0] dims [0, 1] : memref<?x8xf32>, vector<4x8xf32>
+  %x = gdn_tile.load %v[%c0, %c0] dims [0, 1] : memref<?x8xf32>, vector<4x8xf32>
+  %gates = gdn_tile.load %g[%c0] dims [0] : memref<?xf32>, vector<4xf32>
+  %next, %o = gdn_tile.delta_scan %s, %k, %k, %x gates(%gates, %gates) erase(%erase) valid(%n)
+      : vector<8x8xf32>, vector<4x8xf32>, vector<4x8xf32>, vector<4xf32>
+  gdn_tile.store %o, %v[%c0, %c0] dims [0, 1] rows(%n) : vector<4x8xf32>, memref<?x8xf32>
+  gdn_tile.store %next, %m[%c0, %c0] dims [0, 1] : vector<8x8xf32>, memref<8x8xf32>
+  return
+}

@@ -132,3 +132,15 @@ func.func @narrow_pending(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !g
         counts !gdn.pool<?x?xi32> delta_scales !gdn.pool<?x?x32xf32>
   return %o : tensor<?x?x64xf32>
 }
+
+// A key to erase along, of its own type, with a decay per channel.
+// CHECK-LABEL: func.func @erase(
+//       CHECK:   gdn.delta_rule %{{.+}}, %{{.+}}, %{{.+}} gates(%{{.+}}, %{{.+}}) erase(%{{.+}}) pool(%{{.+}}) slots(%{{.+}}) :
+//  CHECK-SAME:   tensor<?x?x64xf32>, tensor<?x?xf32> erase tensor<?x?x64xbf16>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32> -> tensor<?x?x64xf32>
+func.func @erase(%q: tensor<?x?x64xf32>, %g: tensor<?x?x64xf32>, %beta: tensor<?x?xf32>, %e: tensor<?x?x64xbf16>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>) -> tensor<?x?x64xf32> {
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %beta) erase(%e) pool(%pool) slots(%slots)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32> erase tensor<?x?x64xbf16>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn.delta_rule: one case per constraint that the verifier owns (C1 to C6).
+// gdn.delta_rule: one case per constraint that the verifier owns.
 //
 // RUN: gdn-opt %s -split-input-file -verify-diagnostics
 
@@ -271,7 +271,7 @@ func.func @c7_slots(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?
 // Only the generic form can leave one operand out.
 func.func @c7_without_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'cu_seqlens' to be given with checkpoints, but got none}}
-  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}>
+  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}>
       : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?x64xf32>
   return
 }
@@ -281,7 +281,7 @@ func.func @c7_without_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !
 // Only the generic form can leave one operand out.
 func.func @c7_without_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'checkpoint_slots' to be given with checkpoints, but got none}}
-  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}>
+  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}>
       : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?x64xf32>
   return
 }
@@ -363,7 +363,7 @@ func.func @c9_without_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: 
 func.func @c10_together(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
     %keys: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'pending_decays' to be given with 'pending_keys', but got none}}
-  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %cu, %slots, %keys, %keys) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0>}>
+  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %cu, %slots, %keys, %keys) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0>}>
       : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>,
          tensor<?xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>) -> tensor<?x?x64xf32>
   return
@@ -552,5 +552,46 @@ func.func @c13_accepted(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn
   %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) scales(%scales) low(%pool) accepted(%n) pending(%keys, %keys, %decays) counts(%counts) {reads_upper}
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xi8>, tensor<?xi32>, tensor<?xi32> scales !gdn.pool<?x?x64xf32> low !gdn.pool<?x?x64x64xi8> accepted tensor<?xi32> pending !gdn.pool<?x?x8x64xf32>, !gdn.pool<?x?x8x64xf32>, !gdn.pool<?x?x8xf32> counts !gdn.pool<?x?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c14_heads(%q: tensor<?x2x64xf32>, %g: tensor<?x?xf32>, %e: tensor<?x4x64xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 1 of 'erase' to be Hk = 2, set by dim 1 of 'query', but got 4}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) erase(%e) pool(%pool) slots(%slots)
+      : tensor<?x2x64xf32>, tensor<?x2x64xf32>, tensor<?x2x64xf32>, tensor<?x?xf32>, tensor<?x?xf32> erase tensor<?x4x64xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32> -> tensor<?x2x64xf32>
+  return
+}
+
+// -----
+
+func.func @c14_channels(%q: tensor<?x2x64xf32>, %g: tensor<?x?xf32>, %e: tensor<?x2x32xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 2 of 'erase' to be dk = 64, set by dim 2 of 'query', but got 32}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) erase(%e) pool(%pool) slots(%slots)
+      : tensor<?x2x64xf32>, tensor<?x2x64xf32>, tensor<?x2x64xf32>, tensor<?x?xf32>, tensor<?x?xf32> erase tensor<?x2x32xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32> -> tensor<?x2x64xf32>
+  return
+}
+
+// -----
+
+func.func @c14_counts(%q: tensor<?x2x64xf32>, %g: tensor<?x?xf32>, %e: tensor<?x2x64xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>,
+    %keys: !gdn.pool<?x?x8x64xf32>, %decays: !gdn.pool<?x?x8xf32>, %counts: !gdn.pool<?x?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects no 'counts' beside 'erase'}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) erase(%e) pool(%pool) slots(%slots) pending(%keys, %keys, %decays) counts(%counts)
+      : tensor<?x2x64xf32>, tensor<?x2x64xf32>, tensor<?x2x64xf32>, tensor<?x?xf32>, tensor<?x?xf32> erase tensor<?x2x64xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32> pending !gdn.pool<?x?x8x64xf32>, !gdn.pool<?x?x8x64xf32>, !gdn.pool<?x?x8xf32> counts !gdn.pool<?x?xi32> -> tensor<?x2x64xf32>
+  return
+}
+
+// -----
+
+func.func @c14_double_beta(%q: tensor<?x2x64xf32>, %g: tensor<?x?xf32>, %e: tensor<?x2x64xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects no 'double_beta' beside 'erase'}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) erase(%e) pool(%pool) slots(%slots) {double_beta}
+      : tensor<?x2x64xf32>, tensor<?x2x64xf32>, tensor<?x2x64xf32>, tensor<?x?xf32>, tensor<?x?xf32> erase tensor<?x2x64xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32> -> tensor<?x2x64xf32>
   return
 }

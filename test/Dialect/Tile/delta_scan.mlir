@@ -60,3 +60,16 @@ func.func @without_beta(%m: vector<128x64xf32>, %q: vector<16x64xf32>,
         vector<16x64xf32>
   return %o : vector<16x128xf32>
 }
+
+// A key to erase along, with the type of the keys.
+// CHECK-LABEL: func.func @erase
+//  CHECK-SAME:   %[[M:[a-z0-9]+]]: vector<128x64xf32>, %[[K:[a-z0-9]+]]: vector<16x64xf32>, %[[E:[a-z0-9]+]]: vector<16x64xf32>, %[[V:[a-z0-9]+]]: vector<16x128xf32>, %[[G:[a-z0-9]+]]: vector<16xf32>, %[[N:[a-z0-9]+]]: index
+//       CHECK:   gdn_tile.delta_scan %[[M]], %[[K]], %[[K]], %[[V]] gates(%[[G]], %[[G]]) erase(%[[E]]) valid(%[[N]])
+//  CHECK-SAME:     : vector<128x64xf32>, vector<16x64xf32>, vector<16x128xf32>, vector<16xf32>, deltas
+func.func @erase(%m: vector<128x64xf32>, %k: vector<16x64xf32>, %e: vector<16x64xf32>,
+    %v: vector<16x128xf32>, %g: vector<16xf32>, %n: index) -> vector<16x128xf32> {
+  %m1, %o, %d = gdn_tile.delta_scan %m, %k, %k, %v gates(%g, %g) erase(%e) valid(%n)
+      : vector<128x64xf32>, vector<16x64xf32>, vector<16x128xf32>,
+        vector<16xf32>, deltas
+  return %d : vector<16x128xf32>
+}

@@ -97,3 +97,18 @@ func.func @more_than_said_in_constants() {
   } {gdn_tile.tokens = 4 : i64}
   return
 }
+
+// -----
+
+// What the loop asks of a scan does not rest on segments that nobody has verified.
+func.func @scan_of_other_segments(%m: vector<16x16xf32>, %k: vector<1x16xf32>, %g: vector<1xf32>,
+                                  %begin: index, %end: index) {
+  %c1 = arith.constant 1 : index
+  scf.for %t = %begin to %end step %c1 {
+    // expected-error@+1 {{'gdn_tile.delta_scan' op operand count (7) does not match with the total size (24) specified in attribute 'operandSegmentSizes'}}
+    %0:2 = "gdn_tile.delta_scan"(%m, %k, %k, %k, %g, %g, %c1) <{operandSegmentSizes = array<i32: 9, 9, 1, 1, 1, 1, 1, 1>}>
+        : (vector<16x16xf32>, vector<1x16xf32>, vector<1x16xf32>, vector<1x16xf32>, vector<1xf32>, vector<1xf32>, index)
+        -> (vector<16x16xf32>, vector<1x16xf32>)
+  } {gdn_tile.tokens}
+  return
+}

@@ -195,6 +195,12 @@ std::vector<double> Call::randomValues(const Parameter &parameter) {
           .toDoubles();
   if (plain && (name == "q" || name == "k"))
     normalise(values, config.dk);
+  if (name == "erase") { // the keys with a gate from 0 to 1 for each channel
+    const data::RandomStream gates(batch.inputs.seed, name);
+    values = randomValues(*find("k"));
+    for (int64_t i = 0; i < count; ++i)
+      values[i] *= gates.uniform(i);
+  }
   return values;
 }
 

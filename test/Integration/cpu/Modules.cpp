@@ -52,6 +52,8 @@ static std::string plainEntry(const Config &config, StringRef name) {
                  channels ? R"("TOKENS", "Hv", "DK")" : R"("TOKENS", "Hv")");
   if (config.hasDelta())
     entry.argument("beta", "tensor<?x?xf32>", R"("TOKENS", "Hv")");
+  if (config.erase)
+    entry.argument("erase", "tensor<?x?xDKxIO>", R"("TOKENS", "Hk", "DK")");
   entry.argument("slots", "tensor<?xi32>", R"("N")");
   std::string into;
   if (options.writeSlots && name != "verify") {
@@ -92,11 +94,15 @@ func.func @NAME(
 }
 )";
   replace(text, "NAME", name.str());
-  replace(text, "RULE",
-          config.hasDelta()
-              ? "gdn.delta_rule %q, %k, %v gates(%log_decay, %beta)"
-              : "gdn.gated_linear_attention %q, %k, %v decay(%log_decay)");
-  replace(text, "GATES", config.hasDelta() ? "GATE, tensor<?x?xf32>" : "GATE");
+  replace(
+      text, "RULE",
+      config.hasDelta()
+          ? std::string("gdn.delta_rule %q, %k, %v gates(%log_decay, %beta)") +
+                (config.erase ? " erase(%erase)" : "")
+          : "gdn.gated_linear_attention %q, %k, %v decay(%log_decay)");
+  replace(text, "GATES",
+          config.hasDelta() ? "GATE, tensor<?x?xf32>ERASE" : "GATE");
+  replace(text, "ERASE", config.erase ? " erase tensor<?x?xDKxIO>" : "");
   replace(text, "ARGUMENTS", entry.arguments);
   replace(text, "OPERANDS", entry.operands);
   replace(text, "INTO", into);

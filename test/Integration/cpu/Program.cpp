@@ -24,7 +24,7 @@ std::string Config::key() const {
       "beta2={17} after={18} channels={19} bias={20} {21} tokens={22} "
       "chunk={23} from={24} checkpoints={25} segments={26} precision{27} "
       "verify={28} stages{29} variants={30} unit={31} decode={32} "
-      "constants={33} mixed={34} order={35} defers={36} bound={37}",
+      "constants={33} mixed={34} order={35} defers={36} bound={37} erase={38}",
       dk, dv, convWidth, int(form), stringify(layout), stringify(o.io),
       getStateName(o), kind(o.convState), kind(o.convWeight),
       kind(o.normWeight), stringify(o.dtBias), stringify(o.outputs), o.slots64,
@@ -34,7 +34,7 @@ std::string Config::key() const {
       int(pipeline.precision), int(o.verify), int(pipeline.chunkStages),
       llvm::iterator_range(pipeline.variants), o.l2norm, o.decodeInitial,
       o.normConstants, o.mixedBatch, stringify(o.stateLayout), o.deferWrites,
-      decayBound.value_or(0));
+      decayBound.value_or(0), erase);
 }
 
 bool Parameter::isPerToken() const {

@@ -47,6 +47,7 @@ struct Config {
   Activation gate = Activation::silu;
   double eps = 1e-6;
   bool doubleBeta = false;
+  bool erase = false; ///< of forms of gdn.delta_rule alone: along a key apart
   bool normAfterGate = false;
   bool perChannelDecay = false;
   std::optional<double> decayBound;

@@ -103,6 +103,26 @@ TEST_F(DeltaRule, DecayPerChannel) {
   EXPECT_NEAR(pool.data.data[8 + 3], 0.125, 1e-16);
 }
 
+// From M0 = (3, 5, 0..): erased along e = (0, 2): M e = 10; v0 = 12, beta 1/2:
+// d = 1, written along k = e0: M0 = (4, 5). The query (1, 1) gives 9.
+TEST_F(DeltaRule, ErasesAlongAnotherKey) {
+  std::string text = deltaRule(unitScale, /*rows=*/false);
+  text.insert(text.find(", %pool: "), ", %e: tensor<?x?x8xf32>");
+  text.insert(text.find(" pool(%pool)"), " erase(%e)");
+  text.insert(text.rfind(", !gdn.pool"), " erase tensor<?x?x8xf32>");
+  Pool pool = {tensor({1, 1, 8, 8}, {3, 5})};
+  const Tensor e = tensor({1, 1, 8}, {0, 2});
+  auto results = run(text, {tensor({1, 1, 8}, {1, 1}), tensor({1, 1, 8}, {1}),
+                            tensor({1, 1, 8}, {12}), tensor({1, 1}, {0}),
+                            tensor({1, 1}, {0.5}), e, &pool, vector({0})});
+  expectSame(results[0].data, tensor({8}, {9}).data);
+  expectSame(pool.data.data, tensor({1, 1, 8, 8}, {4, 5}).data);
+  const Tensor one = tensor({1, 1, 8}, {1}), gate = tensor({1, 1}, {0});
+  EXPECT_EQ(errorOf(text, {one, one, one, gate, gate, filled({2, 1, 8}, 1),
+                           &pool, vector({0})}),
+            "'gdn.delta_rule' op expects 'erase' to be 1 x 1 x 8, but got 2 x 1 x 8");
+}
+
 // beta = 2 with a unit key reflects: k is an eigenvector of -1, so the state
 // -M k + 2v; twice brings it back when v = 0.
 TEST_F(DeltaRule, DoubledBetaReflects) {

@@ -308,6 +308,8 @@ FailureOr<KernelOperands> KernelOperands::analyse(func::FuncOp entry,
   if (RuleOpInterface rule = parts.rule) {
     parts.markKeyHeads(rule.getQuery());
     parts.markKeyHeads(rule.getKey());
+    if (Value erase = rule.getErase())
+      parts.markKeyHeads(erase);
   }
   parts.collectCarries();
   if (failed(parts.checkParents()) || failed(parts.takePending()))

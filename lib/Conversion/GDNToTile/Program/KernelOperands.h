@@ -70,6 +70,13 @@ struct KernelOperands {
     return of && of.getStateScales();
   }
 
+  /// True if tokens erase along another key than they write along, which no
+  /// form in chunks does.
+  bool hasErase() const {
+    RuleOpInterface of = rule;
+    return of && of.getErase();
+  }
+
   /// True if tokens are pending over several steps, and none of a step's tokens
   /// are drafts.
   bool isDeferredStep() const { return isDeferred() && !numAccepted; }

@@ -128,7 +128,8 @@ SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
 bool RecurrentKernel::goesTokenByToken() {
   return algorithm.tokenByToken && parts.cuSeqlens && parts.rule &&
          !parts.tokenSlots && !parts.numAccepted &&
-         (chunkTypes.isExact() || (parts.hasPlanes() && parts.checkpoints));
+         (chunkTypes.isExact() || parts.hasErase() ||
+          (parts.hasPlanes() && parts.checkpoints));
 }
 
 /// The tokens of the sequence, in the pieces that its states ask for.
@@ -368,6 +369,10 @@ LogicalResult RecurrentKernel::emit() {
 Algorithm gdn::chooseForm(const KernelOperands &parts,
                           const Algorithm &algorithm) {
   Algorithm chosen = algorithm;
+  if (parts.hasErase()) {
+    chosen.chunkFrom = -1;
+    chosen.segments = 0;
+  }
   if (RuleOpInterface rule = parts.rule; rule && chosen.chunkFrom == 0) {
     auto last = [](Value value) {
       return cast<RankedTensorType>(value.getType()).getShape().back();

@@ -252,9 +252,10 @@ Value TokenBlock::emitRule(RuleOpInterface rule, Value state, Value *map) {
   }
   if (!p.chunked) {
     Type deltas = rule.getNumAccepted() ? value.getType() : Type();
-    auto scan = tile::DeltaScanOp::create(b, loc, state.getType(),
-                                          value.getType(), deltas, state, query,
-                                          key, value, logDecay, beta, valid);
+    Value erase = rule.getErase() ? tileOf(rule.getErase()) : Value();
+    auto scan = tile::DeltaScanOp::create(
+        b, loc, state.getType(), value.getType(), deltas, state, query, key,
+        value, logDecay, beta, erase, valid);
     tiles[rule.getOutput()] = scan.getOutput();
     if (deltas)
       storePending(rule, key, scan.getDeltas(), logDecay);

@@ -380,7 +380,8 @@ LogicalResult SegmentedKernel::emitStage() {
 static bool hasSegments(const KernelOperands &parts,
                         const Algorithm &algorithm) {
   if (!parts.cuSeqlens || !parts.rule || parts.checkpoints ||
-      parts.tokenSlots || parts.numAccepted || algorithm.valueHeads)
+      parts.tokenSlots || parts.numAccepted || parts.hasErase() ||
+      algorithm.valueHeads)
     return false;
   return llvm::all_of(parts.carries, [&](const Carry &carry) {
     return isa<RuleOpInterface>(carry.op) ||

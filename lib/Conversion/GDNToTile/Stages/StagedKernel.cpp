@@ -45,7 +45,8 @@ using namespace gdn;
 
 /// Whether the kernel can be computed in stages; see emitStagedKernel.
 static bool canStage(const KernelOperands &parts, const Algorithm &algorithm) {
-  if (!parts.cuSeqlens || !parts.rule || parts.tokenSlots || parts.numAccepted)
+  if (!parts.cuSeqlens || !parts.rule || parts.tokenSlots ||
+      parts.numAccepted || parts.hasErase())
     return false;
   if (parts.checkpoints &&
       (parts.hasPlanes() || checkpointTokens % algorithm.chunk != 0))

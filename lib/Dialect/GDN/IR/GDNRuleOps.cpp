@@ -29,6 +29,9 @@ static LogicalResult verifyRule(RuleOpInterface op, NamedSizes &sizes) {
   };
   if (failed(agree("query", op.getQuery(), {"T", "Hk", "dk"})) ||
       failed(agree("key", op.getKey(), {"T", "Hk", "dk"})) ||
+      // delta_rule_c14
+      (op.getErase() &&
+       failed(agree("erase", op.getErase(), {"T", "Hk", "dk"}))) ||
       failed(agree("value", op.getValue(), {"T", "Hv", "dv"})) ||
       failed(agree("log_decay", op.getLogDecay(), decay)) ||
       (op.getBeta() && failed(agree("beta", op.getBeta(), {"T", "Hv"}))) ||
@@ -106,6 +109,11 @@ LogicalResult DeltaRuleOp::verify() {
   NamedSizes sizes(*this, {"dk", "dv"}); // static: delta_rule_c2
   if (failed(verifyRule(*this, sizes)))
     return failure();
+  // delta_rule_c14
+  if (getErase() && (getPendingCounts() || getDoubleBeta()))
+    return emitOpError("expects no '")
+           << (getPendingCounts() ? "counts" : "double_beta")
+           << "' beside 'erase'";
   // delta_rule_c13
   if (getReadsUpper() && (!getStateLow() || !getPendingCounts()))
     return emitOpError("expects 'low' and 'counts' to be given with "

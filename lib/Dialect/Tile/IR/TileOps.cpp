@@ -41,8 +41,10 @@ static void printConvTypes(OpAsmPrinter &printer, Operation *, Type input,
 static ParseResult
 parseScanTypes(OpAsmParser &parser,
                const std::optional<OpAsmParser::UnresolvedOperand> &strength,
+               const std::optional<OpAsmParser::UnresolvedOperand> &eraseKey,
                Type &state, Type &query, Type &key, Type &value, Type &logDecay,
-               Type &beta, Type &newState, Type &output, Type &deltas) {
+               Type &beta, Type &erase, Type &newState, Type &output,
+               Type &deltas) {
   SMLoc loc;
   if (parser.parseType(state) || parser.parseComma() || parser.parseType(key) ||
       parser.parseComma() || parser.parseType(value) || parser.parseComma() ||
@@ -57,15 +59,17 @@ parseScanTypes(OpAsmParser &parser,
   if (strength)
     beta =
         VectorType::get(gates.getShape().take_front(1), gates.getElementType());
+  if (eraseKey)
+    erase = key;
   if (failed(parser.parseOptionalComma()))
     return success();
   deltas = value;
   return parser.parseKeyword("deltas");
 }
 
-static void printScanTypes(OpAsmPrinter &printer, Operation *, Value,
+static void printScanTypes(OpAsmPrinter &printer, Operation *, Value, Value,
                            Type state, Type, Type key, Type value,
-                           Type logDecay, Type, Type, Type, Type deltas) {
+                           Type logDecay, Type, Type, Type, Type, Type deltas) {
   printer << state << ", " << key << ", " << value << ", " << logDecay;
   if (deltas)
     printer << ", deltas";
@@ -255,9 +259,13 @@ LogicalResult DeltaScanOp::verify() {
                          "tokens set by 'key' and dk by 'state'")) ||
       (getBeta() && failed(verifyShape(*this, "beta", getBeta().getType(),
                                        {tokens}, "tokens set by 'key'"))) ||
+      (getErase() && failed(verifyShape(*this, "erase", getErase().getType(),
+                                        {tokens, dk}, "set by 'key'"))) ||
       failed(verifyShape(*this, "new_state", getNewState().getType(), {dv, dk},
                          "set by 'state'")))
     return failure();
+  if (getErase() && !getBeta())
+    return emitOpError("expects 'beta' to be given with 'erase', but got none");
   // delta_scan_c3
   Type element = getState().getType().getElementType();
   if (getNewState().getType().getElementType() != element)

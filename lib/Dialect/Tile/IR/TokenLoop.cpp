@@ -42,11 +42,11 @@ LogicalResult tile::verifyTokenLoop(const AttributeUse &use) {
     return use.emitError() << "expects nothing behind a loop with " << use.str()
                            << " to use its results";
   for (auto scan : loop.getBody()->getOps<DeltaScanOp>()) {
-    // Nor have ops in its body been verified: operands may be missing, or be
-    // no tiles.
+    // Nor have ops in its body been verified: operands may be missing, be no
+    // tiles, or be in other segments. The key is the third of all scans.
     if (scan->getNumOperands() < 6 || scan->getNumResults() < 2)
       continue;
-    auto key = dyn_cast<VectorType>(Value(scan.getKey()).getType());
+    auto key = dyn_cast<VectorType>(scan->getOperand(2).getType());
     if (key && key.getRank() > 0 && key.getDimSize(0) != *step)
       return use.emitError()
              << "expects scans of " << *step << " tokens, the step of a loop "

@@ -77,6 +77,8 @@ def GDN_RuleOpInterface
         M <- M * exp(log_decay)
         M <- M + d key^T   d = beta (value - M key), or without beta d = value
         output = M (scale * query)
+
+    An erase key stands for the key in d, where there is one.
   }];
   let methods = [
     InterfaceMethod<"Queries, T x Hk x dk.", GDN_TensorValue, "getQuery">,
@@ -91,6 +93,8 @@ def GDN_RuleOpInterface
       The write strength of a rule with the delta term, T x Hv. It is null for
       rules that write the values without a delta term.
     }], "::mlir::Value", "getBeta">,
+    GDN_OptionalOperand<"What the delta term reads instead of keys, T x Hk x dk.",
+                        "::mlir::Value", "getErase">,
     InterfaceMethod<"Whether the write strength may be up to 2.", "bool",
                     "getDoubleBeta", (ins), "", "return false;">,
     GDN_OptionalOperand<"Keys of pending tokens.",

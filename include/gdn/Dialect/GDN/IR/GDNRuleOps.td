@@ -103,6 +103,16 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
     the same, but forms that round the keys are not used, because their errors
     would accumulate.
 
+    With `erase(%erase)` a token takes away what the state has along one key, and
+    writes along another:
+
+        d  = beta[t,h] * (value[t,h] - M erase[t,h'])
+
+    With `beta` of 1 that is GDN-2, whose `erase` is the key times a gate per
+    channel. With `erase` equal to `key` it is the rule without. `M` may grow:
+    `I - key erase^T` is no contraction. CPUs compute it token by token, GPUs
+    have no form for it.
+
     **Preconditions**
 
     - (C1) `query` and `key` are `T x Hk x dk`; `value` and the result are
@@ -139,6 +149,8 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
       requires `state_scales`. They exclude `token_slots`.
     - (C13) `reads_upper` requires `state_low` and `pending_counts`, and excludes
       `num_accepted`.
+    - (C14) `erase` is `T x Hk x dk`, and excludes `pending_counts` and
+      `double_beta`.
 
     **Example**
 
@@ -169,6 +181,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
         GDN_PoolReadWrite>:$pending_counts,
     Arg<Optional<GDN_PoolType>, "scales of pending deltas in f16, P x Hv x S",
         GDN_PoolReadWrite>:$pending_scales,
+    Arg<Optional<GDN_FloatTensor<3>>, "keys to erase along, T x Hk x dk">:$erase,
     OptionalAttr<F32Attr>:$scale, UnitAttr:$double_beta, UnitAttr:$reads_upper));
   let results = (outs Res<GDN_FloatTensor<3>, "T x Hv x dv">:$output);
   let builders = [OpBuilder<(ins "::mlir::Type":$output, "::mlir::Value":$query,
@@ -181,10 +194,12 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
           states.cuCheckpoints, states.checkpointTokens, states.checkpointSlots,
           states.tokenSlots, states.parents, states.tokenPool, states.scales, states.low,
           states.numAccepted, pending.keys, pending.deltas, pending.decays, pending.counts,
-          pending.scales, /*scale=*/::mlir::FloatAttr(), doubleBeta, readsUpper);
+          pending.scales, /*erase=*/::mlir::Value(), /*scale=*/::mlir::FloatAttr(),
+          doubleBeta, readsUpper);
   }]>];
   let assemblyFormat = !strconcat([{
     $query `,` $key `,` $value `gates` `(` $log_decay `,` $beta `)`
+    (`erase` `(` $erase^ `)`)?
   }], GDN_StateSyntax, [{
     (`scales` `(` $state_scales^ `)`)? (`low` `(` $state_low^ `)`)?
     (`accepted` `(` $num_accepted^ `)`)?
@@ -193,7 +208,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
     (`delta_scales` `(` $pending_scales^ `)`)?
     attr-dict
     `:` type($query) `,` type($key) `,` type($value) `,` type($log_decay) `,`
-    type($beta) `,`
+    type($beta) (`erase` type($erase)^)? `,`
   }], GDN_StateTypes, [{
     (`scales` qualified(type($state_scales))^)? (`low` qualified(type($state_low))^)?
     (`accepted` type($num_accepted)^)?
@@ -205,7 +220,11 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
   let extraClassDeclaration = [{
     /// The operands that have one entry per token.
     ::llvm::SmallVector<::mlir::Value> getTokenOperands() {
-      return {getQuery(), getKey(), getValue(), getLogDecay(), getBeta()};
+      ::llvm::SmallVector<::mlir::Value> operands = {
+          getQuery(), getKey(), getValue(), getLogDecay(), getBeta()};
+      if (getErase())
+        operands.push_back(getErase());
+      return operands;
     }
   }];
   let hasVerifier = 1;

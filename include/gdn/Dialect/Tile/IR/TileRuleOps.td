@@ -10,7 +10,8 @@ include "gdn/Dialect/Tile/IR/TileInterfaces.td"
 include "mlir/IR/CommonTypeConstraints.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def Tile_DeltaScanOp : Tile_Op<"delta_scan", [Pure, Tile_RuleOpInterface]> {
+def Tile_DeltaScanOp : Tile_Op<"delta_scan", [
+    Pure, AttrSizedOperandSegments, Tile_RuleOpInterface]> {
   let summary = "A rule over the tokens of a tile, one after another";
   let description = [{
     For the first `valid` of `B` tokens, with the state `M` (`dv x dk`):
@@ -20,8 +21,8 @@ def Tile_DeltaScanOp : Tile_Op<"delta_scan", [Pure, Tile_RuleOpInterface]> {
         M <- M + d key[t]^T
         output[t] = M query[t]
 
-    With `beta` that is the gated delta rule, without it gated linear attention. All
-    is in f32, `M * exp(log_decay)` rounded before `d key^T` is added with one
+    With `beta` that is the gated delta rule, without it gated linear attention.
+    With `erase` it is `d = beta[t] * (value[t] - M erase[t])`. All is in f32, `M * exp(log_decay)` rounded before `d key^T` is added with one
     rounding. `query` is already scaled. `deltas`, if the op has that result,
     has `d` of each token as a row. Rows of `output` and `deltas` past `valid`
     are unspecified.
@@ -30,7 +31,7 @@ def Tile_DeltaScanOp : Tile_Op<"delta_scan", [Pure, Tile_RuleOpInterface]> {
 
     - (C1) `state` and `new_state` are `dv x dk`, `query` and `key` `B x dk`,
       `value`, `output` and `deltas` `B x dv`, `log_decay` `B` or `B x dk`,
-      `beta`, if it is there, `B`.
+      `beta`, if it is there, `B`, and `erase`, only beside `beta`, `B x dk`.
     - (C2) `valid` is at most `B`. Not checked.
     - (C3) `new_state` has the element type of `state`: f32, or where `B` is 1
       a narrower type, which is read as f32 and rounded after the token.
@@ -69,14 +70,14 @@ def Tile_DeltaScanOp : Tile_Op<"delta_scan", [Pure, Tile_RuleOpInterface]> {
   let arguments = (ins
     Tile_ScanState:$state, Tile_F32Matrix:$query, Tile_F32Matrix:$key,
     Tile_F32Matrix:$value, Tile_F32Tile:$log_decay, Optional<Tile_F32Row>:$beta,
-    Index:$valid);
+    Optional<Tile_F32Matrix>:$erase, Index:$valid);
   let results = (outs Tile_ScanState:$new_state, Tile_F32Matrix:$output,
                       Optional<Tile_F32Matrix>:$deltas);
   let assemblyFormat = [{
     $state `,` $query `,` $key `,` $value `gates` `(` $log_decay (`,` $beta^)? `)`
-    `valid` `(` $valid `)` attr-dict
-    `:` custom<ScanTypes>(ref($beta), type($state), type($query), type($key),
-                          type($value), type($log_decay), type($beta),
+    (`erase` `(` $erase^ `)`)? `valid` `(` $valid `)` attr-dict
+    `:` custom<ScanTypes>(ref($beta), ref($erase), type($state), type($query), type($key),
+                          type($value), type($log_decay), type($beta), type($erase),
                           type($new_state), type($output), type($deltas))
   }];
   let hasVerifier = 1;
