@@ -168,7 +168,7 @@ struct ScheduleResidentTokens final
 void TokensKernel::chooseWarps(int64_t &minBlocks) {
   int64_t given = std::exchange(numWarps, 8);
   TokenPlan plan = getPlan();
-  if (given > 8 || !(plan.takesTensorCores() || plan.scansNumbers()) ||
+  if (given > 8 || !(plan.takesTensorCores() || plan.scansInPlace()) ||
       !plan.preparesByHistory() || !plan.haveNarrowInputs())
     numWarps = given;
   // A row of the decays beside those of keys and queries, or a larger state:
@@ -293,7 +293,8 @@ Value TokenBlocks::emitScans(Value state, Value first, Value count) {
   token.value = p.loadPerRow(scan.getValue(), at);
   if (scan.getBeta())
     token.beta = p.loadNumber(p.shared[scan.getBeta()], at);
-  token.logDecay = p.loadLogDecay(scan.getLogDecay(), at);
+  Value decay = p.loadLogDecay(scan.getLogDecay(), at);
+  (p.makesFactors() ? token.decay : token.logDecay) = decay;
   Value deltas = scan.getDeltas();
   ScanResult next =
       emitScanStep(b, loc, all[scan.getState()], token, bool(deltas));
@@ -363,7 +364,7 @@ Value TokenBlocks::emitBlock(Value first, Value before,
     gpu::AwaitCopiesOp::create(b, loc);
   gpu::BarrierOp::create(b, loc);
   const bool asksEarly = solve || p.storesWindowsLast();
-  if (asksEarly) // beside decays per channel an answer finds no register
+  if (asksEarly) // beside pending ones of channels there is no register for it
     readers.emitTickets(first);
   if (solve)
     solve->emitPairs(count);
