@@ -228,29 +228,12 @@ static void emitRole(TokenProgram &p, ScanRole role, Value first, Value count) {
   p.leave(each);
 }
 
-/// Whether weights wait in shared memory for the second step: beside decays per
-/// channel there is no register for wide ones.
-static bool waitsInMemory(TokenProgram &p, tile::LoadOp weights) {
-  return p.sharesDecays() &&
-         weights.getTile().getType().getElementType().isF32();
-}
-
-/// What the warps of a role read of the weights ahead of the second step.
-static SmallVector<tile::LoadOp> getHeldWeights(TokenProgram &p,
-                                                ScanRole role) {
-  SmallVector<tile::LoadOp> loads = getLoads(p.getWeightOps(role));
-  llvm::erase_if(loads,
-                 [&](tile::LoadOp load) { return waitsInMemory(p, load); });
-  return loads;
-}
-
-/// Puts the others into shared memory: by warps that read no inputs, one
-/// convolution after another.
+/// Puts the weights of a role into shared memory, by a warp that reads no
+/// inputs: beside decays per channel there is no register that would hold them
+/// until the second step.
 static void shareWeights(TokenProgram &p, ScanRole role) {
   const int64_t warp = p.numWarps - (role == ScanRole::value ? 2 : 1);
   for (tile::LoadOp load : getLoads(p.getWeightOps(role))) {
-    if (!waitsInMemory(p, load))
-      continue;
     Value buffer = p.allocate(load.getTile().getType());
     p.shared[load.getTile()] = buffer;
     gpu::WarpsOp warps = p.enterWarp(warp);
@@ -263,12 +246,14 @@ static void shareWeights(TokenProgram &p, ScanRole role) {
 }
 
 /// The inputs of the sequence's tokens and the window before them, into shared
-/// memory. Returns what the warps read of the weights.
+/// memory. Returns what the warps read of the weights, which they may hold.
 static SmallVector<Value> emitHistory(TokenProgram &p, ScanRole role,
                                       Value first, Value count) {
   OpBuilder &b = p.b;
   tile::Conv1dOp conv = p.findCarriedConv(role);
-  SmallVector<tile::LoadOp> weights = getHeldWeights(p, role);
+  SmallVector<tile::LoadOp> weights;
+  if (!p.sharesDecays())
+    weights = getLoads(p.getWeightOps(role));
   SmallVector<Type> types;
   for (tile::LoadOp load : weights)
     types.push_back(FragmentEmitter(b, p.scalars).typeOf(load.getTile()));
@@ -308,11 +293,11 @@ static void emitFromHistory(TokenProgram &p, ScanRole role, ValueRange held,
   Warps warps = getPreparing(role, p.numWarps);
   gpu::EachWarpOp each = p.enterEachWarp(warps);
   FragmentEmitter reader(b, p.scalars);
-  for (auto [load, fragment] : llvm::zip_equal(getHeldWeights(p, role), held))
-    reader.set(tile::LoadOp(load).getTile(), fragment);
-  for (tile::LoadOp load : getLoads(weightOps))
-    if (waitsInMemory(p, load))
+  for (auto [i, load] : llvm::enumerate(getLoads(weightOps)))
+    if (p.sharesDecays())
       p.loadTile(reader, load.getTile(), Value());
+    else
+      reader.set(load.getTile(), held[i]);
   Value start = p.mul(each.getBody().getArgument(0), 1);
   auto groups =
       scf::ForOp::create(b, p.loc, start, count, p.index(warps.count));
