@@ -111,6 +111,7 @@ def test_every_report_with_a_table_is_on_a_page():
         "vllm-layer-forms-h200",
         "vllm-layer-h200",
         "vllm-layer-kda-h200",
+        "vllm-layer-kda-verify-h200",
     }
     assert every - on_pages == {"cpu-forms-xeon-2x2700", "first-call-h100"} | tables_elsewhere
 

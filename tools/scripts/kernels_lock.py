@@ -43,6 +43,7 @@ FAMILIES_OF = {
     "d128-ready-bf16": ["sm_90a", "sm_100a"],
     # Of a decay per channel d128-kda has all families; f16 of pending tokens is a conversion.
     "d128-kda-ready": ["sm_80"],
+    "d128-kda-slots": ["sm_80", "sm_90a"],
     "d128-kda-bounded": ["sm_90a"],
     "d128-kda-deferred": ["sm_90a"],
     # Of deferred writes and planes, and of f32, each family is in one of the sets.
@@ -140,6 +141,15 @@ KERNEL_SETS["d128-kda"] = [
     "--state=f32",
     "--verify=lazy",
     "--only=decode,verify,commit,prefill",
+]
+# The same with a slot for each token, and the weights of an engine's layer.
+KERNEL_SETS["d128-kda-slots"] = [
+    "--preset=kimi-linear-48b-a3b",
+    "--io=bf16",
+    "--state=f32",
+    "--verify=slots",
+    "--conv-weight=f32",
+    "--only=verify",
 ]
 # From ready inputs; and a bounded decay.
 KERNEL_SETS["d128-kda-ready"] = [

@@ -226,11 +226,11 @@ def ScheduleResidentTokens
     The program may say that no sequence has more than eight tokens: its loop
     then ends at the minimum of some number and of its lower bound plus at most
     eight. In this case there is no loop, and with at most four tokens the tiles
-    have four tokens. If in addition tensor cores take the state and the inputs
-    have 16 bits, the block has eight warps with 128 registers per thread. Two
-    warps of each convolution then read its inputs to shared memory and, after a
-    barrier, compute the operands of one token at a time. If no token stays
-    pending, the last three warps store the windows after the outputs.
+    have four tokens; each warp computes a token's decays per channel. If also
+    inputs have 16 bits, and tensor cores take the state or no token is pending,
+    the block has eight warps with 128 registers. Two warps of each convolution
+    read its inputs to shared memory and, after a barrier, compute operands of a
+    token at a time. Windows are stored last unless a token is pending.
 
     A convolution whose window is carried by the loop becomes a convolution of
     several tokens. A convolution that loads its window at each token, as in a

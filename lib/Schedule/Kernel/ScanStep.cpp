@@ -15,10 +15,11 @@ ScanResult gdn::emitScanStep(OpBuilder &b, Location loc, Value oldState,
   MLIRContext *context = b.getContext();
   Value beta = token.beta;
   SmallVector<Value> inputs = {oldState, token.key, token.query, token.value};
-  bool perChannel = isa<gpu::FragmentType>(token.logDecay.getType());
+  bool perChannel =
+      token.decay || isa<gpu::FragmentType>(token.logDecay.getType());
   Value decay;
   if (perChannel)
-    inputs.push_back(token.logDecay);
+    inputs.push_back(token.decay ? token.decay : token.logDecay);
   else
     decay = math::ExpOp::create(b, loc, token.logDecay);
 
@@ -54,7 +55,9 @@ ScanResult gdn::emitScanStep(OpBuilder &b, Location loc, Value oldState,
   Value wide = narrow ? Value(arith::ExtFOp::create(b, loc, type, row)) : row;
   Value decayed, known, seen;
   if (perChannel) {
-    Value factors = math::ExpOp::create(b, loc, body->getArgument(5));
+    Value factors = body->getArgument(5);
+    if (!token.decay)
+      factors = math::ExpOp::create(b, loc, factors);
     decayed = multiply(wide, factors);
     if (beta)
       known = dot(decayed, k);

@@ -16,6 +16,7 @@ struct ScanToken {
   mlir::Value key, query; ///< per_column
   mlir::Value value;      ///< per_row
   mlir::Value logDecay;   ///< an f32, or per_column with one per channel
+  mlir::Value decay;      ///< per_column, in place of logarithms, or null
   mlir::Value beta;       ///< an f32; null: no delta term
 };
 

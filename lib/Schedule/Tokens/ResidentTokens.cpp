@@ -56,12 +56,6 @@ constexpr llvm::StringLiteral allowedPlaneSpills =
     "number of tokens, on sm_120a up to 34 words, elsewhere 25; in chunks "
     "they would take less time; not measured";
 
-/// Here, too, eight warps of 255 registers spill nothing; but a schedule knows
-/// no chip, and all others would get them.
-constexpr llvm::StringLiteral allowedChannelSpills =
-    "spills up to 8 bytes: on sm_80 with inputs of f16 the number of tokens, "
-    "stored and loaded once; on other chips none";
-
 /// A thread has 16 columns of such states, each with an address of its own.
 constexpr llvm::StringLiteral allowedAcrossSpills =
     "spills up to 128 bytes: of states that lie as [dk, dv], on sm_120a "
@@ -76,9 +70,9 @@ constexpr llvm::StringLiteral allowedCatchUpSpills =
 
 /// The rows of several steps' tokens go into the state ahead of the scans.
 constexpr llvm::StringLiteral allowedChannelCatchUpSpills =
-    "spills up to 128 bytes: of tokens of a decay per channel that are pending "
-    "over several steps, states of f32 on sm_80 three words, on sm_100a 14, "
-    "planes up to 21; states of 16 bits none; not measured";
+    "spills up to 16 bytes: of states in planes with tokens of a decay per "
+    "channel that are pending over several steps, on sm_80, sm_90a and "
+    "sm_100a; of other states, and on other chips, none; not measured";
 
 /// Of eight warps, a large state and inputs of f32.
 constexpr llvm::StringLiteral allowedWideSpills =
@@ -168,7 +162,7 @@ struct ScheduleResidentTokens final
 void TokensKernel::chooseWarps(int64_t &minBlocks) {
   int64_t given = std::exchange(numWarps, 8);
   TokenPlan plan = getPlan();
-  if (given > 8 || !(plan.takesTensorCores() || plan.scansNumbers()) ||
+  if (given > 8 || !(plan.takesTensorCores() || plan.scansInPlace()) ||
       !plan.preparesByHistory() || !plan.haveNarrowInputs())
     numWarps = given;
   // A row of the decays beside those of keys and queries, or a larger state:
@@ -209,8 +203,6 @@ std::optional<StringRef> TokensKernel::findAllowance(TokenPlan &plan) const {
   if (plan.numWarps != 4)
     return plan.numWarps > 4 ? std::optional<StringRef>(allowedWideSpills)
                              : std::nullopt;
-  if (plan.keepsPending() && plan.scan.isPerChannel())
-    return allowedChannelSpills;
   if (plan.readsNarrowStates())
     return allowedTreeSpills;
   return std::nullopt;
@@ -293,7 +285,8 @@ Value TokenBlocks::emitScans(Value state, Value first, Value count) {
   token.value = p.loadPerRow(scan.getValue(), at);
   if (scan.getBeta())
     token.beta = p.loadNumber(p.shared[scan.getBeta()], at);
-  token.logDecay = p.loadLogDecay(scan.getLogDecay(), at);
+  Value decay = p.loadLogDecay(scan.getLogDecay(), at);
+  (p.makesFactors() ? token.decay : token.logDecay) = decay;
   Value deltas = scan.getDeltas();
   ScanResult next =
       emitScanStep(b, loc, all[scan.getState()], token, bool(deltas));
@@ -363,7 +356,7 @@ Value TokenBlocks::emitBlock(Value first, Value before,
     gpu::AwaitCopiesOp::create(b, loc);
   gpu::BarrierOp::create(b, loc);
   const bool asksEarly = solve || p.storesWindowsLast();
-  if (asksEarly) // beside decays per channel an answer finds no register
+  if (asksEarly) // beside pending ones of channels there is no register for it
     readers.emitTickets(first);
   if (solve)
     solve->emitPairs(count);

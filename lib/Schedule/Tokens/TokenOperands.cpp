@@ -5,10 +5,14 @@
 // are made in two steps: two warps of each convolution read its window and
 // inputs, four tokens each, into shared memory, where they are kept anyway.
 // Behind a barrier each takes a token at a time from there: sequences of one or
-// two tokens, whose preparation is the longest part, use both warps.
+// two tokens, whose preparation is the longest part, use both warps. Decays per
+// channel take as long as a convolution, so each warp of the block makes those
+// of another token.
 #include "Tokens/TokenOperands.h"
 
 #include "Tokens/TokenWindows.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -111,7 +115,50 @@ static SmallVector<Operation *> getTilesAhead(TokenProgram &p, ScanRole role) {
   return tiles;
 }
 
-/// What a role makes.
+/// Whether the warps of the block share the decays of tokens among them.
+static bool isShared(TokenProgram &p, Value operand) {
+  return operand == p.scan.getLogDecay() && p.sharesDecays();
+}
+
+/// What all warps make for a role is not for its own.
+static SmallVector<Operation *> getOwnTiles(TokenProgram &p, ScanRole role) {
+  SmallVector<Operation *> tiles = getTilesAhead(p, role);
+  if (role != ScanRole::gates || !p.sharesDecays())
+    return tiles;
+  DenseSet<Operation *> own;
+  for (Value operand : p.getTiles(role))
+    if (!isShared(p, operand))
+      own.insert_range(p.getOpsOf(operand));
+  llvm::erase_if(tiles, [&](Operation *op) { return !own.contains(op); });
+  return tiles;
+}
+
+/// The decays of a token in each warp: as factors of the state, or their
+/// logarithms.
+static void emitDecays(TokenProgram &p, Value first, Value count) {
+  OpBuilder &b = p.b;
+  Value decay = p.scan.getLogDecay();
+  Value at = p.enterTurns(count);
+  RowGroup group = {p.tokenTiles, 1, p.index(1)};
+  FragmentEmitter emitter(b, p.atToken(p.add(first, at)));
+  emitter.setRowGroup(&group);
+  SmallVector<Operation *> before = p.getWeightOps(ScanRole::gates);
+  SmallVector<Operation *> tiles = p.getOpsOf(decay);
+  emitLoads(emitter, before);
+  emitLoads(emitter, tiles);
+  emitOthers(emitter, before);
+  emitOthers(emitter, tiles);
+  Value row = emitter[decay];
+  if (p.makesFactors())
+    row = p.mapRows(row.getType(), row,
+                    [&](ValueRange args) -> SmallVector<Value> {
+                      return {math::ExpOp::create(b, p.loc, args[1])};
+                    })[0];
+  gpu::StoreSharedOp::create(b, p.loc, row, p.shared[decay], at);
+  p.leaveTurns(at);
+}
+
+/// What the warps of a role make.
 static void emitRole(TokenProgram &p, ScanRole role, Value first, Value count) {
   OpBuilder &b = p.b;
   const RoleWork &work = p.roles[role];
@@ -140,7 +187,8 @@ static void emitRole(TokenProgram &p, ScanRole role, Value first, Value count) {
   RowGroup group = p.group(tokens, count, at);
   FragmentEmitter emitter(b, p.atToken(token));
   emitter.setRowGroup(&group);
-  emitLoads(emitter, work.tiles);
+  const SmallVector<Operation *> own = getOwnTiles(p, role);
+  emitLoads(emitter, own);
   // What the finish reads of the tokens: nothing of it waits for the scans.
   SmallVector<tile::LoadOp> outputLoads;
   if (role == ScanRole::gates)
@@ -155,7 +203,7 @@ static void emitRole(TokenProgram &p, ScanRole role, Value first, Value count) {
   SmallVector<Operation *> weights = p.getWeightOps(role);
   emitLoads(emitter, weights);
   emitOthers(emitter, weights);
-  for (Operation *op : getTilesAhead(p, role)) {
+  for (Operation *op : own) {
     if (isa<tile::LoadOp>(op))
       continue;
     if (op == carried) {
@@ -172,21 +220,40 @@ static void emitRole(TokenProgram &p, ScanRole role, Value first, Value count) {
                                isAll ? Value() : at);
   };
   for (Value operand : p.getTiles(role))
-    store(operand);
+    if (!isShared(p, operand))
+      store(operand);
   for (tile::LoadOp load : outputLoads)
     store(load.getTile());
   storeWindows(p, role, emitter, at);
   p.leave(each);
 }
 
+/// Puts the weights of a role into shared memory, by a warp that reads no
+/// inputs: beside decays per channel there is no register that would hold them
+/// until the second step.
+static void shareWeights(TokenProgram &p, ScanRole role) {
+  const int64_t warp = p.numWarps - (role == ScanRole::value ? 2 : 1);
+  for (tile::LoadOp load : getLoads(p.getWeightOps(role))) {
+    Value buffer = p.allocate(load.getTile().getType());
+    p.shared[load.getTile()] = buffer;
+    gpu::WarpsOp warps = p.enterWarp(warp);
+    FragmentEmitter emitter(p.b, p.scalars);
+    emitter.emit(load);
+    gpu::StoreSharedOp::create(p.b, p.loc, emitter[load.getTile()], buffer,
+                               Value());
+    p.leave(warps);
+  }
+}
+
 /// The inputs of the sequence's tokens and the window before them, into shared
-/// memory. Returns what the warps read of the weights.
+/// memory. Returns what the warps read of the weights, which they may hold.
 static SmallVector<Value> emitHistory(TokenProgram &p, ScanRole role,
                                       Value first, Value count) {
   OpBuilder &b = p.b;
   tile::Conv1dOp conv = p.findCarriedConv(role);
-  SmallVector<Operation *> weightOps = p.getWeightOps(role);
-  SmallVector<tile::LoadOp> weights = getLoads(weightOps);
+  SmallVector<tile::LoadOp> weights;
+  if (!p.sharesDecays())
+    weights = getLoads(p.getWeightOps(role));
   SmallVector<Type> types;
   for (tile::LoadOp load : weights)
     types.push_back(FragmentEmitter(b, p.scalars).typeOf(load.getTile()));
@@ -218,13 +285,19 @@ static SmallVector<Value> emitHistory(TokenProgram &p, ScanRole role,
 
 /// The operand of the scan of the sequence's tokens, from what emitHistory
 /// left.
-static void emitFromHistory(TokenProgram &p, ScanRole role, ValueRange weights,
+static void emitFromHistory(TokenProgram &p, ScanRole role, ValueRange held,
                             Value first, Value count) {
   OpBuilder &b = p.b;
   tile::Conv1dOp conv = p.findCarriedConv(role);
   SmallVector<Operation *> weightOps = p.getWeightOps(role);
   Warps warps = getPreparing(role, p.numWarps);
   gpu::EachWarpOp each = p.enterEachWarp(warps);
+  FragmentEmitter reader(b, p.scalars);
+  for (auto [i, load] : llvm::enumerate(getLoads(weightOps)))
+    if (p.sharesDecays())
+      p.loadTile(reader, load.getTile(), Value());
+    else
+      reader.set(load.getTile(), held[i]);
   Value start = p.mul(each.getBody().getArgument(0), 1);
   auto groups =
       scf::ForOp::create(b, p.loc, start, count, p.index(warps.count));
@@ -233,8 +306,8 @@ static void emitFromHistory(TokenProgram &p, ScanRole role, ValueRange weights,
   RowGroup group = p.group(1, count, at);
   FragmentEmitter emitter(b, p.atToken(p.add(first, at)));
   emitter.setRowGroup(&group);
-  for (auto [load, fragment] : llvm::zip_equal(getLoads(weightOps), weights))
-    emitter.set(tile::LoadOp(load).getTile(), fragment);
+  for (tile::LoadOp load : getLoads(weightOps))
+    emitter.set(load.getTile(), reader[load.getTile()]);
   emitOthers(emitter, weightOps);
   p.loadTile(emitter, conv.getWindow(), at, conv.getNewWindow());
   loadInputs(p, emitter, conv, at);
@@ -260,6 +333,8 @@ void gdn::emitOperands(TokenProgram &p, Value first, Value count,
   if (!p.preparesByHistory()) {
     if (emitMeanwhile)
       meet();
+    if (p.sharesDecays())
+      emitDecays(p, first, count);
     for (ScanRole role : convRoles)
       emitRole(p, role, first, count);
     return emitRole(p, ScanRole::gates, first, count);
@@ -268,6 +343,11 @@ void gdn::emitOperands(TokenProgram &p, Value first, Value count,
   for (ScanRole role : convRoles)
     weights.push_back(emitHistory(p, role, first, count));
   emitRole(p, ScanRole::gates, first, count);
+  if (p.sharesDecays()) {
+    emitDecays(p, first, count);
+    for (ScanRole role : convRoles)
+      shareWeights(p, role);
+  }
   meet();
   for (auto [role, held] : llvm::zip(convRoles, weights))
     emitFromHistory(p, role, held, first, count);

@@ -38,10 +38,9 @@ bool TokenPlan::takesTensorCores() {
          columns % 32 == 0 && columns <= 128;
 }
 
-bool TokenPlan::scansNumbers() {
+bool TokenPlan::scansInPlace() {
   return !keepsPending() &&
-         scan.getState().getType().getNumElements() <= 128 * 128 &&
-         !scan.isPerChannel();
+         scan.getState().getType().getNumElements() <= 128 * 128;
 }
 
 /// Whether `ops` load a tile of this shape of which an element has 16 bits.
@@ -103,14 +102,16 @@ tile::Conv1dOp TokenPlan::findCarriedConv(ScanRole role) {
   return nullptr;
 }
 
-SmallVector<Operation *> TokenPlan::getInputOps(tile::Conv1dOp conv) {
+SmallVector<Operation *> TokenPlan::getOpsOf(Value tile) {
   SetVector<Operation *> ops;
-  SmallVector<Value> next = {conv.getInput()};
+  SmallVector<Value> next = {tile};
   while (!next.empty())
     if (Operation *op = next.pop_back_val().getDefiningOp();
         op && op->getBlock() == loop.getBody() && ops.insert(op))
       llvm::append_range(next, getUsedTiles(op));
-  return llvm::to_vector(llvm::reverse(ops));
+  SmallVector<Operation *> sorted = ops.takeVector();
+  llvm::sort(sorted, inProgramOrder);
+  return sorted;
 }
 
 SmallVector<Operation *> TokenPlan::getWeightOps(ScanRole role) {

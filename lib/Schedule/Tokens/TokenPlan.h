@@ -27,9 +27,15 @@ struct TokenPlan {
   /// Whether tensor cores take the rows of the state as they lie, four lanes to
   /// a row; longer rows leave a thread no room for a key.
   bool takesTensorCores();
-  /// Whether tokens are taken one after another, a decay is a number, and eight
-  /// warps have registers for the state.
-  bool scansNumbers();
+  /// Whether tokens are taken one after another, nothing stays pending, and
+  /// eight warps have registers for the state.
+  bool scansInPlace();
+  /// Whether each warp makes the decays per channel of another token: of a
+  /// sequence of one block of tokens, whose scans would wait for one warp.
+  bool sharesDecays() { return isOneBlock && scan.isPerChannel(); }
+  /// Whether these lie in shared memory as the factors of the state: nobody
+  /// takes their logarithms, and threads would take each of them many times.
+  bool makesFactors() { return sharesDecays() && !keepsPending(); }
   /// Whether the state in memory has at most 11 significant bits.
   bool isStateNarrow();
   /// Whether the state in memory is bytes.
@@ -53,8 +59,12 @@ struct TokenPlan {
   /// The convolution of a role whose window the loop carries; null if there is
   /// none.
   tile::Conv1dOp findCarriedConv(ScanRole role);
-  /// What makes the inputs of `conv`, in its order.
-  llvm::SmallVector<mlir::Operation *> getInputOps(tile::Conv1dOp conv);
+  /// What makes `tile` inside the loop, in its order.
+  llvm::SmallVector<mlir::Operation *> getOpsOf(mlir::Value tile);
+  /// What makes the inputs of `conv`.
+  llvm::SmallVector<mlir::Operation *> getInputOps(tile::Conv1dOp conv) {
+    return getOpsOf(conv.getInput());
+  }
   /// What the role makes before the loop, but for a carried window: the
   /// weights.
   llvm::SmallVector<mlir::Operation *> getWeightOps(ScanRole role);
