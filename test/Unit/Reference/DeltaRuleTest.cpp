@@ -118,9 +118,10 @@ TEST_F(DeltaRule, ErasesAlongAnotherKey) {
   expectSame(results[0].data, tensor({8}, {9}).data);
   expectSame(pool.data.data, tensor({1, 1, 8, 8}, {4, 5}).data);
   const Tensor one = tensor({1, 1, 8}, {1}), gate = tensor({1, 1}, {0});
-  EXPECT_EQ(errorOf(text, {one, one, one, gate, gate, filled({2, 1, 8}, 1),
-                           &pool, vector({0})}),
-            "'gdn.delta_rule' op expects 'erase' to be 1 x 1 x 8, but got 2 x 1 x 8");
+  EXPECT_EQ(
+      errorOf(text, {one, one, one, gate, gate, filled({2, 1, 8}, 1), &pool,
+                     vector({0})}),
+      "'gdn.delta_rule' op expects 'erase' to be 1 x 1 x 8, but got 2 x 1 x 8");
 }
 
 // beta = 2 with a unit key reflects: k is an eigenvector of -1, so the state

@@ -180,8 +180,8 @@ static void releaseInRoles(func::FuncOp stage) {
   }
 }
 
-/// The branch that has all uses of global memory of a stage without roles, where
-/// there is one: other blocks have nothing to do.
+/// The branch that has all uses of global memory of a stage without roles,
+/// where there is one: other blocks have nothing to do.
 static scf::IfOp getOnlyBranch(func::FuncOp stage) {
   if (hasRoles(stage))
     return nullptr;
