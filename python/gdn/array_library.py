@@ -60,7 +60,8 @@ class NumpyArrays:
         return np.asarray(values, np.float32)
 
     def cast(self, array, dtype: str):
-        return array.astype(_numpy_type(dtype), copy=False)
+        with np.errstate(over="ignore"):  # rows of padding may be anything
+            return array.astype(_numpy_type(dtype), copy=False)
 
     def dtype_of(self, array) -> str:
         return _name_of(array.dtype)
@@ -80,6 +81,10 @@ class NumpyArrays:
             return "vk"
         return "kv" if self.has_unit_stride(array.swapaxes(-1, -2)) else None
 
+    def can_be_pool(self, array) -> bool:
+        """Whether kernels take it as states: it may be written, each element for itself."""
+        return array.flags.writeable and _elements_apart(array.shape, array.strides)
+
     def rows_apart(self, array):
         """The array, or a copy whose last dimension is contiguous, as kernels read it."""
         return array if array.strides[-1] == array.itemsize else np.ascontiguousarray(array)
@@ -87,9 +92,9 @@ class NumpyArrays:
     def ready_gates(self, a, b, a_log, dt_bias, bound: float | None = None):
         """The logarithms of decays, of heads or of channels, and the strengths of raw gates, in
         f32; docs/spec/gates.md has the edge cases."""
-        a, b, rate, bias = (x.astype(np.float32) for x in (a, b, a_log, dt_bias))
-        u, rate = a + bias, rate[:, None] if a.ndim == 3 else rate
-        with np.errstate(all="ignore"):  # rows of padding may be NaN
+        with np.errstate(all="ignore"):  # rows of padding may be anything
+            a, b, rate, bias = (x.astype(np.float32) for x in (a, b, a_log, dt_bias))
+            u, rate = a + bias, rate[:, None] if a.ndim == 3 else rate
             beta = np.exp(-np.logaddexp(np.float32(0), -b))
             if bound is not None:
                 scaled = np.minimum(np.exp(rate), np.finfo(np.float32).max) * u
@@ -143,6 +148,11 @@ class TorchArrays:
         if array.layout is not self.torch.strided or array.is_complex():
             found = array.dtype if array.is_complex() else array.layout
             raise ValueError(f"{name}: expected a dense tensor of real numbers, got one of {found}")
+        if array.is_neg():  # as of the imaginary part of a conjugate
+            raise ValueError(
+                f"{name}: expected numbers as they are in memory, got a view that negates them"
+                " (resolve_neg() copies)"
+            )
         if array.requires_grad and self.torch.is_grad_enabled():
             raise RuntimeError(
                 f"{name}: expected no gradient (torch.no_grad()), for there is no backward, got a"
@@ -241,6 +251,9 @@ class TorchArrays:
             return "vk"
         return "kv" if self.has_unit_stride(array.mT) else None
 
+    def can_be_pool(self, array) -> bool:
+        return _elements_apart(array.shape, array.stride())
+
     def rows_apart(self, array):
         return array if array.stride(-1) == 1 else array.contiguous()
 
@@ -281,6 +294,19 @@ class TorchArrays:
 
     def stack(self, arrays: list):
         return self.torch.stack(arrays)
+
+
+def _elements_apart(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether no two elements are in one place, as views that repeat some have it."""
+    if 0 in shape:
+        return True
+    reach = 0
+    pairs = zip(map(abs, strides), shape, strict=True)
+    for stride, size in sorted(pair for pair in pairs if pair[1] > 1):
+        if stride <= reach:
+            return False
+        reach += (size - 1) * stride
+    return True
 
 
 def library_of(

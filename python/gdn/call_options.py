@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 import operator
 
+from .model_config import MOST_F32
+
 
 def finite(name: str, value: object) -> float | None:
     """A number, or None."""
@@ -19,6 +21,15 @@ def finite(name: str, value: object) -> float | None:
         number = math.nan
     if not math.isfinite(number):
         raise ValueError(f"{name}: expected a finite number, got {_shown(value)}")
+    return number
+
+
+def below_zero(name: str, value: object) -> float | None:
+    """A number below 0 of the range of f32, or None."""
+    number = finite(name, value)
+    if number is not None and not -MOST_F32 <= number < 0:
+        expected = "a number below 0" if number >= 0 else "a number of f32"
+        raise ValueError(f"{name}: expected {expected}, got {number}")
     return number
 
 

@@ -40,7 +40,7 @@ _MOST_F64 = (2 - 2.0**-52) * 2.0**1023
 _MOST_SHOWN = 60
 
 # The least log decay of models that bound it, and where they do not say it.
-_LEAST_BOUND = -5.0
+LEAST_BOUND = -5.0
 
 #: OLMo-Hybrid fixes this epsilon; `rms_norm_eps` is that of its other norms.
 OLMO_NORM_EPS = 1e-5
@@ -336,7 +336,7 @@ def _read_bound(reader: _Reader, key: str) -> float | None:
         return None
     bound = reader.number(key)
     # Kernels take it as f32, in which it is not to become 0.
-    if not _LEAST_BOUND <= bound <= -LEAST_F32:
+    if not LEAST_BOUND <= bound <= -LEAST_F32:
         reader.expected(key, "a number from -5 to below 0")
     return bound
 
@@ -352,7 +352,7 @@ def _read_kda_dictionary(reader: _Reader, fields: dict, is_safe: bool) -> None:
     bound = _read_bound(linear, "gate_lower_bound")
     if bound is not None and linear.has("safe_gate") and not is_safe:
         linear.expected("safe_gate", "true beside a gate_lower_bound")
-    fields["decay_bound"] = _LEAST_BOUND if is_safe and bound is None else bound
+    fields["decay_bound"] = LEAST_BOUND if is_safe and bound is None else bound
     fields["full_rank_gate"] = linear.values.get("use_full_rank_gate") is True
     if linear.has("allow_neg_eigval"):
         fields["doubled_beta"] = linear.boolean("allow_neg_eigval")
@@ -384,7 +384,7 @@ def _read_glm(reader: _Reader, fields: dict) -> None:
     else:
         _read_kda_heads(reader, fields, _NATIVE)
         is_said = "linear_lower_bound" in reader.values
-        fields["decay_bound"] = bound if is_said else _LEAST_BOUND
+        fields["decay_bound"] = bound if is_said else LEAST_BOUND
     if reader.has("layer_types"):
         fields["num_gdn_layers"] = _count_gdn_layers(reader, fields["num_layers"])
     fields["norm_eps"] = reader.positive_number("rms_norm_eps")
@@ -401,7 +401,7 @@ def _read_ling(reader: _Reader, fields: dict) -> None:
     is_full = reader.values.get("no_kda_lora") is True
     fields |= {"full_rank_decay": is_full, "full_rank_gate": is_full}
     bound = _read_bound(reader, "kda_lower_bound")
-    fields["decay_bound"] = _LEAST_BOUND if bound is None else bound
+    fields["decay_bound"] = LEAST_BOUND if bound is None else bound
     if reader.has("kda_safe_gate") and not reader.boolean("kda_safe_gate"):
         fields["decay_bound"] = None
     fields["norm_eps"] = reader.positive_number("rms_norm_eps")

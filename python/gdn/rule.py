@@ -14,7 +14,7 @@ from .array_library import check_order, check_starts, library_of
 from .call_options import finite, flag
 from .kernel_calls import call_of, find_refusal, last_of
 from .pool_states import refuse_pool
-from .rule_kernels import RuleKind, kind_of, unit_of
+from .rule_kernels import RuleKind, check_head_sizes, kind_of, unit_of
 from .rule_plan import RulePlan, keep, key_of, plan_of
 from .runtime import Runtime
 
@@ -129,6 +129,7 @@ class _RuleCall:
             _fail("v", f"the shape {rows} and heads", list(self.v.shape))
         if self.key_heads == 0 or self.value_heads % self.key_heads != 0:
             _fail("v", f"a multiple of the {self.key_heads} heads of q", self.value_heads)
+        check_head_sizes(self.key_dim, self.value_dim)
         wanted = [*rows, self.value_heads]
         self.per_channel = len(self.log_decay.shape) == 4
         decays = [*wanted, self.key_dim] if self.per_channel else wanted
@@ -236,6 +237,7 @@ class _RuleCall:
             and (kind.key_dim, kind.value_dim) == (self.key_dim, self.value_dim)
             and arrays.dtype_of(states) == kind.state
             and arrays.state_order(states) == kind.state_order
+            and arrays.can_be_pool(states)
             and find_refusal(kind, arrays.device, runtime) is None
         )
 
@@ -268,12 +270,12 @@ class _RuleCall:
         self, call, key_dim: int, value_dim: int, states, pool, out
     ) -> dict[str, object]:
         """What the entry takes, by name: states to read, and a pool to write."""
-        arrays = self.arrays
+        arrays, rows = self.arrays, self.batch * self.tokens
         decay = arrays.cast(self.log_decay, "float32")
         if self.per_channel:
             decay = self._heads(decay, key_dim)
         else:
-            decay = arrays.rows_apart(decay.reshape(-1, self.value_heads))
+            decay = arrays.rows_apart(decay.reshape(rows, self.value_heads))
         if self.cu_seqlens is None:
             ends = range(0, (self.batch + 1) * self.tokens, self.tokens)
             starts = arrays.numbers(ends, "int32")
@@ -286,7 +288,7 @@ class _RuleCall:
             "v": self._heads(self.v, value_dim),
             "log_decay": decay,
             "beta": arrays.rows_apart(
-                arrays.cast(self.beta, "float32").reshape(-1, self.value_heads)
+                arrays.cast(self.beta, "float32").reshape(rows, self.value_heads)
             ),
             "cu_seqlens": starts,
             "slots": slots,

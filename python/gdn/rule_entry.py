@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from .array_library import check_array, check_form, check_starts, library_of
 from .call import Call
-from .call_options import finite, flag, integer
+from .call_options import below_zero, finite, flag, integer
 from .entry_plan import KnownCall
 from .kernel_calls import WHERE_PLANES_ARE, call_of, find_refusal, last_of
+from .model_config import LEAST_BOUND, LEAST_F32
 from .pool_states import LayerStates
-from .rule_kernels import PLANES, RuleKind, kind_of, unit_of
+from .rule_kernels import PLANES, RuleKind, check_head_sizes, kind_of, unit_of
 from .runtime import Runtime
 from .skipped_rows import keep_skipped_rows, live_sequences, live_tokens, slots_with_tokens
 
@@ -44,10 +45,12 @@ def options_of(
     )
 
 
-def layout_of(io: str, *gates: str) -> str:
-    """The layout of the kernel for raw gates of these types. One of "gated" reads them in the type
-    of v, which may have fewer digits or less range; for others they are made ready ahead of it."""
-    return "gated" if io == "float32" or set(gates) == {io} else "ready"
+def layout_of(io: str, *gates: str, bound: float | None = None) -> str:
+    """The layout of the kernel for raw gates of these types, whose decays have a bound or none. One
+    of "gated" reads them in the type of v, which may have fewer digits or less range, and with a
+    bound that models have; for others they are made ready ahead of it."""
+    is_usual = bound is None or LEAST_BOUND <= bound <= -LEAST_F32
+    return "gated" if is_usual and (io == "float32" or set(gates) == {io}) else "ready"
 
 
 def state_order_of(arrays, name: str, pool) -> str:
@@ -69,6 +72,15 @@ def in_order(arrays, kind: RuleKind, runtime: Runtime | None, pools: dict[str, o
     for name, pool in pools.items():
         arrays.fill(turned[name], pool)
     return kind._replace(state_order="vk"), turned
+
+
+def check_pending(dtype: str, l2norm: bool) -> None:
+    """ValueError for pending tokens of a type that needs keys of unit length, of others."""
+    if dtype == "float16" and not l2norm:
+        raise ValueError(
+            "l2norm: expected True with pending tokens of float16, got False: their keys are of"
+            " unit length"
+        )
 
 
 class RuleEntry:
@@ -114,17 +126,16 @@ class RuleEntry:
         channels, of which `bound` is the least logarithm. Those of heads with `ready`, and all
         that a kernel would round, are made ahead of it."""
         self.check_decays("a", a)
-        bound = finite("decay_bound", bound)
-        if bound is not None and (bound >= 0 or not self.per_channel):
-            expected = "a number below 0" if self.per_channel else "None with a decay of each head"
-            raise ValueError(f"decay_bound: expected {expected}, got {bound}")
+        bound = below_zero("decay_bound", bound)
+        if bound is not None and not self.per_channel:
+            raise ValueError(f"decay_bound: expected None with a decay of each head, got {bound}")
         channels = [self.key_dim] if self.per_channel else []
         self.check("b", b, self.heads)
         self.check("A_log", A_log, self.heads[1:])
         self.check("dt_bias", dt_bias, [*self.heads[1:], *channels])
         gates, arrays = {"a": a, "b": b, "A_log": A_log, "dt_bias": dt_bias}, self.arrays
         is_ahead = ready and not self.per_channel
-        if is_ahead or layout_of(self.io, *map(arrays.dtype_of, (a, b))) == "ready":
+        if is_ahead or layout_of(self.io, *map(arrays.dtype_of, (a, b)), bound=bound) == "ready":
             return self.take_ready_gates(*arrays.ready_gates(*gates.values(), bound))
         self.layout, self.decay_bound = "gated", bound
         for name, array in gates.items():
@@ -223,6 +234,7 @@ class RuleEntry:
             raise ValueError(f"{name}: expected {expected}, got {found}; {WHERE_PLANES_ARE}")
         check_form(self.arrays, name, pool, [*pool.shape[:1], *sizes], types)
         order = state_order_of(self.arrays, name, pool)
+        self._check_written(name, pool)
         if name == "states":
             self.order = order
         elif order != self.order:
@@ -238,7 +250,15 @@ class RuleEntry:
         self.check("out", out, shape, (self.io,))
         if not self.arrays.has_unit_stride(out):
             raise ValueError("out: expected a contiguous last dimension, got another stride")
+        self._check_written("out", out)
         return out
+
+    def _check_written(self, name: str, array) -> None:
+        if not self.arrays.can_be_pool(array):
+            raise ValueError(
+                f"{name}: expected an array that can be written, each element for itself, got one"
+                " that is read-only or repeats some"
+            )
 
     def check_inputs(self) -> None:
         keys = [self.heads[0], self.key_heads, self.key_dim]
@@ -252,6 +272,7 @@ class RuleEntry:
             raise ValueError(
                 f"v: expected a multiple of the {self.key_heads} heads of q, got {heads}"
             )
+        check_head_sizes(self.key_dim, self.value_dim)
         unit = unit_of(self.name, self.arrays.device)
         if self.key_dim % unit or self.value_dim % unit:
             sizes = f"{self.value_dim} x {self.key_dim}"
@@ -322,10 +343,10 @@ class RuleEntry:
         """Of the kernel's kind: how states are kept."""
         if self._layer is None:
             return {"state": self.arrays.dtype_of(self.states)}
-        if self._layer.pending_dtype == "float16" and not options.l2norm:
+        check_pending(self._layer.pending_dtype, options.l2norm)
+        if self._layer.pending_dtype == "float16" and options.allow_neg_eigval:
             raise ValueError(
-                "l2norm: expected True with pending tokens of float16, got False: their keys are of"
-                " unit length"
+                "allow_neg_eigval: expected False with pending tokens of float16, got True"
             )
         found = {"state": self._layer.format, "deferred_writes": self._layer.deferred_writes}
         return found | {"pending": self._layer.pending_dtype}

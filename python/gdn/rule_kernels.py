@@ -96,8 +96,15 @@ class RuleKind(NamedTuple):
         return common | sizes | family
 
 
-# Head sizes of kernels are multiples of it.
-UNIT = 8
+# Head sizes of kernels are multiples of it, up to the largest.
+UNIT, _LARGEST_HEAD = 8, 256
+
+
+def check_head_sizes(key_dim: int, value_dim: int) -> None:
+    """ValueError for heads that no kernel has."""
+    for name, size in (("q", key_dim), ("v", value_dim)):
+        if not 1 <= size <= _LARGEST_HEAD:
+            raise ValueError(f"{name}: expected heads of 1 to {_LARGEST_HEAD} numbers, got {size}")
 
 
 def unit_of(entry: str, device: tuple[str, int]) -> int:

@@ -18,7 +18,14 @@ from .call_options import flag, integer
 from .entry_plan import KnownCall
 from .kernel_calls import call_of, last_of
 from .pool_states import LayerStates
-from .rule_entry import Options, RuleEntry, in_order, options_of, state_order_of
+from .rule_entry import (
+    Options,
+    RuleEntry,
+    check_pending,
+    in_order,
+    options_of,
+    state_order_of,
+)
 from .rule_kernels import kind_of
 from .runtime import Runtime
 from .skipped_rows import live_sequences
@@ -171,6 +178,7 @@ def commit_pending(
     num_slots, _, value_dim, key_dim = map(int, given["state_pool"].shape)
     if arrays.device[0] == "cpu":
         _check_once("slots", given["slots"], null_slot, num_slots)
+    check_pending(states.pending_dtype, flag("l2norm", l2norm))
     kind = kind_of(
         key_dim,
         value_dim,

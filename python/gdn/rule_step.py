@@ -53,7 +53,7 @@ def gated_delta_step(
 
     With a [N, Hv, dk] and dt_bias [Hv, dk] each channel of the keys has its own decay, dv is dk,
     and nothing is deferred. Then `decay_bound`, below 0, makes it
-    `g = decay_bound sigmoid(exp(A_log) (a + dt_bias))`; kernels that make gates take -5 or more.
+    `g = decay_bound sigmoid(exp(A_log) (a + dt_bias))`, in the kernel from -5 on.
 
     Returns out [N, Hv, dv], a new array if None is given. Raises as gdn.rule.gated_delta_rule does.
     """

@@ -9,10 +9,15 @@ import model_configs
 import numpy as np
 import pytest
 
-from gdn import ConfigError, ModelConfig, Runtime
+from gdn import ConfigError, GdnError, ModelConfig, Runtime
 from gdn import kda_layer_problem as problem
 from gdn.kda_layer_problem import SLOTS
-from gdn.layers.attention import GDNAttentionMetadataBuilder, KimiDeltaAttention, layer_kernels
+from gdn.layers.attention import (
+    CommonAttentionMetadata,
+    GDNAttentionMetadataBuilder,
+    KimiDeltaAttention,
+    layer_kernels,
+)
 
 H, D, HIDDEN = 4, 16, 24
 
@@ -282,8 +287,74 @@ def test_wrong_tensors_are_refused(kernels_of):
         layer.load_weights(twice)
 
 
+@pytest.mark.parametrize("weight", [[0.0] * H, None, np.zeros(H, np.complex64)])
+def test_what_is_no_tensor_is_refused(kernels_of, weight):
+    layer = KimiDeltaAttention(MODELS["glm"], kernels_of("glm"))
+    with pytest.raises(ValueError, match=r"A_log: expected (a NumPy array|real numbers)"):
+        layer.load_weights({"A_log": weight})
+    for shape in ((1, 1, H), (1, 1, 2, 2)):
+        with pytest.raises(ValueError, match=r"A_log: expected \[4\] by the configuration, got"):
+            layer.load_weights({"A_log": np.zeros(shape, np.float32)})
+
+
+@pytest.mark.parametrize("outputs", ["core", "norm"])
+def test_steps_without_tokens(runtime, kernels_of, outputs):
+    """A rank may have nothing to do, with a step's metadata or without."""
+    layer = make_layer(kernels_of("kimi-linear", outputs), "kimi-linear")
+    builder = GDNAttentionMetadataBuilder.from_options(runtime, max_num_seqs=4, max_num_tokens=64)
+    common = CommonAttentionMetadata(
+        query_start_loc=np.zeros(1, np.int32),
+        seq_lens=np.zeros(0, np.int32),
+        num_reqs=0,
+        num_actual_tokens=0,
+        block_table_tensor=np.zeros((0, 1), np.int32),
+    )
+    output = np.full((1, HIDDEN), 7, np.float32)
+    for metadata in (None, builder.build(0, common)):
+        layer.forward(hidden_states()[0][:0], output, metadata)
+    assert (output == 7).all() and all(np.isnan(array).all() for array in layer.kv_cache)
+
+
+def test_outputs_without_room_are_refused_ahead_of_a_step(runtime, kernels_of):
+    layer = make_layer(kernels_of("glm"), "glm")
+    builder = GDNAttentionMetadataBuilder.from_options(runtime, max_num_seqs=4, max_num_tokens=64)
+    hidden, metadata = hidden_states()[0], builder.build(0, problem.steps()[0])
+    for shape in ((13, HIDDEN), (14, HIDDEN + 1), (14, 1), (14,)):
+        with pytest.raises(
+            ValueError, match=rf"output: expected the shape \[14 or more, {HIDDEN}\]"
+        ):
+            layer.forward(hidden, np.zeros(shape, np.float32), metadata)
+    assert all(np.isnan(array).all() for array in layer.kv_cache)
+
+
+def test_states_that_cannot_be_bound_leave_what_is(kernels_of):
+    layer = make_layer(kernels_of("glm"), "glm")
+    before = layer.kv_cache
+    conv, ssm = ((SLOTS, *shape) for shape in layer.get_state_shape())
+    with pytest.raises(GdnError, match="conv_pool: expected dtype f32"):
+        layer.bind_kv_cache(np.zeros(conv, np.float64), np.zeros(ssm, np.float32))
+    assert layer.kv_cache is before
+
+
+def test_results_of_projections_are_checked(kernels_of):
+    given = {"q_proj": lambda x: x[:, :H], "f_b_proj": lambda x: x}
+    layer = make_layer(kernels_of("glm"), "glm", projections=given)
+    output = np.zeros((14, HIDDEN), np.float32)
+    with pytest.raises(ValueError, match=r"q_proj: expected a result \[14, 64\], got \[14, 4\]"):
+        layer.forward(hidden_states()[0], output)
+
+
 def test_layers_that_cannot_be_made(kernels_of):
     kernels = kernels_of("glm")
+    for ranks, said in (
+        ((2, -1), "tp_rank: expected 0 to 1, got -1"),
+        ((2, 2), "tp_rank: expected 0 to 1, got 2"),
+        ((0, 0), "tp_size: expected 1 or more, got 0"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            KimiDeltaAttention(MODELS["glm"], kernels, tp_size=ranks[0], tp_rank=ranks[1])
+    with pytest.raises(ValueError, match=r"model_dtype: expected float32, .* got bf16"):
+        KimiDeltaAttention(MODELS["glm"], kernels, model_dtype="bf16")
     with pytest.raises(ConfigError, match="model_type: expects one of"):
         KimiDeltaAttention({"model_type": "llama"}, kernels)
     with pytest.raises(ValueError, match="a decay of each channel, got qwen3_next"):

@@ -157,6 +157,16 @@ def test_what_has_no_plan(runtime, unchecked):
             function(*arguments, **options, runtime=runtime)
 
 
+def test_views_that_negate_are_refused(runtime):
+    """Memory has the numbers with another sign."""
+    function, names = FUNCTIONS["step"]
+    for name in ("q", "a", "states"):
+        given = draw(1)
+        given[name] = torch._neg_view(given[name])
+        with pytest.raises(ValueError, match=f"{name}: expected numbers as they are in memory"):
+            function(*(given[n] for n in names), runtime=runtime)
+
+
 def test_starts_are_not_those_of_before(runtime, unchecked, monkeypatch):
     """A ragged call of the rule, whose second has other starts, of i64."""
     monkeypatch.setattr(devices, "_runtime", [runtime])

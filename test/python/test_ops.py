@@ -235,6 +235,10 @@ def update(**change):
             "lower_bound: expected a finite number, got nan",
         ),
         (
+            lambda: fla.fused_kda_gate(torch.ones(3, 2, 8), torch.ones(2, device="meta")),
+            "A_log: expected a tensor on cpu, as g is, got one on meta",
+        ),
+        (
             lambda: fla.fused_kda_gate(torch.ones(3, 2, 8), lower_bound=5.0),
             "lower_bound: expected a number below 0, got 5.0",
         ),

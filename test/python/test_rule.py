@@ -184,6 +184,20 @@ def test_states_of_a_token_are_read_where_they_are(runtime, monkeypatch):
         assert error_of(array, want[i % 2]) < 1e-6
 
 
+@pytest.mark.parametrize("tokens", [1, 3])
+def test_initial_states_are_only_read(runtime, tokens):
+    """They may be read-only, and one state for all sequences."""
+    rng = np.random.default_rng(10)
+    given, state = draw(rng, 3, tokens), rng.standard_normal((1, HV, DV, DK)).astype(np.float32)
+    copies = np.repeat(state, 3, axis=0)
+    want = gated_delta_rule(**given, initial_state=copies.copy(), runtime=runtime)
+    copies.setflags(write=False)
+    for states in (copies, np.broadcast_to(state, copies.shape)):
+        found = gated_delta_rule(**given, initial_state=states, runtime=runtime)
+        for pair in zip(found, want, strict=True):
+            np.testing.assert_array_equal(*pair)
+
+
 def test_scale(runtime):
     rng = np.random.default_rng(4)
     given = draw(rng, 1, 9)
@@ -223,6 +237,12 @@ def test_no_tokens(runtime):
         **draw(rng, 1, 0), cu_seqlens=np.zeros(1, np.int64), runtime=runtime
     )
     assert out.shape == (1, 0, HV, DV) and last.shape == (0, HV, DV, DK)
+    # No value heads.
+    for count in (1, 3):
+        given = draw(rng, 2, count)
+        given |= {name: given[name][:, :, :0] for name in ("v", "log_decay", "beta")}
+        out, last = gated_delta_rule(**given, runtime=runtime)
+        assert out.shape == (2, count, 0, DV) and last.shape == (2, 0, DV, DK)
     # Tokens of no sequence.
     out, _ = gated_delta_rule(**draw(rng, 1, 3), cu_seqlens=np.zeros(1, int), runtime=runtime)
     assert out.shape == (1, 3, HV, DV) and not out.any()
@@ -242,6 +262,14 @@ def test_no_tokens(runtime):
         ({"cu_seqlens": np.array([0.0, 4.0])}, "cu_seqlens: expected integers, got float64"),
         ({"cu_seqlens": np.zeros((1, 2), np.int32)}, r"cu_seqlens: expected the shape \[N \+ 1\]"),
         ({"initial_state": np.zeros((2, HV, DV, DK))}, r"initial_state: expected the shape \[1, 4"),
+        (
+            {name: np.zeros((1, 4, H, 264), np.float32) for name in "qk"},
+            "q: expected heads of 1 to 256 numbers, got 264",
+        ),
+        (
+            {"v": np.zeros((1, 4, HV, 0), np.float32)},
+            "v: expected heads of 1 to 256 numbers, got 0",
+        ),
         ({"state_dtype": "float64"}, "state_dtype: expected float32, bfloat16 or float16, got"),
     ],
 )

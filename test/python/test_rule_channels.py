@@ -79,6 +79,7 @@ def test_factors_at_the_edge(runtime):
     [
         ({"decay_bound": 1.0}, "decay_bound: expected a number below 0, got 1.0"),
         ({"decay_bound": np.nan}, "decay_bound: expected a finite number"),
+        ({"decay_bound": -1e300}, r"decay_bound: expected a number of f32, got -1e\+300"),
         ({"dt_bias": np.zeros(HV)}, r"dt_bias: expected the shape \[4, 16\], got \[4\]"),
         ({"a": np.zeros((2, HV, D + 1), np.float32)}, r"a: expected the shape \[2, 4, 16\]"),
         (
@@ -93,6 +94,58 @@ def test_what_is_refused(runtime, change, message):
     states = np.zeros((2, HV, given["v"].shape[2], D), np.float32)
     with pytest.raises(ValueError, match=message):
         gated_delta_step(**given, states=states, slots=np.array([0, 1]), runtime=runtime)
+
+
+def test_bounds_that_no_model_has(runtime):
+    """Below -5 the gates are made ahead of the kernel, and so are they where f32 has no normal
+    number."""
+    rng, slots = np.random.default_rng(7), np.array([1, 0])
+    for bound in (-20.0, -1e-40):
+        given, states = draw(rng, 2), rng.standard_normal((2, HV, D, D)).astype(np.float32)
+        want, after = expected(given, states, range(3), slots, bound)
+        more = {"slots": slots, "decay_bound": bound, "l2norm": True, "runtime": runtime}
+        out = gated_delta_step(**given, states=states, **more)
+        assert error_of(out, want) < 2e-5 and error_of(states, after) < 2e-5
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_of_padding(runtime):
+    """What no f32 holds is in rows that are skipped."""
+    rng, slots = np.random.default_rng(8), np.array([0, -1, 1])
+    given, states = draw(rng, 3), rng.standard_normal((2, HV, D, D)).astype(np.float32)
+    given |= {name: given[name].astype(np.float64) for name in ("a", "b")}
+    want, _ = expected(given, states, range(4), slots)
+    given["a"][1], given["b"][1], given["q"][1] = 1e300, -1e300, np.nan
+    for bound in (None, BOUND):
+        out = gated_delta_step(
+            **given,
+            states=states.copy(),
+            slots=slots,
+            l2norm=True,
+            decay_bound=bound,
+            runtime=runtime,
+        )
+        assert not out[1].any() and np.isfinite(out).all()
+        assert bound or error_of(out, want) < 2e-5
+    inputs = ready(draw(rng, 3))
+    inputs["log_decay"][1], inputs["beta"][1] = -1e300, 1e300
+    assert not delta_step(**inputs, states=states, slots=slots, runtime=runtime)[1].any()
+
+
+def test_arrays_that_cannot_be_written(runtime):
+    given, slots = draw(np.random.default_rng(9), 2), np.array([0, 1])
+    states, out = np.zeros((2, HV, D, D), np.float32), np.zeros((2, HV, D), np.float32)
+    fixed = [array.copy() for array in (states, out)]
+    for array in fixed:
+        array.setflags(write=False)
+    repeated = np.lib.stride_tricks.as_strided(out, strides=(0, *out.strides[1:]))
+    for name, array in (("states", fixed[0]), ("out", fixed[1]), ("out", repeated)):
+        given_arrays = {"states": states, "slots": slots, "out": out} | {name: array}
+        with pytest.raises(
+            ValueError, match=f"{name}: expected an array that can be written, each"
+        ):
+            gated_delta_step(**given, **given_arrays, runtime=runtime)
+    assert not states.any()
 
 
 def test_deferred_writes_are_refused(runtime):

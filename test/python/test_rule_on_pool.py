@@ -216,6 +216,11 @@ def test_pools_that_functions_do_not_take(runtime, pool_of):
         ValueError, match="l2norm: expected True with pending tokens of float16, go"
     ):
         gated_delta_step(**given, states=narrow, runtime=runtime)
+    with pytest.raises(ValueError, match="l2norm: expected True with pending tokens of float16"):
+        commit_pending(narrow, given["slots"], io="float32", runtime=runtime)
+    inputs = ready(draw(np.random.default_rng(7), 1)) | {"slots": np.array([1])}
+    with pytest.raises(ValueError, match="allow_neg_eigval: expected False with pending tokens of"):
+        delta_step(**inputs, states=narrow, l2norm=True, allow_neg_eigval=True, runtime=runtime)
     with pytest.raises(ValueError, match=r"states: expected the shape \[6, 4, 24, 16\], got \[6, "):
         gated_delta_step(**given, states=pool_of("i8x2", key_dim=32).layer_states(0))
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .. import compiler
 from ..array_library import SMALL_GATE
-from ..call_options import finite, refuse_meta
+from ..call_options import below_zero, finite, refuse_meta
 from .operator import run_rule
 
 # What the originals take for their own kernels, and what changes no number.
@@ -122,8 +122,11 @@ def decays(
                 f"{name}: expected {math.prod(sizes)} elements, for g has the shape"
                 f" {list(g.shape)}, got {list(tensor.shape)}"
             )
-    if lower_bound is not None and finite("lower_bound", lower_bound) >= 0:
-        raise ValueError(f"lower_bound: expected a number below 0, got {lower_bound}")
+        if tensor is not None and tensor.device != g.device:
+            raise ValueError(
+                f"{name}: expected a tensor on {g.device}, as g is, got one on {tensor.device}"
+            )
+    below_zero("lower_bound", lower_bound)
     raw = g.float()
     if dt_bias is not None:
         raw = raw + dt_bias.float().reshape(raw.shape[2:])

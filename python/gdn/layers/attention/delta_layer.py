@@ -45,6 +45,8 @@ class DeltaLayer:
     A_log: object
     dt_bias: object
     norm_weight: object
+    #: Columns of what out_proj gives, if it is the layer's own.
+    _out_width: int | None = None
     kv_cache: tuple | None = None
     _core: GDNLayer | None = None
 
@@ -111,15 +113,16 @@ class DeltaLayer:
                 raise ValueError(
                     f"{name}: expected slots of {list(shape)}, got {list(array.shape[1:])}"
                 )
-        self.kv_cache = (conv_state, ssm_state)
         window = conv_state if self.conv_state_layout == "DS" else conv_state.swapaxes(1, 2)
-        self._core = GDNLayer(
+        # What is bound stays where this fails.
+        core = GDNLayer(
             self.kernels,
             **self._weights_of_kernels(),
             conv_pool=Pool(window, null_slot),
             state_pool=Pool(ssm_state, null_slot),
             **{name: Pool(array, null_slot) for name, array in states.items()},
         )
+        self.kv_cache, self._core = (conv_state, ssm_state), core
 
     def bind_state_pool(self, pool: StatePool, layer_idx: int) -> None:
         """The same with layer `layer_idx` of a pool, which has all that the kernels keep."""
@@ -158,6 +161,7 @@ class DeltaLayer:
         before bind_kv_cache or with weights that are missing, GdnError for a step that the kernels
         do not serve or arrays that do not go together."""
         tokens = hidden_states.shape[0]
+        self._check_output(output, tokens)
         arrays, z = self.project(hidden_states)
         normed = "out" in self._taken
         rows = self.num_v_heads // self.tp_size
@@ -187,6 +191,15 @@ class DeltaLayer:
             **arrays,
             **{name: core},
         )
+
+    def _check_output(self, output, tokens: int) -> None:
+        """Ahead of all else: where the output has no room for a step's, no state has changed."""
+        shape, width = list(output.shape), self._out_width
+        if len(shape) != 2 or shape[0] < tokens or width not in (None, shape[1]):
+            columns = "any" if width is None else width
+            raise ValueError(
+                f"output: expected the shape [{tokens} or more, {columns}], got {shape}"
+            )
 
     def _project_out(self, core, output, tokens: int) -> None:
         result = self.out_proj(core.reshape(tokens, core.shape[1] * core.shape[2]))

@@ -15,6 +15,7 @@ from .delta_layer import GATES, DeltaLayer, check_callables, check_kernels
 from .layer_config import (
     PROJECTIONS,
     attributes_of,
+    check_model_dtype,
     model_of,
     names_of,
     order_of_model,
@@ -126,7 +127,7 @@ class GatedDeltaNetAttention(DeltaLayer):
         apart = "in_proj_qkv.weight" in (weights or {}) or "in_proj_qkv" in (projections or {})
         self.order = "flat" if apart else order
         self.num_spec = num_spec
-        self.model_dtype = model_dtype
+        self.model_dtype = check_model_dtype(model_dtype)
         self.mamba_cache_dtype = mamba_cache_dtype
         self.mamba_ssm_cache_dtype = mamba_ssm_cache_dtype
         self.conv_state_layout = conv_state_layout
@@ -159,6 +160,7 @@ class GatedDeltaNetAttention(DeltaLayer):
         self.norm_weight = share.get("norm.weight")
         if self.out_proj is None:
             raise ValueError("out_proj: expected a weight or a callable")
+        self._out_width = None if "out_proj" in given else self.hidden_size
         self._check_projections()
         if static_forward_context is not None:
             static_forward_context[prefix] = self

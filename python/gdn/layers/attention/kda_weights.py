@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .weight_sections import WeightSections
+from .weight_sections import WeightSections, check_rank
 
 # Projections of the hidden states, in the order in which in_proj has them: their rows are whole
 # heads, so that those of a token stay aligned. b_proj, which has one row per head, is apart.
@@ -57,6 +57,7 @@ class KdaWeights(WeightSections):
         tp_size: int = 1,
         tp_rank: int = 0,
     ):
+        check_rank(tp_size, tp_rank)
         if num_heads % tp_size:
             raise ValueError(f"heads: expected a multiple of {tp_size} ranks, got {num_heads}")
         rows = num_heads * head_dim
@@ -98,8 +99,9 @@ class KdaWeights(WeightSections):
 
     def flat(self, name: str, tensor):
         """Older checkpoints have A_log as [1, 1, H, 1]."""
-        is_rate = name.rpartition(".")[2] == "A_log"
-        return tensor.reshape(-1) if is_rate and tuple(tensor.shape[:2]) == (1, 1) else tensor
+        is_rate, shape = name.rpartition(".")[2] == "A_log", tuple(tensor.shape)
+        is_wide = len(shape) == 4 and shape == (1, 1, shape[2], 1)
+        return tensor.reshape(-1) if is_rate and is_wide else tensor
 
     def columns_of(self) -> dict[str, slice]:
         """Where in_proj's rows have each projection on this rank."""

@@ -2,6 +2,7 @@
 """The layer KimiDeltaAttention of Kimi-Linear, Kimi K3, GLM-5.3-Flash and Ling-3.0, with the names
 of weights that the models have: for NumPy arrays and, in torch_kimi_delta_attention, tensors."""
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 import numpy as np
@@ -11,7 +12,7 @@ from ...model_config import ModelConfig
 from ...runtime import Kernel
 from .delta_layer import DeltaLayer, check_callables, check_kernels
 from .kda_weights import KdaProjections, KdaWeights
-from .layer_config import LONG_TYPES
+from .layer_config import LONG_TYPES, check_model_dtype
 
 
 class KimiDeltaAttention(DeltaLayer):
@@ -54,7 +55,7 @@ class KimiDeltaAttention(DeltaLayer):
         self.num_k_heads = self.num_v_heads = model.value_heads
         self.head_k_dim = self.head_v_dim = model.key_dim
         self.conv_kernel_size = model.conv_width
-        self.model_dtype = model_dtype or LONG_TYPES[model.io or "bf16"]
+        self.model_dtype = check_model_dtype(model_dtype or LONG_TYPES[model.io or "bf16"])
         self.mamba_cache_dtype = mamba_cache_dtype
         states = {
             p.dtype for k in self.kernels.values() for p in k.params if p.name == "state_pool"
@@ -68,6 +69,7 @@ class KimiDeltaAttention(DeltaLayer):
         self._is_loaded = False
         self._own = self._make_arrays()
         self.out_proj = given.get("o_proj") or (lambda x: x @ self._own["o_proj"].T)
+        self._out_width = None if "o_proj" in given else model.hidden_size
         conv = self._own["conv1d"]
         self.conv_weight = conv.reshape(conv.shape[0], conv.shape[-1])
         self.A_log = self._own["A_log"]
@@ -112,7 +114,7 @@ class KimiDeltaAttention(DeltaLayer):
         """q, k, v and a [T, H, d] and b [T, H], which the kernels take, and z [T, H, d]. Those that
         in_proj makes are views of its rows."""
         self._check_loaded()
-        tokens = hidden_states.shape[0]
+        tokens, rows = hidden_states.shape[0], self.num_v_heads // self.tp_size
         merged = hidden_states @ self._own["in_proj"].T if self._columns else None
 
         def made(name: str, x=hidden_states):
@@ -126,7 +128,13 @@ class KimiDeltaAttention(DeltaLayer):
             x = hidden_states
             for name in names:
                 x = made(name, x)
-            return x.reshape(tokens, -1, self.head_k_dim)
+            if x.shape[0] != tokens or math.prod(x.shape[1:]) != rows * self.head_k_dim:
+                raise ValueError(
+                    f"{names[-1]}: expected a result [{tokens}, {rows * self.head_k_dim}], got"
+                    f" {list(x.shape)}"
+                )
+            # Sizes in full: there may be no tokens.
+            return x.reshape(tokens, rows, self.head_k_dim)
 
         decay = ("f_proj",) if self.model.full_rank_decay else ("f_a_proj", "f_b_proj")
         gate = ("g_proj",) if self.model.full_rank_gate else ("g_a_proj", "g_b_proj")

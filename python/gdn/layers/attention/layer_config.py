@@ -18,6 +18,13 @@ PROJECTIONS = (*PACKED, *APART)
 _REST = ("conv1d", "A_log", "dt_bias", "norm", "out_proj")
 
 
+def check_model_dtype(dtype: str) -> str:
+    """The type of a model's activations, by NumPy's name. ValueError for another word."""
+    if dtype not in LONG_TYPES.values():
+        raise ValueError(f"model_dtype: expected {', '.join(LONG_TYPES.values())}, got {dtype}")
+    return dtype
+
+
 def model_of(config: object, kernels: Mapping[str, Kernel]) -> ModelConfig:
     """Reads a configuration of transformers, a mapping, or the path of a config.json. ValueError
     for models without such layers, and for kernels that were compiled for another model."""

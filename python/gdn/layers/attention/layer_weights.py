@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .layer_shape import LayerHeads
-from .weight_sections import WeightSections
+from .weight_sections import WeightSections, check_rank
 
 # Sections of tensors by the names of checkpoints, of all layers and of those of one order.
 _COMMON = {
@@ -58,6 +58,7 @@ class LayerWeights(WeightSections):
         tp_size: int = 1,
         tp_rank: int = 0,
     ):
+        check_rank(tp_size, tp_rank)
         for count in (heads.num_key_heads, heads.num_value_heads):
             if count % tp_size:
                 raise ValueError(f"heads: expected multiples of {tp_size} ranks, got {count}")

@@ -18,6 +18,14 @@ from .layer_shape import check_weight
 _VECTORS = ("A_log", "dt_bias", "norm", "o_norm")
 
 
+def check_rank(tp_size: int, tp_rank: int) -> None:
+    """ValueError for a rank that there is not among so many."""
+    if tp_size < 1:
+        raise ValueError(f"tp_size: expected 1 or more, got {tp_size}")
+    if not 0 <= tp_rank < tp_size:
+        raise ValueError(f"tp_rank: expected 0 to {tp_size - 1}, got {tp_rank}")
+
+
 class WeightSections:
     """What tensors a layer takes, and where they go on one rank.
 
@@ -77,7 +85,7 @@ class WeightSections:
             if not wanted:
                 continue  # unknown, or of a projection that the caller computes
             whole = self._shape(name, sum(self._sizes[section] for section in sections))
-            tensor = self.flat(name, tensor)
+            tensor = self.flat(name, _detached(full, tensor, arrays))
             check_weight(full, tensor.shape, whole)
             for section in wanted:
                 if section in filled:
@@ -85,7 +93,7 @@ class WeightSections:
                         f"{full}: expected {section} once, got it also as {filled[section]}"
                     )
                 filled[section] = full
-            self._copy(places, sections, _detached(full, tensor, arrays))
+            self._copy(places, sections, tensor)
             taken.add(full)
         return taken
 
@@ -156,10 +164,14 @@ def _isnan(array):
 def _detached(name: str, tensor, arrays: Mapping[str, object]):
     """The tensor without what a gradient needs, in the library of the layer's arrays."""
     refuse_meta(name, tensor)
-    wanted = type(next(iter(arrays.values())))
-    if isinstance(tensor, np.ndarray) != issubclass(wanted, np.ndarray):
+    is_numpy = isinstance(next(iter(arrays.values())), np.ndarray)
+    known = isinstance(tensor, np.ndarray) if is_numpy else hasattr(tensor, "detach")
+    if not known:
         raise ValueError(
-            f"{name}: expected a {'NumPy array' if issubclass(wanted, np.ndarray) else 'tensor'},"
-            f" as the layer has, got {type(tensor).__name__}"
+            f"{name}: expected a {'NumPy array' if is_numpy else 'tensor'}, as the layer has, got"
+            f" {type(tensor).__name__}"
         )
-    return tensor.detach() if hasattr(tensor, "detach") else tensor
+    is_complex = tensor.dtype.kind == "c" if is_numpy else tensor.is_complex()
+    if is_complex:
+        raise ValueError(f"{name}: expected real numbers, got {tensor.dtype}")
+    return tensor if is_numpy else tensor.detach()
