@@ -170,7 +170,8 @@ def GPU_DecayWithinOp : GPU_ChunkDecayOp<"decay_within", [AllTypesMatch<["query"
     static constexpr int64_t block = 16, tokens = 32, channels = 128;
     /// Of e to base 2, a little more for what tf32 takes off logs.
     static constexpr float log2e = 1.443359375f;
-    static constexpr float leastDecayOfScores = 0x1p-120f;
+    /// To base 2.
+    static constexpr float leastLogDecayOfScores = -120;
     static constexpr float leastLogOfScores = -9.7f;
     /// For what tf32 takes off both factors.
     static constexpr float scaleOfScores = 1 + 0x1p-10f;
