@@ -159,8 +159,11 @@ protected:
 
 /// Decays, and scores within 16 tokens.
 struct WithinRole final : ChannelRole {
-  using ChannelRole::ChannelRole;
+  WithinRole(const SharedByRoles &shared, const ChannelRings &rings,
+             int64_t turns)
+      : ChannelRole(shared, rings, groupWarps), turns(turns) {}
   LogicalResult emitChunks() override;
+  int64_t turns;
 };
 
 /// Copies chunks.
@@ -194,7 +197,11 @@ struct InverseRole final : ChannelRole {
 
 LogicalResult WithinRole::emitChunks() {
   OpBuilder::InsertionGuard guard(b);
-  enterLoop();
+  const Bounds all = getBounds();
+  auto loop = scf::ForOp::create(
+      b, loc(), turn ? add(all.begin, tokensOf(turn)) : all.begin, all.end,
+      turn ? tokensOf(turns) : all.step);
+  b.setInsertionPointToStart(loop.getBody());
   Value query = take(rings.loaded.query), key = take(rings.loaded.key),
         logDecay = take(rings.loaded.logDecay);
   Value firstKeys = fill(rings.firstKeys), decays = fill(rings.decays);
@@ -340,7 +347,11 @@ FailureOr<func::FuncOp> gdn::emitChannelRoles(func::FuncOp source,
   func::FuncOp kernel = createKernel(b, source, scalars);
   Block *entry = &kernel.front();
   gpu::KernelFields fields(kernel);
-  fields.setThreads((numWarps + 2 * groupWarps) * gpu::warpThreads);
+  // Where few registers hold the state, there are some for more warps.
+  const bool isHalf = numWarps <= groupWarps;
+  const int64_t withinTurns = isHalf ? 2 : 1;
+  fields.setThreads((numWarps + (withinTurns + 1) * groupWarps) *
+                    gpu::warpThreads);
   fields.setMinBlocks(1);
   fields.setKeepLoops();
   const ChannelChunk &chunk = *plan.chunk;
@@ -365,17 +376,17 @@ FailureOr<func::FuncOp> gdn::emitChannelRoles(func::FuncOp source,
   // Registers of a thread of each role: of those that a multiprocessor has,
   // dealt out again. A thread with the recurrence has 64 of the state, 32 of it
   // rounded, and two products of 16.
-  const bool isHalf = numWarps <= groupWarps;
-  const int64_t others = isHalf ? 104 : 72;
+  const int64_t others = isHalf ? 96 : 72;
   auto roles = gpu::RolesOp::create(b, loc);
   b.createBlock(&roles.getBody());
   int64_t first = 0;
-  auto emit = [&](RoleProgram &&role, int64_t count) {
+  auto emit = [&](RoleProgram &&role, int64_t count, int64_t turns = 1) {
     return emitWarps(b, source, first, std::move(role), count,
-                     /*alternate=*/false);
+                     /*alternate=*/false, turns);
   };
   if (failed(emit(Consumers(shared, numWarps), isHalf ? 208 : 160)) ||
-      failed(emit(WithinRole(shared, rings, groupWarps), isHalf ? 168 : 120)) ||
+      failed(emit(WithinRole(shared, rings, withinTurns), isHalf ? 104 : 120,
+                  withinTurns)) ||
       failed(emit(InverseRole(shared, rings, /*numWarps=*/1), others)) ||
       failed(emit(ChunkLoads(shared, rings, /*numWarps=*/1), others)) ||
       failed(emit(BetweenRole(shared, rings, betweenWarps), others)))
