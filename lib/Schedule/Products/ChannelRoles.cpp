@@ -34,7 +34,7 @@ using namespace gdn;
 using gpu::groupWarps;
 
 /// Places for chunks, for what goes from within to between, and for values.
-static constexpr int64_t chunkDepth = 5, keysDepth = 2, valuesDepth = 3;
+static constexpr int64_t chunkDepth = 5, valuesDepth = 3;
 static constexpr int64_t betweenWarps = 2;
 
 //===----------------------------------------------------------------------===//
@@ -61,7 +61,7 @@ static gpu::SharedType getTile(Value channel) {
 }
 
 static ChannelRings openRings(OpBuilder &b, Location loc, Block *entry,
-                              ChannelChunk chunk) {
+                              ChannelChunk chunk, int64_t keysDepth) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(entry);
   MLIRContext *context = b.getContext();
@@ -357,7 +357,7 @@ FailureOr<func::FuncOp> gdn::emitChannelRoles(func::FuncOp source,
   const ChannelChunk &chunk = *plan.chunk;
   if (isRegion(source, tile::LoadOp(chunk.logDecay).getView()))
     kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedRegionSpills));
-  const ChannelRings rings = openRings(b, loc, entry, chunk);
+  const ChannelRings rings = openRings(b, loc, entry, chunk, 2 * withinTurns);
   TileChannels channels(b, entry);
   tile::DecayOperandsOp operands = chunk.operands;
   const int64_t tokens = vectorType(chunk.solve).getDimSize(0);
