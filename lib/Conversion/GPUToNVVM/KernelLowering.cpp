@@ -173,10 +173,9 @@ template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
       // Of a role in turns, by groups.
       gdn::gpu::WarpsOp role = gdn::gpu::getRole(warps);
       threads.warp =
-          role ? arith::RemUIOp::create(b, loc, threads.warp,
-                                        a.i32(role.getInTurns() > 1
-                                                  ? role.getTurnWarps()
-                                                  : 1))
+          role ? arith::RemUIOp::create(
+                     b, loc, threads.warp,
+                     a.i32(role.getInTurns() > 1 ? role.getTurnWarps() : 1))
                      .getResult()
                : a.i32(0);
     }

@@ -11,8 +11,9 @@
 //                                  scores of the last  inverses of
 //                                  tokens with the     16 tokens
 //                                  first               join them
-//                                                                    U, O'; W; X
-//                                                                    O, S; release
+//                                                                    U, O'; W;
+//                                                                    X O, S;
+//                                                                    release
 //
 // What the first tokens' keys and the decays of 16 tokens are goes from within
 // to between by a ring of its own. Copies have a warp of their own: as work of
@@ -266,8 +267,7 @@ LogicalResult ChunkLoads::emitChunks() {
   };
   onlyIfLess(at, all.end, [&] { load(at); });
   Value behind = arith::SubIOp::create(b, loc(), at, tokensOf(later));
-  onlyIfLess(all.begin, add(behind, tokensOf(1)),
-             [&] { loadValues(behind); });
+  onlyIfLess(all.begin, add(behind, tokensOf(1)), [&] { loadValues(behind); });
   return success();
 }
 
@@ -332,8 +332,8 @@ static bool isRegion(func::FuncOp program, Value view) {
                  tile::StageFields(program).countRegions();
 }
 
-/// Regions have coordinates for a chunk and a head of their own, which want more
-/// registers ahead of loops than arguments; see `gdn_gpu.allow`.
+/// Regions have coordinates for a chunk and a head of their own, which want
+/// more registers ahead of loops than arguments; see `gdn_gpu.allow`.
 static constexpr llvm::StringLiteral allowedRegionSpills =
     "spills up to 64 bytes: from regions some words of the recurrence's warps "
     "ahead of the loop over chunks and behind it, none inside";

@@ -99,7 +99,8 @@ mlir::LogicalResult emitAheadOfRoles(SharedByRoles &shared,
                                      int64_t numWarps);
 
 /// The region of a role, whose warps are the next ones from `first` on: those
-/// of the program, or with `turns` above 1 so many groups of them, each by itself.
+/// of the program, or with `turns` above 1 so many groups of them, each by
+/// itself.
 mlir::LogicalResult emitWarps(mlir::OpBuilder &b, mlir::func::FuncOp source,
                               int64_t &first, RoleProgram &&role,
                               int64_t registers, bool alternate,

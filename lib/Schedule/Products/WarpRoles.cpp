@@ -180,10 +180,9 @@ LogicalResult gdn::emitWarps(OpBuilder &b, func::FuncOp source, int64_t &first,
                              bool alternate, int64_t turns) {
   OpBuilder::InsertionGuard guard(b);
   Location loc = source.getLoc();
-  auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), first,
-                                    role.getNumWarps() * turns,
-                                    b.getI64IntegerAttr(registers), alternate,
-                                    turns);
+  auto warps = gpu::WarpsOp::create(
+      b, loc, TypeRange(), first, role.getNumWarps() * turns,
+      b.getI64IntegerAttr(registers), alternate, turns);
   first += warps.getCount();
   b.createBlock(&warps.getBody());
   if (turns > 1) {

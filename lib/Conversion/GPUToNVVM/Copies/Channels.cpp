@@ -221,8 +221,8 @@ void Channels::enterRole(OpBuilder &b, gpu::WarpsOp role, Value warp) {
       Arithmetic a{b, role.getLoc()};
       bool fills = isa<gpu::AcquireOp, gpu::CommitOp>(user) &&
                    !ring.isExchanged; // which is waited for when it is full
-      Value turn = arith::DivUIOp::create(b, a.loc, warp,
-                                          a.i32(role.getTurnWarps()));
+      Value turn =
+          arith::DivUIOp::create(b, a.loc, warp, a.i32(role.getTurnWarps()));
       Value first = alternates ? rank : turns > 1 ? turn : a.i32(0);
       LLVM::StoreOp::create(b, a.loc, first, ring.stage);
       LLVM::StoreOp::create(b, a.loc, a.i32(fills ? 1 : 0), ring.parity);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn_gpu.decay_within. A warp has 16 tokens and 64 channels, in four slices of
-// 16 channels, each of two parts of eight. Its tokens are two halves of eight: a
-// lane has one token of each, and two channels of each part, as accumulators
+// 16 channels, each of two parts of eight. Its tokens are two halves of eight:
+// a lane has one token of each, and two channels of each part, as accumulators
 // lie.
 //
 // A product of tf32 sums the logs of a half: its first eight rows are sums up
@@ -12,9 +12,9 @@
 //
 // Parts overlap: while one is multiplied, exponentials of the next one are
 // under way, of which the unit takes one in eight cycles, and sums of that
-// behind it. A loop has a slice in a turn, in one block of instructions; a slice
-// that forgets almost all has instructions of its own behind the loop. All roles
-// of such a kernel have their instructions in one cache.
+// behind it. A loop has a slice in a turn, in one block of instructions; a
+// slice that forgets almost all has instructions of its own behind the loop.
+// All roles of such a kernel have their instructions in one cache.
 #include "Products/ChunkCode.h"
 #include "Products/ChunkOps.h"
 
@@ -45,8 +45,8 @@ private:
   /// Sums of logs of a part, of both halves.
   using Sums = std::array<Numbers, 2>;
 
-  /// Factors of the scores of a part: of each half queries and keys as rows, and
-  /// keys as columns; and those of the first half for the second's.
+  /// Factors of the scores of a part: of each half queries and keys as rows,
+  /// and keys as columns; and those of the first half for the second's.
   struct Factors {
     Pairs query, key, column;
     Pair below;
@@ -127,8 +127,8 @@ DecayWithin::Pairs DecayWithin::loadLogs(Value slice, int64_t part) {
   for (int64_t half = 0; half < 2; ++half)
     for (int64_t e = 0; e < 2; ++e) {
       Value place = add(flip(e ? oddLogs : evenLogs, inPanel), panel);
-      logs[half][e] = load(b.getF32Type(), flip(place, part * 32),
-                           half * 8 * rowBytes);
+      logs[half][e] =
+          load(b.getF32Type(), flip(place, part * 32), half * 8 * rowBytes);
     }
   return logs;
 }
@@ -212,7 +212,8 @@ SmallVector<Value *> DecayWithin::Carried::all() {
 }
 
 SmallVector<Value> DecayWithin::getCarried() {
-  return llvm::map_to_vector(carried.all(), [](Value *value) { return *value; });
+  return llvm::map_to_vector(carried.all(),
+                             [](Value *value) { return *value; });
 }
 
 SmallVector<Type> DecayWithin::getTypes() {
@@ -332,8 +333,8 @@ void DecayWithin::emit() {
       b, loc, getTypes(), getCarried(),
       [&](OpBuilder &b, Location loc, ValueRange from) {
         take(from);
-        scf::ConditionOp::create(
-            b, loc, isLess(carried.slice, i32(slices)), from);
+        scf::ConditionOp::create(b, loc, isLess(carried.slice, i32(slices)),
+                                 from);
       },
       [&](OpBuilder &b, Location loc, ValueRange from) {
         emitSlices(b, loc, from);

@@ -87,9 +87,10 @@ LogicalResult RolesOp::verifyRegions() {
   // roles_c6
   const KernelFields fields(function);
   const int64_t warps = fields.getThreads() / warpThreads;
-  const bool areGiven = llvm::all_of(
-      getBody().getOps<WarpsOp>(),
-      [](WarpsOp role) { return role.getRegisters().has_value(); });
+  const bool areGiven =
+      llvm::all_of(getBody().getOps<WarpsOp>(), [](WarpsOp role) {
+        return role.getRegisters().has_value();
+      });
   if (warps == 0 || !areGiven)
     return success();
   const int64_t ofWarp = multiprocessorRegisters / warpThreads / warps /
