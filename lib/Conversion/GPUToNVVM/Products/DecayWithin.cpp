@@ -120,15 +120,18 @@ DecayWithin::DecayWithin(OpBuilder &b, const BlockThreads &threads,
 }
 
 /// Of both halves and eight channels, two tokens. A panel has the logs of two
-/// slices.
+/// slices. A decay of 0 has a log that is finite, for the zeros of the matrix;
+/// NaN stays.
 DecayWithin::Pairs DecayWithin::loadLogs(Value slice, int64_t part) {
   Value inPanel = left(bitAnd(slice, 1), 6), panel = left(right(slice, 1), 12);
   Pairs logs;
+  Value lowest = f32(std::numeric_limits<float>::lowest());
   for (int64_t half = 0; half < 2; ++half)
     for (int64_t e = 0; e < 2; ++e) {
       Value place = add(flip(e ? oddLogs : evenLogs, inPanel), panel);
-      logs[half][e] =
+      Value log =
           load(b.getF32Type(), flip(place, part * 32), half * 8 * rowBytes);
+      logs[half][e] = larger(log, lowest);
     }
   return logs;
 }
