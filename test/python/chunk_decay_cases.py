@@ -67,6 +67,10 @@ def log_decays(kind: str, rng) -> np.ndarray:
         return np.zeros(shape)
     if kind == "resets":
         return np.where(rng.random(shape) < 0.1, -50, -1e-3)
+    if kind == "clears":  # as at the start of a document: decays of 0
+        return np.where(
+            (rng.random(shape) < 0.1) | (np.arange(TOKENS) == 20)[:, None], -np.inf, -1e-3
+        )
     if kind == "all":
         return np.full(shape, -50.0)
     return -np.exp(rng.standard_normal(shape) + {"slow": -6, "fast": 0}[kind])
@@ -121,7 +125,7 @@ def errors(kernel: Kernel, kind: str) -> dict[str, float]:
 
 def main() -> None:
     kernel = Kernel(Path(sys.argv[1]).read_bytes() + b"\0")
-    kinds = ["none", "slow", "fast", "resets", "all"]
+    kinds = ["none", "slow", "fast", "resets", "clears", "all"]
     print(json.dumps({kind: errors(kernel, kind) for kind in kinds}))
 
 

@@ -170,7 +170,14 @@ template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
       recomputeSharedNumbers(warps.getBody());
     if (body.getNumArguments() == 1) { // each by itself
       values.map(body.getArgument(0), a.toIndex(threads.warp));
-      threads.warp = a.i32(0);
+      // Of a role in turns, by groups.
+      gdn::gpu::WarpsOp role = gdn::gpu::getRole(warps);
+      threads.warp =
+          role ? arith::RemUIOp::create(
+                     b, loc, threads.warp,
+                     a.i32(role.getInTurns() > 1 ? role.getTurnWarps() : 1))
+                     .getResult()
+               : a.i32(0);
     }
     lowerBlock(body);
     if (!types.empty()) {

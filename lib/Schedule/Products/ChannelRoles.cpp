@@ -4,19 +4,20 @@
 // from when it is copied until the recurrence has used it, and roles change it
 // in place, one behind the other:
 //
-//   between: 2 warps     within: 4 warps  inverse: 1 warp  consumers
+//   loads: 1 warp  within: 4 warps  between: 2 warps    inverse: 1    consumers
 //   copy a chunk
-//                        decays, scores
-//                        of 16 tokens
-//   scores of the last                    inverses of
-//   tokens with the                       16 tokens
-//   first                                 join them
-//                                                          U, O'; W; X
-//                                                          O, S; release
+//                  decays, scores
+//                  of 16 tokens
+//                                  scores of the last  inverses of
+//                                  tokens with the     16 tokens
+//                                  first               join them
+//                                                                    U, O'; W;
+//                                                                    X O, S;
+//                                                                    release
 //
-// Two warps have the inverses of every second chunk each. What the first
-// tokens' keys and the decays of 16 tokens are goes from within to between by a
-// ring of its own.
+// What the first tokens' keys and the decays of 16 tokens are goes from within
+// to between by a ring of its own. Copies have a warp of their own: as work of
+// between they took as long as its scores, and both together a chunk.
 //
 // A multiprocessor has one cache for the instructions of all roles. Where their
 // loops did not fit, all of them waited for instructions, and a chunk took half
@@ -34,13 +35,8 @@ using namespace gdn;
 using gpu::groupWarps;
 
 /// Places for chunks, for what goes from within to between, and for values.
-static constexpr int64_t chunkDepth = 5, keysDepth = 2, valuesDepth = 3;
-/// Inverses take turns: one takes longer than a chunk of the other roles.
-static constexpr int64_t inverseTurns = 2;
+static constexpr int64_t chunkDepth = 5, valuesDepth = 3;
 static constexpr int64_t betweenWarps = 2;
-/// Chunks by which the recurrence is behind, at most, when places are filled
-/// again.
-static constexpr int64_t lag = 2;
 
 //===----------------------------------------------------------------------===//
 // Channels
@@ -57,7 +53,7 @@ struct ChannelRings {
   Place loaded, within, ready;
   Value firstKeys, decays; // from within to between
   Value joined;            // from between to inverse: nothing but that it is
-  Value values;            // from between to the recurrence
+  Value values;            // loaded
 };
 } // namespace
 
@@ -66,7 +62,7 @@ static gpu::SharedType getTile(Value channel) {
 }
 
 static ChannelRings openRings(OpBuilder &b, Location loc, Block *entry,
-                              ChannelChunk chunk) {
+                              ChannelChunk chunk, int64_t keysDepth) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(entry);
   MLIRContext *context = b.getContext();
@@ -164,12 +160,15 @@ protected:
 
 /// Decays, and scores within 16 tokens.
 struct WithinRole final : ChannelRole {
-  using ChannelRole::ChannelRole;
+  WithinRole(const SharedByRoles &shared, const ChannelRings &rings,
+             int64_t turns)
+      : ChannelRole(shared, rings, groupWarps), turns(turns) {}
   LogicalResult emitChunks() override;
+  int64_t turns;
 };
 
-/// Copies chunks, and has scores between 16 tokens.
-struct BetweenRole final : ChannelRole {
+/// Copies chunks.
+struct ChunkLoads final : ChannelRole {
   using ChannelRole::ChannelRole;
   LogicalResult emitChunks() override;
   bool isOwn(Operation *op) const override {
@@ -184,7 +183,13 @@ private:
   void loadValues(Value at);
 };
 
-/// Inverses, of which warps have a chunk each in turns.
+/// Scores between 16 tokens.
+struct BetweenRole final : ChannelRole {
+  using ChannelRole::ChannelRole;
+  LogicalResult emitChunks() override;
+};
+
+/// Inverses.
 struct InverseRole final : ChannelRole {
   using ChannelRole::ChannelRole;
   LogicalResult emitChunks() override;
@@ -193,7 +198,11 @@ struct InverseRole final : ChannelRole {
 
 LogicalResult WithinRole::emitChunks() {
   OpBuilder::InsertionGuard guard(b);
-  enterLoop();
+  const Bounds all = getBounds();
+  auto loop = scf::ForOp::create(
+      b, loc(), turn ? add(all.begin, tokensOf(turn)) : all.begin, all.end,
+      turn ? tokensOf(turns) : all.step);
+  b.setInsertionPointToStart(loop.getBody());
   Value query = take(rings.loaded.query), key = take(rings.loaded.key),
         logDecay = take(rings.loaded.logDecay);
   Value firstKeys = fill(rings.firstKeys), decays = fill(rings.decays);
@@ -206,7 +215,7 @@ LogicalResult WithinRole::emitChunks() {
 
 /// What is at `at`, which is ahead of the end: what is loaded whole is copied
 /// whole.
-void BetweenRole::copy(ArrayRef<tile::LoadOp> loads, Value at) {
+void ChunkLoads::copy(ArrayRef<tile::LoadOp> loads, Value at) {
   for (auto [load, begun] :
        llvm::zip(loads, readAhead(loads, at, getBounds().end))) {
     if (!tile::LoadOp(load).getRows())
@@ -216,14 +225,14 @@ void BetweenRole::copy(ArrayRef<tile::LoadOp> loads, Value at) {
   gpu::AwaitCopiesOp::create(b, loc());
 }
 
-void BetweenRole::loadValues(Value at) {
+void ChunkLoads::loadValues(Value at) {
   tile::LoadOp value = plan.chunk->value;
   emitter.tiles.setBuffer(value.getTile(), fill(rings.values));
   copy(value, at);
   commit(rings.values);
 }
 
-void BetweenRole::load(Value at) {
+void ChunkLoads::load(Value at) {
   const ChannelChunk &chunk = *plan.chunk;
   for (auto [load, channel] : {std::pair{chunk.query, rings.loaded.query},
                                {chunk.key, rings.loaded.key},
@@ -238,24 +247,33 @@ void BetweenRole::load(Value at) {
     commit(channel);
 }
 
-LogicalResult BetweenRole::emitChunks() {
+/// There are more places than buffers for values, so these come as many chunks
+/// later, when the recurrence has done the chunk that had both.
+LogicalResult ChunkLoads::emitChunks() {
+  constexpr int64_t later = chunkDepth - valuesDepth;
   const Bounds all = getBounds();
-  auto ahead = [&](Value at, int64_t chunks) {
-    return add(at, tokensOf(chunks));
-  };
-  const std::pair<int64_t, void (BetweenRole::*)(Value)> loads[] = {
-      {chunkDepth, &BetweenRole::load},
-      {valuesDepth, &BetweenRole::loadValues}};
   OpBuilder::InsertionGuard guard(b);
-  for (auto [depth, load] : loads) {
-    Value first =
-        arith::MinSIOp::create(b, loc(), all.end, ahead(all.begin, depth));
-    auto loop = scf::ForOp::create(b, loc(), all.begin, first, all.step);
+  auto loop = scf::ForOp::create(b, loc(), all.begin,
+                                 add(all.end, tokensOf(later)), all.step);
+  b.setInsertionPointToStart(loop.getBody());
+  Value at = loop.getInductionVar();
+  auto onlyIfLess = [&](Value x, Value y, auto load) {
+    Value isWanted =
+        arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::slt, x, y);
+    auto branch = scf::IfOp::create(b, loc(), isWanted, /*withElse=*/false);
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    (this->*load)(loop.getInductionVar());
-  }
-  Value at = enterLoop().getInductionVar();
+    b.setInsertionPointToStart(branch.thenBlock());
+    load();
+  };
+  onlyIfLess(at, all.end, [&] { load(at); });
+  Value behind = arith::SubIOp::create(b, loc(), at, tokensOf(later));
+  onlyIfLess(all.begin, add(behind, tokensOf(1)), [&] { loadValues(behind); });
+  return success();
+}
+
+LogicalResult BetweenRole::emitChunks() {
+  OpBuilder::InsertionGuard guard(b);
+  enterLoop();
   Place place = take(rings.within);
   Value firstKeys = take(rings.firstKeys), decays = take(rings.decays);
   fill(rings.joined);
@@ -266,21 +284,6 @@ LogicalResult BetweenRole::emitChunks() {
   release(rings.decays);
   release(rings.firstKeys);
   gpu::HandOnOp::create(b, loc(), rings.within.query, rings.ready.query);
-  // In the places of a chunk that the recurrence has done by now: that of the
-  // chunk before would be waited for.
-  auto isLess = [&](Value x, Value y) -> Value {
-    return arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::slt, x, y);
-  };
-  Value isBehind = isLess(ahead(all.begin, lag - 1), at);
-  for (auto [depth, load] : loads) {
-    Value next = ahead(at, depth - lag);
-    Value isWanted =
-        arith::AndIOp::create(b, loc(), isBehind, isLess(next, all.end));
-    auto branch = scf::IfOp::create(b, loc(), isWanted, /*withElse=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    (this->*load)(next);
-  }
   return success();
 }
 
@@ -298,12 +301,11 @@ LogicalResult InverseRole::emitChunks() {
     scalars = around;
     return loaded;
   };
-  Value first = add(all.begin, tokensOf(turn)), stride = tokensOf(inverseTurns);
-  Value own = loadAt(first);
-  auto copy = scf::ForOp::create(b, loc(), first, all.end, stride, own);
+  Value own = loadAt(all.begin);
+  auto copy = scf::ForOp::create(b, loc(), all.begin, all.end, all.step, own);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
-  Value next = loadAt(add(copy.getInductionVar(), stride));
+  Value next = loadAt(add(copy.getInductionVar(), all.step));
   take(rings.within.query);
   Value logDecay = take(rings.within.logDecay),
         products = take(rings.within.products);
@@ -330,13 +332,11 @@ static bool isRegion(func::FuncOp program, Value view) {
                  tile::StageFields(program).countRegions();
 }
 
-/// Regions have coordinates for a chunk and a head of their own, so that warps
-/// that copy want more registers than of arguments; see `gdn_gpu.allow`.
+/// Regions have coordinates for a chunk and a head of their own, which want
+/// more registers ahead of loops than arguments; see `gdn_gpu.allow`.
 static constexpr llvm::StringLiteral allowedRegionSpills =
-    "spills up to 32 bytes: from regions one word ahead of the recurrence's "
-    "loop and two of the warps that copy, of halves two where rows may have no "
-    "state; on an H200 the recurrence of whole heads takes 3 % longer than "
-    "from arguments, which spill none";
+    "spills up to 64 bytes: from regions some words of the recurrence's warps "
+    "ahead of the loop over chunks and behind it, none inside";
 
 FailureOr<func::FuncOp> gdn::emitChannelRoles(func::FuncOp source,
                                               const RolePlan &plan,
@@ -347,13 +347,17 @@ FailureOr<func::FuncOp> gdn::emitChannelRoles(func::FuncOp source,
   func::FuncOp kernel = createKernel(b, source, scalars);
   Block *entry = &kernel.front();
   gpu::KernelFields fields(kernel);
-  fields.setThreads((numWarps + 2 * groupWarps) * gpu::warpThreads);
+  // Where few registers hold the state, there are some for more warps.
+  const bool isHalf = numWarps <= groupWarps;
+  const int64_t withinTurns = isHalf ? 2 : 1;
+  fields.setThreads((numWarps + (withinTurns + 1) * groupWarps) *
+                    gpu::warpThreads);
   fields.setMinBlocks(1);
   fields.setKeepLoops();
   const ChannelChunk &chunk = *plan.chunk;
   if (isRegion(source, tile::LoadOp(chunk.logDecay).getView()))
     kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedRegionSpills));
-  const ChannelRings rings = openRings(b, loc, entry, chunk);
+  const ChannelRings rings = openRings(b, loc, entry, chunk, 2 * withinTurns);
   TileChannels channels(b, entry);
   tile::DecayOperandsOp operands = chunk.operands;
   const int64_t tokens = vectorType(chunk.solve).getDimSize(0);
@@ -372,8 +376,7 @@ FailureOr<func::FuncOp> gdn::emitChannelRoles(func::FuncOp source,
   // Registers of a thread of each role: of those that a multiprocessor has,
   // dealt out again. A thread with the recurrence has 64 of the state, 32 of it
   // rounded, and two products of 16.
-  const bool isHalf = numWarps <= groupWarps;
-  const int64_t others = isHalf ? 104 : 64;
+  const int64_t others = isHalf ? 96 : 72;
   auto roles = gpu::RolesOp::create(b, loc);
   b.createBlock(&roles.getBody());
   int64_t first = 0;
@@ -382,9 +385,10 @@ FailureOr<func::FuncOp> gdn::emitChannelRoles(func::FuncOp source,
                      /*alternate=*/false, turns);
   };
   if (failed(emit(Consumers(shared, numWarps), isHalf ? 208 : 160)) ||
-      failed(emit(WithinRole(shared, rings, groupWarps), isHalf ? 168 : 128)) ||
-      failed(emit(InverseRole(shared, rings, /*numWarps=*/1), others,
-                  inverseTurns)) ||
+      failed(emit(WithinRole(shared, rings, withinTurns), isHalf ? 104 : 120,
+                  withinTurns)) ||
+      failed(emit(InverseRole(shared, rings, /*numWarps=*/1), others)) ||
+      failed(emit(ChunkLoads(shared, rings, /*numWarps=*/1), others)) ||
       failed(emit(BetweenRole(shared, rings, betweenWarps), others)))
     return failure();
   b.setInsertionPointToEnd(entry);

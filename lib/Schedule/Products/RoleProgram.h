@@ -48,7 +48,7 @@ public:
     return channels.receiveUnit(loc);
   }
 
-  /// The number of the warp, an index, where the role is in turns.
+  /// The number of the group of warps, an index, where the role is in turns.
   mlir::Value turn;
 
 protected:
@@ -99,7 +99,8 @@ mlir::LogicalResult emitAheadOfRoles(SharedByRoles &shared,
                                      int64_t numWarps);
 
 /// The region of a role, whose warps are the next ones from `first` on: those
-/// of the program, or with `turns` above 1 so many, each by itself.
+/// of the program, or with `turns` above 1 so many groups of them, each by
+/// itself.
 mlir::LogicalResult emitWarps(mlir::OpBuilder &b, mlir::func::FuncOp source,
                               int64_t &first, RoleProgram &&role,
                               int64_t registers, bool alternate,

@@ -180,17 +180,19 @@ LogicalResult gdn::emitWarps(OpBuilder &b, func::FuncOp source, int64_t &first,
                              bool alternate, int64_t turns) {
   OpBuilder::InsertionGuard guard(b);
   Location loc = source.getLoc();
-  auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), first,
-                                    role.getNumWarps() * turns,
-                                    b.getI64IntegerAttr(registers), alternate,
-                                    /*in_turns=*/turns > 1);
+  auto warps = gpu::WarpsOp::create(
+      b, loc, TypeRange(), first, role.getNumWarps() * turns,
+      b.getI64IntegerAttr(registers), alternate, turns);
   first += warps.getCount();
   b.createBlock(&warps.getBody());
   if (turns > 1) {
-    auto each = gpu::EachWarpOp::create(b, loc, TypeRange(), 0, turns);
+    auto each =
+        gpu::EachWarpOp::create(b, loc, TypeRange(), 0, warps.getCount());
     gpu::YieldOp::create(b, loc);
     Block *body = b.createBlock(&each.getBody(), {}, b.getIndexType(), loc);
-    role.turn = body->getArgument(0);
+    role.turn = arith::DivUIOp::create(
+        b, loc, body->getArgument(0),
+        arith::ConstantIndexOp::create(b, loc, warps.getTurnWarps()));
   }
   if (role.stays()) {
     auto units = gpu::UnitsOp::create(b, loc, /*contiguous=*/false,

@@ -5,31 +5,45 @@
 //
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
 
-// Four slices of 16 channels, two in a turn of a loop. Sums of logs of both halves, of eight
-// channels each, are products of tf32; exponentials of them are decays: 8 each up to a token,
-// behind it, and from the middle.
+// Four slices of 16 channels, of two parts each. Sums of logs of both halves of a part are products
+// of tf32; exponentials of them are decays: 4 each up to a token, the inverse of that, and behind it.
 // CHECK-LABEL: llvm.func @chunk(
 //       CHECK: nvvm.barrier
 // CHECK-COUNT-4: m16n8k8.row.col.f32.tf32.tf32.f32
-//       CHECK: scf.for %{{.+}} = %c0_i32 to %c2_i32 step %c1_i32
-// A slice: sums of the next one are on their way.
-// CHECK-COUNT-2: nvvm.ldmatrix
-// CHECK-COUNT-24: ex2.approx.ftz.f32
-// CHECK-COUNT-4: m16n8k8.row.col.f32.tf32.tf32.f32
 //       CHECK: nvvm.vote.sync any
-// Only where one of the decays is very small are the factors of scores made again, of
-// bounded logs.
-//       CHECK: scf.if
-// CHECK-COUNT-8: arith.maxnumf
+// CHECK-COUNT-12: ex2.approx.ftz.f32
+//   CHECK-NOT: ex2
+//       CHECK: scf.while
+//       CHECK: scf.while
+//       CHECK: scf.condition
+// A slice: decays of its second part and of the next one's first, sums of the next one's second, and
+// whether that forgets almost all.
+// CHECK-COUNT-2: nvvm.ldmatrix
+// CHECK-COUNT-12: ex2.approx.ftz.f32
 // CHECK-COUNT-4: m16n8k8.row.col.f32.tf32.tf32.f32
-// CHECK-COUNT-16: ex2.approx.ftz.f32
-//       CHECK: } else {
+//   CHECK-NOT: arith.maxnumf
+//       CHECK: nvvm.vote.sync any
 //       CHECK: nvvm.bar.warp.sync
-// Three products of halves for eight channels each.
+// Three products of halves for each part.
 // CHECK-COUNT-6: m16n8k8.row.col.f32.tf32.tf32.f32
 // CHECK-COUNT-3: nvvm.stmatrix
+//       CHECK: scf.yield
+// Behind that loop, one which forgets almost all: factors of scores are made of bounded logs.
+//       CHECK: scf.if {{.+}} -> (i32, i1
+// CHECK-COUNT-2: nvvm.ldmatrix
+// CHECK-COUNT-12: ex2.approx.ftz.f32
+// CHECK-COUNT-4: m16n8k8.row.col.f32.tf32.tf32.f32
+// CHECK-COUNT-4: arith.maxnumf
+// CHECK-COUNT-2: m16n8k8.row.col.f32.tf32.tf32.f32
+// CHECK-COUNT-8: ex2.approx.ftz.f32
+// CHECK-COUNT-4: arith.maxnumf
+// CHECK-COUNT-2: m16n8k8.row.col.f32.tf32.tf32.f32
+// CHECK-COUNT-20: ex2.approx.ftz.f32
 //       CHECK: nvvm.vote.sync any
-//   CHECK-NOT: nvvm.vote.sync any
+//       CHECK: nvvm.bar.warp.sync
+// CHECK-COUNT-6: m16n8k8.row.col.f32.tf32.tf32.f32
+// CHECK-COUNT-3: nvvm.stmatrix
+//   CHECK-NOT: ex2
 //       CHECK: nvvm.barrier
 // Eight slices of the second 16 tokens with keys of the first, of which four get decays, too.
 // What the next slice multiplies is loaded first.

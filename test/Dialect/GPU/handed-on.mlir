@@ -19,7 +19,7 @@
 //       CHECK:   %[[Q1:.+]] = gdn_gpu.channel : <32x128xf16, depth = 5, swizzled> of %[[Q]] :
 //       CHECK:   gdn_gpu.channel : <32x128xf32, depth = 5, swizzled> with %[[Q1]] : {{.+}} of %[[G]] :
 //       CHECK:     gdn_gpu.hand_on %[[Q]] to %[[Q1]] :
-//       CHECK:   gdn_gpu.warps 5 for 2 in_turns {
+//       CHECK:   gdn_gpu.warps 5 for 2 in_turns 2 {
 func.func @chunks(%n: index, %x: !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>>)
     attributes {gdn_gpu.kernel = {threads = 224 : i64}} {
   %c0 = arith.constant 0 : index
@@ -60,7 +60,7 @@ func.func @chunks(%n: index, %x: !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<
         gdn_gpu.release %f : !first
       }
     }
-    gdn_gpu.warps 5 for 2 in_turns {
+    gdn_gpu.warps 5 for 2 in_turns 2 {
       gdn_gpu.each_warp 0 for 2 {
       ^bb0(%turn: index):
         scf.for %i = %turn to %n step %c2 {

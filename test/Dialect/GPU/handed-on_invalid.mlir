@@ -160,8 +160,8 @@ func.func @changed() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
 
 func.func @one_turn() attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
   gdn_gpu.roles {
-    // expected-error@+1 {{'gdn_gpu.warps' op expects to be a role of at least two warps, not alternate, where it is in turns}}
-    gdn_gpu.warps 0 for 1 in_turns {
+    // expected-error@+1 {{'gdn_gpu.warps' op expects to be a role, not alternate, of as many warps for each of its turns}}
+    gdn_gpu.warps 0 for 1 in_turns 2 {
     }
   }
   return
@@ -170,8 +170,8 @@ func.func @one_turn() attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
 // -----
 
 func.func @no_role() attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
-  // expected-error@+1 {{'gdn_gpu.warps' op expects to be a role of at least two warps, not alternate, where it is in turns}}
-  gdn_gpu.warps 0 for 2 in_turns {
+  // expected-error@+1 {{'gdn_gpu.warps' op expects to be a role, not alternate, of as many warps for each of its turns}}
+  gdn_gpu.warps 0 for 2 in_turns 2 {
   }
   return
 }
@@ -183,7 +183,7 @@ func.func @no_role() attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
 func.func @turns_of_one_place() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
   %ring = gdn_gpu.channel : !ring
   gdn_gpu.roles {
-    gdn_gpu.warps 1 for 2 in_turns {
+    gdn_gpu.warps 1 for 2 in_turns 2 {
       gdn_gpu.each_warp 0 for 2 {
       ^bb0(%turn: index):
         // expected-error@+1 {{'gdn_gpu.receive' op expects a channel of a depth of at least 2, a place for each turn}}
@@ -202,8 +202,8 @@ func.func @turns_of_one_place() attributes {gdn_gpu.kernel = {threads = 96 : i64
 func.func @together() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
   %ring = gdn_gpu.channel : !ring
   gdn_gpu.roles {
-    gdn_gpu.warps 1 for 2 in_turns {
-      // expected-error@+1 {{'gdn_gpu.receive' op expects a role that is not in turns, or to be inside gdn_gpu.each_warp of all its warps and not to fill a channel}}
+    gdn_gpu.warps 1 for 2 in_turns 2 {
+      // expected-error@+1 {{'gdn_gpu.receive' op expects a role that is not in turns, or to be inside gdn_gpu.each_warp of all its warps}}
       %tile = gdn_gpu.receive %ring : !ring -> !gdn_gpu.shared<4xf32>
       gdn_gpu.release %ring : !ring
     }
@@ -218,31 +218,12 @@ func.func @together() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
 func.func @some_turns() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
   %ring = gdn_gpu.channel : !ring
   gdn_gpu.roles {
-    gdn_gpu.warps 1 for 2 in_turns {
+    gdn_gpu.warps 1 for 2 in_turns 2 {
       gdn_gpu.each_warp 0 for 1 {
       ^bb0(%turn: index):
-        // expected-error@+1 {{'gdn_gpu.receive' op expects a role that is not in turns, or to be inside gdn_gpu.each_warp of all its warps and not to fill a channel}}
+        // expected-error@+1 {{'gdn_gpu.receive' op expects a role that is not in turns, or to be inside gdn_gpu.each_warp of all its warps}}
         %tile = gdn_gpu.receive %ring : !ring -> !gdn_gpu.shared<4xf32>
         gdn_gpu.release %ring : !ring
-      }
-    }
-  }
-  return
-}
-
-// -----
-
-!ring = !gdn_gpu.channel<4xf32, depth = 2>
-
-func.func @filled_in_turns() attributes {gdn_gpu.kernel = {threads = 96 : i64}} {
-  %ring = gdn_gpu.channel : !ring
-  gdn_gpu.roles {
-    gdn_gpu.warps 1 for 2 in_turns {
-      gdn_gpu.each_warp 0 for 2 {
-      ^bb0(%turn: index):
-        // expected-error@+1 {{'gdn_gpu.acquire' op expects a role that is not in turns, or to be inside gdn_gpu.each_warp of all its warps and not to fill a channel}}
-        %tile = gdn_gpu.acquire %ring : !ring -> !gdn_gpu.shared<4xf32>
-        gdn_gpu.commit %ring : !ring
       }
     }
   }

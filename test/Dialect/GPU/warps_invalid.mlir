@@ -192,6 +192,22 @@ func.func @c5_number() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
 
 // -----
 
+// 96 of 640 threads each; with 160, 64 and 64 the first roles would wait for registers that are not there.
+func.func @more_than_there_are() attributes {gdn_gpu.kernel = {threads = 640 : i64}} {
+  // expected-error@+1 {{'gdn_gpu.roles' op expects roles of at most 61440 registers together, those that the block begins with, but got 65536}}
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 8 registers 160 {
+    }
+    gdn_gpu.warps 8 for 8 registers 64 {
+    }
+    gdn_gpu.warps 16 for 4 registers 64 {
+    }
+  }
+  return
+}
+
+// -----
+
 func.func @group_in_part() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 4 registers 240 {

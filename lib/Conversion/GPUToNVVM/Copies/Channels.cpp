@@ -43,12 +43,15 @@ void Channels::countRing(gpu::ChannelOp channel, int64_t perWarp) {
   ring.isPaired = channel.getPaired();
   ring.isExchanged = channel.getExchanged();
   llvm::SetVector<Operation *> readers, changers;
+  auto countWarps = [](Operation *op) {
+    return cast<gpu::WarpsOp>(op).getTurnWarps();
+  };
   for (Operation *user : channel->getUsers()) {
     gpu::WarpsOp role = gpu::getRole(user);
     if (auto acquire = dyn_cast<gpu::AcquireOp>(user)) {
       for (Operation *use : acquire.getTile().getUsers())
         ring.isCopied |= isa<gpu::CopyOp>(use);
-      ring.filling = ring.isCopied ? 1 : role.getCount() * perWarp;
+      ring.filling = ring.isCopied ? 1 : countWarps(role) * perWarp;
     } else if (isa<gpu::ReleaseOp>(user)) {
       readers.insert(role);
     } else if (auto handOn = dyn_cast<gpu::HandOnOp>(user);
@@ -56,10 +59,6 @@ void Channels::countRing(gpu::ChannelOp channel, int64_t perWarp) {
       changers.insert(role);
     }
   }
-  auto countWarps = [](Operation *op) -> int64_t {
-    auto role = cast<gpu::WarpsOp>(op);
-    return role.getInTurns() ? 1 : role.getCount();
-  };
   for (Operation *changer : changers)
     ring.filling += countWarps(changer) * perWarp;
   // Of a role that reads parts, one warp arrives for each.
@@ -211,7 +210,7 @@ void Channels::initialise(OpBuilder &b, Location loc,
 
 void Channels::enterRole(OpBuilder &b, gpu::WarpsOp role, Value warp) {
   alternates = role.getAlternate();
-  turns = role.getInTurns() ? role.getCount() : 1;
+  turns = role.getInTurns();
   for (auto &[channel, ring] : rings) {
     if (ring.leader)
       continue;
@@ -222,7 +221,9 @@ void Channels::enterRole(OpBuilder &b, gpu::WarpsOp role, Value warp) {
       Arithmetic a{b, role.getLoc()};
       bool fills = isa<gpu::AcquireOp, gpu::CommitOp>(user) &&
                    !ring.isExchanged; // which is waited for when it is full
-      Value first = alternates ? rank : turns > 1 ? warp : a.i32(0);
+      Value turn =
+          arith::DivUIOp::create(b, a.loc, warp, a.i32(role.getTurnWarps()));
+      Value first = alternates ? rank : turns > 1 ? turn : a.i32(0);
       LLVM::StoreOp::create(b, a.loc, first, ring.stage);
       LLVM::StoreOp::create(b, a.loc, a.i32(fills ? 1 : 0), ring.parity);
       break;

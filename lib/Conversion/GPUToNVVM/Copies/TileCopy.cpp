@@ -359,8 +359,8 @@ static void emitPieces(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   }
 }
 
-/// Of the last chunk of a role that has other work beside its copies: a loop
-/// over pieces, which few instructions and registers are for.
+/// Of the last chunk, where roles have more instructions than their cache
+/// holds: a loop over pieces, which few instructions and registers are for.
 static void emitRestInLoop(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
                            const BlockThreads &threads,
                            const TileMemory &memory, Value rows, Value buffer) {
@@ -397,9 +397,9 @@ static void emitRestInLoop(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
 }
 
 bool gdn::isRestBesideWork(gdn::gpu::BeginCopyOp copy) {
-  gdn::gpu::WarpsOp role = gdn::gpu::getRole(copy);
-  return role && copy.getTensorMap() && copy.getRows() &&
-         role.getBody()
+  auto roles = copy->getParentOfType<gdn::gpu::RolesOp>();
+  return roles && copy.getTensorMap() && copy.getRows() &&
+         roles.getBody()
              .walk([](gdn::gpu::DecayBetweenOp) {
                return WalkResult::interrupt();
              })

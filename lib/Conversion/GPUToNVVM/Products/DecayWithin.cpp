@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn_gpu.decay_within. A warp has 16 tokens and 64 channels, in four slices of
-// 16 channels. Its tokens are two halves of eight: a lane has one token of
-// each, and two channels of each eight, as accumulators lie.
+// 16 channels, each of two parts of eight. Its tokens are two halves of eight:
+// a lane has one token of each, and two channels of each part, as accumulators
+// lie.
 //
 // A product of tf32 sums the logs of a half: its first eight rows are sums up
 // to and with a token, the others behind it. Rows of the scores are eight
 // queries, then their keys; columns are keys of the first half or the second.
-// Factors of scores begin in the middle of the 16 tokens.
+// Factors of scores begin where a half does, or between both.
 //
-// Sums of the next slice are under way while this one is multiplied. A loop has
-// two slices in a turn: all roles of such a kernel have their instructions in
-// one cache, and a fourth of a warp's time went by waiting for those of four
-// slices.
+// Parts overlap: while one is multiplied, exponentials of the next one are
+// under way, of which the unit takes one in eight cycles, and sums of that
+// behind it. A loop has a slice in a turn, in one block of instructions; a
+// slice that forgets almost all has instructions of its own behind the loop.
+// All roles of such a kernel have their instructions in one cache.
 #include "Products/ChunkCode.h"
 #include "Products/ChunkOps.h"
 
@@ -30,52 +32,56 @@ public:
   void emit();
 
 private:
-  /// Turns of the loop, and slices in one.
-  static constexpr int64_t turns = 2, slices = 2;
-  /// Of a half, the channels 8 g and on, for g = 0, 1.
-  template <typename T> using OfHalves = std::array<std::array<T, 2>, 2>;
+  static constexpr int64_t slices = 4;
   using Pair = std::array<Value, 2>;
+  /// Of both halves, two channels.
+  using Pairs = std::array<Pair, 2>;
 
-  /// Factors of scores: a query and a key for each of two channels, and the
-  /// key as a column.
-  using Factors = OfHalves<SmallVector<Value, 6>>;
-
-  /// Decays of two channels: up to and with a token of the half, behind it, and
-  /// the inverse of that from the middle of the 16 tokens.
+  /// Decays of a part: up to and with a token of the half, the inverse of that,
+  /// and behind the token.
   struct Decays {
-    OfHalves<Pair> upTo, behind, inverse;
+    Pairs upTo, inverse, behind;
+  };
+  /// Sums of logs of a part, of both halves.
+  using Sums = std::array<Numbers, 2>;
+
+  /// Factors of the scores of a part: of each half queries and keys as rows,
+  /// and keys as columns; and those of the first half for the second's.
+  struct Factors {
+    Pairs query, key, column;
+    Pair below;
   };
 
-  /// Where a lane's logs of a half begin: of even and odd tokens.
-  struct LogPlace {
-    Value even, odd;
-  };
-  /// What goes from turn to turn.
+  /// What goes from slice to slice: its number, whether it forgets almost all,
+  /// decays of the first part, sums of the second, scores of half by half.
   struct Carried {
-    LogPlace logs; // where the turn's slices begin, and
-    Value query, key, toEnd, decays;
-    OfHalves<Numbers> sums;       // of logs of the next slice
-    Numbers first, below, second; // scores of half by half
+    Value slice, isSmall;
+    Decays decays;
+    Sums sums;
+    Numbers first, below, second;
     SmallVector<Value *> all();
   };
 
-  OfHalves<Pair> loadLogs(const LogPlace &place, int64_t slice);
-  Decays decaysOf(const OfHalves<Numbers> &sums);
-  OfHalves<Numbers> sum(const OfHalves<Pair> &logs);
+  Pairs loadLogs(Value slice, int64_t part);
+  Decays decaysOf(const Sums &sums);
+  Sums sum(const Pairs &logs);
   Pair widen(Value word);
   Pair mulPair(const Pair &x, const Pair &y) {
     return {times(x[0], y[0]), times(x[1], y[1])};
   }
   Value roundPair(const Pair &x) { return ChunkCode::roundPair(x[0], x[1]); }
-  Factors boundFactors(OfHalves<Pair> logs, const OfHalves<Pair> &queries,
-                       const OfHalves<Pair> &keys);
-  Value isTooSmall(ArrayRef<Pair> decays);
-  void emitSlice(int64_t slice, const LogPlace &behind);
+  Factors boundFactors(Pairs logs, const Pairs &queries, const Pairs &keys);
+  Value isTooSmall(ArrayRef<Sums> sums);
+  SmallVector<Value> getCarried();
+  SmallVector<Type> getTypes();
+  void take(ValueRange from);
+  void emitSlice(bool isBounded);
+  void emitSlices(OpBuilder &b, Location loc, ValueRange from);
 
   Type stored; // of queries and keys as they come
+  Value evenLogs, oddLogs, query, key, toEnd, decays, parts; // addresses
   Numbers matrix;
   Carried carried;
-  Value parts;
 };
 
 } // namespace
@@ -92,18 +98,18 @@ DecayWithin::DecayWithin(OpBuilder &b, const BlockThreads &threads,
   Value piece = flip(right(row, 2), column);
   Value inPiece = left(bitAnd(row, 3), 2);
   Value place = add(add(mul(column, i32(rowBytes)), left(piece, 4)), inPiece);
-  carried.logs = {add(log, place), add(log, flip(add(place, rowBytes), 16))};
+  evenLogs = add(log, place);
+  oddLogs = add(log, flip(add(place, rowBytes), 16));
   parts = add(add(log, panelBytes), left(lane, 4));
   // Matrices.
   Value blocks = rowOfBlocks();
   Value inBlocks = add(add(mul(half, i32(panelBytes)), fromToken), blocks);
-  carried.query = add(addressOf(op.getQuery()), inBlocks);
-  carried.key = add(addressOf(op.getKey()), inBlocks);
+  query = add(addressOf(op.getQuery()), inBlocks);
+  key = add(addressOf(op.getKey()), inBlocks);
   Value ofFirst = add(addressOf(op.getFirstKeys()), left(half, 11));
-  carried.toEnd = add(select(isEqual(tokens, i32(0)), ofFirst, log), blocks);
-  carried.decays =
-      add(addressOf(op.getDecays()),
-          add(add(left(tokens, 9), left(half, 8)), left(column, 2)));
+  toEnd = add(select(isEqual(tokens, i32(0)), ofFirst, log), blocks);
+  decays = add(addressOf(op.getDecays()),
+               add(add(left(tokens, 9), left(half, 8)), left(column, 2)));
   // log2(e), a little more for what tf32 takes off.
   Value one = f32(DecayWithinOp::log2e), none = f32(0);
   for (int64_t e = 0; e < 2; ++e) {
@@ -113,28 +119,25 @@ DecayWithin::DecayWithin(OpBuilder &b, const BlockThreads &threads,
   }
 }
 
-/// Of both halves and eight channels each, two tokens. A panel has the logs of
-/// a turn.
-DecayWithin::OfHalves<DecayWithin::Pair>
-DecayWithin::loadLogs(const LogPlace &place, int64_t slice) {
-  OfHalves<Pair> logs;
-  for (int64_t g = 0; g < 2; ++g)
-    for (int64_t half = 0; half < 2; ++half)
-      for (int64_t e = 0; e < 2; ++e)
-        logs[half][g][e] =
-            load(b.getF32Type(),
-                 flip(e ? place.odd : place.even, slice * 64 + g * 32),
-                 half * 8 * rowBytes);
+/// Of both halves and eight channels, two tokens. A panel has the logs of two
+/// slices. A decay of 0 has a log that is finite, for the zeros of the matrix;
+/// NaN stays.
+DecayWithin::Pairs DecayWithin::loadLogs(Value slice, int64_t part) {
+  Value inPanel = left(bitAnd(slice, 1), 6), panel = left(right(slice, 1), 12);
+  Pairs logs;
+  Value lowest = f32(std::numeric_limits<float>::lowest());
+  for (int64_t half = 0; half < 2; ++half)
+    for (int64_t e = 0; e < 2; ++e) {
+      Value place = add(flip(e ? oddLogs : evenLogs, inPanel), panel);
+      Value log =
+          load(b.getF32Type(), flip(place, part * 32), half * 8 * rowBytes);
+      logs[half][e] = larger(log, lowest);
+    }
   return logs;
 }
 
-DecayWithin::OfHalves<DecayWithin::Numbers>
-DecayWithin::sum(const OfHalves<Pair> &logs) {
-  OfHalves<Numbers> sums;
-  for (int64_t half = 0; half < 2; ++half)
-    for (int64_t g = 0; g < 2; ++g)
-      sums[half][g] = addTf32(matrix, logs[half][g], zeros());
-  return sums;
+DecayWithin::Sums DecayWithin::sum(const Pairs &logs) {
+  return {addTf32(matrix, logs[0], zeros()), addTf32(matrix, logs[1], zeros())};
 }
 
 /// Of bf16 as bits, not by a conversion.
@@ -146,188 +149,199 @@ DecayWithin::Pair DecayWithin::widen(Value word) {
   return {numbers[0], numbers[1]};
 }
 
-static SmallVector<Value, 6> factorsOf(const std::array<Value, 2> &query,
-                                       const std::array<Value, 2> &key,
-                                       const std::array<Value, 2> &column) {
-  return {query[0], key[0], query[1], key[1], column[0], column[1]};
-}
-
-/// Factors of scores where 16 tokens forget almost all: with bounded logs. What
-/// they are to give is less than what rounding leaves of others.
-DecayWithin::Factors DecayWithin::boundFactors(OfHalves<Pair> logs,
-                                               const OfHalves<Pair> &queries,
-                                               const OfHalves<Pair> &keys) {
+/// Factors of scores where 16 tokens forget almost all: with bounded logs, from
+/// between the halves. What they are to give is less than what rounding leaves
+/// of others.
+DecayWithin::Factors DecayWithin::boundFactors(Pairs logs, const Pairs &queries,
+                                               const Pairs &keys) {
   Value least = f32(DecayWithinOp::leastLogOfScores);
-  for (auto &half : logs)
-    for (Pair &pair : half)
-      for (Value &log : pair)
-        log = arith::MaxNumFOp::create(b, loc, log, least);
-  OfHalves<Numbers> sums = sum(logs);
+  for (Pair &pair : logs)
+    for (Value &log : pair)
+      log = arith::MaxNumFOp::create(b, loc, log, least);
+  Sums sums = sum(logs);
+  auto decay = [&](int64_t half, bool isInverse) {
+    // Behind a token of the first half, up to one of the second.
+    ArrayRef<Value> logs = ArrayRef(sums[half]).slice(half ? 0 : 2, 2);
+    return Pair{exp2(logs[0], isInverse), exp2(logs[1], isInverse)};
+  };
   Factors factors;
-  for (int64_t g = 0; g < 2; ++g) {
-    auto decay = [&](int64_t half, bool isInverse) {
-      // Behind a token of the first half, up to one of the second.
-      ArrayRef<Value> logs = ArrayRef(sums[half][g]).slice(half ? 0 : 2, 2);
-      Pair result;
-      for (int64_t e = 0; e < 2; ++e)
-        result[e] = exp2(logs[e], isInverse);
-      return result;
-    };
-    OfHalves<Pair> rows; // queries, keys
-    for (int64_t half = 0; half < 2; ++half) {
-      const Pair ofRow = decay(half, /*isInverse=*/half == 0);
-      rows[half] = {mulPair(queries[half][g], ofRow),
-                    mulPair(keys[half][g], ofRow)};
-    }
-    for (int64_t half = 0; half < 2; ++half)
-      factors[half][g] =
-          factorsOf(rows[half][0], rows[half][1],
-                    mulPair(keys[half][g], decay(half, half == 1)));
+  for (int64_t half = 0; half < 2; ++half) {
+    const Pair ofRow = decay(half, /*isInverse=*/half == 0);
+    factors.query[half] = mulPair(queries[half], ofRow);
+    factors.key[half] = mulPair(keys[half], ofRow);
+    factors.column[half] = mulPair(keys[half], decay(half, half == 1));
   }
+  factors.below = factors.column[0];
   return factors;
 }
 
-/// Whether a decay of any lane is too small for the factors of scores.
-Value DecayWithin::isTooSmall(ArrayRef<Pair> decays) {
-  auto least = [&](Value x, Value y) -> Value {
-    return arith::MinNumFOp::create(b, loc, x, y);
-  };
-  Value all = least(least(decays[0][0], decays[0][1]),
-                    least(decays[1][0], decays[1][1]));
-  Value isSmall = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, all,
-                                        f32(DecayWithinOp::leastDecayOfScores));
+/// Whether the decay of a channel is too small for the factors of scores: the
+/// last token of a half, which some lanes have, knows it, and none says more.
+Value DecayWithin::isTooSmall(ArrayRef<Sums> sums) {
+  Value least;
+  for (const auto &[half, later] : sums)
+    for (int64_t e = 0; e < 2; ++e) {
+      Value all = plus(half[e], later[e]);
+      least = least ? arith::MinNumFOp::create(b, loc, least, all) : all;
+    }
+  Value isSmall =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, least,
+                            f32(DecayWithinOp::leastLogDecayOfScores));
   return NVVM::VoteSyncOp::create(b, loc, b.getI1Type(), i32(-1), isSmall,
                                   NVVM::VoteSyncKind::any);
 }
 
-DecayWithin::Decays DecayWithin::decaysOf(const OfHalves<Numbers> &sums) {
+DecayWithin::Decays DecayWithin::decaysOf(const Sums &sums) {
   Decays decays;
   for (int64_t half = 0; half < 2; ++half)
-    for (int64_t g = 0; g < 2; ++g)
-      for (int64_t e = 0; e < 2; ++e) {
-        const Numbers &sum = sums[half][g];
-        decays.upTo[half][g][e] = exp2(sum[e]);
-        decays.behind[half][g][e] = exp2(sum[2 + e]);
-        decays.inverse[half][g][e] =
-            exp2(sum[half ? e : 2 + e], /*isInverse=*/true);
-      }
+    for (int64_t e = 0; e < 2; ++e) {
+      decays.upTo[half][e] = exp2(sums[half][e]);
+      decays.behind[half][e] = exp2(sums[half][2 + e]);
+      decays.inverse[half][e] = exp2(sums[half][e], /*isInverse=*/true);
+    }
   return decays;
 }
 
 SmallVector<Value *> DecayWithin::Carried::all() {
-  SmallVector<Value *> all = {&logs.even, &logs.odd, &query,
-                              &key,       &toEnd,    &decays};
-  for (Numbers *numbers : {&sums[0][0], &sums[0][1], &sums[1][0], &sums[1][1],
-                           &first, &below, &second})
+  SmallVector<Value *> all = {&slice, &isSmall};
+  for (Pairs *pairs : {&decays.upTo, &decays.inverse, &decays.behind})
+    for (Pair &pair : *pairs)
+      for (Value &value : pair)
+        all.push_back(&value);
+  for (Numbers *numbers : {&sums[0], &sums[1], &first, &below, &second})
     for (Value &number : *numbers)
       all.push_back(&number);
   return all;
 }
 
-void DecayWithin::emitSlice(int64_t slice, const LogPlace &behind) {
-  const int64_t at = slice * sliceBytes;
-  Words queryWords = loadBlocks(flip(carried.query, at)),
-        keyWords = loadBlocks(flip(carried.key, at));
-  OfHalves<Pair> logsBehind = slice + 1 < slices
-                                  ? loadLogs(carried.logs, slice + 1)
-                                  : loadLogs(behind, 0);
-  const Decays of = decaysOf(carried.sums);
-  carried.sums = sum(logsBehind);
-  OfHalves<Pair> ofHalf;
-  for (int64_t half = 0; half < 2; ++half)
-    for (int64_t g = 0; g < 2; ++g)
-      ofHalf[half][g] = mulPair(of.upTo[half][g], of.behind[half][g]);
-  Value decaysAt = add(carried.decays, slice * 16 * 4);
-  const std::array<Pair, 2> ofAll = {mulPair(ofHalf[0][0], ofHalf[1][0]),
-                                     mulPair(ofHalf[0][1], ofHalf[1][1])};
-  onlyIf(isEqual(row, i32(0)), [&] {
-    for (int64_t g = 0; g < 2; ++g)
-      store(vectorOf(ofAll[g]), decaysAt, g * 8 * 4);
-  });
-  Value isSmall = isTooSmall(ofAll);
-  OfHalves<Pair> queries, keys;
-  Factors factors;
+SmallVector<Value> DecayWithin::getCarried() {
+  return llvm::map_to_vector(carried.all(),
+                             [](Value *value) { return *value; });
+}
+
+SmallVector<Type> DecayWithin::getTypes() {
+  return llvm::map_to_vector(carried.all(),
+                             [](Value *value) { return value->getType(); });
+}
+
+void DecayWithin::take(ValueRange from) {
+  for (auto [value, other] : llvm::zip_equal(carried.all(), from))
+    *value = other;
+}
+
+void DecayWithin::emitSlice(bool isBounded) {
+  Value slice = carried.slice, at = left(slice, 5);
+  Value queryAt = flip(query, at), keyAt = flip(key, at);
+  Words queryWords = loadBlocks(queryAt), keyWords = loadBlocks(keyAt);
+  // Behind the last slice it again: it is there, and of no use.
+  Value next = arith::MinUIOp::create(b, loc, add(slice, 1), i32(slices - 1));
+  const std::array<Pairs, 2> logs = {loadLogs(next, 0), loadLogs(next, 1)};
+  const std::array<Decays, 2> of = {carried.decays, decaysOf(carried.sums)};
+  const std::array<Sums, 2> sums = {sum(logs[0]), sum(logs[1])};
+  std::array<Pairs, 2> queries, keys, ofHalf;
+  std::array<Pair, 2> ofAll;
+  std::array<Factors, 2> factors;
   Words toQuery(4), toKey(4), toLast(4);
-  for (int64_t g = 0; g < 2; ++g) {
-    for (int64_t half = 0; half < 2; ++half) {
-      queries[half][g] = widen(queryWords[2 * g + half]);
-      keys[half][g] = widen(keyWords[2 * g + half]);
+  for (int64_t part = 0; part < 2; ++part) {
+    const auto &[upTo, inverse, behind] = of[part];
+    Factors &own = factors[part];
+    Pairs &q = queries[part], &k = keys[part], &half = ofHalf[part];
+    for (int64_t i = 0; i < 2; ++i) {
+      q[i] = widen(queryWords[2 * part + i]);
+      k[i] = widen(keyWords[2 * part + i]);
+      half[i] = mulPair(upTo[i], behind[i]);
+      own.query[i] = mulPair(q[i], upTo[i]);
+      own.key[i] = mulPair(k[i], upTo[i]);
     }
-    const Pair &q = queries[0][g], &k = keys[0][g], &later = keys[1][g];
-    const Pair row = mulPair(q, of.inverse[0][g]),
-               keyRow = mulPair(k, of.inverse[0][g]),
-               laterRow = mulPair(queries[1][g], of.upTo[1][g]),
-               laterKeyRow = mulPair(later, of.upTo[1][g]),
-               toMiddle = mulPair(k, of.behind[0][g]);
-    factors[0][g] = factorsOf(row, keyRow, toMiddle);
-    factors[1][g] =
-        factorsOf(laterRow, laterKeyRow, mulPair(later, of.inverse[1][g]));
-    toQuery[2 * g] = roundPair(mulPair(q, of.upTo[0][g]));
-    toKey[2 * g] = roundPair(mulPair(k, of.upTo[0][g]));
-    toLast[2 * g + 1] = roundPair(mulPair(later, of.behind[1][g]));
-    toQuery[2 * g + 1] = roundPair(mulPair(laterRow, ofHalf[0][g]));
-    toKey[2 * g + 1] = roundPair(mulPair(laterKeyRow, ofHalf[0][g]));
-    toLast[2 * g] = roundPair(mulPair(toMiddle, ofHalf[1][g]));
+    ofAll[part] = mulPair(half[0], half[1]);
+    own.below = mulPair(k[0], behind[0]);
+    toQuery[2 * part] = roundPair(own.query[0]);
+    toKey[2 * part] = roundPair(own.key[0]);
+    toLast[2 * part] = roundPair(mulPair(own.below, half[1]));
+    toQuery[2 * part + 1] = roundPair(mulPair(own.query[1], half[0]));
+    toKey[2 * part + 1] = roundPair(mulPair(own.key[1], half[0]));
+    toLast[2 * part + 1] = roundPair(mulPair(k[1], behind[1]));
   }
-  auto flatten = [](const Factors &all) {
-    SmallVector<Value> flat;
-    for (const auto &half : all)
-      for (const auto &factors : half)
-        llvm::append_range(flat, factors);
-    return flat;
-  };
-  SmallVector<Value> taken = choose(
-      isSmall,
-      [&] {
-        return flatten(
-            boundFactors(loadLogs(carried.logs, slice), queries, keys));
-      },
-      [&] { return flatten(factors); });
+  Value decaysAt = add(decays, left(slice, 6));
+  onlyIf(isEqual(row, i32(0)), [&] {
+    for (int64_t part = 0; part < 2; ++part)
+      store(vectorOf(ofAll[part]), decaysAt, part * 8 * 4);
+  });
+  for (int64_t part = 0; part < 2; ++part) {
+    if (isBounded)
+      factors[part] =
+          boundFactors(loadLogs(slice, part), queries[part], keys[part]);
+    else
+      for (int64_t i = 0; i < 2; ++i)
+        factors[part].column[i] = mulPair(keys[part][i], of[part].inverse[i]);
+  }
+  carried.decays = decaysOf(sums[0]);
+  carried.sums = sums[1];
+  carried.isSmall = isTooSmall(sums);
+  carried.slice = add(slice, 1);
   syncWarp(); // all have loaded what is written below
-  for (int64_t g = 0; g < 2; ++g) {
-    ArrayRef<Value> half = ArrayRef(taken).slice(6 * g, 6),
-                    later = ArrayRef(taken).slice(12 + 6 * g, 6);
-    auto addScores = [&](ArrayRef<Value> rows, ArrayRef<Value> columns,
-                         Numbers &scores) {
-      scores = addTf32(rows.take_front(4), columns.drop_front(4), scores);
+  for (Factors &own : factors) {
+    auto addScores = [&](int64_t half, const Pair &columns, Numbers &scores) {
+      const Pair &q = own.query[half], &k = own.key[half];
+      scores = addTf32({q[0], k[0], q[1], k[1]}, columns, scores);
     };
-    addScores(half, half, carried.first);
-    addScores(later, half, carried.below);
-    addScores(later, later, carried.second);
+    addScores(0, own.column[0], carried.first);
+    addScores(1, own.below, carried.below);
+    addScores(1, own.column[1], carried.second);
   }
-  storeBlocks(flip(carried.query, at), toQuery);
-  storeBlocks(flip(carried.key, at), toKey);
-  storeBlocks(flip(carried.toEnd, at), toLast);
+  storeBlocks(queryAt, toQuery);
+  storeBlocks(keyAt, toKey);
+  storeBlocks(flip(toEnd, at), toLast);
+}
+
+/// All slices up to one that forgets almost all, and that.
+void DecayWithin::emitSlices(OpBuilder &b, Location loc, ValueRange from) {
+  auto isLeft = [&] { return isLess(carried.slice, i32(slices)); };
+  auto loop = scf::WhileOp::create(
+      b, loc, getTypes(), from,
+      [&](OpBuilder &b, Location loc, ValueRange from) {
+        take(from);
+        Value isOther = arith::XOrIOp::create(
+            b, loc, carried.isSmall,
+            arith::ConstantOp::create(b, loc, b.getBoolAttr(true)));
+        Value isNext = arith::AndIOp::create(b, loc, isLeft(), isOther);
+        scf::ConditionOp::create(b, loc, isNext, from);
+      },
+      [&](OpBuilder &b, Location loc, ValueRange from) {
+        take(from);
+        emitSlice(/*isBounded=*/false);
+        scf::YieldOp::create(b, loc, getCarried());
+      });
+  take(loop.getResults());
+  take(choose(
+      isLeft(),
+      [&] {
+        emitSlice(/*isBounded=*/true);
+        return getCarried();
+      },
+      [&] { return SmallVector<Value>(loop.getResults()); }));
+  scf::YieldOp::create(b, loc, getCarried());
 }
 
 void DecayWithin::emit() {
-  carried.sums = sum(loadLogs(carried.logs, 0));
+  Value none = i32(0);
+  const std::array<Sums, 2> sums = {sum(loadLogs(none, 0)),
+                                    sum(loadLogs(none, 1))};
+  carried.slice = none;
+  carried.isSmall = isTooSmall(sums);
+  carried.decays = decaysOf(sums[0]);
+  carried.sums = sums[1];
   carried.first = carried.below = carried.second = zeros();
-  auto values = [&] {
-    return llvm::map_to_vector(carried.all(),
-                               [](Value *value) { return *value; });
-  };
-  auto take = [&](ValueRange from) {
-    for (auto [value, other] : llvm::zip_equal(carried.all(), from))
-      *value = other;
-  };
-  auto emitTurn = [&](OpBuilder &b, Location loc, Value turn, ValueRange from) {
-    take(from);
-    // Behind the last turn those of it again: they are there, and of no use.
-    Value isLast = isEqual(turn, i32(turns - 1));
-    Value offset = select(isLast, i32(0), i32(panelBytes));
-    const LogPlace behind = {add(carried.logs.even, offset),
-                             add(carried.logs.odd, offset)};
-    for (int64_t slice = 0; slice < slices; ++slice)
-      emitSlice(slice, behind);
-    carried.logs = behind;
-    for (Value *tile : {&carried.query, &carried.key, &carried.toEnd})
-      *tile = flip(*tile, slices * sliceBytes);
-    carried.decays = add(carried.decays, slices * 16 * 4);
-    scf::YieldOp::create(b, loc, values());
-  };
-  auto loop = scf::ForOp::create(b, loc, i32(0), i32(turns), i32(1), values(),
-                                 emitTurn);
+  auto loop = scf::WhileOp::create(
+      b, loc, getTypes(), getCarried(),
+      [&](OpBuilder &b, Location loc, ValueRange from) {
+        take(from);
+        scf::ConditionOp::create(b, loc, isLess(carried.slice, i32(slices)),
+                                 from);
+      },
+      [&](OpBuilder &b, Location loc, ValueRange from) {
+        emitSlices(b, loc, from);
+      });
   take(loop.getResults());
   // Where this warp's logs were.
   store(vectorOf(carried.first), parts, 0);

@@ -84,6 +84,26 @@ LogicalResult RolesOp::verifyRegions() {
       return role.emitOpError("expects roles of as many registers on the other "
                               "warps of its group of four");
   }
+  // roles_c6
+  const KernelFields fields(function);
+  const int64_t warps = fields.getThreads() / warpThreads;
+  const bool areGiven =
+      llvm::all_of(getBody().getOps<WarpsOp>(), [](WarpsOp role) {
+        return role.getRegisters().has_value();
+      });
+  if (warps == 0 || !areGiven)
+    return success();
+  const int64_t ofWarp = multiprocessorRegisters / warpThreads / warps /
+                         std::max<int64_t>(1, fields.getMinBlocks());
+  int64_t wanted = 0;
+  for (auto role : getBody().getOps<WarpsOp>())
+    wanted += int64_t(role.getCount() * *role.getRegisters());
+  const int64_t given = std::min<int64_t>(ofWarp / 8 * 8, 256) * warps;
+  if (wanted > given)
+    return emitOpError("expects roles of at most ")
+           << given * warpThreads
+           << " registers together, those that the block begins with, but got "
+           << wanted * warpThreads;
   return success();
 }
 

@@ -123,8 +123,9 @@ private:
 static LogicalResult verifyWarpsOf(Operation *op, int64_t count) {
   if (op->getParentOfType<EachWarpOp>()) {
     WarpsOp role = getRole(op);
-    return role && role.getInTurns() && count == 1 ? success()
-                                                   : verifyOutsideWarps(op);
+    return role && role.getInTurns() > 1 && role.getTurnWarps() == count
+               ? success()
+               : verifyOutsideWarps(op);
   }
   std::optional<int64_t> warps = countWarps(op);
   if (auto around = op->getParentOfType<WarpsOp>())

@@ -78,26 +78,25 @@ static LogicalResult verifyWarps(OpTy op, int64_t layoutWarps) {
 
 /// (C7) of warps.
 static LogicalResult verifyTurns(WarpsOp role) {
-  const int64_t count = role.getCount();
+  const int64_t count = role.getCount(), turns = role.getInTurns();
   if (!isa_and_nonnull<RolesOp>(role->getParentOp()) || role.getAlternate() ||
-      count < 2)
-    return role.emitOpError("expects to be a role of at least two warps, not "
-                            "alternate, where it is in turns");
+      count % turns != 0)
+    return role.emitOpError("expects to be a role, not alternate, of as many "
+                            "warps for each of its turns");
   WalkResult walk = role.getBody().walk([&](Operation *op) {
     for (Value operand : op->getOperands()) {
       auto type = dyn_cast<ChannelType>(operand.getType());
       if (!type)
         continue;
       auto each = op->getParentOfType<EachWarpOp>();
-      if (!each || int64_t(each.getCount()) != count || isa<AcquireOp>(op)) {
+      if (!each || int64_t(each.getCount()) != count) {
         op->emitOpError("expects a role that is not in turns, or to be inside "
-                        "gdn_gpu.each_warp of all its warps and not to fill a "
-                        "channel");
+                        "gdn_gpu.each_warp of all its warps");
         return WalkResult::interrupt();
       }
-      if (int64_t(type.getDepth()) < count) {
+      if (int64_t(type.getDepth()) < turns) {
         op->emitOpError("expects a channel of a depth of at least ")
-            << count << ", a place for each turn";
+            << turns << ", a place for each turn";
         return WalkResult::interrupt();
       }
     }
@@ -117,7 +116,7 @@ LogicalResult WarpsOp::verifyRegions() {
           "'cluster' of 'gdn_gpu.kernel' = 2 where it is alternate");
   }
   // warps_c7
-  if (getInTurns() && failed(verifyTurns(*this)))
+  if (getInTurns() > 1 && failed(verifyTurns(*this)))
     return failure();
   // warps_c5
   if (getRegisters()) {

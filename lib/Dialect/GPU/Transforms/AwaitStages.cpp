@@ -57,7 +57,12 @@ static Operation *getFirstUse(func::FuncOp stage) {
 /// blocks, and those that begin early crowd on the few multiprocessors that are
 /// free: on an H200 a norm behind a recurrence took 20 us in place of 16.
 static bool isInPieces(func::FuncOp stage) {
-  return stage->walk([](gpu::EachWarpOp) { return WalkResult::interrupt(); })
+  return stage
+      ->walk([](gpu::EachWarpOp each) {
+        // Of a role, warps take turns.
+        return gpu::getRole(each) ? WalkResult::advance()
+                                  : WalkResult::interrupt();
+      })
       .wasInterrupted();
 }
 

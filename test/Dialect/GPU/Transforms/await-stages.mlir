@@ -438,3 +438,33 @@ func.func @p__norm(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %s: memref<?xf3
   }
   return
 }
+
+// A role in turns is no pass over pieces.
+// CHECK-LABEL: func.func @t__ahead(
+//       CHECK:   gdn_gpu.release_launch
+// CHECK-LABEL: func.func @t__turns(
+//       CHECK:   gdn_gpu.await_launch
+//       CHECK:   gdn_gpu.each_warp
+func.func @t__ahead(%x: memref<?x128xf32> {gdn.name = "x"}, %y: memref<?x128xf32> {gdn.name = "y"}, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "t", variant = "roles"}} {
+  %c0 = arith.constant 0 : index
+  %a = gdn_gpu.load %x[%i, %c0] dims [0, 1] : memref<?x128xf32>, !row
+  gdn_gpu.store %a, %y[%i, %c0] dims [0, 1] : !row, memref<?x128xf32>
+  return
+}
+func.func @t__turns(%y: memref<?x128xf32> {gdn.name = "y"}, %out: memref<?x128xf32> {gdn.name = "out"})
+    attributes {gdn_gpu.kernel = {threads = 64 : i64, keep_loops},
+                gdn_tile.stage = {stage_of = "t", variant = "roles"}} {
+  %c0 = arith.constant 0 : index
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 2 in_turns 2 {
+      gdn_gpu.each_warp 0 for 2 {
+      ^bb0(%turn: index):
+        %a = gdn_gpu.load %y[%turn, %c0] dims [0, 1] : memref<?x128xf32>, !row
+        gdn_gpu.store %a, %out[%turn, %c0] dims [0, 1] : !row, memref<?x128xf32>
+      }
+    }
+  }
+  return
+}

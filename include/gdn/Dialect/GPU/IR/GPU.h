@@ -38,6 +38,9 @@ mlir::Type getRowType(FragmentType fragment);
 
 /// Threads of a warp.
 constexpr int64_t warpThreads = 32;
+
+/// Registers of a multiprocessor.
+constexpr int64_t multiprocessorRegisters = 65536;
 /// Warps that have their registers and products together.
 constexpr int64_t groupWarps = 4;
 

@@ -124,9 +124,10 @@ def GPU_DecayWithinOp : GPU_ChunkDecayOp<"decay_within", [AllTypesMatch<["query"
     - `decays` has the decays of both blocks;
     - panels 1 and 3 of `log_decay` hold sums of scores, for `block_inverses`.
 
-    Scores are products of tf32 in the middle of 16 tokens: with `x` a query or a key,
-    `x_i e^(g_8 + ... + g_i)` by `k_j e^-(g_8 + ... + g_j)`. Where the decay of a block is
-    less than 2^-120, logs of less than -9.7 count as -9.7 in them.
+    Scores are products of tf32: with `x` a query or a key, `x_i e^(g_f + ... + g_i)` by
+    `k_j e^-(g_f + ... + g_j)`, where `f` is the first of the eight tokens that have both, or the
+    middle of 16. Where the decay of a block is less than 2^-120, it is the middle for all of 16
+    channels, and logs of less than -9.7 count as -9.7.
     Decays are exponentials of sums of logs, which are products of tf32, too.
 
     **Preconditions**
@@ -170,7 +171,8 @@ def GPU_DecayWithinOp : GPU_ChunkDecayOp<"decay_within", [AllTypesMatch<["query"
     static constexpr int64_t block = 16, tokens = 32, channels = 128;
     /// Of e to base 2, a little more for what tf32 takes off logs.
     static constexpr float log2e = 1.443359375f;
-    static constexpr float leastDecayOfScores = 0x1p-120f;
+    /// To base 2.
+    static constexpr float leastLogDecayOfScores = -120;
     static constexpr float leastLogOfScores = -9.7f;
     /// For what tf32 takes off both factors.
     static constexpr float scaleOfScores = 1 + 0x1p-10f;

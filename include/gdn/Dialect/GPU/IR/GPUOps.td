@@ -74,9 +74,9 @@ def GPU_WarpsOp : GPU_Op<"warps", [RecursiveMemoryEffects, NoRegionArguments,
     - (C6) with `alternate` it is a role of a function with `cluster = 2` in `gdn_gpu.kernel`:
       of two blocks each has every second place of its channels, from the block's
       number in the cluster on.
-    - (C7) with `in_turns` it is a role of at least two warps, not `alternate`: warp `I` of `N` has
-      every `N`th place of its channels from place `I` on. Ops on channels are inside a `gdn_gpu.each_warp`
-      of all its warps, and none of them is `gdn_gpu.acquire`; the channels have at least `N` buffers.
+    - (C7) with `in_turns` = `N`, at least 2, it is a role, not `alternate`, of `N` groups of as many warps:
+      group `I` has every `N`th place of its channels from place `I` on. Ops on channels are inside a
+      `gdn_gpu.each_warp` of all its warps; the channels have at least `N` buffers.
 
     **Example**
 
@@ -99,7 +99,7 @@ def GPU_WarpsOp : GPU_Op<"warps", [RecursiveMemoryEffects, NoRegionArguments,
   let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$first,
                        ConfinedAttr<I64Attr, [IntPositive]>:$count,
                        OptionalAttr<I64Attr>:$registers, UnitAttr:$alternate,
-                       UnitAttr:$in_turns);
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "1">:$in_turns);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
@@ -108,6 +108,10 @@ def GPU_WarpsOp : GPU_Op<"warps", [RecursiveMemoryEffects, NoRegionArguments,
     attr-dict
   }];
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The warps that are there for one turn.
+    int64_t getTurnWarps() { return getCount() / getInTurns(); }
+  }];
 }
 
 def GPU_EachWarpOp : GPU_Op<"each_warp", [

@@ -28,6 +28,8 @@ def GPU_RolesOp : GPU_Op<"roles", [
       the function.
     - (C5) elements of global memory that one role writes are used by no other; checked on
       the function where the indices of both are the same values.
+    - (C6) all threads together have no more `registers` than a block begins with: a multiple of
+      8 for each, of which multiprocessors have 65,536. One that asks for more waits forever.
 
     **Example**
 

@@ -211,7 +211,7 @@ def AwaitStages : Pass<"gdn-gpu-await-stages", "::mlir::ModuleOp"> {
     - the stage overlaps with the last one (`overlaps` of `gdn_tile.stage`): it
       waits where it ends, as before;
     - it overlaps with the next one: both read what the stage ahead of them writes;
-    - it has a warp for each piece of tokens (`gdn_gpu.each_warp`): there are many
+    - it has a warp for each piece of tokens (`gdn_gpu.each_warp` outside of roles): there are many
       such blocks, and those that begin early crowd on the few multiprocessors that
       are free.
 
