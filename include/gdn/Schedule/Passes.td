@@ -458,9 +458,7 @@ def ScheduleTokenGroups
     Option<"warps", "warps", "int64_t", /*default=*/"32",
            "Warps per multiprocessor that registers must allow; half as "
            "many where a lane has more than 256 bits of a loaded tile, and "
-           "half where a block has more than two warps and so short pieces">,
-    Option<"wholeLoads", "whole-loads", "bool", /*default=*/"false",
-           "One branch for loads of none of their rows or all; not beside decays per channel">
+           "half where a block has more than two warps and so short pieces">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">

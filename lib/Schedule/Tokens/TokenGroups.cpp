@@ -4,13 +4,13 @@
 // of a program without a rule. See Passes.td.
 #include "Kernel/FragmentEmitter.h"
 #include "Kernel/OperandRoles.h"
+#include "Tokens/BlockScalars.h"
 
 #include "gdn/Schedule/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/Matchers.h"
 
 namespace gdn {
 #define GEN_PASS_DEF_SCHEDULETOKENGROUPS
@@ -42,6 +42,20 @@ int64_t rowWidth(func::FuncOp program) {
   return width;
 }
 
+/// Whether warps take rows of the tile: it has its place in shared memory.
+bool isChunk(tile::LoadOp load) {
+  return !load->use_empty() &&
+         llvm::all_of(load->getUsers(), llvm::IsaPred<tile::ExtractRowsOp>);
+}
+
+bool hasChunk(Operation *op) {
+  return op
+      ->walk([](tile::LoadOp load) {
+        return isChunk(load) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// Elements of a tile that a lane holds.
 int64_t countLaneElements(VectorType tile) {
   int64_t rows = tile.getRank() == 2 ? tile.getDimSize(0) : 1;
@@ -52,16 +66,22 @@ class TokenGroupsKernel {
 public:
   /// The warps of a block have a coordinate each on the last axis of the grid
   /// if `hasPieces`; else there is one warp.
-  TokenGroupsKernel(func::FuncOp source, int64_t numWarps, bool hasPieces,
-                    bool wholeLoads)
+  TokenGroupsKernel(func::FuncOp source, int64_t numWarps, bool hasPieces)
       : source(source), numWarps(numWarps), hasPieces(hasPieces),
-        wholeLoads(wholeLoads), b(source.getContext()) {}
+        b(source.getContext()) {}
   void emit(int64_t minBlocks);
 
 private:
+  bool isOfWarp(Operation &op);
+  void emitWithChunks();
+  void emitAround(ArrayRef<Operation *> ops);
+  void emitWarps();
+  void emitCopy(tile::LoadOp load);
   void emitBlock(Block &block);
+  void emitOps(ArrayRef<Operation *> ops);
   void emitLoop(scf::ForOp loop);
   void emitLoad(tile::LoadOp load);
+  void emitExtract(tile::ExtractRowsOp extract);
   void take(ValueRange from, ValueRange to) {
     for (auto [value, other] : llvm::zip(from, to)) {
       scalars.map(value, other);
@@ -69,16 +89,20 @@ private:
     }
   }
 
-  func::FuncOp source;
+  func::FuncOp source, kernel;
   int64_t numWarps;
   bool hasPieces;
-  bool wholeLoads; // none of their rows or all: under one branch
   OpBuilder b;
   IRMapping scalars;
   std::optional<FragmentEmitter> warp;
   Value group; // the warp's coordinate on the last axis, where it has one
   int64_t lastAxis = -1;
   bool hasRowValues = false; // lanes have parts of several rows
+  /// What warps do by themselves, from the blocks around, and what they have
+  /// of it.
+  SmallVector<Operation *> ofWarps;
+  DenseSet<Value> perWarp;
+  DenseMap<Value, Value> chunks; // tiles' buffers
 };
 
 struct ScheduleTokenGroups final
@@ -86,7 +110,6 @@ struct ScheduleTokenGroups final
   using ScheduleTokenGroupsBase::ScheduleTokenGroupsBase;
 
   void runOnOperation() override {
-    const bool whole = wholeLoads && !hasChannelDecays(getOperation());
     for (auto func :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       const bool hasPieces = takesPieces(func);
@@ -98,24 +121,12 @@ struct ScheduleTokenGroups final
       // pieces, which have a loop of few turns that is unrolled; they are for
       // few tokens, which do not fill a multiprocessor.
       int64_t share = isWide(func) ? 2 : 1;
-      if (numWarps > longPieceWarps)
+      if (numWarps > longPieceWarps && !hasChunk(func))
         share *= 2;
-      TokenGroupsKernel(func, numWarps, hasPieces, whole)
+      TokenGroupsKernel(func, numWarps, hasPieces)
           .emit(std::max<int64_t>(1, warps / share / numWarps));
       ++numKernels;
     }
-  }
-
-  /// Whether a stage has a decay per channel; there `whole-loads` is not
-  /// measured.
-  static bool hasChannelDecays(ModuleOp module) {
-    WalkResult walk = module.walk([](Operation *op) {
-      return isa<tile::DecayOperandsOp, tile::DecayScoresOp,
-                 gpu::DecayOperandsOp, gpu::DecayWithinOp>(op)
-                 ? WalkResult::interrupt()
-                 : WalkResult::advance();
-    });
-    return walk.wasInterrupted();
   }
 
   /// Whether a block can have a warp for each piece of tokens.
@@ -150,8 +161,9 @@ struct ScheduleTokenGroups final
     bool wide = false;
     func.walk([&](tile::LoadOp load) {
       auto tile = cast<VectorType>(load.getTile().getType());
-      wide |= countLaneElements(tile) * tile.getElementTypeBitWidth() >
-              narrowLaneBits;
+      wide |= !isChunk(load) &&
+              countLaneElements(tile) * tile.getElementTypeBitWidth() >
+                  narrowLaneBits;
     });
     return wide;
   }
@@ -163,6 +175,13 @@ struct ScheduleTokenGroups final
     // A bias is a row that lies in memory as the convolution takes it.
     if (auto conv = dyn_cast<tile::Conv1dOp>(op);
         conv && conv.getBias() && !conv.getBias().getDefiningOp<tile::LoadOp>())
+      return false;
+    if (auto load = dyn_cast<tile::LoadOp>(op);
+        load && isChunk(load) &&
+        tile::StageFields(op->getParentOfType<func::FuncOp>()).getTokenPieces())
+      return true;
+    if (auto extract = dyn_cast<tile::ExtractRowsOp>(op);
+        extract && !extract.getTile().getDefiningOp<tile::LoadOp>())
       return false;
     auto fits = [](Type type) {
       auto tile = dyn_cast<VectorType>(type);
@@ -177,7 +196,8 @@ struct ScheduleTokenGroups final
     if (auto last = dyn_cast<tile::LastInGroupOp>(op))
       return llvm::all_of(last->getUsers(), llvm::IsaPred<scf::IfOp>);
     return isa<tile::BlockIdOp, tile::LoadOp, tile::StoreOp, tile::FillOp,
-               tile::MapRowsOp, tile::Conv1dOp, tile::AwaitSignalsOp>(op);
+               tile::MapRowsOp, tile::Conv1dOp, tile::AwaitSignalsOp,
+               tile::ExtractRowsOp>(op);
   }
 };
 
@@ -214,18 +234,18 @@ void TokenGroupsKernel::emitLoop(scf::ForOp loop) {
 
 /// The ops of a block in an order in which all that is read is asked for before
 /// any of it is used, as far as no store stands between.
-static SmallVector<Operation *> loadsFirst(Block &block) {
+static SmallVector<Operation *> loadsFirst(ArrayRef<Operation *> ops) {
   SmallVector<Operation *> order, work;
-  for (Operation &op : block.without_terminator()) {
+  for (Operation *op : ops) {
     if (isa<tile::MapRowsOp, tile::Conv1dOp, tile::FillOp>(op)) {
-      work.push_back(&op);
+      work.push_back(op);
       continue;
     }
-    if (isa<tile::StoreOp>(op) || op.getNumRegions() != 0) {
+    if (isa<tile::StoreOp>(op) || op->getNumRegions() != 0) {
       order.append(work);
       work.clear();
     }
-    order.push_back(&op);
+    order.push_back(op);
   }
   order.append(work);
   return order;
@@ -245,40 +265,161 @@ static SmallVector<Operation *> loadsBefore(Operation &op) {
   return loads;
 }
 
-static bool isNumber(Value value, int64_t number) {
-  APInt known;
-  return matchPattern(value, m_ConstantInt(&known)) && known == number;
-}
-
-/// True if `value` is what `step` divides of a number.
-static bool isRoundedDown(Value value, int64_t step) {
-  auto less = value.getDefiningOp<arith::SubIOp>();
-  auto rest =
-      less ? less.getRhs().getDefiningOp<arith::RemUIOp>() : arith::RemUIOp();
-  return rest && rest.getLhs() == less.getLhs() &&
-         isNumber(rest.getRhs(), step);
-}
-
-/// True if `rows` is seen to be 0 or `all`.
-static bool isNoneOrAll(Value rows, int64_t all) {
-  if (auto select = rows.getDefiningOp<arith::SelectOp>())
-    return isNoneOrAll(select.getTrueValue(), all) &&
-           isNoneOrAll(select.getFalseValue(), all);
-  if (auto least = rows.getDefiningOp<arith::MinUIOp>())
-    return isNumber(least.getRhs(), all) && isRoundedDown(least.getLhs(), all);
-  return isNumber(rows, 0) || isNumber(rows, all);
-}
-
 void TokenGroupsKernel::emitLoad(tile::LoadOp load) {
   warp->emit(load);
-  auto type = cast<VectorType>(load.getTile().getType());
-  if (wholeLoads && load.getRows() &&
-      isNoneOrAll(load.getRows(), type.getDimSize(0)))
+  if (load.getWhole())
     (*warp)[load.getTile()].getDefiningOp<gpu::LoadOp>().setWhole(true);
 }
 
+/// None of the rows or all stand under one branch, as in a load from memory.
+void TokenGroupsKernel::emitExtract(tile::ExtractRowsOp extract) {
+  Location loc = extract.getLoc();
+  Value tile = extract.getResult(), buffer = chunks.lookup(extract.getTile());
+  gpu::FragmentType type = warp->typeOf(tile);
+  Value row = scalars.lookup(extract.getRow());
+  if (!extract.getRows())
+    return warp->set(tile,
+                     gpu::LoadSharedOp::create(b, loc, type, buffer, row));
+  Value some = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                     scalars.lookup(extract.getRows()),
+                                     arith::ConstantIndexOp::create(b, loc, 0));
+  auto branch = scf::IfOp::create(b, loc, TypeRange(type), some,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value read = gpu::LoadSharedOp::create(b, loc, type, buffer, row);
+  scf::YieldOp::create(b, loc, read);
+  b.setInsertionPointToStart(branch.elseBlock());
+  Value zero =
+      arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
+  Value none = gpu::FillOp::create(b, loc, type, zero);
+  scf::YieldOp::create(b, loc, none);
+  warp->set(tile, branch.getResult(0));
+}
+
+/// A chunk that all warps of the block copy.
+void TokenGroupsKernel::emitCopy(tile::LoadOp load) {
+  auto type = gpu::SharedType::get(cast<VectorType>(load.getTile().getType()),
+                                   /*swizzled=*/false);
+  // Units of a block have one each, one after the other.
+  Value &buffer = chunks[load.getTile()];
+  for (auto &[tile, other] : chunks)
+    if (other && other.getType() == type)
+      buffer = other;
+  if (!buffer) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&kernel.front());
+    buffer = gpu::AllocOp::create(b, load.getLoc(), type);
+  }
+  gpu::BeginCopyOp::create(
+      b, load.getLoc(), scalars.lookup(load.getView()),
+      llvm::map_to_vector(load.getIndices(),
+                          [&](Value v) { return scalars.lookup(v); }),
+      load.getDims(), load.getRows() ? scalars.lookup(load.getRows()) : Value(),
+      buffer,
+      /*scattered=*/false, /*per_warpgroup=*/false, /*tensor_map=*/false,
+      /*any_alignment=*/true);
+}
+
+static SmallVector<Operation *> getOps(Block &block) {
+  return llvm::map_to_vector(block.without_terminator(),
+                             [](Operation &op) { return &op; });
+}
+
+/// Whether warps do it by themselves: work on tiles, and what differs from warp
+/// to warp.
+bool TokenGroupsKernel::isOfWarp(Operation &op) {
+  return op
+      .walk([&](Operation *inner) {
+        auto id = dyn_cast<tile::BlockIdOp>(inner);
+        const bool isOwn = id ? id.getAxis() == uint64_t(lastAxis)
+                              : isa<tile::TileDialect>(inner->getDialect());
+        return isOwn || llvm::any_of(inner->getOperands(),
+                                     [&](Value operand) {
+                                       return perWarp.contains(operand);
+                                     })
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// A program with chunks. One warp finds the sequence and its bounds, from what
+/// needs neither.
+void TokenGroupsKernel::emitWithChunks() {
+  Block &block = source.front();
+  BlockScalars found(block, [&](Operation &op) {
+    const bool isOther = isOfWarp(op);
+    if (isOther)
+      perWarp.insert(op.result_begin(), op.result_end());
+    return isOther;
+  });
+  SmallVector<Operation *> ahead, behind;
+  DenseSet<Value> late = perWarp;
+  for (Operation *op : getOps(block)) {
+    if (found.contains(*op))
+      continue;
+    const bool waits =
+        op->getNumRegions() != 0 || isOfWarp(*op) || found.isUsedBy(*op) ||
+        llvm::any_of(op->getOperands(),
+                     [&](Value operand) { return late.contains(operand); });
+    if (waits)
+      late.insert(op->result_begin(), op->result_end());
+    (waits ? behind : ahead).push_back(op);
+  }
+  warp.emplace(b, scalars);
+  emitOps(ahead);
+  found.emit(b, kernel, scalars);
+  emitAround(behind);
+}
+
+/// Chunks are the block's, and so are branches around them and what does not
+/// differ from warp to warp; all else each warp does by itself.
+void TokenGroupsKernel::emitAround(ArrayRef<Operation *> ops) {
+  const size_t numAround = ofWarps.size();
+  bool hasWork = false;
+  for (Operation *op : ops) {
+    if (isa<scf::IfOp>(op) && hasChunk(op)) {
+      if (std::exchange(hasWork, false))
+        emitWarps();
+      copyWithRegions(b, op, scalars,
+                      [&](Block &from, Block &) { emitAround(getOps(from)); });
+      continue;
+    }
+    if (auto load = dyn_cast<tile::LoadOp>(op); load && isChunk(load)) {
+      emitCopy(load);
+      continue;
+    }
+    if (!isOfWarp(*op)) {
+      emitOps(op);
+      continue;
+    }
+    ofWarps.push_back(op);
+    perWarp.insert(op->result_begin(), op->result_end());
+    hasWork |= isa<tile::StoreOp>(op) || op->getNumRegions() != 0;
+  }
+  if (hasWork)
+    emitWarps();
+  ofWarps.truncate(numAround);
+}
+
+void TokenGroupsKernel::emitWarps() {
+  Location loc = source.getLoc();
+  auto each = gpu::EachWarpOp::create(b, loc, TypeRange(), 0, numWarps);
+  OpBuilder::InsertionGuard guard(b);
+  b.createBlock(&each.getBody(), {}, b.getIndexType(), loc);
+  group = each.getBody().getArgument(0);
+  warp.emplace(b, scalars);
+  emitOps(loadsFirst(ofWarps));
+  gpu::YieldOp::create(b, loc);
+}
+
 void TokenGroupsKernel::emitBlock(Block &block) {
-  for (Operation *next : loadsFirst(block)) {
+  emitOps(loadsFirst(getOps(block)));
+}
+
+void TokenGroupsKernel::emitOps(ArrayRef<Operation *> ops) {
+  for (Operation *next : ops) {
     Operation &op = *next;
     if (auto id = dyn_cast<tile::BlockIdOp>(op)) {
       Value at = id.getAxis() == uint64_t(lastAxis)
@@ -302,6 +443,8 @@ void TokenGroupsKernel::emitBlock(Block &block) {
       warp->emitStores(&op, loadsBefore(op));
     } else if (auto load = dyn_cast<tile::LoadOp>(op)) {
       emitLoad(load);
+    } else if (auto extract = dyn_cast<tile::ExtractRowsOp>(op)) {
+      emitExtract(extract);
     } else if (isa<tile::TileDialect>(op.getDialect())) {
       warp->emit(&op);
     } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
@@ -321,7 +464,7 @@ void TokenGroupsKernel::emitBlock(Block &block) {
 
 void TokenGroupsKernel::emit(int64_t minBlocks) {
   Location loc = source.getLoc();
-  func::FuncOp kernel = createKernel(b, source, scalars);
+  kernel = createKernel(b, source, scalars);
   gpu::KernelFields fields(kernel);
   fields.setThreads(numWarps * gpu::warpThreads);
   fields.setMinBlocks(minBlocks);
@@ -330,6 +473,12 @@ void TokenGroupsKernel::emit(int64_t minBlocks) {
   if (hasPieces) {
     lastAxis = tile::StageFields(source).getGrid().size() - 1;
     tile::StageFields(kernel).leaveTokenPieces();
+  }
+  if (hasPieces && hasChunk(source)) {
+    emitWithChunks();
+    func::ReturnOp::create(b, loc);
+    source.erase();
+    return;
   }
   if (hasPieces) {
     auto each = gpu::EachWarpOp::create(b, loc, TypeRange(), 0, numWarps);
