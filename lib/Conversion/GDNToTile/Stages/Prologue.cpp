@@ -108,18 +108,22 @@ Value PrologueStage::loadWindow(const Carry &carry, Value at, Value isFirst,
   Value keptRows = select(fromPool, start ? start : all, none);
   Value ownRows =
       select(compare(P::eq, count, none), none, select(fromPool, none, all));
-  Value kept = loadCarryAt(carry, head, slot, keptRows, wholeLoads);
-  if (chunk.tile) {
-    auto from = cast<VectorType>(chunk.tile.getType());
-    auto type = VectorType::get(carry.type.getShape(), from.getElementType());
-    Value row = sub(add(chunk.lead, add(first, at)), all);
-    Value own =
-        tile::ExtractRowsOp::create(b, loc, type, chunk.tile, row, ownRows);
-    return joinWindow(carry, kept, castTile(b, loc, own, b.getF32Type()));
+  auto loadKept = [&] {
+    return loadCarryAt(carry, head, slot, keptRows, wholeLoads);
+  };
+  if (!chunk.tile) {
+    llvm::SaveAndRestore token(begin, add(begin, at));
+    Value kept = loadKept();
+    return joinWindow(carry, kept,
+                      loadOwnWindow(carry, head, ownRows, wholeLoads));
   }
-  llvm::SaveAndRestore token(begin, add(begin, at));
-  return joinWindow(carry, kept,
-                    loadOwnWindow(carry, head, ownRows, wholeLoads));
+  Value kept = loadKept();
+  auto from = cast<VectorType>(chunk.tile.getType());
+  auto type = VectorType::get(carry.type.getShape(), from.getElementType());
+  Value row = sub(add(chunk.lead, add(first, at)), all);
+  Value own =
+      tile::ExtractRowsOp::create(b, loc, type, chunk.tile, row, ownRows);
+  return joinWindow(carry, kept, castTile(b, loc, own, b.getF32Type()));
 }
 
 /// What an input of the rule is computed from and lies in memory, rows by
