@@ -54,9 +54,9 @@ func.func @pieces(%N: index, %x: !inputs, %bounds: memref<?xi32>, %w: memref<128
     %some = arith.cmpi ne, %piece, %c0 : index
     %three = arith.select %some, %c3, %c0 : index
     %window = gdn_tile.extract_rows %chunk[%at] rows(%three) : vector<35x128xbf16> -> vector<3x128xbf16>
-    %y = gdn_tile.map_rows %group, %weight : vector<4x128xbf16>, vector<128xbf16> -> vector<4x128xbf16> {
-    ^bb0(%i: index, %row: vector<128xbf16>, %scale: vector<128xbf16>):
-      %r = arith.mulf %row, %scale : vector<128xbf16>
+    %y = gdn_tile.map_rows %group : vector<4x128xbf16> -> vector<4x128xbf16> {
+    ^bb0(%i: index, %row: vector<128xbf16>):
+      %r = arith.mulf %row, %weight : vector<128xbf16>
       gdn_tile.yield %r : vector<128xbf16>
     }
     gdn_tile.store %y, %out[%at, %c0] dims [0, 1] : vector<4x128xbf16>, memref<?x128xbf16>

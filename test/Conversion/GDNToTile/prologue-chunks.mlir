@@ -9,7 +9,7 @@
 // RUN: gdn-compile --preset=kimi-linear-48b-a3b --io=bf16 --state=f32 --only=prefill --target=sm_90a --emit=gpu | FileCheck %s --check-prefix=CHANNELS
 
 // CHANNELS-LABEL: func.func @prefill__prologue
-//   CHANNELS-NOT:   whole
+//   CHANNELS-NOT:   rows(%{{.+}}) whole
 //   CHANNELS-NOT:   any_alignment
 
 // CHECK-LABEL: func.func @prefill__prologue_keys(
