@@ -52,12 +52,25 @@ private:
 
 } // namespace
 
+/// Whether `carry` is no window, or one of inputs of 16 bits, of which 16 bytes
+/// are a part of a row.
+static bool isCopiedInPieces(const Carry &carry) {
+  auto conv = dyn_cast<Conv1dOp>(carry.op);
+  if (!conv)
+    return true;
+  constexpr int64_t pieceBits = 128;
+  auto type = cast<RankedTensorType>(conv.getInputs()[carry.section].getType());
+  const int64_t bits = type.getElementTypeBitWidth();
+  return bits == 16 && type.getShape().back() * bits % pieceBits == 0;
+}
+
 /// Blocks that go through several pieces would have as many tiles.
 PrologueStage::PrologueStage(const StageInputs &inputs)
     : TokenGroupStage(inputs) {
   hasChunks = algorithm.chunkPieces != 0 && algorithm.shortPieces == 0 &&
               !isOfHalves() && !RuleOpInterface(parts.rule).isPerChannel() &&
-              algorithm.chunk % algorithm.chunkPieces == 0;
+              algorithm.chunk % algorithm.chunkPieces == 0 &&
+              llvm::all_of(parts.carries, isCopiedInPieces);
   if (hasChunks)
     pieceTokens = algorithm.chunkPieces;
 }
@@ -75,17 +88,6 @@ std::string PrologueStage::unitsForm() {
   if (logDecays)
     forms.push_back(valueForm);
   return llvm::join(forms, " + ");
-}
-
-/// Inputs of 16 bits that lie side by side, of which 16 bytes are a part of a
-/// row.
-static bool isCopiedInPieces(Value operand) {
-  constexpr int64_t pieceBits = 128;
-  auto type = cast<MemRefType>(operand.getType());
-  const int64_t bits = type.getElementTypeBitWidth();
-  return bits == 16 && !type.isDynamicDim(type.getRank() - 1) &&
-         type.getShape().back() * bits % pieceBits == 0 &&
-         type.getStridesAndOffset().first.back() == 1;
 }
 
 PrologueStage::ChunkInputs PrologueStage::loadChunkInputs(Value operand,
@@ -162,8 +164,12 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
   }
   SmallVector<Value> operands = operandsOf(input);
   ChunkInputs chunk;
+  auto liesInRows = [&](Value operand) {
+    auto view = cast<MemRefType>(operandViews.lookup(operand).getType());
+    return view.getStridesAndOffset().first.back() == 1;
+  };
   if (hasChunks && operands.size() == 1 && windows.size() == 1 &&
-      isCopiedInPieces(operandViews.lookup(operands.front())))
+      liesInRows(operands.front()))
     chunk = loadChunkInputs(operands.front(), parts.carries[windows.front()]);
   auto load = [&](Value at, Rows rows) -> Tiles {
     if (chunk.tile) { // which is zero behind the sequence
