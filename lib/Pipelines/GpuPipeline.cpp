@@ -42,6 +42,9 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   algorithm.segmentsFrom = conv.segmentsFrom;
   DecodePolicy decode = DecodePolicy::get(target);
   algorithm.slotPiece = decode.slotPiece;
+  PassPolicy pass = getPassPolicy(target);
+  algorithm.wholeLoads = pass.wholeLoads;
+  algorithm.chunkPieces = pass.chunkPieces;
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
@@ -59,9 +62,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   products.sharedBytes = target.getSharedBytesPerBlock();
   products.blocksAhead = target.getBlocksAhead();
   passes.addPass(createScheduleTileProducts(products));
-  ScheduleTokenGroupsOptions groups;
-  groups.wholeLoads = target.hasWgmma(); // measured on such chips alone
-  passes.addPass(createScheduleTokenGroups(groups));
+  passes.addPass(createScheduleTokenGroups());
   if (target.hasWgmma())
     passes.addPass(createUseWarpgroups());
   passes.addPass(createScheduleSlotMoves(decode.moves));

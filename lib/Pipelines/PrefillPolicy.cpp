@@ -450,6 +450,14 @@ bool gdn::takesLongestFirst(const TargetModel &target) {
   return !target.hasWgmma();
 }
 
+// Measured on Hopper alone: docs/design/20261129-layers-beside-chains.md, "The
+// prologue".
+PassPolicy gdn::getPassPolicy(const TargetModel &target) {
+  if (!target.hasWgmma())
+    return {/*wholeLoads=*/false, /*chunkPieces=*/0};
+  return {/*wholeLoads=*/true, /*chunkPieces=*/16};
+}
+
 // runtime/bench/results/single-ops-h200.json: 1 x 4,096 and 8 x 1,024 tokens
 // are cut. 32 x 100 tokens took twice as long when they were.
 ConvPolicy gdn::getConvPolicy() { return {16, 256}; }

@@ -26,6 +26,14 @@ llvm::StringRef getShortChunks();
 /// take long sequences first.
 bool takesLongestFirst(const TargetModel &target);
 
+/// How passes over memory ask for it.
+struct PassPolicy {
+  bool wholeLoads;     ///< the option `whole-loads` of convert-gdn-to-tile
+  int64_t chunkPieces; ///< the option `chunk-pieces`
+};
+
+PassPolicy getPassPolicy(const TargetModel &target);
+
 /// How sequences of a convolution without a rule are cut: the options
 /// `segments` and `segments-from` of convert-gdn-to-tile.
 struct ConvPolicy {

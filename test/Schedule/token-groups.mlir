@@ -20,9 +20,6 @@
 //       SIDE:     gdn_gpu.warp_barrier
 //  SIDE-NEXT:     gdn_gpu.store
 
-// What is seen to be none of the rows or all, with `whole-loads`.
-// RUN: gdn-opt %s -gdn-schedule-token-groups=whole-loads=true | FileCheck %s --check-prefix=WHOLE
-
 !inputs = memref<?x?x128xbf16, strided<[?, ?, 1], offset: ?>>
 
 // CHECK-LABEL: func.func @inputs(
@@ -246,32 +243,22 @@ func.func @many_pieces(%T: index, %x: memref<?x32x64xf32>)
   return
 }
 
-// Groups of two tokens and the window before them.
-//       CHECK: func.func @none_or_all(
-//   CHECK-NOT:   whole
-// WHOLE-LABEL: func.func @none_or_all(
-//       WHOLE:   gdn_gpu.load {{.+}} rows(%{{.+}}) whole : {{.+}}<2x64xf32
-//       WHOLE:   gdn_gpu.load {{.+}} rows(%{{.+}}) whole : {{.+}}<3x64xf32
-//       WHOLE:   gdn_gpu.load {{.+}} rows(%{{[a-z0-9]+}}) : {{.+}}<1x64xf32
+// None of the rows or all, where the program says so.
+// CHECK-LABEL: func.func @none_or_all(
+//       CHECK:   gdn_gpu.load {{.+}} rows(%{{.+}}) whole : {{.+}}<2x64xf32
+//       CHECK:   gdn_gpu.load {{.+}} rows(%{{[a-z0-9]+}}) : {{.+}}<1x64xf32
 func.func @none_or_all(%T: index, %x: memref<?x64xf32>, %y: memref<?x64xf32>)
     attributes {gdn_tile.stage = {grid = ["T", "2"], symbols = ["T"], token_pieces = 2}} {
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
-  %c3 = arith.constant 3 : index
   %t = gdn_tile.block_id 0
   %piece = gdn_tile.block_id 1
   %rest = arith.remui %T, %c2 : index
   %even = arith.subi %T, %rest : index
   %some = arith.minui %even, %c2 : index
-  %group = gdn_tile.load %x[%t, %c0] dims [0, 1] rows(%some) : memref<?x64xf32>, vector<2x64xf32>
-  %first = arith.cmpi eq, %t, %c0 : index
-  %live = arith.cmpi ne, %piece, %c0 : index
-  %kept = arith.select %live, %c3, %c0 : index
-  %before = arith.select %first, %c0, %kept : index
-  %window = gdn_tile.load %x[%t, %c0] dims [0, 1] rows(%before) : memref<?x64xf32>, vector<3x64xf32>
+  %group = gdn_tile.load %x[%t, %c0] dims [0, 1] rows(%some) whole : memref<?x64xf32>, vector<2x64xf32>
   %last = gdn_tile.load %x[%t, %c0] dims [0, 1] rows(%rest) : memref<?x64xf32>, vector<1x64xf32>
   gdn_tile.store %group, %y[%t, %c0] dims [0, 1] : vector<2x64xf32>, memref<?x64xf32>
-  gdn_tile.store %window, %y[%t, %c0] dims [0, 1] : vector<3x64xf32>, memref<?x64xf32>
   gdn_tile.store %last, %y[%t, %c0] dims [0, 1] : vector<1x64xf32>, memref<?x64xf32>
   return
 }

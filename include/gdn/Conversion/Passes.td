@@ -281,7 +281,16 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
            "Mean tokens of a sequence from which a device takes that variant">,
     Option<"slotPiece", "slot-piece", "int64_t", /*default=*/"16384",
            "The most bytes of a state that a unit moves of slots that are "
-           "copied or zeroed, at least a row">
+           "copied or zeroed, at least a row">,
+    Option<"wholeLoads", "whole-loads", "bool", /*default=*/"false",
+           "With 'chunk-stages=staged', passes over memory say which of their "
+           "loads have none of their rows or all, so that these stand under one "
+           "branch; not in kernels with a decay per channel">,
+    Option<"chunkPieces", "chunk-pieces", "int64_t", /*default=*/"0",
+           "With 'chunk-stages=staged', tokens of a warp where a block of the "
+           "prologue has a chunk of inputs, with the window ahead of it, as one "
+           "tile, from which its warps take theirs; 0: each warp loads its own. "
+           "Not in kernels with a decay per channel, nor in pieces for few tokens">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels converted">,

@@ -435,6 +435,8 @@ def ScheduleTokenGroups
     registers of its lane, and a norm is a sum over lanes. A block issues all its loads before it
     uses any result of them. Loops may carry tiles.
 
+    A tile of which warps take rows (`gdn_tile.extract_rows`) is the block's, in shared memory.
+
     Takes in the same way programs of a kernel without a rule, such as a convolution or a norm
     alone: each block is one warp. The last of several blocks may write what they all have read.
 
@@ -458,9 +460,7 @@ def ScheduleTokenGroups
     Option<"warps", "warps", "int64_t", /*default=*/"32",
            "Warps per multiprocessor that registers must allow; half as "
            "many where a lane has more than 256 bits of a loaded tile, and "
-           "half where a block has more than two warps and so short pieces">,
-    Option<"wholeLoads", "whole-loads", "bool", /*default=*/"false",
-           "One branch for loads of none of their rows or all; not beside decays per channel">
+           "half where a block has more than two warps and so short pieces">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">

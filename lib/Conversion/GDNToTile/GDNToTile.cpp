@@ -124,6 +124,8 @@ struct ConvertGDNToTile final
     Algorithm algorithm = {tokens,     chunk, chunkFrom, precision,
                            valueHeads, lanes, segments,  segmentsFrom};
     algorithm.tokenByToken = tokenByToken;
+    algorithm.wholeLoads = wholeLoads;
+    algorithm.chunkPieces = chunkPieces;
     if (!formCosts.empty())
       algorithm.formCosts = FormCosts::of(ArrayRef<double>(formCosts));
     EntryViews views = createEntryViews(entry, entry.getName());

@@ -108,6 +108,11 @@ LogicalResult gdn::checkTileProgram(func::FuncOp function) {
                       "block serves a whole key head");
       return WalkResult::interrupt();
     }
+    if (isa<tile::ExtractRowsOp>(op)) {
+      op->emitOpError("expects pieces that take rows of a block's tile, but on "
+                      "a CPU each loads its own");
+      return WalkResult::interrupt();
+    }
     bool carries =
         isTileOp(op) || isa<scf::ForOp>(op) ||
         (isa<scf::YieldOp>(op) && isa<scf::ForOp>(op->getParentOp()));

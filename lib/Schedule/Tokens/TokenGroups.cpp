@@ -2,15 +2,13 @@
 //
 // gdn-schedule-token-groups: a warp for each group of tokens, or for each block
 // of a program without a rule. See Passes.td.
-#include "Kernel/FragmentEmitter.h"
-#include "Kernel/OperandRoles.h"
+#include "Tokens/TokenGroupsKernel.h"
 
 #include "gdn/Schedule/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/Matchers.h"
 
 namespace gdn {
 #define GEN_PASS_DEF_SCHEDULETOKENGROUPS
@@ -26,21 +24,13 @@ namespace {
 constexpr int64_t maxWarps = 16;
 /// Warps of a block up to which they have pieces of many tokens.
 constexpr int64_t longPieceWarps = 2;
+/// Warps of a multiprocessor that registers allow where blocks have chunks: a
+/// warp holds no tokens beside those it works on.
+constexpr int64_t chunkWarps = 40;
 /// Elements of a tile that a lane holds at most.
 constexpr int64_t maxLaneElements = 64;
 /// Bits of a loaded tile in a lane up to which `warps` warps can hold it.
 constexpr int64_t narrowLaneBits = 256;
-
-/// Columns of the matrices of a program whose rows have one length.
-int64_t rowWidth(func::FuncOp program) {
-  int64_t width = 0;
-  program.walk([&](tile::LoadOp load) {
-    auto tile = cast<VectorType>(load.getTile().getType());
-    if (tile.getRank() == 2)
-      width = std::max(width, tile.getDimSize(1));
-  });
-  return width;
-}
 
 /// Elements of a tile that a lane holds.
 int64_t countLaneElements(VectorType tile) {
@@ -48,45 +38,11 @@ int64_t countLaneElements(VectorType tile) {
   return rows * llvm::divideCeil(tile.getShape().back(), gpu::warpThreads);
 }
 
-class TokenGroupsKernel {
-public:
-  /// The warps of a block have a coordinate each on the last axis of the grid
-  /// if `hasPieces`; else there is one warp.
-  TokenGroupsKernel(func::FuncOp source, int64_t numWarps, bool hasPieces,
-                    bool wholeLoads)
-      : source(source), numWarps(numWarps), hasPieces(hasPieces),
-        wholeLoads(wholeLoads), b(source.getContext()) {}
-  void emit(int64_t minBlocks);
-
-private:
-  void emitBlock(Block &block);
-  void emitLoop(scf::ForOp loop);
-  void emitLoad(tile::LoadOp load);
-  void take(ValueRange from, ValueRange to) {
-    for (auto [value, other] : llvm::zip(from, to)) {
-      scalars.map(value, other);
-      warp->mapScalar(value, other);
-    }
-  }
-
-  func::FuncOp source;
-  int64_t numWarps;
-  bool hasPieces;
-  bool wholeLoads; // none of their rows or all: under one branch
-  OpBuilder b;
-  IRMapping scalars;
-  std::optional<FragmentEmitter> warp;
-  Value group; // the warp's coordinate on the last axis, where it has one
-  int64_t lastAxis = -1;
-  bool hasRowValues = false; // lanes have parts of several rows
-};
-
 struct ScheduleTokenGroups final
     : gdn::impl::ScheduleTokenGroupsBase<ScheduleTokenGroups> {
   using ScheduleTokenGroupsBase::ScheduleTokenGroupsBase;
 
   void runOnOperation() override {
-    const bool whole = wholeLoads && !hasChannelDecays(getOperation());
     for (auto func :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       const bool hasPieces = takesPieces(func);
@@ -98,24 +54,14 @@ struct ScheduleTokenGroups final
       // pieces, which have a loop of few turns that is unrolled; they are for
       // few tokens, which do not fill a multiprocessor.
       int64_t share = isWide(func) ? 2 : 1;
-      if (numWarps > longPieceWarps)
+      if (numWarps > longPieceWarps && !hasChunk(func))
         share *= 2;
-      TokenGroupsKernel(func, numWarps, hasPieces, whole)
-          .emit(std::max<int64_t>(1, warps / share / numWarps));
+      TokenGroupsKernel(func, numWarps, hasPieces)
+          .emit(std::max<int64_t>(
+              1, (hasChunk(func) ? chunkWarps : warps.getValue()) / share /
+                     numWarps));
       ++numKernels;
     }
-  }
-
-  /// Whether a stage has a decay per channel; there `whole-loads` is not
-  /// measured.
-  static bool hasChannelDecays(ModuleOp module) {
-    WalkResult walk = module.walk([](Operation *op) {
-      return isa<tile::DecayOperandsOp, tile::DecayScoresOp,
-                 gpu::DecayOperandsOp, gpu::DecayWithinOp>(op)
-                 ? WalkResult::interrupt()
-                 : WalkResult::advance();
-    });
-    return walk.wasInterrupted();
   }
 
   /// Whether a block can have a warp for each piece of tokens.
@@ -148,8 +94,11 @@ struct ScheduleTokenGroups final
   /// True if a lane has more bits of a loaded tile than `narrowLaneBits`.
   static bool isWide(func::FuncOp func) {
     bool wide = false;
-    func.walk([&](tile::LoadOp load) {
-      auto tile = cast<VectorType>(load.getTile().getType());
+    func.walk([&](Operation *op) {
+      auto load = dyn_cast<tile::LoadOp>(op);
+      if ((!load || isChunk(load)) && !isa<tile::ExtractRowsOp>(op))
+        return;
+      auto tile = cast<VectorType>(op->getResult(0).getType());
       wide |= countLaneElements(tile) * tile.getElementTypeBitWidth() >
               narrowLaneBits;
     });
@@ -164,6 +113,13 @@ struct ScheduleTokenGroups final
     if (auto conv = dyn_cast<tile::Conv1dOp>(op);
         conv && conv.getBias() && !conv.getBias().getDefiningOp<tile::LoadOp>())
       return false;
+    if (auto load = dyn_cast<tile::LoadOp>(op);
+        load && isChunk(load) &&
+        tile::StageFields(op->getParentOfType<func::FuncOp>()).getTokenPieces())
+      return true;
+    if (auto extract = dyn_cast<tile::ExtractRowsOp>(op);
+        extract && !extract.getTile().getDefiningOp<tile::LoadOp>())
+      return false;
     auto fits = [](Type type) {
       auto tile = dyn_cast<VectorType>(type);
       return !tile || countLaneElements(tile) <= maxLaneElements;
@@ -177,179 +133,9 @@ struct ScheduleTokenGroups final
     if (auto last = dyn_cast<tile::LastInGroupOp>(op))
       return llvm::all_of(last->getUsers(), llvm::IsaPred<scf::IfOp>);
     return isa<tile::BlockIdOp, tile::LoadOp, tile::StoreOp, tile::FillOp,
-               tile::MapRowsOp, tile::Conv1dOp, tile::AwaitSignalsOp>(op);
+               tile::MapRowsOp, tile::Conv1dOp, tile::AwaitSignalsOp,
+               tile::ExtractRowsOp>(op);
   }
 };
 
 } // namespace
-
-/// A loop that may carry tiles.
-void TokenGroupsKernel::emitLoop(scf::ForOp loop) {
-  auto here = [&](Value value) -> Value {
-    return isa<VectorType>(value.getType()) ? (*warp)[value]
-                                            : scalars.lookup(value);
-  };
-  auto set = [&](ValueRange from, ValueRange to) {
-    for (auto [value, other] : llvm::zip(from, to))
-      if (isa<VectorType>(value.getType()))
-        warp->set(value, other);
-      else
-        take(value, other);
-  };
-  auto copy =
-      scf::ForOp::create(b, loop.getLoc(), here(loop.getLowerBound()),
-                         here(loop.getUpperBound()), here(loop.getStep()),
-                         llvm::map_to_vector(loop.getInitArgs(),
-                                             [&](Value v) { return here(v); }));
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(copy.getBody());
-  set(loop.getBody()->getArguments(), copy.getBody()->getArguments());
-  emitBlock(*loop.getBody());
-  if (loop.getNumResults() != 0)
-    scf::YieldOp::create(b, loop.getLoc(),
-                         llvm::map_to_vector(loop.getYieldedValues(),
-                                             [&](Value v) { return here(v); }));
-  set(loop.getResults(), copy.getResults());
-}
-
-/// The ops of a block in an order in which all that is read is asked for before
-/// any of it is used, as far as no store stands between.
-static SmallVector<Operation *> loadsFirst(Block &block) {
-  SmallVector<Operation *> order, work;
-  for (Operation &op : block.without_terminator()) {
-    if (isa<tile::MapRowsOp, tile::Conv1dOp, tile::FillOp>(op)) {
-      work.push_back(&op);
-      continue;
-    }
-    if (isa<tile::StoreOp>(op) || op.getNumRegions() != 0) {
-      order.append(work);
-      work.clear();
-    }
-    order.push_back(&op);
-  }
-  order.append(work);
-  return order;
-}
-
-/// Whether `op` is what the block does that comes last of a group.
-static bool isLastInGroup(Operation &op) {
-  auto branch = dyn_cast<scf::IfOp>(op);
-  return branch && branch.getCondition().getDefiningOp<tile::LastInGroupOp>();
-}
-
-static SmallVector<Operation *> loadsBefore(Operation &op) {
-  SmallVector<Operation *> loads;
-  for (Operation &other : *op.getBlock())
-    if (isa<tile::LoadOp>(other) && other.isBeforeInBlock(&op))
-      loads.push_back(&other);
-  return loads;
-}
-
-static bool isNumber(Value value, int64_t number) {
-  APInt known;
-  return matchPattern(value, m_ConstantInt(&known)) && known == number;
-}
-
-/// True if `value` is what `step` divides of a number.
-static bool isRoundedDown(Value value, int64_t step) {
-  auto less = value.getDefiningOp<arith::SubIOp>();
-  auto rest =
-      less ? less.getRhs().getDefiningOp<arith::RemUIOp>() : arith::RemUIOp();
-  return rest && rest.getLhs() == less.getLhs() &&
-         isNumber(rest.getRhs(), step);
-}
-
-/// True if `rows` is seen to be 0 or `all`.
-static bool isNoneOrAll(Value rows, int64_t all) {
-  if (auto select = rows.getDefiningOp<arith::SelectOp>())
-    return isNoneOrAll(select.getTrueValue(), all) &&
-           isNoneOrAll(select.getFalseValue(), all);
-  if (auto least = rows.getDefiningOp<arith::MinUIOp>())
-    return isNumber(least.getRhs(), all) && isRoundedDown(least.getLhs(), all);
-  return isNumber(rows, 0) || isNumber(rows, all);
-}
-
-void TokenGroupsKernel::emitLoad(tile::LoadOp load) {
-  warp->emit(load);
-  auto type = cast<VectorType>(load.getTile().getType());
-  if (wholeLoads && load.getRows() &&
-      isNoneOrAll(load.getRows(), type.getDimSize(0)))
-    (*warp)[load.getTile()].getDefiningOp<gpu::LoadOp>().setWhole(true);
-}
-
-void TokenGroupsKernel::emitBlock(Block &block) {
-  for (Operation *next : loadsFirst(block)) {
-    Operation &op = *next;
-    if (auto id = dyn_cast<tile::BlockIdOp>(op)) {
-      Value at = id.getAxis() == uint64_t(lastAxis)
-                     ? group
-                     : gpu::BlockIdOp::create(b, op.getLoc(), b.getIndexType(),
-                                              id.getAxis())
-                           .getResult();
-      take(id.getResult(), at);
-    } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
-      // Where lanes have several rows, they store what others have loaded.
-      if (hasRowValues)
-        gpu::WarpBarrierOp::create(b, store.getLoc());
-      warp->emitStores(store, {});
-    } else if (auto await = dyn_cast<tile::AwaitSignalsOp>(op)) {
-      gpu::AwaitSignalsOp::create(
-          b, op.getLoc(), await.getTotal(), scalars.lookup(await.getView()),
-          llvm::map_to_vector(await.getIndices(), [&](Value index) {
-            return scalars.lookup(index);
-          }));
-    } else if (isLastInGroup(op)) {
-      warp->emitStores(&op, loadsBefore(op));
-    } else if (auto load = dyn_cast<tile::LoadOp>(op)) {
-      emitLoad(load);
-    } else if (isa<tile::TileDialect>(op.getDialect())) {
-      warp->emit(&op);
-    } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      emitLoop(loop);
-    } else if (op.getNumRegions() == 0) {
-      take(op.getResults(), b.clone(op, scalars)->getResults());
-    } else {
-      copyWithRegions(b, &op, scalars, [&](Block &from, Block &to) {
-        take(from.getArguments(), to.getArguments());
-        emitBlock(from);
-      });
-      for (Value result : op.getResults())
-        warp->mapScalar(result, scalars.lookup(result));
-    }
-  }
-}
-
-void TokenGroupsKernel::emit(int64_t minBlocks) {
-  Location loc = source.getLoc();
-  func::FuncOp kernel = createKernel(b, source, scalars);
-  gpu::KernelFields fields(kernel);
-  fields.setThreads(numWarps * gpu::warpThreads);
-  fields.setMinBlocks(minBlocks);
-  // Some types and dimensions take a few registers more.
-  kernel->setAttr("gdn_gpu.fewer_blocks", b.getUnitAttr());
-  if (hasPieces) {
-    lastAxis = tile::StageFields(source).getGrid().size() - 1;
-    tile::StageFields(kernel).leaveTokenPieces();
-  }
-  if (hasPieces) {
-    auto each = gpu::EachWarpOp::create(b, loc, TypeRange(), 0, numWarps);
-    func::ReturnOp::create(b, loc);
-    b.createBlock(&each.getBody(), {}, b.getIndexType(), loc);
-    group = each.getBody().getArgument(0);
-  } else {
-    auto one = gpu::WarpsOp::create(b, loc, TypeRange(), 0, 1, {});
-    func::ReturnOp::create(b, loc);
-    b.createBlock(&one.getBody());
-  }
-  const int64_t values = tile::StageFields(source).getRowValues();
-  hasRowValues = values != 0;
-  if (hasRowValues)
-    warp.emplace(b, scalars,
-                 gpu::RowsAttr::get(b.getContext(), /*warps=*/1,
-                                    rowWidth(source) / values, values));
-  else
-    warp.emplace(b, scalars);
-  emitBlock(source.front());
-  gpu::YieldOp::create(b, loc);
-  source.erase();
-}

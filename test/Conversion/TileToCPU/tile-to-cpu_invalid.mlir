@@ -190,3 +190,15 @@ func.func @stages_beside(%n: index, %x: memref<64xf32>)
   gdn_tile.signal 64, %x[%c0] : memref<64xf32>
   return
 }
+
+// -----
+
+func.func @rows_of_a_tile(%n: index, %x: memref<8x64xf32>)
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
+  %c0 = arith.constant 0 : index
+  %all = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<8x64xf32>, vector<8x64xf32>
+  // expected-error@+1 {{'gdn_tile.extract_rows' op expects pieces that take rows of a block's tile, but on a CPU each loads its own}}
+  %some = gdn_tile.extract_rows %all[%n] : vector<8x64xf32> -> vector<4x64xf32>
+  gdn_tile.store %some, %x[%c0, %c0] dims [0, 1] : vector<4x64xf32>, memref<8x64xf32>
+  return
+}

@@ -38,3 +38,13 @@ func.func @column(%x: memref<?x?xf32>, %t: index, %h: index) -> vector<16xf32> {
   %tile = gdn_tile.load %x[%t, %h] dims [0] : memref<?x?xf32>, vector<16xf32>
   return %tile : vector<16xf32>
 }
+
+// None of the rows or all.
+// CHECK-LABEL: func.func @whole
+//       CHECK:   gdn_tile.load %{{.+}} dims [0, 1] rows(%{{.+}}) whole : memref<?x64xf32>, vector<4x64xf32>
+func.func @whole(%x: memref<?x64xf32>, %t: index, %n: index) -> vector<4x64xf32> {
+  %c0 = arith.constant 0 : index
+  %tile = gdn_tile.load %x[%t, %c0] dims [0, 1] rows(%n) whole
+      : memref<?x64xf32>, vector<4x64xf32>
+  return %tile : vector<4x64xf32>
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn_tile.load: every message of the constraints that the verifier owns (C1, C2).
+// gdn_tile.load: every message of the constraints that the verifier owns (C1, C2, C4).
 //
 // RUN: gdn-tile-opt %s -split-input-file -verify-diagnostics
 
@@ -47,5 +47,13 @@ func.func @c1_dim_twice(%x: memref<?x?xf32>, %i: index) {
 func.func @c2_element_types(%x: memref<?x?xbf16>, %i: index) {
   // expected-error@+1 {{'gdn_tile.load' op expects the tile to have the view's element type 'bf16', but got 'f32'}}
   %tile = gdn_tile.load %x[%i, %i] dims [0, 1] : memref<?x?xbf16>, vector<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @c4_whole_without_rows(%x: memref<?x?xf32>, %i: index) {
+  // expected-error@+1 {{'gdn_tile.load' op expects 'rows' where it has 'whole'}}
+  %tile = gdn_tile.load %x[%i, %i] dims [0, 1] whole : memref<?x?xf32>, vector<8x8xf32>
   return
 }

@@ -48,7 +48,7 @@ Value TileProgram::loadCarry(const Carry &carry, Value r) {
 }
 
 Value TileProgram::loadCarryAt(const Carry &carry, Value r, Value from,
-                               Value rows) {
+                               Value rows, bool whole) {
   const PoolView &pool = views.pools.find(carry.pool)->second;
   Value tile;
   if (auto conv = dyn_cast<Conv1dOp>(carry.op)) {
@@ -57,7 +57,7 @@ Value TileProgram::loadCarryAt(const Carry &carry, Value r, Value from,
       first = add(first, valueStart());
     SmallVector<Value> at = {from, first, windowStart()};
     tile = tile::LoadOp::create(b, loc, carry.stored, pool.memory, at,
-                                ArrayRef<int64_t>{2, 1}, rows);
+                                ArrayRef<int64_t>{2, 1}, rows, whole);
   } else {
     SmallVector<Value> at = {from, headIndex(r), valueStart(), index(0)};
     tile = loadState(b, loc, stateMemory(carry), carry.stored, at, rows);
@@ -65,7 +65,8 @@ Value TileProgram::loadCarryAt(const Carry &carry, Value r, Value from,
   return castTile(b, loc, tile, b.getF32Type());
 }
 
-Value TileProgram::loadOwnWindow(const Carry &carry, Value r, Value rows) {
+Value TileProgram::loadOwnWindow(const Carry &carry, Value r, Value rows,
+                                 bool whole) {
   auto conv = cast<Conv1dOp>(carry.op);
   Value input = conv.getInputs()[carry.section];
   auto tensor = cast<RankedTensorType>(input.getType());
@@ -77,18 +78,15 @@ Value TileProgram::loadOwnWindow(const Carry &carry, Value r, Value rows) {
   SmallVector<int64_t> dims = {0, int64_t(at.size())};
   at.push_back(index(0));
   Value tile = tile::LoadOp::create(b, loc, type, operandViews.lookup(input),
-                                    at, dims, rows);
+                                    at, dims, rows, whole);
   return castTile(b, loc, tile, b.getF32Type());
 }
 
-Value TileProgram::loadWindow(const Carry &carry, Value r, Value poolRows,
-                              Value ownRows) {
-  return mapRows(
-      b, loc,
-      {loadCarryAt(carry, r, slot, poolRows), loadOwnWindow(carry, r, ownRows)},
-      {carry.type}, [&](OpBuilder &, ValueRange in) -> SmallVector<Value> {
-        return {arith::AddFOp::create(b, loc, in[0], in[1])};
-      })[0];
+Value TileProgram::joinWindow(const Carry &carry, Value kept, Value own) {
+  return mapRows(b, loc, {kept, own}, {carry.type},
+                 [&](OpBuilder &, ValueRange in) -> SmallVector<Value> {
+                   return {arith::AddFOp::create(b, loc, in[0], in[1])};
+                 })[0];
 }
 
 Value TileProgram::toChunkState(Value state) {

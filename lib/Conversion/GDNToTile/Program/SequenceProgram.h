@@ -51,9 +51,13 @@ struct Algorithm {
   bool normFollows = false; ///< whether the norm behind it runs beside it
   bool convWithRule = false;    ///< whether it convolves the rule's values
   bool ordersSequences = false; ///< whether it takes sequences longest first
-  int64_t shortPieces = 0;   ///< tokens of a piece in passes over memory of the
-                             ///< first variant of a stage, which is for few
-                             ///< tokens; 0: as many as are best for many
+  int64_t shortPieces = 0; ///< tokens of a piece in passes over memory of the
+                           ///< first variant of a stage, which is for few
+                           ///< tokens; 0: as many as are best for many
+  bool wholeLoads = false; ///< whether passes say which loads have none of
+                           ///< their rows or all
+  int64_t chunkPieces = 0; ///< tokens of a warp of the prologue whose blocks
+                           ///< have a chunk of inputs as one tile; 0: none has
   bool tokenByToken = false; ///< whether sequences whose products would take
                              ///< f32 operands are computed token by token, and
                              ///< written on the way

@@ -138,17 +138,17 @@ struct TileProgram {
   /// The carried tile before the sequence's first token, f32.
   mlir::Value loadCarry(const Carry &carry, mlir::Value r);
   /// The carried tile in the slot `from`, f32; `rows` of it are read,
-  /// all of them where that is null, and others are zero.
+  /// all of them where that is null, and others are zero. Of a window these are
+  /// none or all if `whole`.
   mlir::Value loadCarryAt(const Carry &carry, mlir::Value r, mlir::Value from,
-                          mlir::Value rows);
+                          mlir::Value rows, bool whole = false);
   /// The window of `carry` before token `begin`, from the sequence's own
   /// inputs; only its first `rows` rows, unless that is null.
   mlir::Value loadOwnWindow(const Carry &carry, mlir::Value r,
-                            mlir::Value rows = {});
-  /// The window of `carry` before token `begin`: rows of the pool's, or of the
-  /// sequence's own inputs. What is not read is zero, and one of the two is.
-  mlir::Value loadWindow(const Carry &carry, mlir::Value r,
-                         mlir::Value poolRows, mlir::Value ownRows);
+                            mlir::Value rows = {}, bool whole = false);
+  /// The window of `carry`: that of the pool, or the sequence's own inputs. One
+  /// of the two is zero.
+  mlir::Value joinWindow(const Carry &carry, mlir::Value kept, mlir::Value own);
   /// The rows of the carried tile that the sequence starts from: none where it
   /// starts from nothing, null where it never does.
   mlir::Value startRows(const Carry &carry);

@@ -83,7 +83,10 @@ Value ConvSegments::loadStart(const Carry &carry, Value r) {
   Value none = index(0), all = index(carry.type.getDimSize(0));
   Value own = select(compare(P::eq, begin, sequenceBegin), none,
                      select(compare(P::eq, begin, end), none, all));
-  return loadWindow(carry, r, poolRows(carry), own);
+  Value kept =
+      loadCarryAt(carry, r, slot, poolRows(carry), algorithm.wholeLoads);
+  return joinWindow(carry, kept,
+                    loadOwnWindow(carry, r, own, algorithm.wholeLoads));
 }
 
 Value ConvSegments::loadTokens(const Carry &carry, Value r, Value valid) {

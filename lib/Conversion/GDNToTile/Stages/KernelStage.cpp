@@ -294,7 +294,7 @@ void KernelStage::storeRows(Value tile, Value region, Value at, Value firstRow,
 }
 
 Value KernelStage::loadInput(Value input, Value t, Value valid, int64_t rows,
-                             bool wholeValues) {
+                             bool wholeValues, bool wholeRows) {
   auto type = cast<RankedTensorType>(input.getType());
   SmallVector<Value> at = {t, h};
   int64_t columns = type.getShape().back();
@@ -310,7 +310,7 @@ Value KernelStage::loadInput(Value input, Value t, Value valid, int64_t rows,
   at.push_back(first);
   auto tile = VectorType::get({rows, columns}, type.getElementType());
   return tile::LoadOp::create(b, loc, tile, operandViews.lookup(input), at,
-                              dims, valid);
+                              dims, valid, wholeRows);
 }
 
 StoredChunk KernelStage::loadChunk(Value chunkSlot, Value t, Value valid,

@@ -119,8 +119,9 @@ protected:
 
   /// `rows` rows of an input in memory from token `t` on, zeros past the
   /// `valid` ones; of values those that the block has, unless it wants all.
+  /// Valid ones are all or none if `wholeRows`.
   mlir::Value loadInput(mlir::Value input, mlir::Value t, mlir::Value valid,
-                        int64_t rows, bool wholeValues);
+                        int64_t rows, bool wholeValues, bool wholeRows = false);
   /// Rows of a matrix of `states` or `maps`: all from `firstRow` on that the
   /// block has, of which `rows` are read and others are zero.
   mlir::Value loadRows(mlir::Value region, mlir::Value at, mlir::Value firstRow,

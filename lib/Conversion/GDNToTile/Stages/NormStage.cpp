@@ -85,17 +85,17 @@ void NormStage::emitPiece(Value chunkSlot, Value) {
         cast<RankedTensorType>(norm.getInput().getType()).getShape().back(),
         signals, ValueRange{chunkSlot, headIndex(head)});
   Value input = operandViews.lookup(views.results[stage.inputResult]);
-  auto load = [&](Value at, Value valid) -> Tiles {
+  auto load = [&](Value at, Rows rows) -> Tiles {
     Value t = add(begin, at);
     auto type = VectorType::get(
         {blockTokens,
          cast<RankedTensorType>(norm.getInput().getType()).getShape().back()},
         cast<MemRefType>(input.getType()).getElementType());
-    return {tile::LoadOp::create(b, loc, type, input,
-                                 ValueRange{t, h, head, index(0)},
-                                 ArrayRef<int64_t>{0, 3}, valid),
-            loadInput(norm.getGate(), t, valid, blockTokens,
-                      /*wholeValues=*/true)};
+    return {tile::LoadOp::create(
+                b, loc, type, input, ValueRange{t, h, head, index(0)},
+                ArrayRef<int64_t>{0, 3}, rows.valid, rows.whole),
+            loadInput(norm.getGate(), t, rows.valid, blockTokens,
+                      /*wholeValues=*/true, rows.whole)};
   };
   emitGroups(
       load, [](Value) { return Tiles(); },

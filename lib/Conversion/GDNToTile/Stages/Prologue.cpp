@@ -6,7 +6,9 @@
 // has a piece of a chunk for one head of one of them. Where lengths of
 // sequences choose who convolves values, these have a stage of their own. The
 // window of the convolution before it is the pool's at the beginning of a
-// sequence, and else the sequence's own input.
+// sequence, and else the sequence's own input. Where a policy says so, a block
+// has the inputs of a chunk, with those ahead of it, as one tile, from which
+// its pieces take rows.
 #include "Chunks/ChunkForm.h"
 #include "Program/TokenOps.h"
 #include "Stages/TokenGroupStage.h"
@@ -24,22 +26,54 @@ namespace {
 
 class PrologueStage final : public TokenGroupStage {
 public:
-  using TokenGroupStage::TokenGroupStage;
+  explicit PrologueStage(const StageInputs &inputs);
 
 protected:
   std::string unitsForm() override;
   void emitPiece(Value chunkSlot, Value isFirst) override;
 
 private:
-  Value loadWindow(const Carry &carry, Value at, Value isFirst);
+  /// The inputs of the block's chunk, with those ahead of it but in a
+  /// sequence's first chunk: there are `lead` of these.
+  struct ChunkInputs {
+    Value tile, lead;
+  };
+  ChunkInputs loadChunkInputs(Value operand, const Carry &carry);
+  Value loadWindow(const Carry &carry, Value at, Value isFirst,
+                   const ChunkInputs &chunk);
   void emitInput(Value input, const Operand &regions, Value chunkSlot,
                  Value regionHead, Value isFirst);
   SmallVector<Value> operandsOf(Value input);
   void emitGates(Value chunkSlot, Value regionHead, Value isFirst);
   void clearSignals(Value chunkSlot, Value regionHead);
+
+  bool hasChunks; // whether blocks have inputs of a chunk as one tile
 };
 
 } // namespace
+
+/// Whether `carry` is no window, or one of inputs of 16 bits, of which 16 bytes
+/// are a part of a row.
+static bool isCopiedInPieces(const Carry &carry) {
+  auto conv = dyn_cast<Conv1dOp>(carry.op);
+  if (!conv)
+    return true;
+  constexpr int64_t pieceBits = 128;
+  auto type = cast<RankedTensorType>(conv.getInputs()[carry.section].getType());
+  const int64_t bits = type.getElementTypeBitWidth();
+  return bits == 16 && type.getShape().back() * bits % pieceBits == 0;
+}
+
+/// Blocks that go through several pieces would have as many tiles.
+PrologueStage::PrologueStage(const StageInputs &inputs)
+    : TokenGroupStage(inputs) {
+  hasChunks = algorithm.chunkPieces != 0 && algorithm.shortPieces == 0 &&
+              !isOfHalves() && !RuleOpInterface(parts.rule).isPerChannel() &&
+              algorithm.chunk % algorithm.chunkPieces == 0 &&
+              llvm::all_of(parts.carries, isCopiedInPieces);
+  if (hasChunks)
+    pieceTokens = algorithm.chunkPieces;
+}
 
 /// Heads of values, of queries and of keys, and of gates, as far as they are
 /// computed here.
@@ -56,18 +90,42 @@ std::string PrologueStage::unitsForm() {
   return llvm::join(forms, " + ");
 }
 
+PrologueStage::ChunkInputs PrologueStage::loadChunkInputs(Value operand,
+                                                          const Carry &carry) {
+  const int64_t ahead = carry.type.getDimSize(0);
+  Value lead = select(isFirstChunk, index(0), index(ahead));
+  return {loadInput(operand, sub(chunkBegin, lead), add(chunkCount, lead),
+                    algorithm.chunk + ahead, /*wholeValues=*/true),
+          lead};
+}
+
 /// The window of `carry` before token `at` of the piece. One of two places is
 /// read, the other gives zeros. Neither for a piece without tokens, which may
 /// lie past all of them.
-Value PrologueStage::loadWindow(const Carry &carry, Value at, Value isFirst) {
+Value PrologueStage::loadWindow(const Carry &carry, Value at, Value isFirst,
+                                const ChunkInputs &chunk) {
   Value all = index(carry.type.getDimSize(0)), none = index(0);
   Value fromPool = both(isFirst, compare(P::eq, at, none));
   Value start = startRows(carry);
-  Value kept = select(fromPool, start ? start : all, none);
-  Value own =
+  Value keptRows = select(fromPool, start ? start : all, none);
+  Value ownRows =
       select(compare(P::eq, count, none), none, select(fromPool, none, all));
-  llvm::SaveAndRestore token(begin, add(begin, at));
-  return TileProgram::loadWindow(carry, head, kept, own);
+  auto loadKept = [&] {
+    return loadCarryAt(carry, head, slot, keptRows, wholeLoads);
+  };
+  if (!chunk.tile) {
+    llvm::SaveAndRestore token(begin, add(begin, at));
+    Value kept = loadKept();
+    return joinWindow(carry, kept,
+                      loadOwnWindow(carry, head, ownRows, wholeLoads));
+  }
+  Value kept = loadKept();
+  auto from = cast<VectorType>(chunk.tile.getType());
+  auto type = VectorType::get(carry.type.getShape(), from.getElementType());
+  Value row = sub(add(chunk.lead, add(first, at)), all);
+  Value own =
+      tile::ExtractRowsOp::create(b, loc, type, chunk.tile, row, ownRows);
+  return joinWindow(carry, kept, castTile(b, loc, own, b.getF32Type()));
 }
 
 /// What an input of the rule is computed from and lies in memory, rows by
@@ -105,15 +163,30 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
       windows.push_back(i);
   }
   SmallVector<Value> operands = operandsOf(input);
-  auto load = [&](Value at, Value valid) -> Tiles {
+  ChunkInputs chunk;
+  auto liesInRows = [&](Value operand) {
+    auto view = cast<MemRefType>(operandViews.lookup(operand).getType());
+    return view.getStridesAndOffset().first.back() == 1;
+  };
+  if (hasChunks && operands.size() == 1 && windows.size() == 1 &&
+      liesInRows(operands.front()))
+    chunk = loadChunkInputs(operands.front(), parts.carries[windows.front()]);
+  auto load = [&](Value at, Rows rows) -> Tiles {
+    if (chunk.tile) { // which is zero behind the sequence
+      auto from = cast<VectorType>(chunk.tile.getType());
+      auto type = VectorType::get({blockTokens, from.getDimSize(1)},
+                                  from.getElementType());
+      return {tile::ExtractRowsOp::create(
+          b, loc, type, chunk.tile, add(chunk.lead, add(first, at)), Value())};
+    }
     return llvm::map_to_vector(operands, [&](Value operand) {
-      return loadInput(operand, add(begin, at), valid, blockTokens,
-                       /*wholeValues=*/true);
+      return loadInput(operand, add(begin, at), rows.valid, blockTokens,
+                       /*wholeValues=*/true, rows.whole);
     });
   };
   auto start = [&](Value at) -> Tiles {
     return llvm::map_to_vector(windows, [&](unsigned i) {
-      return loadWindow(parts.carries[i], at, isFirst);
+      return loadWindow(parts.carries[i], at, isFirst, chunk);
     });
   };
   auto store = [&](Value tile, Value region, Value at) {
@@ -145,7 +218,7 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
     storeValid(parts.high, regions.high);
     storeValid(parts.low, regions.low);
   };
-  emitGroups(load, start, work);
+  emitGroups(load, start, work, /*near=*/bool(chunk.tile));
   // The groups behind them.
   Value step = index(blockTokens);
   Value groups = arith::CeilDivUIOp::create(b, loc, count, step);

@@ -25,6 +25,8 @@ static constexpr int64_t blocksAtOnce = 14;
 TokenGroupStage::TokenGroupStage(const StageInputs &inputs)
     : ChunkStage(inputs) {
   blockTokens = std::min(algorithm.chunk, groupTokens);
+  wholeLoads = algorithm.wholeLoads &&
+               !(parts.rule && RuleOpInterface(parts.rule).isPerChannel());
   pieceTokens = std::min(algorithm.chunk, algorithm.shortPieces != 0
                                               ? algorithm.shortPieces
                                               : pieceGroups * blockTokens);
@@ -65,6 +67,9 @@ void TokenGroupStage::emitBlock(Value at) {
 
 void TokenGroupStage::emitChunkSlot(Value chunkSlot, Value isFirst,
                                     Value valid) {
+  chunkBegin = begin;
+  chunkCount = valid;
+  isFirstChunk = isFirst;
   Value piece = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
   first = mul(piece, index(pieceTokens));
   // Tokens of a piece behind the sequence's end may lie past all of them.
@@ -76,34 +81,43 @@ void TokenGroupStage::emitChunkSlot(Value chunkSlot, Value isFirst,
 }
 
 void TokenGroupStage::emitGroups(
-    function_ref<Tiles(Value at, Value valid)> load,
+    function_ref<Tiles(Value at, Rows rows)> load,
     function_ref<Tiles(Value at)> start,
     function_ref<void(Value at, Value valid, ValueRange loaded, Tiles &carried)>
-        work) {
+        work,
+    bool near) {
   using arith::MinUIOp, arith::SubIOp;
   Value step = index(blockTokens), none = index(0);
   Value rest = arith::RemUIOp::create(b, loc, count, step);
   Value whole = SubIOp::create(b, loc, count, rest);
-  Tiles tiles = load(none, MinUIOp::create(b, loc, whole, step));
+  Tiles tiles;
+  if (!near)
+    tiles = load(none, {MinUIOp::create(b, loc, whole, step), wholeLoads});
   const size_t numLoaded = tiles.size();
   tiles.append(start(none));
   auto loop = scf::ForOp::create(b, loc, none, whole, step, tiles);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value at = loop.getInductionVar();
-  // The last one once more, so that nothing depends on whether there is a next.
-  Value next = MinUIOp::create(b, loc, add(at, step),
-                               SubIOp::create(b, loc, whole, step));
-  Tiles yielded = load(next, Value());
-  Tiles held(loop.getRegionIterArgs());
+  Tiles yielded, held(loop.getRegionIterArgs());
   Tiles carried(held.begin() + numLoaded, held.end());
-  work(at, Value(), ValueRange(held).take_front(numLoaded), carried);
+  held.truncate(numLoaded);
+  if (near) {
+    held = load(at, {});
+  } else {
+    // The last one once more, so that nothing depends on whether there is a
+    // next.
+    Value next = MinUIOp::create(b, loc, add(at, step),
+                                 SubIOp::create(b, loc, whole, step));
+    yielded = load(next, {});
+  }
+  work(at, Value(), held, carried);
   yielded.append(carried);
   if (!yielded.empty())
     scf::YieldOp::create(b, loc, yielded);
   b.setInsertionPointAfter(loop);
   enterIf(compare(arith::CmpIPredicate::ne, rest, none));
-  tiles = load(whole, rest);
+  tiles = load(whole, {rest});
   carried = start(whole);
   work(whole, rest, tiles, carried);
 }

@@ -16,6 +16,12 @@ public:
 
 protected:
   using Tiles = llvm::SmallVector<mlir::Value>;
+  /// How many tokens of a group are there: all that it can have if that is
+  /// null, and all or none if `whole`.
+  struct Rows {
+    mlir::Value valid;
+    bool whole = false;
+  };
 
   llvm::SmallVector<std::string> gridOf(const std::string &slots) override;
   bool readsIntraChunk() const override { return false; }
@@ -36,17 +42,22 @@ protected:
   /// what `load` gave for it, and the tiles that are carried from group to
   /// group, for which it leaves the next; `start` gives those before a group.
   /// How many tokens a group has is null where they are all it can have. Tiles
-  /// are loaded while the group before is worked on.
+  /// are loaded while the group before is worked on, unless they are `near`.
   void
-  emitGroups(llvm::function_ref<Tiles(mlir::Value at, mlir::Value valid)> load,
+  emitGroups(llvm::function_ref<Tiles(mlir::Value at, Rows rows)> load,
              llvm::function_ref<Tiles(mlir::Value at)> start,
              llvm::function_ref<void(mlir::Value at, mlir::Value valid,
                                      mlir::ValueRange loaded, Tiles &carried)>
-                 work);
+                 work,
+             bool near = false);
 
+  /// What blocks have in common: the first token of the chunk, how many count,
+  /// whether it is its sequence's first.
+  mlir::Value chunkBegin, chunkCount, isFirstChunk;
   mlir::Value first; // token of the piece within the chunk
   mlir::Value count; // tokens of the piece that count
   int64_t pieceTokens;
+  bool wholeLoads; // see Algorithm
 };
 
 } // namespace gdn

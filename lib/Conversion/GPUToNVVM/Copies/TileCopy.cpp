@@ -409,7 +409,9 @@ bool gdn::isRestBesideWork(gdn::gpu::BeginCopyOp copy) {
 void gdn::emitCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
                    const BlockThreads &threads, const TileMemory &memory,
                    Value rows, Value buffer) {
-  if (isRestBesideWork(copy))
+  if (copy.getAnyAlignment())
+    emitRowCopy(b, copy, threads, memory, rows, buffer);
+  else if (isRestBesideWork(copy))
     emitRestInLoop(b, copy, threads, memory, rows, buffer);
   else
     emitPieces(b, copy, threads, memory, rows, buffer);

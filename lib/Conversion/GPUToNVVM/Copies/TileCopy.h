@@ -14,6 +14,10 @@ namespace gdn {
 void emitCopy(mlir::OpBuilder &b, gpu::BeginCopyOp copy,
               const BlockThreads &threads, const TileMemory &memory,
               mlir::Value rows, mlir::Value buffer);
+/// The same of rows that need not lie at multiples of 16 bytes.
+void emitRowCopy(mlir::OpBuilder &b, gpu::BeginCopyOp copy,
+                 const BlockThreads &threads, const TileMemory &memory,
+                 mlir::Value rows, mlir::Value buffer);
 /// Whether `copy` is by a tensor map but for the last tile, in a role that has
 /// other work.
 bool isRestBesideWork(gpu::BeginCopyOp copy);

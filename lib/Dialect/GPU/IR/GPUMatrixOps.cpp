@@ -124,6 +124,13 @@ LogicalResult BeginCopyOp::verify() {
     return emitOpError("expects a tile of rank 1 with elements of 32 bits for "
                        "'scattered', but got ")
            << buffer;
+  // begin_copy_c10
+  if (getAnyAlignment() &&
+      (getPerWarpgroup() || getTensorMap() || getScattered() ||
+       buffer.getRank() != 2 || buffer.getSwizzled()))
+    return emitOpError("expects a tile of rank 2 that is not swizzled, and no "
+                       "other way to copy, for 'any_alignment', but got ")
+           << buffer;
   // begin_copy_c7
   if (getPerWarpgroup() && failed(verifyWarpgroupColumns(*this, buffer)))
     return failure();

@@ -167,7 +167,25 @@ template <typename OpTy> static LogicalResult verifyAccess(OpTy op) {
   return gdn::verifyViewElement(op, view, tile.getElementType(), "the tile");
 }
 
-LogicalResult LoadOp::verify() { return verifyAccess(*this); }
+LogicalResult LoadOp::verify() {
+  // load_c4
+  if (getWhole() && !getRows())
+    return emitOpError("expects 'rows' where it has 'whole'");
+  return verifyAccess(*this);
+}
+
+LogicalResult ExtractRowsOp::verify() {
+  // extract_rows_c1
+  VectorType from = getTile().getType(), to = getResult().getType();
+  if (from.getRank() != 2 || to.getRank() != 2 ||
+      to.getDimSize(0) > from.getDimSize(0) ||
+      to.getDimSize(1) != from.getDimSize(1) ||
+      to.getElementType() != from.getElementType())
+    return emitOpError("expects the result to be rows of 'tile', ")
+           << from << ", but got " << to;
+  return success();
+}
+
 LogicalResult StoreOp::verify() {
   if (failed(verifyAccess(*this)))
     return failure();

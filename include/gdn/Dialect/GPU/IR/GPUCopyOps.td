@@ -30,6 +30,10 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
     the tile belongs to counts its bytes: it is there for who receives it, not
     behind a `gdn_gpu.await_copies`. Other tiles come in pieces.
 
+    With `any_alignment`, the code asks at run time whether 16 bytes divide the address
+    and the stride of rows, and where they do not the block copies element by element,
+    and waits for them.
+
     **Preconditions**
 
     - (C1) one index per dimension of the view; `dims` names as many distinct
@@ -37,7 +41,8 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
     - (C2) view and buffer have the same element type; a row of the buffer, or all
       of it for rank 1, is a multiple of 16 bytes.
     - (C3) without `scattered`, the columns of the tile lie side by side in the
-      view; 16 bytes divide the address and the stride of rows. Not checked.
+      view; without `any_alignment`, 16 bytes divide the address and the stride of rows.
+      Not checked.
     - (C4) with `per_warpgroup` or `tensor_map` it is not inside a `gdn_gpu.warps` that is
       no role; in other such warps these alone copy.
     - (C5) a `gdn_gpu.barrier` stands between this op and the last access to the
@@ -55,6 +60,8 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
     - (C9) a `gdn_gpu.await_copies` and a `gdn_gpu.barrier` stand between it and a write to
       the elements of the view; checked on the function where the indices are the same
       values.
+    - (C10) with `any_alignment`, and neither `per_warpgroup`, `tensor_map` nor `scattered`, the tile
+      has rank 2 and is not swizzled.
 
     **Example**
 
@@ -77,9 +84,9 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
     Arg<AnyMemRef, "view", [MemRead]>:$view, Variadic<Index>:$indices,
     DenseI64ArrayAttr:$dims, Optional<Index>:$rows,
     Arg<GPU_SharedType, "buffer", [MemWrite]>:$buffer, UnitAttr:$scattered,
-    UnitAttr:$per_warpgroup, UnitAttr:$tensor_map);
+    UnitAttr:$per_warpgroup, UnitAttr:$tensor_map, UnitAttr:$any_alignment);
   let assemblyFormat = [{
-    (`scattered` $scattered^)? (`per_warpgroup` $per_warpgroup^)? (`tensor_map` $tensor_map^)? $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? `,` $buffer
+    (`scattered` $scattered^)? (`per_warpgroup` $per_warpgroup^)? (`tensor_map` $tensor_map^)? (`any_alignment` $any_alignment^)? $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? `,` $buffer
     attr-dict `:` type($view) `,` type($buffer)
   }];
   let hasVerifier = 1;

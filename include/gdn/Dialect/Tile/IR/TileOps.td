@@ -126,15 +126,17 @@ def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
     Element `(i, j)` of the tile is the view's element at `indices` with `i`
     added to index `dims[0]` and `j` to index `dims[1]`. With `rows(%n)` only
     the first `n` rows are read and the others are zero: rows past a tail, or
-    all of them when the tile has no value yet, are never touched.
+    all of them when the tile has no value yet, are never touched. With `whole`,
+    `n` is 0 or all rows, and code for it does well to ask that once.
 
     **Preconditions**
 
     - (C1) one index per dimension of the view; `dims` names as many distinct
       dimensions of the view as the tile has.
     - (C2) tile and view have the same element type.
-    - (C3) `n` is at most the tile's rows; the elements that are read lie inside
-      the view. Not checked.
+    - (C3) `n` is at most the tile's rows, and with `whole` none or all of them; the
+      elements that are read lie inside the view. Not checked.
+    - (C4) there are `rows` where it is `whole`.
 
     **Example**
 
@@ -152,11 +154,42 @@ def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
     Arg<AnyMemRef, "view", [MemRead]>:$view,
     Variadic<Index>:$indices,
     DenseI64ArrayAttr:$dims,
-    Optional<Index>:$rows);
+    Optional<Index>:$rows, UnitAttr:$whole);
   let results = (outs Tile_AnyTile:$tile);
   let assemblyFormat = [{
-    $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? attr-dict
+    $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? (`whole` $whole^)? attr-dict
     `:` type($view) `,` type($tile)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_ExtractRowsOp : Tile_Op<"extract_rows", [Pure]> {
+  let summary = "Rows of a tile that follow one another";
+  let description = [{
+    `result[i, j] = tile[row + i, j]`. With `rows(%n)` that is so if `n` is all
+    rows of the result; if it is 0, the result is zero, whatever `row` is.
+
+    **Preconditions**
+
+    - (C1) the result has no more rows than `tile`, as many columns and its
+      element type.
+    - (C2) the rows lie inside the tile; `n` is 0 or all of them. Not checked.
+
+    **Example**
+
+    ```mlir
+    func.func @group(%chunk: vector<67x128xbf16>, %t: index) -> vector<4x128xbf16> {
+      %group = gdn_tile.extract_rows %chunk[%t]
+          : vector<67x128xbf16> -> vector<4x128xbf16>
+      return %group : vector<4x128xbf16>
+    }
+    ```
+  }];
+  let arguments = (ins Tile_AnyTile:$tile, Index:$row, Optional<Index>:$rows);
+  let results = (outs Tile_AnyTile:$result);
+  let assemblyFormat = [{
+    $tile `[` $row `]` (`rows` `(` $rows^ `)`)? attr-dict
+    `:` type($tile) `->` type($result)
   }];
   let hasVerifier = 1;
 }
