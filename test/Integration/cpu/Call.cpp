@@ -402,3 +402,39 @@ void Call::run(const std::string &variant) {
   EXPECT_EQ(gdnrt_launch(binding, nullptr, &error), GDNRT_OK) << error.message;
   gdnrt_binding_destroy(binding);
 }
+
+Batch gdn::integration::allKindsOfSequences() {
+  Batch batch;
+  batch.lengths = {200, 0, 64, 5, 130, 63, 17, 1};
+  batch.ids = {1, 2, 3, 0, 5, 32, 6, 7};
+  batch.writeIds = {1, 2, 3, 4, 5, 8, 9, -1};
+  batch.initial = {true, true, false, true, true, true, false, true};
+  batch.nullSlot = 0;
+  batch.slots = 32;
+  batch.keyHeads = 2;
+  batch.leading = 3;
+  batch.padding = 2;
+  batch.checkpoints = {{{64, 20}, {128, 21}, {192, 22}},
+                       {},
+                       {{64, 23}},
+                       {},
+                       {{128, 24}, {130, 31}}};
+  return batch;
+}
+
+Batch gdn::integration::oneTokenEach(Batch batch) {
+  batch.lengths.assign(batch.lengths.size(), 1);
+  batch.leading = batch.padding = 0;
+  batch.checkpoints.clear();
+  batch.initial.clear();
+  return batch;
+}
+
+void gdn::integration::setDecaysOfAllStrengths(Call &call) {
+  constexpr double decays[] = {0, -1e-4, -0.5, -3, -30, -200, -1e30};
+  std::vector<double> values = call["log_decay"].values();
+  for (auto [i, value] : llvm::enumerate(values))
+    if (!std::isnan(value))
+      value = decays[(i * 5 + i / 7) % std::size(decays)];
+  call["log_decay"].assign(values);
+}

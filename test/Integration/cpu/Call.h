@@ -162,6 +162,16 @@ private:
   Errors measured = {0, 0, 0};
 };
 
+/// Sequences of many lengths: sequence 1 is empty, 3 has the null slot, 5 one
+/// past the end; 2 and 6 start from zeros, 6 writes to another slot and 7 to
+/// none. Slots 20 and on are checkpoints'.
+Batch allKindsOfSequences();
+/// The same number of sequences of one token, one behind the other, without
+/// checkpoints.
+Batch oneTokenEach(Batch batch);
+/// exp(log_decay) from 1 to 0: nothing may be divided by one that underflows.
+void setDecaysOfAllStrengths(Call &call);
+
 /// Notes a relative RMSE; the largest of each kind is printed at the end.
 void noteError(const std::string &kind, double error);
 

@@ -32,22 +32,6 @@ protected:
     config.pipeline.chunkFrom = erase ? 1 : -1; // takes no chunks all the same
     return config;
   }
-  /// Sequence 1 is empty, 3 has the null slot, 5 one past the end; sequences 2
-  /// and 6 start from zeros, 6 writes to another slot and 7 to none.
-  static Batch ragged() {
-    Batch batch;
-    batch.lengths = {200, 0, 64, 5, 130, 63, 17, 1};
-    batch.ids = {1, 2, 3, 0, 5, 32, 6, 7};
-    batch.writeIds = {1, 2, 3, 4, 5, 8, 9, -1};
-    batch.initial = {true, true, false, true, true, true, false, true};
-    batch.nullSlot = 0;
-    batch.slots = 32;
-    batch.keyHeads = 2;
-    batch.leading = 3;
-    batch.padding = 2;
-    batch.checkpoints = {{{64, 20}, {128, 21}}, {}, {{64, 23}}};
-    return batch;
-  }
   /// One sequence that starts from its slot, and writes there.
   static Batch oneSequence(int64_t tokens) {
     Batch batch;
@@ -72,18 +56,13 @@ static void scaleHeads(Buffer &rows, const std::vector<double> &exponents,
 }
 
 TEST_P(Erase, OfRaggedRows) {
-  Call(config(), "prefill", ragged()).runAndCheck();
+  Call(config(), "prefill", allKindsOfSequences()).runAndCheck();
 }
 
 // exp(log_decay) from 1 to 0.
 TEST_P(Erase, WithDecaysOfAllStrengths) {
-  Call call(config(), "prefill", ragged());
-  constexpr double decays[] = {0, -1e-4, -0.5, -3, -30, -200, -1e30};
-  std::vector<double> values = call["log_decay"].values();
-  for (auto [i, value] : llvm::enumerate(values))
-    if (!std::isnan(value))
-      value = decays[(i * 5 + i / 7) % std::size(decays)];
-  call["log_decay"].assign(values);
+  Call call(config(), "prefill", allKindsOfSequences());
+  setDecaysOfAllStrengths(call);
   call.runAndCheck();
 }
 
@@ -99,12 +78,7 @@ TEST_P(Erase, WithOneKeyForAllTokens) {
 }
 
 TEST_P(Erase, DecodesOneTokenEach) {
-  Batch batch = ragged();
-  batch.lengths.assign(8, 1);
-  batch.leading = batch.padding = 0;
-  batch.checkpoints.clear();
-  batch.initial.clear();
-  Call(config(), "decode", batch).runAndCheck();
+  Call(config(), "decode", oneTokenEach(allKindsOfSequences())).runAndCheck();
 }
 
 TEST_P(Erase, KeepsStatesAfterTokens) {
@@ -158,8 +132,8 @@ TEST_P(Erase, InTwoCalls) {
 
 // Erasing along the key itself is the rule without.
 TEST_P(Erase, AlongTheKey) {
-  Call with(config(), "prefill", ragged()),
-      without(config(/*erase=*/false), "prefill", ragged());
+  Call with(config(), "prefill", allKindsOfSequences()),
+      without(config(/*erase=*/false), "prefill", allKindsOfSequences());
   with["erase"].assign(with["k"].values());
   with.run();
   without.run();
@@ -169,7 +143,7 @@ TEST_P(Erase, AlongTheKey) {
 // Kimi Delta Attention is GDN-2 with both gates equal to beta. With powers of
 // two nothing is rounded when keys and values are multiplied by it.
 TEST_P(Erase, WithGatesOfBeta) {
-  Batch batch = ragged();
+  Batch batch = allKindsOfSequences();
   batch.ratio = 1; // an erase key is one of its key head
   Call with(config(), "prefill", batch),
       without(config(/*erase=*/false), "prefill", batch);

@@ -36,54 +36,22 @@ protected:
     config.pipeline = c.pipeline;
     return config;
   }
-  /// Sequences of many lengths: sequence 1 is empty, sequence 3 has the null
-  /// slot, sequence 5 one past the end; sequences 2 and 6 start from zeros,
-  /// sequence 6 writes to another slot and sequence 7 to none. Slots 20 and on
-  /// are checkpoints'.
-  static Batch ragged() {
-    Batch batch;
-    batch.lengths = {200, 0, 64, 5, 130, 63, 17, 1};
-    batch.ids = {1, 2, 3, 0, 5, 32, 6, 7};
-    batch.writeIds = {1, 2, 3, 4, 5, 8, 9, -1};
-    batch.initial = {true, true, false, true, true, true, false, true};
-    batch.nullSlot = 0;
-    batch.slots = 32;
-    batch.keyHeads = 2;
-    batch.leading = 3;
-    batch.padding = 2;
-    batch.checkpoints = {{{64, 20}, {128, 21}, {192, 22}},
-                         {},
-                         {{64, 23}},
-                         {},
-                         {{128, 24}, {130, 31}}};
-    return batch;
-  }
 };
 } // namespace
 
 TEST_P(LinearAttention, OfRaggedRows) {
-  Call(config(), "prefill", ragged()).runAndCheck();
+  Call(config(), "prefill", allKindsOfSequences()).runAndCheck();
 }
 
 // exp(log_decay) from 1 to 0: nothing is divided by a decay that underflows.
 TEST_P(LinearAttention, WithDecaysOfAllStrengths) {
-  Call call(config(), "prefill", ragged());
-  constexpr double decays[] = {0, -1e-4, -0.5, -3, -30, -200, -1e30};
-  std::vector<double> values = call["log_decay"].values();
-  for (auto [i, value] : llvm::enumerate(values))
-    if (!std::isnan(value))
-      value = decays[(i * 5 + i / 7) % std::size(decays)];
-  call["log_decay"].assign(values);
+  Call call(config(), "prefill", allKindsOfSequences());
+  setDecaysOfAllStrengths(call);
   call.runAndCheck();
 }
 
 TEST_P(LinearAttention, DecodesOneTokenEach) {
-  Batch batch = ragged();
-  batch.lengths.assign(8, 1);
-  batch.leading = batch.padding = 0;
-  batch.checkpoints.clear();
-  batch.initial.clear();
-  Call(config(), "decode", batch).runAndCheck();
+  Call(config(), "decode", oneTokenEach(allKindsOfSequences())).runAndCheck();
 }
 
 /// Sequences that keep the state after each token.

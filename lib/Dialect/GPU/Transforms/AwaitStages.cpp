@@ -230,10 +230,10 @@ void AwaitStages::order(func::FuncOp stage, bool isEarly, bool releases,
   }
   if (isEarly) {
     tile::StageFields(stage).setAwaitsStage();
+    scf::IfOp branch = getOnlyBranch(stage);
     // A release stands behind a wait. Recurrences of whole heads have no
     // registers left in their loops: with waits in roles they spill more there.
     // With copies ahead it was not measured.
-    scf::IfOp branch = getOnlyBranch(stage);
     const bool canBeInRoles = (!releases || isFollowed) && !hasRelease &&
                               !gpu::KernelFields(stage).getKeepLoops() &&
                               !tile::StageFields(stage).getCopiesAhead();
