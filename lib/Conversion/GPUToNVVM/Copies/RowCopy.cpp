@@ -23,10 +23,6 @@ public:
 private:
   void emitPieces();
   void emitElements();
-  Value advance(Value pointer, Value bytes) {
-    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                               pointer, ArrayRef<LLVM::GEPArg>{bytes});
-  }
 
   OpBuilder &b;
   Location loc;
@@ -74,12 +70,12 @@ void RowCopy::emitPieces() {
                                      a.i32(rowPieces)),
               a.i32(rowPieceBytes));
     Value to =
-        advance(buffer, a.add(a.mul(row, a.i32(type.getRowBytes())), column));
+        a.advance(buffer, a.add(a.mul(row, a.i32(type.getRowBytes())), column));
     Value at = next ? next
-                    : advance(from, a.add(a.mul(a.toI64(row), stride),
-                                          a.toI64(column)));
+                    : a.advance(from, a.add(a.mul(a.toI64(row), stride),
+                                            a.toI64(column)));
     if (isEven)
-      next = advance(at, a.mul(a.i64(numThreads / rowPieces), stride));
+      next = a.advance(at, a.mul(a.i64(numThreads / rowPieces), stride));
     if ((i + 1) * numThreads > pieces) {
       auto branch = scf::IfOp::create(b, loc, a.isLess(number, a.i32(pieces)),
                                       /*withElseRegion=*/false);
@@ -111,7 +107,7 @@ void RowCopy::emitElements() {
     OpBuilder::InsertionGuard inner(b);
     b.setInsertionPointToStart(branch.thenBlock());
     Value at =
-        advance(from, a.add(a.mul(a.toI64(row), stride), a.toI64(column)));
+        a.advance(from, a.add(a.mul(a.toI64(row), stride), a.toI64(column)));
     Value read = LLVM::LoadOp::create(b, loc, word, at, bytes);
     scf::YieldOp::create(b, loc, read);
     b.setInsertionPointToStart(branch.elseBlock());
@@ -119,7 +115,7 @@ void RowCopy::emitElements() {
     scf::YieldOp::create(b, loc, zero);
   }
   LLVM::StoreOp::create(b, loc, branch.getResult(0),
-                        advance(buffer, a.mul(number, a.i32(bytes))), bytes);
+                        a.advance(buffer, a.mul(number, a.i32(bytes))), bytes);
 }
 
 void RowCopy::emit() {

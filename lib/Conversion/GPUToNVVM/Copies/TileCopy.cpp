@@ -154,8 +154,8 @@ public:
     stride = memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
     if (isTight && !memory.row.known)
       stride = optimizationBarrier(b, loc, stride);
-    start = advance(memory.pointer,
-                    a.add(a.mul(a.toI64(row), stride), a.toI64(column)));
+    start = a.advance(memory.pointer,
+                      a.add(a.mul(a.toI64(row), stride), a.toI64(column)));
   }
   int64_t count() const { return llvm::divideCeil(type.getShape()[0], step); }
   /// In shared memory and in the caller's.
@@ -164,10 +164,10 @@ public:
       return matrix.getAddress(a.add(row, a.i32(i * step)), column);
     if (!first)
       first = matrix.getAddress(row, column);
-    return advance(first, a.i32(i * step * type.getPanelRowBytes()));
+    return a.advance(first, a.i32(i * step * type.getPanelRowBytes()));
   }
   Value memory(int64_t i) {
-    return advance(start, a.mul(a.i64(i * step), stride));
+    return a.advance(start, a.mul(a.i64(i * step), stride));
   }
   /// An i1: it lies in the first `rows` rows, an index.
   Value isBelow(int64_t i, Value rows) {
@@ -176,11 +176,6 @@ public:
   }
 
 private:
-  Value advance(Value pointer, Value bytes) {
-    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                               pointer, ArrayRef<LLVM::GEPArg>{bytes});
-  }
-
   OpBuilder &b;
   Location loc;
   Arithmetic a;

@@ -4,6 +4,7 @@
 #include "Kernel/BlockThreads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -54,6 +55,11 @@ Value Arithmetic::isLess(Value lhs, Value rhs) const {
 
 Value Arithmetic::isEqual(Value lhs, Value rhs) const {
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, lhs, rhs);
+}
+
+Value Arithmetic::advance(Value pointer, Value bytes) const {
+  return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(), pointer,
+                             ArrayRef<LLVM::GEPArg>{bytes});
 }
 
 /// The number of the lane in its row, and that of its row among those of the

@@ -25,6 +25,8 @@ struct Arithmetic {
   mlir::Value both(mlir::Value lhs, mlir::Value rhs) const; // null: true
   mlir::Value isLess(mlir::Value lhs, mlir::Value rhs) const;
   mlir::Value isEqual(mlir::Value lhs, mlir::Value rhs) const;
+  /// The address so many bytes behind `pointer`.
+  mlir::Value advance(mlir::Value pointer, mlir::Value bytes) const;
 };
 
 /// The thread among those that run an op: all of the block, or the warps of a
