@@ -95,9 +95,6 @@ def test_every_report_with_a_table_is_on_a_page():
     tables_elsewhere = {
         "many-gpus-h200",
         "prefill-in-parts-h100",
-        "prefill-kda-h100",
-        "prefill-kda-h200",
-        "prefill-kda-peers-h100",
         "prefix-cache",
         "sglang-kda-h200",
         "sglang-slots-h200",

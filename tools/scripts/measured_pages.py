@@ -21,6 +21,7 @@ PREFIX_CACHE = RESULTS / "prefix-cache.json"
 sys.path.insert(0, str(ROOT / "python"))
 
 from gdn.bench import (  # noqa: E402
+    channel_tables,
     drawing,
     packed_tables,
     pictures,
@@ -62,6 +63,7 @@ def sections(report: dict) -> list[tuple[str, str]]:
         if tables.groups(report, suite)
     ]
     found.append(("Prefill", prefill_tables.markdown(report)))
+    found.append(("Prefill with a decay for each channel", channel_tables.markdown(report)))
     found.append(("Prefill of projections", packed_tables.markdown(report)))
     found.append(("Stages of a prefill", prologue_tables.markdown(report)))
     found.append(("Decode through a layer", step_tables.markdown(report)))

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from . import grid, packed_tables, prefill_tables, tables
+from . import channel_tables, grid, packed_tables, prefill_tables, tables
 
 _DRAWING = Path(__file__).with_name("drawing.py")
 _OURS = "gdn"
@@ -79,13 +79,24 @@ def _of_lengths(report: dict) -> list[Panel]:
     return panels
 
 
+def _of_channels(report: dict) -> list[Panel]:
+    """Prefill with a decay per channel, over heads and sets of lengths, for each kind of gates."""
+    panels: dict[str, dict[str, dict]] = {}
+    for (heads, lengths, gates), rows in channel_tables.groups(report).items():
+        panels.setdefault(gates, {})[f"{heads} heads, {lengths}"] = rows
+    return [
+        Panel(_title(f"Gates: {gates}"), _curves(dict(enumerate(places.values()))), list(places))
+        for gates, places in panels.items()
+    ]
+
+
 def of_reports(reports: Iterable[dict]) -> Picture | None:
     """The one picture of reports of one device; None where they have nothing that is drawn."""
     by_rows, by_lengths, devices = [], [], {}
     for report in reports:
         devices[report["device"]] = None
         by_rows += _of_rows(report)
-        by_lengths += _of_lengths(report)
+        by_lengths += _of_lengths(report) + _of_channels(report)
     if not by_rows and not by_lengths:
         return None
     x = "numbers of rows" if by_rows else "lengths of rows"
