@@ -253,15 +253,18 @@ static constexpr Row channels[] = {
     // two blocks for each. Packed projections have a dearer first stage, 10 ns
     // for each head, and spare the other one the gates, which a softplus makes
     // 17 ns of it, a bound next to nothing: then few tokens alone gain.
+    // Halves and whole heads have the same bits, so both are for any batch.
     {"fused-channels-v-split-2: fused=1; v-split=2;"
      "where=1 <= channels & bounded <= 0;"
      "when=sequences <= 1 & 512 <= tokens & 45*workers <= 100*heads &"
-     "  2*heads <= workers",
+     "  2*heads <= workers;"
+     "any-batch=2*sequences*heads <= workers",
      kdaH200},
     {"fused-channels-v-split-2: fused=1; v-split=2;"
      "where=1 <= channels & 1 <= bounded;"
      "when=sequences <= 1 & 512 <= tokens & tokens <= 3072 &"
-     "  45*workers <= 100*heads & 2*heads <= workers",
+     "  45*workers <= 100*heads & 2*heads <= workers;"
+     "any-batch=2*sequences*heads <= workers",
      kdaH200},
     // Whole heads: in one wave, which takes as long as its longest sequence,
     // where that is so of one sequence alone, and of long sequences, of which
@@ -278,7 +281,8 @@ static constexpr Row channels[] = {
      "    76*workers <= 100*sequences*heads & sequences*heads <= workers |"
      "  256*sequences <= tokens &"
      "    120*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
-     "  128*sequences <= tokens & 210*workers <= 100*sequences*heads)",
+     "  128*sequences <= tokens & 210*workers <= 100*sequences*heads);"
+     "any-batch=always",
      kdaH200},
     {"fused-channels: fused=1; where=1 <= channels & 1 <= bounded;"
      "when=(512*sequences <= tokens & 65*workers <= 100*heads &"
@@ -287,7 +291,8 @@ static constexpr Row channels[] = {
      "    76*workers <= 100*sequences*heads & sequences*heads <= workers |"
      "  256*sequences <= tokens &"
      "    150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
-     "  128*sequences <= tokens & 210*workers <= 100*sequences*heads)",
+     "  128*sequences <= tokens & 210*workers <= 100*sequences*heads);"
+     "any-batch=always",
      kdaH200},
     // Ready inputs of one wave, of any lengths: stages of the same work go home
     // at once, which costs 12 us beside the 143 of 4 x 2,048 tokens of 32

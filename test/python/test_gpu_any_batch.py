@@ -9,15 +9,21 @@ from pathlib import Path
 
 import pytest
 
+FUSED = {"fused", "fused-stay", "fused-v-split-2"}
+CHANNELS = {"fused-channels", "fused-channels-v-split-2"}
+READY = ["--layout=ready", "--outputs=core"]
+QWEN, KIMI = "--preset=qwen3-next-80b-a3b", "--preset=kimi-linear-48b-a3b"
 LAYERS = {
-    "ready": (["--layout=ready", "--outputs=core"], {"fused", "fused-stay", "fused-v-split-2"}),
-    "norm": ([], {"fused", "fused-stay", "fused-v-split-2"}),
+    "ready": ([QWEN, *READY], FUSED),
+    "norm": ([QWEN], FUSED),
+    "channels": ([KIMI, *READY], CHANNELS),
+    "channels-norm": ([KIMI], CHANNELS),
 }
 # So many sequences of 2 value heads, most of them empty, that whole heads are taken.
 SEQUENCES = 34
 
 
-def compare(image: str, library: str, seed: str) -> None:
+def compare(image: str, library: str, key_heads: str, seed: str) -> None:
     """The variants that were taken and what differs, as JSON. For a process of its own: the driver
     is found when it starts."""
     import numpy as np
@@ -43,7 +49,7 @@ def compare(image: str, library: str, seed: str) -> None:
     places = generator.permutation(SEQUENCES)
     lengths = np.zeros(SEQUENCES, int)
     lengths[places[:4]] = filled
-    sizes = Sizes(1, 2, tuple(int(n) for n in lengths), seed=int(seed), decay="near_one")
+    sizes = Sizes(int(key_heads), 2, tuple(int(n) for n in lengths), seed=int(seed), decay="near_one")
     whole = problems.make(kernel.params, sizes)
     batch = checks.run(device, kernel, whole)
     again = checks.run(device, kernel, whole)
@@ -55,15 +61,25 @@ def compare(image: str, library: str, seed: str) -> None:
 
 
 # With a norm the stages of `ready` run, too.
-@pytest.mark.parametrize("layer", ["norm", pytest.param("ready", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        "norm",
+        pytest.param("ready", marks=pytest.mark.long),
+        "channels",
+        pytest.param("channels-norm", marks=pytest.mark.long),
+    ],
+)
 def test_same_bits_in_any_batch(build_dir, on_ptx_driver, tool, tmp_path, layer):
     form, variants = LAYERS[layer]
     image = tmp_path / f"{layer}.gdnk"
-    options = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--state=f32", "--only=prefill", *form]
+    options = ["--io=bf16", "--state=f32", "--only=prefill", *form]
     done = tool("gdn-compile", *options, "--target=sm_90a", "--ptxas=none", "-o", image)
     assert done.returncode == 0, done.stderr
+    key_heads = 2 if KIMI in form else 1
     for seed in (1, 2):
-        printed = on_ptx_driver(Path(__file__), image, build_dir / "lib/libgdnrt.so", seed)
+        library = build_dir / "lib/libgdnrt.so"
+        printed = on_ptx_driver(Path(__file__), image, library, key_heads, seed)
         found = json.loads(printed.splitlines()[-1])
         assert found == {"variants": sorted(variants), "failures": []}, seed
 
