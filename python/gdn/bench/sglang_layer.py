@@ -23,7 +23,7 @@ from statistics import median
 import torch
 
 from . import sglang_files
-from .sglang_case import LIMIT, Case, Step
+from .sglang_case import LIMIT, Call, Case, Step
 from .sglang_setup import DIM, HEADS
 from .timing import graph_of, host_times
 
@@ -60,6 +60,12 @@ def times_in_turns(runs: dict, rounds: int = _ROUNDS, repeats: int = _REPEATS) -
             end.synchronize()
             found[name].append(start.elapsed_time(end) * 1e3 / repeats)
     return {n: {"us": median(x), "us_min": min(x), "us_max": max(x)} for n, x in found.items()}
+
+
+def replayed(call: Call):
+    """A graph of the call. It keeps the call, whose memory the graph reads."""
+    graph = graph_of([call.run])
+    return lambda: (graph.replay(), call)[0]
 
 
 def kernels_of(run, calls: int = 3) -> dict[str, float]:
@@ -110,8 +116,7 @@ def rows_of(case: Case, config: dict, impls: tuple[str, ...]) -> list[dict]:
             key = impl, row["config"]["level"]
             try:
                 if case.step.drafts:
-                    # Which keeps what its call returns.
-                    runs[key] = graph_of([call.run]).replay
+                    runs[key] = replayed(call)
                 else:
                     row["host_us"] = host_times([call.run], 20)["us"]
                     runs[key] = call.run
