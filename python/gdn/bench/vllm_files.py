@@ -7,15 +7,12 @@ where vLLM is not installed. All other modules of vLLM are placeholders, whose n
 """
 
 import argparse
-import importlib.abc
-import importlib.machinery
-import importlib.util
-import shutil
 import sys
-import types
 from pathlib import Path
 
 import torch
+
+from .placeholders import Finder, copy_files
 
 # What is read from the folder.
 FILES = (
@@ -75,73 +72,6 @@ LIBRARY = "vllm/_C_stable_libtorch.abi3.so"
 _UNCALLED, _CALLED = "transformers", "einops"
 
 
-class _Placeholders(type):
-    """Classes for any name: a base, a decorator, a context, a function; false as a condition."""
-
-    def __getattr__(cls, name: str):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _placeholder(name)
-
-    def __call__(cls, *arguments, **options):
-        if not cls.__dict__.get("is_placeholder"):
-            return super().__call__(*arguments, **options)
-        if len(arguments) == 1 and isinstance(arguments[0], type | types.FunctionType):
-            return arguments[0]
-        return _placeholder(cls.__name__)
-
-    def __getitem__(cls, key):
-        return cls
-
-    def __bool__(cls) -> bool:
-        return not cls.__dict__.get("is_placeholder", False)
-
-    def __enter__(cls):
-        return cls
-
-    def __exit__(cls, *error) -> None:
-        return None
-
-
-def _placeholder(name: str) -> type:
-    return _Placeholders(name, (), {"is_placeholder": True})
-
-
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Modules of vLLM: files of the folder, what `given` has, else placeholders."""
-
-    def __init__(self, folder: Path, given: dict[str, dict[str, object]]):
-        self.folder, self.given = folder, given
-
-    def find_spec(self, name: str, path=None, target=None):
-        if name == _CALLED and importlib.machinery.PathFinder.find_spec(name) is not None:
-            return None
-        if name.partition(".")[0] != "vllm" and name not in (_UNCALLED, _CALLED):
-            return None
-        relative = name.replace(".", "/")
-        for file in (f"{relative}.py", f"{relative}/__init__.py"):
-            if file in FILES:
-                folder = self.folder / relative
-                inside = [str(folder)] if file.endswith("__init__.py") else None
-                return importlib.util.spec_from_file_location(
-                    name, self.folder / file, submodule_search_locations=inside
-                )
-        return importlib.machinery.ModuleSpec(name, self, is_package=True)
-
-    def create_module(self, spec) -> types.ModuleType:
-        return types.ModuleType(spec.name)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        vars(module).update(self.given.get(module.__name__, {}))
-
-        def attribute(name: str):
-            if name.startswith("__"):
-                raise AttributeError(name)
-            return _placeholder(name)
-
-        module.__getattr__ = attribute
-
-
 class Platform:
     """What the files ask of vLLM's platform."""
 
@@ -181,6 +111,10 @@ class Step:
     attn_metadata: dict[str, object] | None = None
 
 
+def finder_of(folder: Path, given: dict[str, dict[str, object]]) -> Finder:
+    return Finder(folder, given, "vllm", FILES, others=[_UNCALLED], called=[_CALLED])
+
+
 def install(folder: Path) -> Step:
     """Makes the files importable under vLLM's names."""
     import logging
@@ -218,7 +152,7 @@ def install(folder: Path) -> Step:
             "get_dtype_size": lambda dtype: torch.empty(0, dtype=dtype).element_size(),
         },
     }
-    sys.meta_path.insert(0, Finder(folder, given))
+    sys.meta_path.insert(0, finder_of(folder, given))
     if (folder / LIBRARY).is_file():
         torch.ops.load_library(str(folder / LIBRARY))
     return step
@@ -231,11 +165,7 @@ def main() -> None:
     parser.add_argument("--library", action="store_true", help="93 MB with vLLM 0.33")
     arguments = parser.parse_args()
     files = [*FILES, *[LIBRARY] * arguments.library]
-    for file in files:
-        target = arguments.folder / file
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(arguments.vllm / file, target)
-    print(f"{len(files)} files")
+    copy_files(files, arguments.vllm, arguments.folder)
 
 
 if __name__ == "__main__":

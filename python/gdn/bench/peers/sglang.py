@@ -32,31 +32,38 @@ def make_importable() -> None:
         del sys.modules[name]
     for name in _BARE:
         _add(name).__path__ = [str(Path(found, *name.split(".")))]
-    # Facts about the device, as SGLang finds them.
+    for name, members in modules_of(found).items():
+        _add(name, **members)
+
+
+def modules_of(folder: str | Path) -> dict[str, dict[str, object]]:
+    """What kernels ask of other modules of SGLang, whose folder is in `folder`: facts about the
+    device, as SGLang finds them."""
     has_gpu = torch.cuda.is_available()
     major, minor = torch.cuda.get_device_capability() if has_gpu else (0, 0)
     no, yes = (lambda: False), (lambda: has_gpu)
     others = ("is_cpu", "is_npu", "is_xpu", "is_hip", "is_gfx95_supported", "cpu_has_amx_support")
-    _add(
-        "sglang.srt.utils",
-        **dict.fromkeys(others, no),
-        cdiv=lambda a, b: -(a // -b),
-        next_power_of_2=lambda n: 1 << max(n - 1, 0).bit_length(),
-        is_cuda=yes,
-        get_device_sm=lambda: 10 * major + minor,
-        is_sm90_supported=lambda: major == 9,
-    )
+    utils = dict.fromkeys(others, no) | {
+        "cdiv": lambda a, b: -(a // -b),
+        "next_power_of_2": lambda n: 1 << max(n - 1, 0).bit_length(),
+        "is_cuda": yes,
+        "get_device_sm": lambda: 10 * major + minor,
+        "is_sm90_supported": lambda: major == 9,
+    }
     release = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:3])
-    _add("sglang.srt.utils.common", torch_release=release)
-    _add(
-        "sglang.kernels.jit.utils",
-        is_arch_support_pdl=lambda: major >= 9,
-        is_hip_runtime=no,
-        get_jit_cuda_arch=lambda: types.SimpleNamespace(major=major, minor=minor),
-        cache_once=functools.cache,
-        make_cpp_args=lambda *values: _CppArguments(str(value).lower() for value in values),
-        load_jit=functools.partial(_load_jit, Path(found, "sglang", "kernels", "jit")),
-    )
+    jit = {
+        "is_arch_support_pdl": lambda: major >= 9,
+        "is_hip_runtime": no,
+        "get_jit_cuda_arch": lambda: types.SimpleNamespace(major=major, minor=minor),
+        "cache_once": functools.cache,
+        "make_cpp_args": lambda *values: _CppArguments(str(value).lower() for value in values),
+        "load_jit": functools.partial(_load_jit, Path(folder, "sglang", "kernels", "jit")),
+    }
+    return {
+        "sglang.srt.utils": utils,
+        "sglang.srt.utils.common": {"torch_release": release},
+        "sglang.kernels.jit.utils": jit,
+    }
 
 
 class _CppArguments(list):
