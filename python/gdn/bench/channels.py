@@ -4,18 +4,18 @@ kinds of gates. `python -m gdn.bench.channels IMAGE` writes one report."""
 
 import argparse
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from ..runtime import Runtime
 from . import limits
+from .channel_inputs import GATES, make_channel_problem
 from .grid import Case
 from .measure import describe, parse
 from .peers.channels import PEERS
 from .prefill import Measurement, dims_of, kernels_of
-from .prefill_inputs import Problem, Tokens, exact, make_problem
+from .prefill_inputs import exact
 from .report import save
 
 # By heads; those of one layer on one to eight GPUs.
@@ -24,50 +24,6 @@ SETS = {
     32: ("1x8192", "1024x8", "8192x4", "1x32768"),
     64: ("1x8192", "1024x8", "8192x4", "1x32768"),
 }
-LOWER_BOUND = -5.0
-SLOW = -0.005  # the log decay of a channel that hardly forgets
-
-
-def bench_gates(tokens: int, heads: int, channels: int, device, generator) -> torch.Tensor:
-    """Log decays [T, H, dk] of a bounded gate as the peers' benchmarks make them."""
-
-    def uniform(*shape: int) -> torch.Tensor:
-        return torch.rand(shape, generator=generator, device=device)
-
-    a = torch.randn((tokens, heads, channels), generator=generator, device=device)
-    a = a.to(torch.bfloat16).float() + uniform(heads, channels)
-    return LOWER_BOUND * torch.sigmoid(uniform(heads, 1).exp() * a)
-
-
-def slow_channel(tokens: int, heads: int, channels: int, device, generator) -> torch.Tensor:
-    """The same, but for one channel of each head."""
-    g = bench_gates(tokens, heads, channels, device, generator)
-    which = torch.randint(channels, (heads,), generator=generator, device=device)
-    return g.scatter(2, which[None, :, None].expand(tokens, -1, 1), SLOW)
-
-
-def resets(tokens: int, heads: int, channels: int, device, generator) -> torch.Tensor:
-    """Eight tokens wipe one half of the channels, the next eight the other: content that keys
-    move between channels stays."""
-    number = torch.arange(tokens, device=device)[:, None] // 8 % 2
-    half = torch.arange(channels, device=device)[None] // (channels // 2)
-    g = torch.where(number == half, LOWER_BOUND, -1e-3)
-    return g[:, None].expand(-1, heads, -1).contiguous()
-
-
-GATES = {"bench": bench_gates, "slow channel": slow_channel, "resets": resets}
-
-
-def make_channel_problem(case: Case, io: str, state: str, gates: str) -> Problem:
-    """Inputs of prefill_inputs with log decays [T, H, dk] of a kind."""
-    problem = make_problem(case, io, state)
-    generator = torch.Generator("cuda").manual_seed(2)
-
-    def own(x: Tokens) -> Tokens:
-        tokens, heads = x.g.shape
-        return replace(x, g=GATES[gates](tokens, heads, case.dims[0], "cuda", generator))
-
-    return replace(problem, sets=[own(x) for x in problem.sets])
 
 
 class ChannelMeasurement(Measurement):
