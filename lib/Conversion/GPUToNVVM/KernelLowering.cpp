@@ -76,10 +76,7 @@ void KernelLowering::placeSharedTiles() {
   }
   Value base = LLVM::AddressOfOp::create(b, loc, global);
   for (auto [alloc, offset] : tiles)
-    values.map(alloc.getTile(),
-               LLVM::GEPOp::create(b, loc, base.getType(), b.getI8Type(), base,
-                                   ArrayRef<LLVM::GEPArg>{int32_t(offset)})
-                   .getResult());
+    values.map(alloc.getTile(), Arithmetic{b, loc}.advance(base, offset));
   channels.begin(b, loc, base);
   if (isStatic)
     sharedBytes = 0;
@@ -103,9 +100,7 @@ TileMemory KernelLowering::sharedMemory(Location loc, Value buffer,
   if (row) {
     Arithmetic a{b, loc};
     Value offset = a.mul(a.toI64(get(row)), a.i64(rowBytes));
-    tile.pointer =
-        LLVM::GEPOp::create(b, loc, tile.pointer.getType(), b.getI8Type(),
-                            tile.pointer, ArrayRef<LLVM::GEPArg>{offset});
+    tile.pointer = a.advance(tile.pointer, offset);
   }
   if (transpose)
     std::swap(tile.row, tile.column);

@@ -78,7 +78,7 @@
 
 // CHECK-LABEL: func.func @prefill__maps_fused_segments_4(
 //   CHECK-NOT:   overlaps
-//  CHECK-SAME:   conditions = {{\[\[}}["5", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["3072"], ["T"]], {{\[}}["workers"], ["8", "Hv"]]]
+//  CHECK-SAME:   conditions = {{\[\[}}["5", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["3072"], ["T"]], {{\[}}["workers"], ["8", "Hv"]], {{\[}}["1"], ["N"]]]
 //  CHECK-SAME:   grid = ["N + 4", "Hv", "2"]
 //   CHECK-NOT: func.func @prefill__first_fused_segments_4(
 // All maps of a sequence at once, and what a segment adds a product ahead.

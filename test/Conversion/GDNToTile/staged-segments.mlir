@@ -12,12 +12,13 @@
 //  CHECK-SAME:   variant = ["staged-segments-8", "staged"]
 //   CHECK-NOT:   "N + 8"
 
-// Two blocks have 32 rows of H each, one has the 32 rows of P.
+// Two blocks have 32 rows of H each, one has the 32 rows of P. Without sequences several blocks would
+// store the zeros of padding.
 // CHECK-LABEL: func.func @prefill__maps_segments_8(
 //  CHECK-SAME:   %[[POOL:[a-z0-9]+]]: memref<?x?x64x32xf32, {{.*}}> {gdn.name = "state_pool"}
 //  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x64x32xf32>, %[[MAPS:[a-z0-9]+]]: memref<?x?x32x32xf16>)
 //  CHECK-SAME:   bits = "staged-segments-8"
-//  CHECK-SAME:   conditions = {{\[\[}}["8712", "N", "N", "Hv", "Hv", "Hv"], ["workers", "workers", "T"]], {{\[}}["N"], ["2"]], {{\[}}["2048"], ["T"]]]
+//  CHECK-SAME:   conditions = {{\[\[}}["8712", "N", "N", "Hv", "Hv", "Hv"], ["workers", "workers", "T"]], {{\[}}["N"], ["2"]], {{\[}}["2048"], ["T"]], {{\[}}["1"], ["N"]]]
 //  CHECK-SAME:   grid = ["N + 8", "Hv", "3"]
 //  CHECK-SAME:   variant = "staged-segments-8"
 //  CHECK-SAME:   ["N + 8", "Hv", "64", "32", "4"], ["N + 8", "Hv", "32", "32", "2"]]

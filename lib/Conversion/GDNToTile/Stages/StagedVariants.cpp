@@ -198,7 +198,13 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
                        const KernelOperands &parts, const Algorithm &algorithm,
                        SmallVectorImpl<StagedVariant> &chosen) {
   auto add = [&](const Twine &suffix, int64_t vSplit) -> StagedVariant & {
-    chosen.push_back({{{spec.name, when, /*saysWhen=*/true,
+    // Of no sequences each place of a segment in one grid with all others would
+    // be that of the padding, and several blocks would store its zeros.
+    Conditions conditions = when;
+    const bool areTogether = spec.fused == 0 || vSplit == 1;
+    if (spec.segments != 0 && areTogether && !spec.mapsAlone)
+      conditions.all.push_back({{"1"}, {"sequences"}});
+    chosen.push_back({{{spec.name, conditions, /*saysWhen=*/true,
                         specialiseIfAny(spec.anyBatch, parts, algorithm)}},
                       suffix.str(),
                       vSplit,

@@ -109,7 +109,7 @@ void Channels::copy(OpBuilder &b, const BlockThreads &threads, gpu::CopyOp op,
                "r,r,~{memory}", /*hasSideEffects=*/true);
   Value to = LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), tile);
   Value from = LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), source.pointer);
-  Value stride = source.row.known ? a.i64(*source.row.known) : source.row.value;
+  Value stride = source.row.get(a);
   if (part) {
     to = a.add(to, a.mul(part, a.i32(rows * rowBytes)));
     from = a.add(from, a.mul(a.mul(a.toI64(part), a.i64(rows)), stride));

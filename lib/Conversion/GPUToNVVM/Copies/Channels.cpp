@@ -161,9 +161,8 @@ void Channels::zero(OpBuilder &b, Location loc, const Ring &ring,
   b.setInsertionPointToStart(loop.getBody());
   Value offset = a.add(a.mul(loop.getInductionVar(), a.i32(pieceBytes)),
                        a.i32(ring.tiles));
-  Value to = LLVM::GEPOp::create(b, loc, base.getType(), b.getI8Type(), base,
-                                 ArrayRef<LLVM::GEPArg>{offset});
-  LLVM::StoreOp::create(b, loc, zeros, to, /*alignment=*/pieceBytes);
+  LLVM::StoreOp::create(b, loc, zeros, a.advance(base, offset),
+                        /*alignment=*/pieceBytes);
 }
 
 void Channels::initialise(OpBuilder &b, Location loc,
@@ -291,8 +290,7 @@ Value Channels::getTile(OpBuilder &b, Location loc, const Ring &ring,
   int64_t bytes = llvm::alignTo(ring.type.getTileBytes(), 16);
   Value offset =
       a.add(a.mul(at.stage, a.i32(bytes)), a.i32(getMemory(ring)->tiles));
-  return LLVM::GEPOp::create(b, loc, base.getType(), b.getI8Type(), base,
-                             ArrayRef<LLVM::GEPArg>{offset});
+  return a.advance(base, offset);
 }
 
 Value Channels::getFull(OpBuilder &b, Location loc, gpu::AcquireOp op) {

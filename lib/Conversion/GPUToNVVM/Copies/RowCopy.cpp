@@ -42,7 +42,7 @@ RowCopy::RowCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
       from(memory.pointer), buffer(buffer) {
   thread =
       a.add(a.mul(threads.warp, a.i32(gdn::gpu::warpThreads)), threads.lane);
-  stride = memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
+  stride = memory.row.get(a);
   end = a.i32(numRows);
   if (rows)
     end = arith::TruncIOp::create(

@@ -29,10 +29,6 @@ static void emitColumnCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   Arithmetic a{b, loc};
   gdn::gpu::SharedType type = copy.getBuffer().getType();
   const int64_t numRows = type.getShape()[0];
-  auto advance = [&](Value pointer, LLVM::GEPArg bytes) -> Value {
-    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                               pointer, bytes);
-  };
   Value rowPieces = a.i32(type.getRowBytes() / pieceBytes);
   Value row = arith::DivUIOp::create(b, loc, thread, rowPieces);
   Value column = a.mul(arith::RemUIOp::create(b, loc, thread, rowPieces),
@@ -42,9 +38,9 @@ static void emitColumnCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   for (int64_t i = 0; i < std::max<int64_t>(1, swizzledRows / step); ++i)
     buffers.push_back(matrix.getAddress(a.add(row, a.i32(i * step)), column));
   const int64_t period = buffers.size();
-  Value stride = memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
-  Value from = advance(memory.pointer,
-                       a.add(a.mul(a.toI64(row), stride), a.toI64(column)));
+  Value stride = memory.row.get(a);
+  Value from = a.advance(memory.pointer,
+                         a.add(a.mul(a.toI64(row), stride), a.toI64(column)));
   Value stepBytes = a.mul(a.i64(step), stride);
   Value left; // rows that are read from the thread's first one on
   if (rows) {
@@ -56,14 +52,14 @@ static void emitColumnCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
     // Rows of a wide tile are apart by those of its panels.
     const int64_t constant =
         i / period * period * step * type.getPanelRowBytes();
-    Value to = advance(buffers[i % period], int32_t(constant));
+    Value to = a.advance(buffers[i % period], constant);
     Value bytes;
     if (rows)
       bytes = arith::SelectOp::create(b, loc, a.isLess(a.i32(i * step), left),
                                       a.i32(pieceBytes), a.i32(0));
     NVVM::CpAsyncOp::create(b, loc, to, from, pieceBytes,
                             NVVM::LoadCacheModifierKind::CG, bytes);
-    from = advance(from, stepBytes);
+    from = a.advance(from, stepBytes);
   }
 }
 
@@ -76,11 +72,7 @@ static void emitScatteredCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   Arithmetic a{b, loc};
   constexpr int64_t bytes = 4;
   const int64_t count = copy.getBuffer().getType().getShape().front();
-  auto advance = [&](Value pointer, Value offset) -> Value {
-    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                               pointer, ArrayRef<LLVM::GEPArg>{offset});
-  };
-  Value stride = memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
+  Value stride = memory.row.get(a);
   for (int64_t first = 0; first < count; first += numThreads) {
     OpBuilder::InsertionGuard guard(b);
     Value number = a.add(thread, a.i32(first));
@@ -96,8 +88,8 @@ static void emitScatteredCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
       from = arith::SelectOp::create(b, loc, isThere, number, a.i32(0));
     }
     NVVM::CpAsyncOp::create(
-        b, loc, advance(buffer, a.mul(number, a.i32(bytes))),
-        advance(memory.pointer, a.mul(a.toI64(from), stride)), bytes,
+        b, loc, a.advance(buffer, a.mul(number, a.i32(bytes))),
+        a.advance(memory.pointer, a.mul(a.toI64(from), stride)), bytes,
         NVVM::LoadCacheModifierKind::CA, some);
   }
 }
@@ -151,7 +143,7 @@ public:
     Value number = arith::RemUIOp::create(b, loc, thread, a.i32(rowPieces));
     column =
         a.mul(a.add(a.mul(group, a.i32(rowPieces)), number), a.i32(pieceBytes));
-    stride = memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
+    stride = memory.row.get(a);
     if (isTight && !memory.row.known)
       stride = optimizationBarrier(b, loc, stride);
     start = a.advance(memory.pointer,
@@ -306,10 +298,6 @@ static void emitPieces(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
       numRows % step == 0 &&
       (step % swizzledRows == 0 || swizzledRows % step == 0))
     return emitColumnCopy(b, copy, step, thread, matrix, memory, rows);
-  auto advance = [&](Value pointer, Value bytes) -> Value {
-    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                               pointer, ArrayRef<LLVM::GEPArg>{bytes});
-  };
   for (int64_t first = 0; first < pieces; first += numThreads) {
     OpBuilder::InsertionGuard guard(b);
     Value number = a.add(thread, a.i32(first));
@@ -324,7 +312,7 @@ static void emitPieces(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
               a.i32(pieceBytes));
     Value to = type.getSwizzled()
                    ? matrix.getAddress(row, column)
-                   : advance(buffer, a.mul(number, a.i32(pieceBytes)));
+                   : a.advance(buffer, a.mul(number, a.i32(pieceBytes)));
     Value bytes;
     if (rows && type.getRank() == 1) {
       // Elements count, of which a piece has some.
@@ -343,12 +331,9 @@ static void emitPieces(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
       row = arith::SelectOp::create(b, loc, isThere, row, a.i32(0));
     }
     Value from = memory.pointer;
-    if (numRows > 1) {
-      Value stride =
-          memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
-      from = advance(from, a.mul(a.toI64(row), stride));
-    }
-    from = advance(from, a.toI64(column));
+    if (numRows > 1)
+      from = memory.row.advance(a, from, row);
+    from = a.advance(from, a.toI64(column));
     NVVM::CpAsyncOp::create(b, loc, to, from, pieceBytes,
                             NVVM::LoadCacheModifierKind::CG, bytes);
   }
@@ -364,14 +349,10 @@ static void emitRestInLoop(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   gdn::gpu::SharedType type = copy.getBuffer().getType();
   const int64_t rowPieces = type.getRowBytes() / pieceBytes;
   SharedMatrix matrix(b, loc, threads.lane, type, buffer);
-  auto advance = [&](Value pointer, Value bytes) -> Value {
-    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                               pointer, ArrayRef<LLVM::GEPArg>{bytes});
-  };
   Value thread =
       a.add(a.mul(threads.warp, a.i32(gdn::gpu::warpThreads)), threads.lane);
   Value end = arith::TruncIOp::create(b, loc, b.getI32Type(), a.toI64(rows));
-  Value stride = memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
+  Value stride = memory.row.get(a);
   auto loop =
       scf::ForOp::create(b, loc, thread, a.i32(type.getShape()[0] * rowPieces),
                          a.i32(threads.numThreads));
@@ -385,8 +366,9 @@ static void emitRestInLoop(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   Value bytes =
       arith::SelectOp::create(b, loc, isThere, a.i32(pieceBytes), a.i32(0));
   Value fromRow = arith::SelectOp::create(b, loc, isThere, row, a.i32(0));
-  Value from = advance(advance(memory.pointer, a.mul(a.toI64(fromRow), stride)),
-                       a.toI64(column));
+  Value from =
+      a.advance(a.advance(memory.pointer, a.mul(a.toI64(fromRow), stride)),
+                a.toI64(column));
   NVVM::CpAsyncOp::create(b, loc, matrix.getAddress(row, column), from,
                           pieceBytes, NVVM::LoadCacheModifierKind::CG, bytes);
 }

@@ -11,16 +11,6 @@
 using namespace mlir;
 using namespace gdn;
 
-/// `pointer` moved by `count` strides; `count` is an i32.
-static Value advance(OpBuilder &b, Location loc, Value pointer,
-                     const Stride &stride, Value count) {
-  Arithmetic a{b, loc};
-  Value bytes = stride.known ? a.i64(*stride.known) : stride.value;
-  Value offset = a.mul(a.toI64(count), bytes);
-  return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(), pointer,
-                             ArrayRef<LLVM::GEPArg>{offset});
-}
-
 static void prefetch(OpBuilder &b, Location loc, Value pointer) {
   LLVM::InlineAsmOp::create(
       b, loc, TypeRange(), pointer, "prefetch.global.L2 [$0];", "l",
@@ -44,7 +34,7 @@ void gdn::prefetchFragment(OpBuilder &b, Location loc,
     if (!type.isPerColumn()) {
       Value number = threads.row(a, layout, numRows, row);
       isInside = a.isLess(number, a.i32(numRows));
-      pointer = advance(b, loc, pointer, memory.row, number);
+      pointer = memory.row.advance(a, pointer, number);
     }
     for (int64_t piece = 0; piece < pieces; ++piece) {
       OpBuilder::InsertionGuard guard(b);
@@ -54,7 +44,7 @@ void gdn::prefetchFragment(OpBuilder &b, Location loc,
             b, loc, threads.column(a, layout),
             a.i32(piece * layout.getLanes() * layout.getVector()));
         condition = a.both(condition, a.isLess(column, a.i32(numColumns)));
-        at = advance(b, loc, at, memory.column, column);
+        at = memory.column.advance(a, at, column);
       }
       auto branch =
           scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);

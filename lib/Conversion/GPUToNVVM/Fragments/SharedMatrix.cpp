@@ -44,12 +44,6 @@ Value SharedMatrix::swizzleOf(Value row) const {
                 group - 1);
 }
 
-static Value advance(OpBuilder &b, Location loc, Value pointer,
-                     ArrayRef<LLVM::GEPArg> bytes) {
-  return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(), pointer,
-                             bytes);
-}
-
 /// The piece of the lane's row in the block at `corner`, `laneColumn` blocks
 /// further to the right.
 Value SharedMatrix::addressOf(Value rowInBlock, const Corner &corner,
@@ -78,9 +72,8 @@ Value SharedMatrix::addressOf(Value rowInBlock, const Corner &corner,
     constant += corner.column / panelPieces * panelBytes;
   else
     constant += (corner.column - low) * pieceBytes;
-  Value address = advance(b, loc, pointer, {offset});
-  return constant == 0 ? address
-                       : advance(b, loc, address, {int32_t(constant)});
+  Value address = a.advance(pointer, offset);
+  return constant == 0 ? address : a.advance(address, constant);
 }
 
 Value SharedMatrix::getAddress(Value row, Value column) const {
@@ -93,11 +86,11 @@ Value SharedMatrix::getAddress(Value row, Value column) const {
     offset = a.add(offset, a.mul(shiftRight(a, column, llvm::Log2_64(rowBytes)),
                                  a.i32(panelBytes)));
   offset = a.add(offset, bitAnd(a, column, pieceBytes - 1));
-  return advance(b, loc, pointer, {offset});
+  return a.advance(pointer, offset);
 }
 
 Value SharedMatrix::getBelow(Value address, Value rows) const {
-  return advance(b, loc, address, {a.mul(rows, a.i32(rowBytes))});
+  return a.advance(address, a.mul(rows, a.i32(rowBytes)));
 }
 
 /// The piece of the row that the lane names of four blocks.
@@ -192,7 +185,7 @@ void SharedMatrix::store(const Corner &corner, Value block,
             /*operand_attrs=*/ArrayAttr())
             .getResult(0);
   Value address = addressOf(shiftRight(a, lane, 2), corner, nullptr);
-  address = advance(b, loc, address, {shiftLeft(a, bitAnd(a, lane, 3), 2)});
+  address = a.advance(address, shiftLeft(a, bitAnd(a, lane, 3), 2));
   LLVM::StoreOp::create(b, loc, block, address, /*alignment=*/4);
 }
 

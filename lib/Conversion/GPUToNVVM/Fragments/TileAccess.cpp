@@ -30,6 +30,11 @@
 using namespace mlir;
 using namespace gdn;
 
+Value Stride::advance(const Arithmetic &a, Value pointer, Value count) const {
+  Value bytes = get(a);
+  return a.advance(pointer, a.mul(a.toI64(count), bytes));
+}
+
 TileAccess::TileAccess(OpBuilder &b, Location loc, const BlockThreads &threads,
                        gdn::gpu::FragmentType type, const TileMemory &memory,
                        Value rows, Value stored)
@@ -40,13 +45,13 @@ TileAccess::TileAccess(OpBuilder &b, Location loc, const BlockThreads &threads,
   if (!type.isPerColumn()) {
     numRows = type.getDimSize(0);
     localRows = layout.getLocalRows(numRows);
-    origin = advance(origin, memory.row, threads.row(a, layout, numRows, 0));
+    origin = memory.row.advance(a, origin, threads.row(a, layout, numRows, 0));
   }
   if (!type.isPerRow()) {
     numColumns = type.getShape().back();
     pieces = layout.getPieces(numColumns);
     vector = layout.getVector();
-    origin = advance(origin, memory.column, threads.column(a, layout));
+    origin = memory.column.advance(a, origin, threads.column(a, layout));
   }
   // Of the addresses that a load of the same tile computed, only this one has
   // to stay until the store.
@@ -62,20 +67,9 @@ TileAccess::TileAccess(OpBuilder &b, Location loc, const BlockThreads &threads,
 Value TileAccess::advance(Value pointer, const Stride &stride, int64_t times) {
   if (times == 0)
     return pointer;
-  SmallVector<LLVM::GEPArg, 1> offset;
   if (stride.known)
-    offset.push_back(int32_t(*stride.known * times));
-  else
-    offset.push_back(a.mul(stride.value, a.i64(times)));
-  return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(), pointer,
-                             offset);
-}
-
-Value TileAccess::advance(Value pointer, const Stride &stride, Value times) {
-  Value bytes = stride.known ? a.i64(*stride.known) : stride.value;
-  Value offset = a.mul(a.toI64(times), bytes);
-  return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(), pointer,
-                             ArrayRef<LLVM::GEPArg>{offset});
+    return a.advance(pointer, *stride.known * times);
+  return a.advance(pointer, a.mul(stride.value, a.i64(times)));
 }
 
 //===----------------------------------------------------------------------===//

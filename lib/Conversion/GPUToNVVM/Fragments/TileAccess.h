@@ -19,6 +19,13 @@ struct Stride {
   bool isMultipleOf(int64_t bytes) const {
     return known && *known % bytes == 0;
   }
+  /// As an i64.
+  mlir::Value get(const Arithmetic &a) const {
+    return known ? a.i64(*known) : value;
+  }
+  /// The address that lies `count` of them behind `pointer`.
+  mlir::Value advance(const Arithmetic &a, mlir::Value pointer,
+                      mlir::Value count) const;
 };
 
 /// Where a tile lies. A rank-1 tile has a stride along its only dimension:

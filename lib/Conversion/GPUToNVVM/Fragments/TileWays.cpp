@@ -34,8 +34,7 @@ Value TileAccess::getCopied(int64_t position) {
   const int64_t size = getLocalType(type).getNumElements() * bytes;
   Value offset =
       a.add(a.mul(threads.lane, a.i32(size)), a.i32(position * bytes));
-  return LLVM::GEPOp::create(b, loc, memory.begun.getType(), b.getI8Type(),
-                             memory.begun, ArrayRef<LLVM::GEPArg>{offset});
+  return a.advance(memory.begun, offset);
 }
 
 Value TileAccess::load(Value pointer, int64_t position, int64_t elements) {

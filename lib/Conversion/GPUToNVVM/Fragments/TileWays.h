@@ -63,8 +63,6 @@ private:
   void store(mlir::Value value, mlir::Value pointer);
   mlir::Value rowMask(int64_t row);
   mlir::Value advance(mlir::Value pointer, const Stride &stride, int64_t times);
-  mlir::Value advance(mlir::Value pointer, const Stride &stride,
-                      mlir::Value times);
   mlir::Value zeros(mlir::VectorType type) {
     return mlir::arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
   }

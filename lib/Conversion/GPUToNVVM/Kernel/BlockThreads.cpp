@@ -62,6 +62,11 @@ Value Arithmetic::advance(Value pointer, Value bytes) const {
                              ArrayRef<LLVM::GEPArg>{bytes});
 }
 
+Value Arithmetic::advance(Value pointer, int64_t bytes) const {
+  return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(), pointer,
+                             ArrayRef<LLVM::GEPArg>{int32_t(bytes)});
+}
+
 /// The number of the lane in its row, and that of its row among those of the
 /// warp.
 static Value getLaneInRow(const Arithmetic &a, gdn::gpu::RowsAttr layout,

@@ -27,6 +27,7 @@ struct Arithmetic {
   mlir::Value isEqual(mlir::Value lhs, mlir::Value rhs) const;
   /// The address so many bytes behind `pointer`.
   mlir::Value advance(mlir::Value pointer, mlir::Value bytes) const;
+  mlir::Value advance(mlir::Value pointer, int64_t bytes) const;
 };
 
 /// The thread among those that run an op: all of the block, or the warps of a

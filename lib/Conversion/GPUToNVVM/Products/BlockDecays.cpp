@@ -24,7 +24,7 @@ Value BlockDecays::sumAt(Value row, int64_t column, Value columnValue,
   at = add(at, mul(columnValue, i32(bytes)));
   // Rows of 16 bits lie behind those of sums.
   const int64_t first = bytes == 4 ? 0 : warps * channels * 4;
-  return advance(advance(sums, at), int32_t(first + column * bytes));
+  return advance(advance(sums, at), first + column * bytes);
 }
 
 std::array<Value, 2> BlockDecays::load(Value row, Value number) {

@@ -41,10 +41,6 @@ private:
   static constexpr double lowPart = 1.0 / 256;
 
   Value get(Value value) { return values.lookupOrDefault(value); }
-  Value advance(Value pointer, Value bytes) {
-    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                               pointer, ArrayRef<LLVM::GEPArg>{bytes});
-  }
   Value toI32(Value index) { return a.toI32(get(index)); }
   SmallVector<Value> loadRight();
   /// Eight rows of a fragment, of which a lane has its `row`.
@@ -83,8 +79,8 @@ SmallVector<Value> ByteProducts::loadRight() {
   Value part = arith::MaxSIOp::create(
       b, loc, arith::SubIOp::create(b, loc, a.i32(numParts - 1), column),
       a.i32(0));
-  pointer = advance(pointer, a.add(a.mul(part, a.i32(type.getDimSize(1))),
-                                   a.mul(inGroup, a.i32(laneBytes))));
+  pointer = a.advance(pointer, a.add(a.mul(part, a.i32(type.getDimSize(1))),
+                                     a.mul(inGroup, a.i32(laneBytes))));
   return loadPieces(a, pointer, pieces, layout.getLanes() * laneBytes,
                     zeroBytes);
 }
@@ -165,7 +161,7 @@ void ByteProducts::store(ArrayRef<Sums> sums, ArrayRef<RowSet> sets) {
       arith::SelectOp::create(b, loc, isEven, times(256), none)};
   Value to = arith::SelectOp::create(b, loc, isFirst, toI32(op.getFirstAt()),
                                      toI32(op.getSecondAt()));
-  Value made = advance(get(op.getTo()), a.mul(to, a.i32(numRows * f32Bytes)));
+  Value made = a.advance(get(op.getTo()), a.mul(to, a.i32(numRows * f32Bytes)));
   SmallVector<Value> numbers;
   for (const Sums &parts : sums)
     numbers.push_back(toNumber(parts, factors));
@@ -179,7 +175,7 @@ void ByteProducts::store(ArrayRef<Sums> sums, ArrayRef<RowSet> sets) {
     Value place =
         a.mul(threads.row(a, layout, numRows, set.row), a.i32(f32Bytes));
     place = a.add(place, a.i32(set.fragment * numRows * f32Bytes));
-    LLVM::StoreOp::create(b, loc, scaled, advance(made, place), f32Bytes);
+    LLVM::StoreOp::create(b, loc, scaled, a.advance(made, place), f32Bytes);
   }
 }
 

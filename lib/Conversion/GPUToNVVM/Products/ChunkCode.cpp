@@ -24,7 +24,7 @@ Value ChunkCode::pointerTo(Value address, int64_t offset) {
   auto type = LLVM::LLVMPointerType::get(
       b.getContext(), unsigned(NVVM::NVVMMemorySpace::Shared));
   Value pointer = LLVM::IntToPtrOp::create(b, loc, type, address);
-  return offset == 0 ? pointer : advance(pointer, int32_t(offset));
+  return offset == 0 ? pointer : advance(pointer, offset);
 }
 
 static unsigned alignmentOf(Type type) {

@@ -58,8 +58,7 @@ void ColumnSharing::emitItem(Value item) {
                                         a.mul(column, a.i32(f16Bytes))));
   SmallVector<Value> two;
   for (int64_t i = 0; i < laneTokens; ++i) {
-    Value both =
-        a.load(b.getI32Type(), a.advance(pointer, int32_t(i * tokenBytes)), 4);
+    Value both = a.load(b.getI32Type(), a.advance(pointer, i * tokenBytes), 4);
     two.push_back(isToken ? a.select(isToken, both, a.i32(0)) : both);
   }
   SmallVector<Value> words;

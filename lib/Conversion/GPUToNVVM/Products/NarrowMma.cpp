@@ -39,10 +39,6 @@ private:
   static constexpr int64_t signBits = 0x80008000;
 
   Value get(Value value) { return values.lookupOrDefault(value); }
-  Value advance(Value pointer, Value bytes) {
-    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                               pointer, ArrayRef<LLVM::GEPArg>{bytes});
-  }
   SmallVector<Value> loadRight();
   Value addParts(ArrayRef<Value> sums, Value isEven);
 
@@ -68,8 +64,8 @@ SmallVector<Value> NarrowProducts::loadRight() {
       b, loc, arith::RemUIOp::create(b, loc, group, a.i32(rowColumns)),
       a.i32(numParts - 1));
   pointer =
-      advance(pointer, a.add(a.mul(part, a.i32(type.getDimSize(1) * bytes)),
-                             a.mul(inGroup, a.i32(laneBytes))));
+      a.advance(pointer, a.add(a.mul(part, a.i32(type.getDimSize(1) * bytes)),
+                               a.mul(inGroup, a.i32(laneBytes))));
   return loadPieces(a, pointer, pieces, layout.getLanes() * laneBytes,
                     signBits);
 }
@@ -112,9 +108,9 @@ void NarrowProducts::emit() {
   Value unit = arith::SelectOp::create(b, loc, isFirst, get(op.getFirstScale()),
                                        get(op.getSecondScale()));
   Value to =
-      advance(get(op.getTo()),
-              arith::SelectOp::create(b, loc, isFirst, a.i32(0),
-                                      a.i32(type.getDimSize(0) * f32Bytes)));
+      a.advance(get(op.getTo()),
+                arith::SelectOp::create(b, loc, isFirst, a.i32(0),
+                                        a.i32(type.getDimSize(0) * f32Bytes)));
   auto branch = scf::IfOp::create(b, loc, isEven, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
@@ -124,7 +120,7 @@ void NarrowProducts::emit() {
               a.i32(f32Bytes));
     Value turned = arith::NegFOp::create(b, loc, number);
     LLVM::StoreOp::create(b, loc, arith::MulFOp::create(b, loc, turned, unit),
-                          advance(to, place), f32Bytes);
+                          a.advance(to, place), f32Bytes);
   }
 }
 

@@ -31,14 +31,6 @@ protected:
   /// Tokens of a lane, and of a product.
   static constexpr int64_t laneTokens = 4, stepTokens = 16;
 
-  Value advance(Value pointer, Value bytes) {
-    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                               pointer, ArrayRef<LLVM::GEPArg>{bytes});
-  }
-  Value advance(Value pointer, int64_t bytes) {
-    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                               pointer, ArrayRef<LLVM::GEPArg>{int32_t(bytes)});
-  }
   Value zero() {
     return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
   }
@@ -148,9 +140,9 @@ SmallVector<Parts> PartProducts::loadLeft(int64_t row) {
       first = arith::SelectOp::create(b, loc, isToken, first, a.i32(0));
     }
     Value factors = LLVM::LoadOp::create(
-        b, loc, four, advance(weights, a.mul(first, a.i32(f32Bytes))),
+        b, loc, four, a.advance(weights, a.mul(first, a.i32(f32Bytes))),
         laneTokens * f32Bytes);
-    Value pointer = advance(
+    Value pointer = a.advance(
         deltas, a.add(place, a.mul(first, a.i32(tokenRows * rowBytes))));
     SmallVector<Value> numbers;
     for (int64_t i = 0; i < laneTokens; ++i) {
@@ -158,7 +150,7 @@ SmallVector<Parts> PartProducts::loadLeft(int64_t row) {
       if (isToken)
         factor = arith::SelectOp::create(b, loc, isToken, factor, zero());
       Value delta =
-          loadNumber(advance(pointer, i * tokenRows * rowBytes), element);
+          loadNumber(a.advance(pointer, i * tokenRows * rowBytes), element);
       if (isToken)
         delta = arith::SelectOp::create(b, loc, isToken, delta, zero());
       numbers.push_back(arith::MulFOp::create(b, loc, factor, delta));
@@ -184,7 +176,7 @@ Parts PartProducts::loadRight(int64_t step, int64_t column) {
                   step * 2 * stepTokens * bf16Bytes;
   Value words = LLVM::LoadOp::create(
       b, loc, VectorType::get({4}, b.getI32Type()),
-      advance(advance(parts, place), bytes), 2 * laneTokens * bf16Bytes);
+      a.advance(a.advance(parts, place), bytes), 2 * laneTokens * bf16Bytes);
   Parts both;
   for (int64_t i = 0; i < 4; ++i)
     (i < 2 ? both.first : both.second)
@@ -314,13 +306,13 @@ private:
 
 /// One of so many shares of the groups of tokens.
 void ColumnParts::emitColumn(Value column, Value share, int64_t shares) {
-  Value source = advance(from, a.mul(column, a.i32(elementBytes)));
-  Value target = advance(to, a.mul(column, a.i32(partBytes)));
+  Value source = a.advance(from, a.mul(column, a.i32(elementBytes)));
+  Value target = a.advance(to, a.mul(column, a.i32(partBytes)));
   const int64_t ownGroups = groups / shares;
   if (shares > 1) {
-    source = advance(source, a.mul(share, a.i32(ownGroups * laneTokens *
-                                                columns * elementBytes)));
-    target = advance(target, a.mul(share, a.i32(ownGroups * groupBytes)));
+    source = a.advance(source, a.mul(share, a.i32(ownGroups * laneTokens *
+                                                  columns * elementBytes)));
+    target = a.advance(target, a.mul(share, a.i32(ownGroups * groupBytes)));
   }
   for (int64_t q = 0; q < ownGroups; ++q) {
     SmallVector<Value> numbers;
@@ -328,7 +320,7 @@ void ColumnParts::emitColumn(Value column, Value share, int64_t shares) {
       int64_t token = q * laneTokens + i;
       numbers.push_back(
           token < numTokens
-              ? loadNumber(advance(source, token * columns * elementBytes),
+              ? loadNumber(a.advance(source, token * columns * elementBytes),
                            element)
               : zero());
     }
@@ -340,7 +332,7 @@ void ColumnParts::emitColumn(Value column, Value share, int64_t shares) {
         b, loc,
         vector::FromElementsOp::create(
             b, loc, VectorType::get({4}, b.getI32Type()), words),
-        advance(target, q * groupBytes), groupBytes);
+        a.advance(target, q * groupBytes), groupBytes);
   }
 }
 

@@ -17,9 +17,7 @@ SmallVector<Value> gdn::loadPieces(const Arithmetic &a, Value pointer,
   auto four = VectorType::get({laneWords}, b.getI32Type());
   SmallVector<Value> words;
   for (int64_t piece = 0; piece < pieces; ++piece) {
-    auto place = int32_t(piece * distance);
-    Value from = LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                                     pointer, ArrayRef<LLVM::GEPArg>{place});
+    Value from = a.advance(pointer, piece * distance);
     Value loaded = LLVM::LoadOp::create(b, loc, four, from, laneBytes);
     for (int64_t i = 0; i < laneWords; ++i)
       words.push_back(arith::XOrIOp::create(

@@ -165,7 +165,7 @@ void PlaneFold::loadDeltas(Value row, Value factor, int64_t step,
       Value delta = arith::ExtFOp::create(
           b, loc, b.getF32Type(),
           a.load(b.getF16Type(),
-                 a.advance(pointer, int32_t(token * tokenRows * tileRow)), 2));
+                 a.advance(pointer, token * tokenRows * tileRow), 2));
       Value product = a.times(a.times(weights[token], delta), factor);
       pair.push_back(isToken ? a.select(isToken, product, a.f32(0)) : product);
     }
@@ -226,8 +226,8 @@ SmallVector<Value> PlaneFold::loadKeys(int64_t step, int64_t block,
   Value mine =
       a.add(a.mul(piece, a.i32(pairBytes)), a.mul(inGroup, a.i32(laneBytes)));
   Value pointer = a.advance(get(op.getKeys()), mine);
-  return a.loadAll(b.getI32Type(), 4,
-                   a.advance(pointer, int32_t(row * rowBytes)), laneBytes);
+  return a.loadAll(b.getI32Type(), 4, a.advance(pointer, row * rowBytes),
+                   laneBytes);
 }
 
 void PlaneFold::multiply(ArrayRef<Deltas> deltas,

@@ -52,10 +52,6 @@ private:
   Value element(int64_t row, int64_t at) {
     return vector::ExtractOp::create(b, loc, lhs, row * pieces * vector + at);
   }
-  Value advance(Value pointer, Value bytes) {
-    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                               pointer, ArrayRef<LLVM::GEPArg>{bytes});
-  }
   SmallVector<Value> loadRight(Value pointer, int64_t column);
   void multiply(MutableArrayRef<Value> sums, ArrayRef<Value> left,
                 ArrayRef<Value> right);
@@ -87,9 +83,7 @@ Split ProductsEmitter::split(Value x) {
 
 /// Four neighbours of the lane's row of the group, from `column` of its piece.
 SmallVector<Value> ProductsEmitter::loadRight(Value pointer, int64_t column) {
-  Value from =
-      LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(), pointer,
-                          ArrayRef<LLVM::GEPArg>{int32_t(column * f32Bytes)});
+  Value from = a.advance(pointer, column * f32Bytes);
   Value four = LLVM::LoadOp::create(
       b, loc, VectorType::get({4}, b.getF32Type()), from, 4 * f32Bytes);
   SmallVector<Value> values;
@@ -117,8 +111,8 @@ void ProductsEmitter::emit(int64_t count) {
   Value pointer =
       arith::SelectOp::create(b, loc, isFirst, buffers[0], buffers[1]);
   Value row = arith::RemUIOp::create(b, loc, group, a.i32(groupRows));
-  pointer = advance(pointer, a.add(a.mul(row, a.i32(columns * f32Bytes)),
-                                   a.mul(inGroup, a.i32(vector * f32Bytes))));
+  pointer = a.advance(pointer, a.add(a.mul(row, a.i32(columns * f32Bytes)),
+                                     a.mul(inGroup, a.i32(vector * f32Bytes))));
   for (int64_t piece = 0; piece < pieces; ++piece)
     for (int64_t four = 0; four < vector; four += 4) {
       SmallVector<Split> left, right; // of a row, four neighbours
@@ -169,7 +163,7 @@ void ProductsEmitter::emit(int64_t count) {
   Value to = arith::SelectOp::create(b, loc, isOfFirst, buffers[2], buffers[3]);
   Value at = a.mul(arith::RemUIOp::create(b, loc, inGroup, a.i32(2)), a.i32(2));
   int64_t rowBytes = type.getDimSize(0) * f32Bytes;
-  to = advance(
+  to = a.advance(
       to, a.add(a.mul(at, a.i32(rowBytes)), a.mul(firstRow, a.i32(f32Bytes))));
   for (int64_t g = 0; g < count; ++g)
     for (int64_t t = 0; t < tiles; ++t)
@@ -179,10 +173,7 @@ void ProductsEmitter::emit(int64_t count) {
         sum = arith::AddFOp::create(b, loc, large[of], sum);
         int64_t bytes = (g * groupRows + i % 2) * rowBytes +
                         (2 * t + i / 2) * layout.getRowStep() * f32Bytes;
-        Value buffer =
-            LLVM::GEPOp::create(b, loc, to.getType(), b.getI8Type(), to,
-                                ArrayRef<LLVM::GEPArg>{int32_t(bytes)});
-        LLVM::StoreOp::create(b, loc, sum, buffer, f32Bytes);
+        LLVM::StoreOp::create(b, loc, sum, a.advance(to, bytes), f32Bytes);
       }
 }
 

@@ -118,11 +118,6 @@ struct ThreadMaths : Arithmetic {
         mlir::scf::IfOp::create(b, loc, condition, give(yes), give(no));
     return llvm::SmallVector<mlir::Value>(branch.getResults());
   }
-  mlir::Value advance(mlir::Value pointer, mlir::LLVM::GEPArg bytes) const {
-    return mlir::LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                                     pointer,
-                                     llvm::ArrayRef<mlir::LLVM::GEPArg>{bytes});
-  }
   mlir::Value load(mlir::Type type, mlir::Value pointer,
                    int64_t alignment) const {
     return mlir::LLVM::LoadOp::create(b, loc, type, pointer, alignment);

@@ -85,7 +85,8 @@ struct CheckGPU final : gdn::impl::CheckGPUBase<CheckGPU> {
     for (auto function : getOperation().getOps<FunctionOpInterface>())
       if (gdn::gpu::KernelFields(function) && failed(checkGPUProgram(function)))
         return signalPassFailure();
-    if (failed(checkSignals(getOperation())))
+    if (failed(checkSignals(getOperation())) ||
+        failed(checkStages(getOperation())))
       signalPassFailure();
   }
 };

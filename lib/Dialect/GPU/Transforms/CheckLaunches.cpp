@@ -24,6 +24,7 @@ class LaunchWalk {
 public:
   explicit LaunchWalk(FunctionOpInterface function);
   LogicalResult run();
+  AheadOfWait ahead;
 
 private:
   void keepPools();
@@ -57,7 +58,7 @@ LaunchWalk::LaunchWalk(FunctionOpInterface function) : function(function) {
   });
   keepPools();
   // Behind the first stage of a call its arguments are there, but for those
-  // that a stage writes, for which the pass that places the wait looks.
+  // that a stage writes (`checkStages`).
   awaitsStage = stage.getAwaitsStage();
   if (awaitsStage)
     for (BlockArgument argument : function.getArguments())
@@ -92,7 +93,10 @@ InFlightDiagnostic LaunchWalk::needsAwait(Operation &op) {
 /// await_launch_c2, await_launch_c3
 LogicalResult LaunchWalk::visitAccess(Operation &op) {
   GlobalAccess access = GlobalAccess::get(&op);
-  if (!access.op || isAwaited || overlapsWithLast)
+  if (!access.op || isAwaited)
+    return success();
+  ahead.accesses.push_back(access);
+  if (overlapsWithLast)
     return success();
   if (access.writes)
     return needsAwait(op) << "since an earlier launch may use what it writes";
@@ -124,8 +128,12 @@ LogicalResult LaunchWalk::visit(Operation &op) {
     if (awaitsSignals)
       return op.emitOpError("expects no gdn_gpu.await_signals in the program, "
                             "since the next launch waits for this one alone");
-    if (isAwaited || overlapsWithNext || overlapsWithLast || awaitsStage)
+    if (isAwaited)
       return success();
+    if (!ahead.release)
+      ahead.release = &op;
+    if (overlapsWithNext || overlapsWithLast || awaitsStage)
+      return success(); // `checkStages` looks at who is next
     return needsAwait(op) << "since the next launch may begin behind it, and "
                              "waits for this one alone";
   }
@@ -203,4 +211,9 @@ LogicalResult LaunchWalk::run() {
 
 LogicalResult gdn::checkLaunches(FunctionOpInterface function) {
   return LaunchWalk(function).run();
+}
+
+AheadOfWait gdn::getAheadOfWait(FunctionOpInterface function) {
+  LaunchWalk launch(function);
+  return succeeded(launch.run()) ? launch.ahead : AheadOfWait();
 }

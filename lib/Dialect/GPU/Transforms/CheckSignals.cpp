@@ -13,7 +13,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -43,33 +42,11 @@ private:
 
 } // namespace
 
-/// The array of `view` as all stages of an entry call it, in words: regions of
-/// the workspace have the same numbers in all of them, but no names. Empty
-/// where the function does not get it.
-static std::string describe(Value view) {
-  Value root = getRootOfView(view);
-  if (StringAttr name = getNameInCall(root))
-    return ("'" + name.getValue() + "'").str();
-  auto argument = dyn_cast<BlockArgument>(root);
-  if (!argument || !argument.getOwner()->isEntryBlock() ||
-      !isa<func::FuncOp>(argument.getOwner()->getParentOp()))
-    return "";
-  auto before =
-      argument.getOwner()->getArguments().take_front(argument.getArgNumber());
-  return "region " +
-         std::to_string(llvm::count_if(
-             before,
-             [](Value value) {
-               return isa<MemRefType>(value.getType()) && !getNameInCall(value);
-             })) +
-         " of the workspace";
-}
-
 AwaitedCounters::AwaitedCounters(gpu::AwaitSignalsOp await,
                                  ArrayRef<func::FuncOp> ahead)
     : await(await), ahead(ahead),
       follower(await->getParentOfType<func::FuncOp>()),
-      counters(describe(await.getView())) {
+      counters(describeInEntry(await.getView())) {
   follower.walk([&](Operation *op) {
     if (GlobalAccess access = GlobalAccess::get(op); access.op)
       if (StringAttr name = getNameInCall(access.root); name && !access.writes)
@@ -89,7 +66,7 @@ InFlightDiagnostic AwaitedCounters::refuse(Operation *op) {
 SmallVector<gpu::SignalOp> AwaitedCounters::findSignals(func::FuncOp stage) {
   SmallVector<gpu::SignalOp> signals;
   stage.walk([&](gpu::SignalOp signal) {
-    if (describe(signal.getView()) == counters)
+    if (describeInEntry(signal.getView()) == counters)
       signals.push_back(signal);
   });
   return signals;
@@ -99,7 +76,8 @@ bool AwaitedCounters::areClearedBy(func::FuncOp stage) {
   return stage
       .walk([&](Operation *op) {
         GlobalAccess access = GlobalAccess::get(op);
-        return access.op && access.writes && describe(access.root) == counters
+        return access.op && access.writes &&
+                       describeInEntry(access.root) == counters
                    ? WalkResult::interrupt()
                    : WalkResult::advance();
       })
@@ -244,25 +222,15 @@ LogicalResult AwaitedCounters::check() {
 
 /// await_signals_c4, signal_c4. A function that is alone is a part of an entry.
 LogicalResult gdn::checkSignals(ModuleOp module) {
-  llvm::MapVector<StringAttr, SmallVector<func::FuncOp>> variants;
-  for (auto stage : module.getOps<func::FuncOp>()) {
-    tile::StageFields fields(stage);
-    if (!fields.getStageOf())
-      continue;
-    for (StringAttr variant : fields.getVariants())
-      variants[StringAttr::get(module.getContext(),
-                               fields.getStageOf().getValue() + "/" +
-                                   variant.getValue())]
-          .push_back(stage);
-  }
-  for (auto &[name, stages] : variants)
-    for (auto [i, stage] : llvm::enumerate(stages)) {
+  SmallVector<VariantStages> variants = getVariantStages(module);
+  for (VariantStages &variant : variants)
+    for (auto [i, stage] : llvm::enumerate(variant.stages)) {
       SmallVector<gpu::AwaitSignalsOp> awaits;
       stage.walk([&](gpu::AwaitSignalsOp await) { awaits.push_back(await); });
       for (gpu::AwaitSignalsOp await : awaits)
-        if (i != 0 &&
-            failed(
-                AwaitedCounters(await, ArrayRef(stages).take_front(i)).check()))
+        if (i != 0 && failed(AwaitedCounters(
+                                 await, ArrayRef(variant.stages).take_front(i))
+                                 .check()))
           return failure();
     }
   return success();

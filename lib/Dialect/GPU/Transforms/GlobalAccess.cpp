@@ -30,6 +30,25 @@ StringAttr gdn::getNameInCall(Value root) {
                   : StringAttr();
 }
 
+std::string gdn::describeInEntry(Value view) {
+  Value root = getRootOfView(view);
+  if (StringAttr name = getNameInCall(root))
+    return ("'" + name.getValue() + "'").str();
+  auto argument = dyn_cast<BlockArgument>(root);
+  if (!argument || !argument.getOwner()->isEntryBlock() ||
+      !isa<FunctionOpInterface>(argument.getOwner()->getParentOp()))
+    return "";
+  auto before =
+      argument.getOwner()->getArguments().take_front(argument.getArgNumber());
+  return "region " +
+         std::to_string(llvm::count_if(
+             before,
+             [](Value value) {
+               return isa<MemRefType>(value.getType()) && !getNameInCall(value);
+             })) +
+         " of the workspace";
+}
+
 namespace {
 
 /// Fills in what an op with a view, indices and dims has.

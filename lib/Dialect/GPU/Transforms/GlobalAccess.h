@@ -38,6 +38,11 @@ mlir::Value getRootOfView(mlir::Value view);
 /// region of the workspace.
 mlir::StringAttr getNameInCall(mlir::Value root);
 
+/// The array of `view` as all stages of an entry call it, in words: regions of
+/// the workspace have the same numbers in all of them, but no names. Empty
+/// where the function does not get it.
+std::string describeInEntry(mlir::Value view);
+
 enum class Overlap { none, unknown, some };
 
 /// Whether two accesses have an element in common, as their indices show.

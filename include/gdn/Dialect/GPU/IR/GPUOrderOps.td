@@ -273,10 +273,13 @@ def GPU_AwaitLaunchOp : GPU_Op<"await_launch", [MemoryEffects<[MemRead, MemWrite
     - (C3) the same of what reads global memory, but for numbers that are integers, pools
       (arrays whose argument has a null slot, by its name), arrays that the function
       writes, too, and all arguments of the call of a stage with `awaits_stage`: the launch
-      ahead must not write these. Not checked.
+      ahead must not write these. Not checked, but of stages by C5.
     - (C4) in a function that has one, some warp comes by one on every way to the end, in
       every block or in the first of the launch: who comes next waits for this launch alone.
       Checked on the function. A `gdn_gpu.await_signals` does not stand for one.
+    - (C5) what a stage behind another one reads ahead of it, no stage ahead of it in any of its
+      variants writes, be it an integer; but for a stage that overlaps with the last. The first
+      stage of a variant has no `awaits_stage`. Checked on the entry.
 
     **Example**
 
@@ -304,8 +307,12 @@ def GPU_ReleaseLaunchOp : GPU_Op<"release_launch", [MemoryEffects<[MemRead, MemW
     - (C2) in a function with a `gdn_gpu.await_launch` it stands behind one on every way: what
       the next launch reads ahead of its own, no launch before this one may write any more;
       checked on the function, but for stages that overlap with a neighbour, and for those
-      behind another one of the call, of which the next reads what no stage writes. A function
-      with a `gdn_gpu.await_signals` has none.
+      behind another one of the call (C3). A function with a `gdn_gpu.await_signals` has none.
+    - (C3) a stage that has one ahead of its `gdn_gpu.await_launch` is in each of its variants
+      ahead of another one that has blocks where this one has: the launch behind the last stage may
+      be one of another call, which waits for that stage alone. The next stage does not overlap
+      with this one, since it would read what those ahead of both have written, and awaits no
+      signals, whose counters these have cleared. Checked on the entry.
 
     **Example**
 

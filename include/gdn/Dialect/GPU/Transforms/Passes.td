@@ -26,6 +26,8 @@ def CheckGPU : Pass<"gdn-gpu-check", "::mlir::ModuleOp"> {
     - what stands ahead of a `gdn_gpu.await_launch` neither writes global memory nor
       reads what the launch ahead may write;
     - a launch that began early does not end before the ones ahead of it;
+    - in each variant of an entry, a stage reads nothing ahead of its wait that a stage ahead of
+      it writes, and lets the next launch begin ahead of its wait only if that is another stage;
     - in each variant of an entry, stages that signal add up to what another one awaits;
     - what is begun (an arrival, a ticket, a load, a copy) is waited for.
 
