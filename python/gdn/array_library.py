@@ -8,6 +8,8 @@ from functools import cache, cached_property
 
 import numpy as np
 
+from .arrays import view
+from .call_options import refuse_negating
 from .devices import device_of
 from .pool_states import CudaMemory
 from .runtime import Runtime
@@ -81,9 +83,18 @@ class NumpyArrays:
             return "vk"
         return "kv" if self.has_unit_stride(array.swapaxes(-1, -2)) else None
 
+    def is_apart(self, array) -> bool:
+        """Whether no two elements are in one place."""
+        return _elements_apart(array.shape, array.strides)
+
     def can_be_pool(self, array) -> bool:
         """Whether kernels take it as states: it may be written, each element for itself."""
-        return array.flags.writeable and _elements_apart(array.shape, array.strides)
+        return array.flags.writeable and self.is_apart(array)
+
+    def unlocked(self, array):
+        """States for an entry that only reads them, though its parameter is one that others
+        write."""
+        return array if array.flags.writeable else view("states", array)._replace(readonly=False)
 
     def rows_apart(self, array):
         """The array, or a copy whose last dimension is contiguous, as kernels read it."""
@@ -148,11 +159,7 @@ class TorchArrays:
         if array.layout is not self.torch.strided or array.is_complex():
             found = array.dtype if array.is_complex() else array.layout
             raise ValueError(f"{name}: expected a dense tensor of real numbers, got one of {found}")
-        if array.is_neg():  # as of the imaginary part of a conjugate
-            raise ValueError(
-                f"{name}: expected numbers as they are in memory, got a view that negates them"
-                " (resolve_neg() copies)"
-            )
+        refuse_negating(name, array)
         if array.requires_grad and self.torch.is_grad_enabled():
             raise RuntimeError(
                 f"{name}: expected no gradient (torch.no_grad()), for there is no backward, got a"
@@ -251,8 +258,14 @@ class TorchArrays:
             return "vk"
         return "kv" if self.has_unit_stride(array.mT) else None
 
-    def can_be_pool(self, array) -> bool:
+    def is_apart(self, array) -> bool:
         return _elements_apart(array.shape, array.stride())
+
+    def can_be_pool(self, array) -> bool:
+        return self.is_apart(array)
+
+    def unlocked(self, array):
+        return array
 
     def rows_apart(self, array):
         return array if array.stride(-1) == 1 else array.contiguous()
