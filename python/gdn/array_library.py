@@ -367,6 +367,7 @@ def check_form(arrays, name: str, array, shape: list[int], types: tuple[str, ...
 def check_starts(arrays, cu_seqlens, tokens: int) -> int:
     """How many sequences starts [N + 1] are of. Raises ValueError for another shape or type and, on
     a CPU, for starts that are out of order or behind the tokens."""
+    check_count(tokens)
     arrays.check("cu_seqlens", cu_seqlens)
     if len(cu_seqlens.shape) != 1 or cu_seqlens.shape[0] < 1:
         raise ValueError(f"cu_seqlens: expected the shape [N + 1], got {list(cu_seqlens.shape)}")
@@ -374,6 +375,12 @@ def check_starts(arrays, cu_seqlens, tokens: int) -> int:
         raise ValueError(f"cu_seqlens: expected integers, got {found}")
     check_order(arrays, cu_seqlens, tokens)
     return int(cu_seqlens.shape[0]) - 1
+
+
+def check_count(tokens: int) -> None:
+    """Raises ValueError for more tokens than starts of i32, which kernels read, can say."""
+    if tokens > _LARGEST:
+        raise ValueError(f"tokens: expected at most {_LARGEST} in a call, got {tokens}")
 
 
 def check_order(arrays, cu_seqlens, tokens: int) -> None:
