@@ -364,6 +364,15 @@ def check_form(arrays, name: str, array, shape: list[int], types: tuple[str, ...
         raise ValueError(f"{name}: expected {' or '.join(types)}, got {found}")
 
 
+def check_written(arrays, name: str, array) -> None:
+    """Raises ValueError for an array that a kernel cannot write."""
+    if not arrays.can_be_pool(array):
+        raise ValueError(
+            f"{name}: expected an array that can be written, each element for itself, got one"
+            " that is read-only or repeats some"
+        )
+
+
 def check_starts(arrays, cu_seqlens, tokens: int) -> int:
     """How many sequences starts [N + 1] are of. Raises ValueError for another shape or type and, on
     a CPU, for starts that are out of order or behind the tokens."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .array_library import check_array, check_form, check_starts, library_of
+from .array_library import check_array, check_form, check_starts, check_written, library_of
 from .call import Call
 from .call_options import below_zero, finite, flag, integer
 from .entry_plan import KnownCall
@@ -256,16 +256,11 @@ class RuleEntry:
         return out
 
     def _check_written(self, name: str, array, is_read: bool = False) -> None:
-        if is_read:
-            if not self.arrays.is_apart(array):
-                raise ValueError(
-                    f"{name}: expected an array with each element for itself, got one that repeats"
-                    " some"
-                )
-        elif not self.arrays.can_be_pool(array):
+        if not is_read:
+            check_written(self.arrays, name, array)
+        elif not self.arrays.is_apart(array):
             raise ValueError(
-                f"{name}: expected an array that can be written, each element for itself, got one"
-                " that is read-only or repeats some"
+                f"{name}: expected an array with each element for itself, got one that repeats some"
             )
 
     def check_inputs(self) -> None:
