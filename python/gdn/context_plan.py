@@ -28,7 +28,8 @@ _CHUNK = 64
 
 
 class ContextPlan:
-    """The sequences of a batch over ranks, and the segments that this rank cuts its tokens into."""
+    """The sequences of a batch over ranks, and the segments that this rank cuts its tokens into.
+    Used by one thread at a time."""
 
     def __init__(
         self,
