@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .call_options import refuse_meta
+from .call_options import refuse_meta, refuse_negating
 
 DTYPES = ("float32", "bfloat16", "float16", "int32", "int64", "bool", "float64", "uint8")
 
@@ -239,6 +239,7 @@ def _torch_view(name: str, value) -> View:
 
 def _dlpack_view(name: str, value) -> View:
     refuse_meta(name, value)
+    refuse_negating(name, value)  # PyTorch lends the memory of one all the same
     device_type, ordinal = (int(part) for part in value.__dlpack_device__())
     if device_type not in _DEVICES:
         raise TypeError(f"{name}: expected memory of a CPU or of CUDA, got device {device_type}")

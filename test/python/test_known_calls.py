@@ -8,7 +8,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gdn import Call, Runtime, conv1d, devices, gated_norm, rule, rule_plan  # noqa: E402
+from gdn import (  # noqa: E402
+    Call,
+    Runtime,
+    StatePool,
+    StatePoolShape,
+    conv1d,
+    devices,
+    gated_norm,
+    rule,
+    rule_plan,
+)
 from gdn.rule_pool import delta_prefill  # noqa: E402
 from gdn.rule_step import delta_step, gated_delta_step  # noqa: E402
 from gdn.rule_verify import gated_delta_verify, gated_delta_verify_in_slots  # noqa: E402
@@ -197,6 +207,22 @@ def test_views_that_negate_in_a_call(runtime, build_dir):
         call(torch._neg_view(counts))
     call(counts=counts.numpy())
     assert counts.tolist() == [2, 2, 2]
+
+
+def test_views_that_negate_in_a_binding_and_a_pool(runtime, build_dir):
+    """PyTorch lends their memory through DLPack, too."""
+    image = runtime.image(build_dir / "test/Unit/runtime/test.gdnk")
+    kernel, counts = runtime.device().kernel(image, "count"), torch.zeros(3, dtype=torch.int64)
+    with pytest.raises(ValueError, match="counts: expected numbers as they are in memory"):
+        kernel.bind(counts=torch._neg_view(counts))
+    shape = StatePoolShape(1, 2, 1, 2, 64, 64, conv_dtype="float32")
+    state, conv = torch.zeros(3, 2, 64, 64), torch.zeros(3, 256, 3)
+    for name, pair in (
+        ("state", (torch._neg_view(state), conv)),
+        ("conv", (state, torch._neg_view(conv))),
+    ):
+        with pytest.raises(ValueError, match=f"{name}: expected numbers as they are in memory"):
+            StatePool.wrap(runtime.device(), shape, [pair[0]], [pair[1]])
 
 
 def test_starts_are_not_those_of_before(runtime, unchecked, monkeypatch):
