@@ -360,12 +360,15 @@ static constexpr Row staged[] = {
      prefillH200},
     // Of 64 values a block has little to do beside what it waits for: one
     // sequence pays from an eighth on. 16/32 heads, packed: 1 x 8,192 tokens
-    // 360 to 266 us, 1 x 2,048 92 to 82; of two, 2,048 + 6,144 314 to 286, but
-    // 4,096 + 4,096 264 to 282.
+    // 360 to 266 us, 1 x 2,048 92 to 82. Two from 64 chunks and an eighth on:
+    // 1,024 + 7,168 331 to 256, 2,048 + 6,144 309 to 281, but 4,096 + 4,096 260
+    // to 280; 16/16, 2,048 + 2,048 104 to 93, but 1,024 + 1,024 53 to 58.
     {"staged-segments-8: v-split=2; segments=8;"
      "where=keys <= 64 & values <= 64;"
      "when=sequences <= 2 & 32*chunk <= tokens &"
      "  (sequences <= 1 & 1089*heads*heads*heads <= workers*workers*tokens |"
+     "   64*chunk <= tokens &"
+     "     4356*heads*heads*heads <= workers*workers*tokens |"
      "   8712*sequences*sequences*heads*heads*heads"
      "       <= workers*workers*tokens)",
      packed64H200},

@@ -109,6 +109,19 @@ bool Call::launch(const TVMFFIAny *args, int32_t count, Failure &failure) {
     return fail(failure, "TypeError",
                 "expected " + std::to_string(params.size()) +
                     " arguments, got " + std::to_string(count));
+  if (isInUse.exchange(true, std::memory_order_acquire))
+    return fail(failure, GDNRT_INVALID_ARGUMENT,
+                gdnrt_error{GDNRT_INVALID_ARGUMENT,
+                            "INVALID_ARGUMENT: call: expected one thread at a "
+                            "time, got a call while another one launches"});
+  struct Release {
+    std::atomic<bool> &flag;
+    ~Release() { flag.store(false, std::memory_order_release); }
+  } release{isInUse};
+  return launchAlone(args, count, failure);
+}
+
+bool Call::launchAlone(const TVMFFIAny *args, int32_t count, Failure &failure) {
   for (size_t i = 0; i < params.size(); ++i)
     if (!read(args[i], params[i], next[i], failure))
       return false;

@@ -10,6 +10,7 @@
 
 #include <tvm/ffi/c_api.h>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,7 +23,7 @@ struct Failure {
   std::string message;
 };
 
-/// Not for two threads at once, as a binding is.
+/// Not for two threads at once, as a binding is: the second one fails.
 class Call {
 public:
   /// `kernel` outlives the last launch; `device` may end before the call does.
@@ -61,6 +62,7 @@ private:
     bool operator==(const Bound &other) const;
   };
 
+  bool launchAlone(const TVMFFIAny *args, int32_t count, Failure &failure);
   bool read(const TVMFFIAny &value, const Param &param, Bound &bound,
             Failure &failure) const;
   bool bind(Failure &failure);
@@ -80,6 +82,7 @@ private:
   bool isInGraph = false;
   std::vector<Param> params;
   std::vector<Bound> bound, next;
+  std::atomic<bool> isInUse = false;
 };
 
 } // namespace gdn::ffi

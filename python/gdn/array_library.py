@@ -8,6 +8,8 @@ from functools import cache, cached_property
 
 import numpy as np
 
+from .arrays import view
+from .call_options import refuse_negating
 from .devices import device_of
 from .pool_states import CudaMemory
 from .runtime import Runtime
@@ -81,9 +83,18 @@ class NumpyArrays:
             return "vk"
         return "kv" if self.has_unit_stride(array.swapaxes(-1, -2)) else None
 
+    def is_apart(self, array) -> bool:
+        """Whether no two elements are in one place."""
+        return _elements_apart(array.shape, array.strides)
+
     def can_be_pool(self, array) -> bool:
         """Whether kernels take it as states: it may be written, each element for itself."""
-        return array.flags.writeable and _elements_apart(array.shape, array.strides)
+        return array.flags.writeable and self.is_apart(array)
+
+    def unlocked(self, array):
+        """States for an entry that only reads them, though its parameter is one that others
+        write."""
+        return array if array.flags.writeable else view("states", array)._replace(readonly=False)
 
     def rows_apart(self, array):
         """The array, or a copy whose last dimension is contiguous, as kernels read it."""
@@ -148,11 +159,7 @@ class TorchArrays:
         if array.layout is not self.torch.strided or array.is_complex():
             found = array.dtype if array.is_complex() else array.layout
             raise ValueError(f"{name}: expected a dense tensor of real numbers, got one of {found}")
-        if array.is_neg():  # as of the imaginary part of a conjugate
-            raise ValueError(
-                f"{name}: expected numbers as they are in memory, got a view that negates them"
-                " (resolve_neg() copies)"
-            )
+        refuse_negating(name, array)
         if array.requires_grad and self.torch.is_grad_enabled():
             raise RuntimeError(
                 f"{name}: expected no gradient (torch.no_grad()), for there is no backward, got a"
@@ -251,8 +258,14 @@ class TorchArrays:
             return "vk"
         return "kv" if self.has_unit_stride(array.mT) else None
 
-    def can_be_pool(self, array) -> bool:
+    def is_apart(self, array) -> bool:
         return _elements_apart(array.shape, array.stride())
+
+    def can_be_pool(self, array) -> bool:
+        return self.is_apart(array)
+
+    def unlocked(self, array):
+        return array
 
     def rows_apart(self, array):
         return array if array.stride(-1) == 1 else array.contiguous()
@@ -351,9 +364,19 @@ def check_form(arrays, name: str, array, shape: list[int], types: tuple[str, ...
         raise ValueError(f"{name}: expected {' or '.join(types)}, got {found}")
 
 
+def check_written(arrays, name: str, array) -> None:
+    """Raises ValueError for an array that a kernel cannot write."""
+    if not arrays.can_be_pool(array):
+        raise ValueError(
+            f"{name}: expected an array that can be written, each element for itself, got one"
+            " that is read-only or repeats some"
+        )
+
+
 def check_starts(arrays, cu_seqlens, tokens: int) -> int:
     """How many sequences starts [N + 1] are of. Raises ValueError for another shape or type and, on
     a CPU, for starts that are out of order or behind the tokens."""
+    check_count(tokens)
     arrays.check("cu_seqlens", cu_seqlens)
     if len(cu_seqlens.shape) != 1 or cu_seqlens.shape[0] < 1:
         raise ValueError(f"cu_seqlens: expected the shape [N + 1], got {list(cu_seqlens.shape)}")
@@ -361,6 +384,12 @@ def check_starts(arrays, cu_seqlens, tokens: int) -> int:
         raise ValueError(f"cu_seqlens: expected integers, got {found}")
     check_order(arrays, cu_seqlens, tokens)
     return int(cu_seqlens.shape[0]) - 1
+
+
+def check_count(tokens: int) -> None:
+    """Raises ValueError for more tokens than starts of i32, which kernels read, can say."""
+    if tokens > _LARGEST:
+        raise ValueError(f"tokens: expected at most {_LARGEST} in a call, got {tokens}")
 
 
 def check_order(arrays, cu_seqlens, tokens: int) -> None:

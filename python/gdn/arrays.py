@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .call_options import refuse_meta
+from .call_options import refuse_meta, refuse_negating
 
 DTYPES = ("float32", "bfloat16", "float16", "int32", "int64", "bool", "float64", "uint8")
 
@@ -49,6 +49,23 @@ class _DLTensor(c.Structure):
 _capsule_pointer = c.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype = c.c_void_p
 _capsule_pointer.argtypes = [c.py_object, c.c_char_p]
+_is_capsule = c.pythonapi.PyCapsule_IsValid
+_is_capsule.argtypes = [c.py_object, c.c_char_p]
+
+
+class _DLManagedTensorVersioned(c.Structure):
+    _fields_ = [
+        ("major", c.c_uint32),
+        ("minor", c.c_uint32),
+        ("context", c.c_void_p),
+        ("deleter", c.c_void_p),
+        ("flags", c.c_uint64),
+        ("tensor", _DLTensor),
+    ]
+
+
+# Flags of a tensor that nobody may write, and of a copy, which its owner does not see.
+_READ_ONLY, _IS_COPIED = 1, 2
 
 
 class View(NamedTuple):
@@ -222,14 +239,25 @@ def _torch_view(name: str, value) -> View:
 
 def _dlpack_view(name: str, value) -> View:
     refuse_meta(name, value)
+    refuse_negating(name, value)  # PyTorch lends the memory of one all the same
     device_type, ordinal = (int(part) for part in value.__dlpack_device__())
     if device_type not in _DEVICES:
         raise TypeError(f"{name}: expected memory of a CPU or of CUDA, got device {device_type}")
     # -1 asks for no synchronisation, which a CPU has none of.
-    capsule = value.__dlpack__(stream=-1) if device_type == _CUDA else value.__dlpack__()
-    # The tensor is the first member of the managed one. It is not consumed:
-    # the capsule frees it when it goes.
-    tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+    options = {"stream": -1} if device_type == _CUDA else {}
+    try:
+        capsule = value.__dlpack__(max_version=(1, 0), **options)
+    except TypeError:  # a library of before DLPack 1.0
+        capsule = value.__dlpack__(**options)
+    # It is not consumed: the capsule frees it when it goes.
+    flags = 0
+    if _is_capsule(capsule, b"dltensor_versioned"):
+        address = _capsule_pointer(capsule, b"dltensor_versioned")
+        managed = _DLManagedTensorVersioned.from_address(address)
+        tensor, flags = managed.tensor, managed.flags
+    else:
+        # The tensor is the first member of the managed one.
+        tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     dtype = _DLPACK_DTYPES.get((tensor.code, tensor.bits))
     if dtype is None or tensor.lanes != 1:
         raise TypeError(
@@ -252,6 +280,7 @@ def _dlpack_view(name: str, value) -> View:
         kind,
         (value, capsule),
         ordinal if kind == "cuda" else 0,
+        bool(flags & (_READ_ONLY | _IS_COPIED)),
     )
 
 

@@ -11,13 +11,14 @@ with tensors of PyTorch among the arguments, PyTorch's current stream, also whil
 captures a graph. Needs the package apache-tvm-ffi, and not PyTorch.
 """
 
+import sys
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from .arrays import DeviceArray
-from .call_options import integer, refuse_meta
+from .call_options import integer, refuse_meta, refuse_negating
 from .runtime import GdnError, Kernel, Pool
 
 _DLPACK_DEVICES = {"cpu": 1, "cuda": 2}
@@ -42,9 +43,10 @@ def _functions(folder: Path):
 
 class Call:
     """A kernel that is called with tensors on its device. Not for two threads or two
-    streams at once: it holds the memory that the kernel works in. That is taken in the
-    first call, and in one whose sizes outgrow it; make one before a graph is captured. Graphs keep
-    the memory, so a graph and other calls must not run at the same time.
+    streams at once: it holds the memory that the kernel works in. A thread that calls it while
+    another one launches gets INVALID_ARGUMENT. The memory is taken in the first call, and in one
+    whose sizes outgrow it; make one before a graph is captured. Graphs keep the memory, so a graph
+    and other calls must not run at the same time.
 
     Slot `null_slot` of every pool is no slot (-1: there is none). `may_overlap` allows
     dependent launches: see gdnrt_binding_allow_dependent_launch, which says when.
@@ -89,20 +91,44 @@ class Call:
                 f"{self._kernel.name}: expected {len(self._names)} arguments, got {len(tensors)};"
                 f" they are {', '.join(self._names)}"
             )
+        if "torch" in sys.modules:
+            try:
+                for tensor in tensors:
+                    if tensor is not None and tensor.is_neg():
+                        raise AttributeError
+            except AttributeError:  # or some are no tensors of PyTorch
+                for name, tensor in zip(self._names, tensors, strict=True):
+                    refuse_negating(name, tensor)
         try:
             self._launch(self._handle, *tensors)
-        except RuntimeError as error:
+        except Exception as error:
+            self._launch_slowly(tensors, error)
+
+    def launch(self, *tensors: object) -> None:
+        """As a call of all tensors in order, of which none is a view of PyTorch that negates:
+        tvm-ffi does not say so."""
+        try:
+            self._launch(self._handle, *tensors)
+        except Exception as error:
+            self._launch_slowly(tensors, error)
+
+    def _launch_slowly(self, tensors, error: Exception) -> None:
+        """Launches what tvm-ffi does not take, or raises what `error` says."""
+        if isinstance(error, RuntimeError):
             cause = getattr(error, "__tvm_ffi_error__", None)
             if cause is None:
                 for name, value in zip(self._names, tensors, strict=True):
                     refuse_meta(name, value)
-                raise
+                raise error
             raise GdnError(cause.kind, str(error)) from None
-        except (TypeError, ValueError, BufferError):
-            # NumPy lends no bfloat16 and nothing read-only through DLPack.
-            if not any(isinstance(value, np.ndarray | DeviceArray) for value in tensors):
-                raise
-            self._bind(tensors).launch()
+        if not isinstance(error, TypeError | ValueError | BufferError):
+            raise error
+        # NumPy lends no bfloat16 through DLPack, and tvm-ffi takes nothing read-only.
+        is_locked = isinstance(error, BufferError) and self._kernel._device.kind == "cpu"
+        own = np.ndarray | DeviceArray
+        if not is_locked and not any(isinstance(value, own) for value in tensors):
+            raise error
+        self._bind(tensors).launch()
 
     def _in_order(self, tensors: tuple, named: dict[str, object]) -> list:
         unknown = [name for name in named if name not in self._names[len(tensors) :]]

@@ -55,6 +55,17 @@ def flag(name: str, value: object) -> bool:
     return bool(value)
 
 
+def refuse_negating(name: str, array: object) -> None:
+    """ValueError for a tensor of PyTorch that is a view whose numbers have the other sign in
+    memory."""
+    is_neg = getattr(array, "is_neg", None)
+    if is_neg is not None and is_neg():  # as of the imaginary part of a conjugate
+        raise ValueError(
+            f"{name}: expected numbers as they are in memory, got a view that negates them"
+            " (resolve_neg() copies)"
+        )
+
+
 def refuse_meta(name: str, array: object) -> None:
     """ValueError for a tensor of PyTorch on its device without memory."""
     if getattr(array, "is_meta", False):

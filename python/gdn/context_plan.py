@@ -20,7 +20,7 @@ from .kernel_calls import call_of
 from .map_products import MapProducts, has_products
 from .rule_kernels import kind_of, unit_of
 from .runtime import Runtime
-from .segment_maps import maps_of
+from .segment_maps import check_tokens, maps_of
 from .sequence_parts import Places, SequenceParts
 
 # What segments are multiples of: a chunk.
@@ -28,7 +28,8 @@ _CHUNK = 64
 
 
 class ContextPlan:
-    """The sequences of a batch over ranks, and the segments that this rank cuts its tokens into."""
+    """The sequences of a batch over ranks, and the segments that this rank cuts its tokens into.
+    Used by one thread at a time."""
 
     def __init__(
         self,
@@ -197,6 +198,8 @@ class ContextPlan:
         LookupError where no image has the maps, as for inputs of f32 on a GPU; ExchangeError only
         where the exchange itself fails."""
         arrays = library_of(v, self._runtime)
+        check_tokens(arrays, q, k, v, log_decay, beta)
+        arrays.check("states", states)
         if int(v.shape[0]) != self._rows or int(states.shape[0]) != self._pool:
             raise ValueError(
                 f"v, states: expected {self._rows} rows and {self._pool} slots, those of the plan,"

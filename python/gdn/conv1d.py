@@ -9,7 +9,7 @@ docs/spec/conv1d.md has the mathematics.
 
 from __future__ import annotations
 
-from .array_library import check_array, check_form, check_starts, library_of
+from .array_library import check_array, check_form, check_starts, check_written, library_of
 from .call_options import flag, integer
 from .entry_plan import KnownCall
 from .kernel_calls import call_of, last_of
@@ -104,6 +104,8 @@ def causal_conv1d(
         return out
     if not arrays.has_unit_stride(out):
         raise ValueError("out: expected a contiguous last dimension, got another stride")
+    for name, array in (("out", out), ("states", states)):
+        check_written(arrays, name, array)
     entry = "decode" if cu_seqlens is None else "prefill"
     call = call_of(
         kind,

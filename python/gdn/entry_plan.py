@@ -40,7 +40,7 @@ class CommitPlan(NamedTuple):
         """Launches, of `slots` that are i32."""
         if self.known_as is not None:
             remember(self.known_as, self.call)
-        self.call(*[slots if place < 0 else tensors[place] for place in self.places])
+        self.call.launch(*[slots if place < 0 else tensors[place] for place in self.places])
 
     def run_ahead(self, arrays: TorchArrays, tensors: tuple, given: list) -> None:
         """The same of a prefill that gets `given`."""
@@ -98,7 +98,7 @@ class EntryPlan(NamedTuple):
             self.commit.run_ahead(arrays, tensors, given)
         if self.known_as is not None:
             remember(self.known_as, self.call)
-        self.call(*given)
+        self.call.launch(*given)
         return out
 
 

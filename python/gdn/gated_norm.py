@@ -8,7 +8,7 @@ docs/spec/gated_rms_norm.md has the mathematics.
 
 from __future__ import annotations
 
-from .array_library import check_array, library_of
+from .array_library import check_array, check_written, library_of
 from .call_options import finite, flag
 from .entry_plan import KnownCall
 from .kernel_calls import call_of, last_of
@@ -70,6 +70,7 @@ def gated_rms_norm(
         return out
     if not arrays.has_unit_stride(out):
         raise ValueError("out: expected a contiguous last dimension, got another stride")
+    check_written(arrays, "out", out)
     kind = NormKind(size, bool(norm_after_gate), io)
     call = call_of(kind, "norm", arrays.device, arrays.stream, runtime, capturing=arrays.capturing)
     given = {

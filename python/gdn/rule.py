@@ -10,7 +10,7 @@ docs/spec/delta_rule.md has the mathematics.
 
 from __future__ import annotations
 
-from .array_library import check_order, check_starts, library_of
+from .array_library import check_count, check_order, check_starts, library_of
 from .call_options import finite, flag
 from .kernel_calls import call_of, find_refusal, last_of
 from .pool_states import refuse_pool
@@ -137,6 +137,7 @@ class _RuleCall:
             _fail("log_decay", f"the shape {decays}", list(self.log_decay.shape))
         if list(self.beta.shape) != wanted:
             _fail("beta", f"the shape {wanted}", list(self.beta.shape))
+        check_count(self.batch * self.tokens)
         self.count = self.batch
         if self.cu_seqlens is not None:
             if self.batch != 1:

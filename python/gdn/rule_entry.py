@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .array_library import check_array, check_form, check_starts, library_of
+from .array_library import check_array, check_form, check_starts, check_written, library_of
 from .call import Call
 from .call_options import below_zero, finite, flag, integer
 from .entry_plan import KnownCall
@@ -108,6 +108,8 @@ class RuleEntry:
         self.io, self.layout = self.arrays.dtype_of(v), "ready"
         self.order = "vk"  # of states in memory: dk contiguous, or with "kv" dv
         self.per_channel, self.decay_bound = False, None
+        #: Whether nothing is written to the states.
+        self.reads_states = False
 
     def _take_layer(self, states: LayerStates) -> LayerStates:
         """All arrays of a layer of a pool."""
@@ -234,7 +236,7 @@ class RuleEntry:
             raise ValueError(f"{name}: expected {expected}, got {found}; {WHERE_PLANES_ARE}")
         check_form(self.arrays, name, pool, [*pool.shape[:1], *sizes], types)
         order = state_order_of(self.arrays, name, pool)
-        self._check_written(name, pool)
+        self._check_written(name, pool, is_read=name == "states" and self.reads_states)
         if name == "states":
             self.order = order
         elif order != self.order:
@@ -253,11 +255,12 @@ class RuleEntry:
         self._check_written("out", out)
         return out
 
-    def _check_written(self, name: str, array) -> None:
-        if not self.arrays.can_be_pool(array):
+    def _check_written(self, name: str, array, is_read: bool = False) -> None:
+        if not is_read:
+            check_written(self.arrays, name, array)
+        elif not self.arrays.is_apart(array):
             raise ValueError(
-                f"{name}: expected an array that can be written, each element for itself, got one"
-                " that is read-only or repeats some"
+                f"{name}: expected an array with each element for itself, got one that repeats some"
             )
 
     def check_inputs(self) -> None:
@@ -309,6 +312,8 @@ class RuleEntry:
             q = arrays.cast(self.q * factor, self.io)
         inputs = {"q": q, "k": arrays.rows_apart(self.k), "v": arrays.rows_apart(self.v)}
         given = inputs | self._given | pools | {"core": out}
+        if self.reads_states:
+            given["state_pool"] = arrays.unlocked(given["state_pool"])
         names = call.names
         commit = None
         if self.name == "prefill" and "pending_counts" in given:

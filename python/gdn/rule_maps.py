@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .array_library import library_of
+from .array_library import check_starts, library_of
 from .rule import gated_delta_rule
 from .rule_kernels import kind_of, unit_of
-from .segment_maps import maps_of
+from .segment_maps import check_tokens, maps_of
 
 
 class RuleMap(NamedTuple):
@@ -109,6 +109,8 @@ def _by_variant(arrays, tokens: tuple, cu_seqlens, options: dict) -> list[RuleMa
     maps = maps_of(kind, arrays.device, options.get("runtime"))
     if maps is None or (kind.key_dim, kind.value_dim) != (int(q.shape[2]), int(v.shape[2])):
         return None
+    check_tokens(arrays, *tokens)
+    check_starts(arrays, cu_seqlens, int(v.shape[0]))
     gates = (arrays.cast(x, "float32") for x in (log_decay, beta))
     places = arrays.numbers(range(int(cu_seqlens.shape[0]) - 1), "int32")
     starts = arrays.ids(cu_seqlens)

@@ -63,7 +63,7 @@ class RulePlan(NamedTuple):
         given["token_state_pool"] = states
         if self.known_as is not None:
             remember(self.known_as, self.call)
-        self.call(*[given[name] for name in self.names])
+        self.call.launch(*[given[name] for name in self.names])
         return out.view(self.result), states
 
 
@@ -77,6 +77,9 @@ def key_of(arrays, tensors: tuple, options: tuple, function: tuple = ()) -> tupl
             return None
     wants_gradients = arrays.torch.is_grad_enabled()
     try:
+        for x in tensors:
+            if x is not None and x.is_neg():  # the checks refuse it
+                return None
         facts = [
             None
             if x is None

@@ -78,7 +78,8 @@ def delta_prefill(
 
     `checkpoints` are cu_checkpoints [N + 1], tokens [C] and slots [C], integers: sequence n has
     those from cu_checkpoints[n] to cu_checkpoints[n + 1], and states[slots[c]] gets S after
-    tokens[c] of its tokens (docs/spec/slots.md).
+    tokens[c] of its tokens, a multiple of 64 that is more than those before. Nothing is written
+    for other counts (docs/spec/slots.md).
 
     With a pool that defers writes, what is pending in the slots of sequences with tokens is first
     put into their states, by a launch of its own, and there are neither write_slots nor

@@ -68,6 +68,7 @@ def gated_delta_verify(
     if known.plan is not None:
         return known.run()
     entry = RuleEntry("verify", q, k, v, states, runtime)
+    entry.reads_states = True
     entry.take_gates(a, b, A_log, dt_bias, bound=decay_bound)
     entry.check_inputs()
     entry.check_pool("token_states", token_states, (entry.arrays.dtype_of(entry.states),))

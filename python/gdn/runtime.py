@@ -342,7 +342,8 @@ class Kernel(_Handle):
 
 
 class Binding(_Handle):
-    """Arguments of a kernel; keeps them alive."""
+    """Arguments of a kernel; keeps them alive. Used by one thread at a time; threads may share
+    the kernel, its device and its image."""
 
     def __init__(self, kernel: Kernel, arguments: dict[str, object]):
         self._kernel = kernel

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 
+from .array_library import check_form
 from .kernel_calls import find_refusal, kernel_of
 from .rule_kernels import RuleKind
 from .runtime import Binding, Kernel, Pool, Runtime
@@ -14,6 +15,23 @@ from .runtime import Binding, Kernel, Pool, Runtime
 VARIANT = "segment-maps"
 _MOST_BINDINGS = 64
 _calls = threading.local()
+
+
+def check_tokens(arrays, q, k, v, log_decay, beta) -> None:
+    """Raises ValueError for arrays of a rule, [T, H, ..], that do not go together. What is bound
+    once is not looked at again."""
+    given = {"q": q, "k": k, "v": v, "log_decay": log_decay, "beta": beta}
+    for name, array in given.items():
+        arrays.check(name, array)
+        if name in ("q", "k", "v") and len(array.shape) != 3:
+            raise ValueError(f"{name}: expected the shape [T, H, d], got {list(array.shape)}")
+    rows, io = [int(size) for size in v.shape[:2]], arrays.dtype_of(v)
+    keys = [rows[0], *(int(size) for size in q.shape[1:])]
+    check_form(arrays, "q", q, keys, (io,))
+    check_form(arrays, "k", k, keys, (io,))
+    channels = keys[2:] if len(log_decay.shape) == 3 else []
+    check_form(arrays, "log_decay", log_decay, [*rows, *channels])
+    check_form(arrays, "beta", beta, rows)
 
 
 class SegmentMaps:

@@ -107,7 +107,7 @@ class Lock:
 
 class StateCache(_Handle):
     """A cache of slots of `pool`. `evicted(node, tokens, slot)` is called for each checkpoint that
-    is evicted, and must not call the cache.
+    is evicted, and must not call the cache. Used by one thread at a time.
 
     With `host_tier`, a HostTier of the pool, checkpoints that lose their slots go to the host if
     `host_min_tokens` or more tokens would be computed again without them, `host_bytes` bytes of

@@ -110,6 +110,44 @@ def test_calls_do_not_write_read_only_arrays(decode):
             Call(decode)(**arrays | {name: frozen(arrays[name])})
 
 
+class Lender:
+    """An array of another library, which says through DLPack what nobody may write."""
+
+    def __init__(self, array: np.ndarray):
+        self._array = array
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+    def __dlpack__(self, **options):
+        return self._array.__dlpack__(**options)
+
+
+def test_other_libraries_read_only_arrays(decode):
+    """What is read may be one, what is written not, by a binding and by a call."""
+    pytest.importorskip("tvm_ffi")
+    from gdn.call import Call
+
+    arrays = arguments(decode)
+    locked = {param.name for param in decode.params if param.access == "read"}
+    rng = np.random.default_rng(5)
+    for name in ("qkv", "conv_weight"):
+        arrays[name][...] = rng.standard_normal(arrays[name].shape)
+    arrays["slots"][...] = 1, 2
+    given = {n: Lender(frozen(a) if n in locked else a) for n, a in arrays.items()}
+    bound(decode, given).launch()
+    found = arrays["core"].copy()
+    assert np.abs(found).max() > 0
+    arrays["core"][...] = arrays["conv_pool"][...] = arrays["state_pool"][...] = 0
+    Call(decode, null_slot=0)(**given)
+    np.testing.assert_array_equal(arrays["core"], found)
+    for name in ("core", "state_pool"):
+        wrong = given | {name: Lender(frozen(arrays[name]))}
+        for launch in (lambda wrong: bound(decode, wrong), lambda wrong: Call(decode)(**wrong)):
+            with pytest.raises(ValueError, match=f"{name}: expected an array that can be written"):
+                launch(wrong)
+
+
 def test_the_order_of_bytes(decode):
     arrays = arguments(decode)
     for name in ("qkv", "A_log", "slots"):

@@ -2,6 +2,8 @@
 """Calls through tvm-ffi on a CPU: tensors of DLPack and NumPy, what changes between
 calls, and errors."""
 
+import threading
+
 import numpy as np
 import pytest
 import tvm_ffi
@@ -167,6 +169,36 @@ def test_memory_of_another_device_is_refused(count, monkeypatch):
         call(*tensors([np.zeros(3, np.int64)]))
     # Without elements there is no memory to be elsewhere: nothing runs.
     call(*tensors([np.zeros(0, np.int64)]))
+
+
+def test_two_threads_at_once(decode):
+    """Each launches what it was called with, or fails."""
+    sizes = [Sizes(1, 2, (1,) * count, seed=count) for count in (1, 20, 30, 40)]
+    call, sets = Call(decode), [make(decode.params, each) for each in sizes]
+    wanted = [{name: array.copy() for name, array in arrays.items()} for arrays in sets]
+    for arrays in wanted:
+        bind(decode, arrays).launch()
+    refused, wrong = [], []
+
+    def work(arrays, want):
+        for _ in range(150):
+            given = {name: array.copy() for name, array in arrays.items()}
+            try:
+                call(*given.values())
+            except GdnError as error:
+                refused.append((error.status, str(error)))
+                continue
+            equal = [np.array_equal(given[n], want[n], equal_nan=True) for n in given]
+            wrong.extend(name for name, is_equal in zip(given, equal, strict=True) if not is_equal)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(sets, wanted, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert {status for status, _ in refused} <= {"INVALID_ARGUMENT"}
+    assert all("call: expected one thread at a time" in text for _, text in refused)
 
 
 def test_a_call_frees_its_memory_behind_the_end_of_its_device(runtime, layer):

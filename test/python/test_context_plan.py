@@ -19,6 +19,7 @@ from gdn.context_parallel import ContextParallel
 from gdn.exchange import ExchangeError, ThreadExchange
 from gdn.kernel_calls import kernel_of
 from gdn.rule_kernels import kind_of
+from gdn.rule_maps import rule_maps
 from gdn.segment_maps import VARIANT, maps_of
 
 pytestmark = [pytest.mark.usefixtures("compiler_on_path"), pytest.mark.once(compiler="cpu")]
@@ -169,6 +170,23 @@ def test_maps(runtime, per_channel):
     for i in np.flatnonzero(slots >= 0):
         want = maps_in_float64(x, starts[i], starts[i + 1])
         assert error_of(constant[i], want[0]) < 1e-5 and error_of(linear[i], want[1]) < 1e-5
+
+
+def test_memory_of_before_with_other_numbers(runtime):
+    """Bindings are found by memory and shapes, behind a look at types and starts."""
+    rng = np.random.default_rng(6)
+    x = {name: rng.random((70, 1, 16), np.float32) for name in "qkv"}
+    x |= {"log_decay": -rng.random((70, 1), np.float32), "beta": rng.random((70, 1), np.float32)}
+    starts = np.array([0, 70])
+    rule_maps(**x, cu_seqlens=starts, runtime=runtime)
+    for name in "qk":
+        with pytest.raises(ValueError, match=f"{name}: expected float32, got int32"):
+            rule_maps(**x | {name: x[name].view(np.int32)}, cu_seqlens=starts, runtime=runtime)
+    with pytest.raises(ValueError, match="beta: expected the shape"):
+        rule_maps(**x | {"beta": x["beta"][:-1]}, cu_seqlens=starts, runtime=runtime)
+    for wrong, text in ((np.array([0, 71]), "element 1 from 0 to 70"), (starts * 1.0, "integers")):
+        with pytest.raises(ValueError, match=f"cu_seqlens: expected {text}"):
+            rule_maps(**x, cu_seqlens=wrong, runtime=runtime)
 
 
 def test_no_launch_takes_the_variant_by_itself(runtime):

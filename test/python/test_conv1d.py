@@ -222,6 +222,19 @@ def test_what_is_refused(runtime, change, message):
     np.testing.assert_array_equal(given["states"], before)
 
 
+@pytest.mark.parametrize("name", ["states", "out"])
+def test_what_is_written_is_not_read_only(runtime, name):
+    given = draw()
+    given["out"] = np.zeros_like(given["x"])
+    read = [array for array in given.values() if array is not None]
+    for array in read:
+        array.flags.writeable = array is given["states"] or array is given["out"]
+    causal_conv1d(**given, null_slot=NULL, runtime=runtime)
+    given[name].flags.writeable = False
+    with pytest.raises(ValueError, match=f"{name}: expected an array that can be written"):
+        causal_conv1d(**given, null_slot=NULL, runtime=runtime)
+
+
 def test_channels_that_no_tile_divides(runtime):
     with pytest.raises(ValueError, match="x: expected a multiple of 8 channels, got 12"):
         run(runtime, draw(channels=12))

@@ -95,6 +95,17 @@ def test_what_is_refused(runtime, change, message):
         gated_rms_norm(runtime=runtime, **given)
 
 
+def test_a_result_that_is_read_only(runtime):
+    x, gate, weight = draw()
+    out = np.zeros_like(x)
+    for array in (x, gate, weight):
+        array.flags.writeable = False
+    gated_rms_norm(x, gate, weight, out=out, runtime=runtime)
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="out: expected an array that can be written"):
+        gated_rms_norm(x, gate, weight, out=out, runtime=runtime)
+
+
 def test_heads_that_no_kernel_has(runtime):
     with pytest.raises(ValueError, match="x: expected heads of a multiple of 8 up to 512, got 20"):
         gated_rms_norm(*draw(shape=(2, 2, 20)), runtime=runtime)

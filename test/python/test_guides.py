@@ -2,6 +2,8 @@
 """Guides do what they say, with what they show alone: their commands run as they are printed, their
 programs after them. A program whose packages are not installed is left out."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import guides
@@ -22,6 +24,27 @@ def test_guide_runs_as_printed(page, build_dir, gdn_compile, package, tmp_path, 
             reader.python(program)
     if lacks:
         pytest.skip(f"some programs need {', '.join(sorted(lacks))}")
+
+
+def test_shell_blocks_run_as_printed(build_dir, ptx_driver, tmp_path):
+    """Those of the page on wrong numbers that need the compiler's programs alone, in its order and
+    in one folder: later ones read files of those ahead."""
+    page = guides.FOLDER / "debug-a-wrong-number.md"
+    text = "".join(guides.programs(page, "sh")).replace("\\\n", " ")
+    commands = [line for line in text.splitlines() if line.startswith(("gdn-", "export "))]
+    assert len(commands) >= 12
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build/release").symlink_to(build_dir)
+    path = f"{build_dir}/bin:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-exc", "\n".join(commands)],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": path},
+        text=True,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "st.global" in (tmp_path / "kernels.ptx").read_text()
 
 
 def test_what_is_run_is_found():

@@ -8,7 +8,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gdn import Runtime, conv1d, devices, gated_norm, rule, rule_plan  # noqa: E402
+from gdn import (  # noqa: E402
+    Call,
+    Runtime,
+    StatePool,
+    StatePoolShape,
+    conv1d,
+    devices,
+    gated_norm,
+    rule,
+    rule_plan,
+)
 from gdn.rule_pool import delta_prefill  # noqa: E402
 from gdn.rule_step import delta_step, gated_delta_step  # noqa: E402
 from gdn.rule_verify import gated_delta_verify, gated_delta_verify_in_slots  # noqa: E402
@@ -157,14 +167,62 @@ def test_what_has_no_plan(runtime, unchecked):
             function(*arguments, **options, runtime=runtime)
 
 
-def test_views_that_negate_are_refused(runtime):
-    """Memory has the numbers with another sign."""
-    function, names = FUNCTIONS["step"]
-    for name in ("q", "a", "states"):
-        given = draw(1)
-        given[name] = torch._neg_view(given[name])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_views_that_negate_are_refused(runtime, name):
+    """Memory has the numbers with another sign. Not behind a call that was as this one, either."""
+    function, names = FUNCTIONS[name]
+    for _ in range(2):
+        for negated in names:
+            given = draw(1)
+            before = {n: x.clone() for n, x in given.items()}
+            array = given[negated]
+            # A view by name, and what users have of numbers with two parts.
+            views = [torch._neg_view(array)]
+            if array.is_floating_point():
+                views.append(torch.complex(array.double(), -array.double()).conj().imag)
+            for wrong in views:
+                with pytest.raises(ValueError, match="expected numbers as they are in memory"):
+                    arguments = given | {negated: wrong}
+                    function(*(arguments[n] for n in names), runtime=runtime)
+            assert all(torch.equal(given[n], before[n]) for n in given)
+        function(*(draw(1)[n] for n in names), runtime=runtime)
+
+
+def test_views_that_negate_behind_a_call_of_the_rule(runtime, monkeypatch):
+    monkeypatch.setattr(devices, "_runtime", [runtime])
+    names = ("q", "k", "v", "log_decay", "beta")
+    arrays = {n: draw(1)[n][None] for n in names}
+    rule.gated_delta_rule(**arrays)
+    for name in names:
         with pytest.raises(ValueError, match=f"{name}: expected numbers as they are in memory"):
-            function(*(given[n] for n in names), runtime=runtime)
+            rule.gated_delta_rule(**arrays | {name: torch._neg_view(arrays[name])})
+
+
+def test_views_that_negate_in_a_call(runtime, build_dir):
+    """tvm-ffi hands over their memory as it is."""
+    image = runtime.image(build_dir / "test/Unit/runtime/test.gdnk")
+    call, counts = Call(runtime.device().kernel(image, "count")), torch.zeros(3, dtype=torch.int64)
+    call(counts)
+    with pytest.raises(ValueError, match="counts: expected numbers as they are in memory"):
+        call(torch._neg_view(counts))
+    call(counts=counts.numpy())
+    assert counts.tolist() == [2, 2, 2]
+
+
+def test_views_that_negate_in_a_binding_and_a_pool(runtime, build_dir):
+    """PyTorch lends their memory through DLPack, too."""
+    image = runtime.image(build_dir / "test/Unit/runtime/test.gdnk")
+    kernel, counts = runtime.device().kernel(image, "count"), torch.zeros(3, dtype=torch.int64)
+    with pytest.raises(ValueError, match="counts: expected numbers as they are in memory"):
+        kernel.bind(counts=torch._neg_view(counts))
+    shape = StatePoolShape(1, 2, 1, 2, 64, 64, conv_dtype="float32")
+    state, conv = torch.zeros(3, 2, 64, 64), torch.zeros(3, 256, 3)
+    for name, pair in (
+        ("state", (torch._neg_view(state), conv)),
+        ("conv", (state, torch._neg_view(conv))),
+    ):
+        with pytest.raises(ValueError, match=f"{name}: expected numbers as they are in memory"):
+            StatePool.wrap(runtime.device(), shape, [pair[0]], [pair[1]])
 
 
 def test_starts_are_not_those_of_before(runtime, unchecked, monkeypatch):

@@ -130,6 +130,20 @@ def test_starts_that_are_out_of_order_or_behind_the_tokens(runtime, starts, mess
         gated_delta_rule(**given, cu_seqlens=np.array(starts), runtime=runtime)
 
 
+def test_more_tokens_than_starts_can_say(runtime):
+    """They are of i32 in kernels; rows that lie on each other need no memory."""
+
+    def rows(*shape):
+        one = np.ones(shape[2:], np.float32)
+        return np.lib.stride_tricks.as_strided(one, shape, (0, 0, *one.strides))
+
+    for batch, tokens, starts in ((1, 2**31 + 5, np.array([2**31, 2**31 + 5])), (2, 2**30, None)):
+        heads, gates = rows(batch, tokens, 1, 16), rows(batch, tokens, 1)
+        with pytest.raises(ValueError, match="tokens: expected at most 2147483647 in a call, got"):
+            arguments = [heads] * 3 + [gates] * 2
+            gated_delta_rule(*arguments, cu_seqlens=starts, runtime=runtime)
+
+
 @pytest.mark.parametrize("tokens", [1, 33])
 def test_heads_that_are_no_multiple_of_eight(runtime, tokens):
     rng = np.random.default_rng(3)

@@ -47,6 +47,26 @@ def test_states_in_a_buffer(runtime, l2norm):
     np.testing.assert_array_equal(states, before)
 
 
+def test_states_in_a_buffer_are_only_read(runtime, tmp_path):
+    """Memory that a write would be a fault of, of a file; what is written may not be read-only."""
+    rng = np.random.default_rng(4)
+    given, states = draw(rng, TOKENS), pool(rng)
+    np.save(tmp_path / "states.npy", states)
+    locked = np.load(tmp_path / "states.npy", mmap_mode="r")
+    buffer = np.zeros((4 * STEPS + 1, HV, DV, DK), np.float32)
+    other, places = buffer.copy(), places_in_buffer(buffer)
+    out = gated_delta_verify(**given, states=states, **places, runtime=runtime)
+    for array in (*given.values(), *(x for name, x in places.items() if name != "token_states")):
+        array.flags.writeable = False
+    places["token_states"] = other
+    found = gated_delta_verify(**given, states=locked, **places, runtime=runtime)
+    np.testing.assert_array_equal(found, out)
+    np.testing.assert_array_equal(other, buffer)
+    other.flags.writeable = False
+    with pytest.raises(ValueError, match="token_states: expected an array that can be written"):
+        gated_delta_verify(**given, states=locked, **places, runtime=runtime)
+
+
 def test_states_in_slots(runtime):
     """The first state is that after the last accepted token; counts out of range are skipped."""
     rng = np.random.default_rng(2)

@@ -98,7 +98,7 @@ class GDNLayer(_Handle):
     the builder of an engine's steps a layer that cannot serve all of them is refused when it
     is made; see check_steps. With `pool` all pools are those of layer `layer_idx` there, which
     are state_pool, conv_pool, and those of planes and of pending tokens; see
-    gdnrt_gdn_layer_create_in_pool."""
+    gdnrt_gdn_layer_create_in_pool. Used by one thread at a time."""
 
     def __init__(
         self,

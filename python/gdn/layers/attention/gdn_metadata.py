@@ -89,7 +89,8 @@ class GDNAttentionMetadata:
 class GDNAttentionMetadataBuilder(_Handle):
     """Sorts the sequences of a step. Arguments and attributes are vLLM's; `vllm_config` and
     `kv_cache_spec` are any objects with the attributes that are read here. `device` is a
-    gdn.Device: with a GPU, builds copy what kernels read to its memory."""
+    gdn.Device: with a GPU, builds copy what kernels read to its memory. Used by one thread at a
+    time."""
 
     _cudagraph_support = "UNIFORM_BATCH"
     reorder_batch_threshold = 1
