@@ -49,7 +49,9 @@ def compare(image: str, library: str, key_heads: str, seed: str) -> None:
     places = generator.permutation(SEQUENCES)
     lengths = np.zeros(SEQUENCES, int)
     lengths[places[:4]] = filled
-    sizes = Sizes(int(key_heads), 2, tuple(int(n) for n in lengths), seed=int(seed), decay="near_one")
+    sizes = Sizes(
+        int(key_heads), 2, tuple(int(n) for n in lengths), seed=int(seed), decay="near_one"
+    )
     whole = problems.make(kernel.params, sizes)
     batch = checks.run(device, kernel, whole)
     again = checks.run(device, kernel, whole)
