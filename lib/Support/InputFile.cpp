@@ -81,3 +81,16 @@ llvm::Expected<Buffer> gdn::readInputFile(llvm::StringRef path, uint64_t most) {
                   " bytes of what is no regular file, but got more");
   return std::move(**buffer);
 }
+
+llvm::Expected<Buffer> gdn::readProgramFile(llvm::StringRef path,
+                                            uint64_t most) {
+  llvm::Expected<Buffer> buffer = readInputFile(path, most);
+  if (!buffer)
+    return buffer.takeError();
+  llvm::StringRef bytes = (*buffer)->getBuffer();
+  if (!bytes.starts_with("ML\xefR") && bytes.take_front(64).contains('\0'))
+    return llvm::createStringError(
+        path + ": expects a program as text or bytecode of MLIR, but got other "
+               "bytes (images are read by gdn-run and by the runtime)");
+  return std::move(*buffer);
+}

@@ -31,7 +31,7 @@ int gdn::runOptimizer(int argc, char **argv, llvm::StringRef title,
         << llvm::toString(std::move(error)) << "\n";
     return EXIT_FAILURE;
   };
-  auto buffer = readInputFile(input, mostInputBytes);
+  auto buffer = readProgramFile(input, mostInputBytes);
   if (!buffer)
     return report(buffer.takeError());
   if (output == "-")

@@ -64,7 +64,7 @@ llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 gdn::loadLayer(mlir::MLIRContext &context, const CommandLine &line,
                const std::shared_ptr<llvm::SourceMgr> &sources) {
   if (!line.layerPath.empty()) {
-    auto buffer = readInputFile(line.layerPath, mostModuleBytes);
+    auto buffer = readProgramFile(line.layerPath, mostModuleBytes);
     if (!buffer)
       return buffer.takeError();
     sources->AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());

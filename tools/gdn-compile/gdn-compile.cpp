@@ -233,6 +233,9 @@ static llvm::Expected<SmallVector<TargetModel>>
 findTargets(const CommandLine &line) {
   SmallVector<TargetModel> targets;
   for (const std::string &name : line.targets) {
+    if (name.empty())
+      return llvm::createStringError(
+          "--target: expects names separated by commas, but got an empty one");
     if (llvm::count(line.targets, name) > 1)
       return llvm::createStringError(
           "--target: expects each name once, but got " + name + " twice");

@@ -20,6 +20,11 @@ namespace gdn {
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 readInputFile(llvm::StringRef path, uint64_t most);
 
+/// The same of a program, as text or as MLIR's bytecode. The error says if it
+/// is neither, as an image is.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+readProgramFile(llvm::StringRef path, uint64_t most);
+
 } // namespace gdn
 
 #endif // GDN_SUPPORT_INPUTFILE_H
