@@ -201,7 +201,8 @@ def _commit(layer, arguments, before, after, null_slot: int) -> None:
             continue
         if "pending_keys" not in before:
             source = accepted_slot(arguments["token_slots"][row], count)
-            for kind in ("conv_pool", "state_pool"):
+            # A layer without a convolution has no windows.
+            for kind in (kind for kind in ("conv_pool", "state_pool") if kind in before):
                 if is_live(source, len(before[f"token_{kind}"]), null_slot):
                     after[kind][slot] = before[f"token_{kind}"][source]
         elif "pending_counts" in before:

@@ -7,24 +7,31 @@ import json
 import pytest
 
 QWEN, KIMI = "qwen3-next-80b-a3b", "kimi-linear-48b-a3b"
+# Convolved queries, keys and values, as SGLang's layers have them.
+GATED = ("--layout=gated", "--outputs=core")
 LAYERS = {
     "slots": (QWEN, "slots"),
     "tree": (QWEN, "tree"),
     "buffer": (QWEN, "buffer"),
     "lazy": (QWEN, "lazy"),
     "channels-slots": (KIMI, "slots"),
+    "channels-tree": (KIMI, "tree"),
+    "channels-buffer": (KIMI, "buffer"),
+    "channels-gated-buffer": (KIMI, "buffer", *GATED),
+    "channels-bounded-gated-buffer": ("kimi-k3", "buffer", *GATED),
     "channels-lazy": (KIMI, "lazy"),
 }
 # Whose decode is that of "slots", text for text: checked there alone.
 ALONE = ("tree", "buffer", "lazy")
+ALONE += tuple(name for name in LAYERS if name.endswith(("-tree", "-buffer")))
 
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_device_check(build_dir, on_ptx_driver, tool, tmp_path, layer):
-    preset, kind = LAYERS[layer]
+    preset, kind, *form = LAYERS[layer]
     image, report = tmp_path / f"{layer}.gdnk", tmp_path / "report.json"
     states = "--state=f32,bf16" if preset == QWEN else "--state=f32"
-    options = ["--io=bf16", states, f"--verify={kind}", "--target=sm_90a", "--ptxas=none"]
+    options = ["--io=bf16", states, f"--verify={kind}", *form, "--target=sm_90a", "--ptxas=none"]
     commits = {"commit"} if kind in ("buffer", "lazy") else set()
     expected = {"verify", *commits} | (set() if layer in ALONE else {"decode"})
     # Prefill is what test_gpu_prefill.py checks.
@@ -54,5 +61,5 @@ def test_decode_and_prefill_are_the_same_however_tokens_are_verified(tool):
 
     plain = programs()
     assert "func.func @decode" in plain and "func.func @prefill" in plain
-    for kind in ("slots", *ALONE):
+    for kind in ("slots", "tree", "buffer", "lazy"):
         assert programs(f"--verify={kind}") == plain

@@ -30,9 +30,9 @@ struct TokenPlan {
   /// Whether tokens are taken one after another, nothing stays pending, and
   /// eight warps have registers for the state.
   bool scansInPlace();
-  /// Whether each warp makes the decays per channel of another token: of a
-  /// sequence of one block of tokens, whose scans would wait for one warp.
-  bool sharesDecays() { return isOneBlock && scan.isPerChannel(); }
+  /// Whether each warp makes the decays per channel of another token of a block
+  /// of them: its scans would wait for one warp.
+  bool sharesDecays() { return scan.isPerChannel(); }
   /// Whether these lie in shared memory as the factors of the state: nobody
   /// takes their logarithms, and threads would take each of them many times.
   bool makesFactors() { return sharesDecays() && !keepsPending(); }
