@@ -210,8 +210,8 @@ def ScheduleResidentTokens
     tokens of a sequence into programs of a block of GPU threads. As in
     `gdn-schedule-resident-recurrence`, the state of a value head is in the
     registers of the block, and warps exchange tiles through shared memory. Here
-    the operands of eight tokens are computed at once, and each warp finishes
-    the output of one token:
+    the operands of eight tokens are computed at once, decays per channel of a
+    token by each warp, and each warp finishes the output of one token:
 
         all warps         load the state wait for the launch ahead; begin to
         copy pending tokens a warp each       query, key, value, gates of the
@@ -226,11 +226,11 @@ def ScheduleResidentTokens
     The program may say that no sequence has more than eight tokens: its loop
     then ends at the minimum of some number and of its lower bound plus at most
     eight. In this case there is no loop, and with at most four tokens the tiles
-    have four tokens; each warp computes a token's decays per channel. If also
-    inputs have 16 bits, and tensor cores take the state or no token is pending,
-    the block has eight warps with 128 registers. Two warps of each convolution
-    read its inputs to shared memory and, after a barrier, compute operands of a
-    token at a time. Windows are stored last unless a token is pending.
+    have four tokens. If also inputs have 16 bits, and tensor cores take the
+    state or no token is pending, the block has eight warps with 128 registers.
+    Two warps of each convolution read its inputs to shared memory and, after a
+    barrier, compute operands of a token at a time. Windows are stored last
+    unless a token is pending.
 
     A convolution whose window is carried by the loop becomes a convolution of
     several tokens. A convolution that loads its window at each token, as in a
