@@ -65,8 +65,9 @@ static std::optional<FloatKind> readDtype(ConfigReader &reader,
 }
 
 /// The layers that are gated delta networks: counted in `layer_types`, or all
-/// but every `full_attention_interval`-th.
-static int64_t countGdnLayers(ConfigReader &reader, int64_t numLayers) {
+/// but every `full_attention_interval`-th, or so many as there are by default.
+static int64_t countGdnLayers(ConfigReader &reader, int64_t numLayers,
+                              int64_t byDefault) {
   if (const llvm::json::Array *types = reader.optionalArray("layer_types")) {
     int64_t count = llvm::count_if(*types, [](const llvm::json::Value &type) {
       return type.getAsString() == "linear_attention";
@@ -80,7 +81,7 @@ static int64_t countGdnLayers(ConfigReader &reader, int64_t numLayers) {
     return count;
   }
   if (!reader.has("full_attention_interval"))
-    return numLayers;
+    return byDefault;
   int64_t interval = reader.positive("full_attention_interval");
   if (interval < 2)
     reader.expected("full_attention_interval",
@@ -100,6 +101,13 @@ static void refuseFlag(ConfigReader &reader, llvm::StringRef key,
                                  : "false, the only form that is implemented");
 }
 
+/// What the convolution of the models of transformers applies.
+static void checkActivation(ConfigReader &reader) {
+  std::string activation = reader.string("hidden_act");
+  if (activation != "silu" && activation != "swish")
+    reader.expected("hidden_act", "silu or swish");
+}
+
 /// The keys of Qwen's models, which OLMo-Hybrid shares.
 static void readHeads(ConfigReader &reader, ModelConfig &config) {
   config.keyHeads = reader.positive("linear_num_key_heads");
@@ -107,10 +115,9 @@ static void readHeads(ConfigReader &reader, ModelConfig &config) {
   config.keyDim = reader.positive("linear_key_head_dim");
   config.valueDim = reader.positive("linear_value_head_dim");
   config.convWidth = reader.positive("linear_conv_kernel_dim");
-  config.numGdnLayers = countGdnLayers(reader, config.numLayers);
-  std::string activation = reader.string("hidden_act");
-  if (activation != "silu" && activation != "swish")
-    reader.expected("hidden_act", "silu or swish");
+  config.numGdnLayers = countGdnLayers(reader, config.numLayers,
+                                       config.numLayers - config.numLayers / 4);
+  checkActivation(reader);
 }
 
 static void readQwen(ConfigReader &reader, ModelConfig &config) {
@@ -171,6 +178,14 @@ static void readKdaHeads(ConfigReader &reader, llvm::StringRef heads,
   config.perChannelDecay = true;
 }
 
+/// The same, under the names that transformers has.
+static void readNativeHeads(ConfigReader &reader, ModelConfig &config) {
+  readKdaHeads(reader, "linear_num_heads", "linear_head_dim",
+               "linear_conv_kernel_dim", config);
+  if (reader.has("hidden_act"))
+    checkActivation(reader);
+}
+
 /// As the models' own code has it: decays of 16 tokens and their inverses stay
 /// in the range of f32.
 static std::optional<double> readBound(ConfigReader &reader,
@@ -186,17 +201,19 @@ static std::optional<double> readBound(ConfigReader &reader,
 
 /// The dictionary of Kimi's models, which GLM's may have too. `isSafe` is what
 /// `safe_gate` is where it is not there: whether decays have a bound, if only
-/// the usual one.
+/// the usual one; `bound` is what the bound is without a `gate_lower_bound`.
 static void readKdaDictionary(ConfigReader &reader, ModelConfig &config,
-                              bool isSafe) {
+                              bool isSafe, std::optional<double> bound) {
   ConfigReader linear = reader.inner("linear_attn_config");
   readKdaHeads(linear, "num_heads", "head_dim", "short_conv_kernel_size",
                config);
   readKdaLayers(linear, config);
   if (linear.has("safe_gate"))
     isSafe = linear.boolean("safe_gate");
-  config.decayBound = readBound(linear, "gate_lower_bound");
-  if (config.decayBound && linear.has("safe_gate") && !isSafe)
+  config.decayBound = linear.holds("gate_lower_bound")
+                          ? readBound(linear, "gate_lower_bound")
+                          : bound;
+  if (linear.has("gate_lower_bound") && linear.has("safe_gate") && !isSafe)
     linear.expected("safe_gate", "true beside a gate_lower_bound");
   if (isSafe && !config.decayBound)
     config.decayBound = kLeastBound;
@@ -206,13 +223,13 @@ static void readKdaDictionary(ConfigReader &reader, ModelConfig &config,
 }
 
 static void readKimi(ConfigReader &reader, ModelConfig &config) {
-  config.numGdnLayers = config.numLayers;
+  config.numGdnLayers = config.numLayers - (config.numLayers - 1) / 4;
   if (reader.has("linear_attn_config") || !reader.has("linear_num_heads")) {
-    readKdaDictionary(reader, config, /*isSafe=*/false);
+    readKdaDictionary(reader, config, /*isSafe=*/false, std::nullopt);
   } else {
-    readKdaHeads(reader, "linear_num_heads", "linear_head_dim",
-                 "linear_conv_kernel_dim", config);
-    config.numGdnLayers = countGdnLayers(reader, config.numLayers);
+    readNativeHeads(reader, config);
+    config.numGdnLayers =
+        countGdnLayers(reader, config.numLayers, config.numGdnLayers);
   }
   for (llvm::StringRef key : {"linear_lower_bound", "kda_lower_bound"})
     if (reader.has(key))
@@ -223,26 +240,31 @@ static void readKimi(ConfigReader &reader, ModelConfig &config) {
 
 static void readGlm(ConfigReader &reader, ModelConfig &config) {
   config.numGdnLayers = config.numLayers - config.numLayers / 4;
-  std::optional<double> bound = readBound(reader, "linear_lower_bound");
+  std::optional<double> bound = kLeastBound;
+  if (reader.holds("linear_lower_bound"))
+    bound = readBound(reader, "linear_lower_bound");
   if (reader.has("linear_attn_config")) {
-    readKdaDictionary(reader, config, /*isSafe=*/true);
-    if (bound && bound != config.decayBound)
+    readKdaDictionary(reader, config, /*isSafe=*/true, bound);
+    if (reader.has("linear_lower_bound") && bound != config.decayBound)
       reader.expected("linear_lower_bound", "what linear_attn_config says");
   } else {
-    readKdaHeads(reader, "linear_num_heads", "linear_head_dim",
-                 "linear_conv_kernel_dim", config);
-    if (!reader.holds("linear_lower_bound"))
-      bound = kLeastBound;
+    readNativeHeads(reader, config);
     config.decayBound = bound;
   }
   if (reader.has("layer_types"))
-    config.numGdnLayers = countGdnLayers(reader, config.numLayers);
+    config.numGdnLayers =
+        countGdnLayers(reader, config.numLayers, config.numGdnLayers);
   config.normEps = reader.positiveNumber("rms_norm_eps");
 }
 
 static void readLing(ConfigReader &reader, ModelConfig &config) {
-  readKdaHeads(reader, "num_attention_heads", "head_dim",
-               "short_conv_kernel_size", config);
+  // What transformers writes: its head_dim is that of the attention layers'
+  // rotary part.
+  if (reader.has("linear_num_heads") || reader.has("linear_head_dim"))
+    readNativeHeads(reader, config);
+  else
+    readKdaHeads(reader, "num_attention_heads", "head_dim",
+                 "short_conv_kernel_size", config);
   // The last layer of each group is attention, and so are those behind the
   // last whole group.
   const int64_t group = reader.positive("layer_group_size");
@@ -253,6 +275,9 @@ static void readLing(ConfigReader &reader, ModelConfig &config) {
                                   "attention",
                                   config.numLayers)
                         .str());
+  if (reader.has("layer_types"))
+    config.numGdnLayers =
+        countGdnLayers(reader, config.numLayers, config.numGdnLayers);
   config.decayBound =
       readBound(reader, "kda_lower_bound").value_or(kLeastBound);
   if (reader.has("kda_safe_gate") && !reader.boolean("kda_safe_gate"))

@@ -261,8 +261,9 @@ def _dtype(reader: _Reader, key: str) -> str | None:
     return _DTYPES.get(name)
 
 
-def _count_gdn_layers(reader: _Reader, num_layers: int) -> int:
-    """Those of `layer_types`, or all but every `full_attention_interval`-th."""
+def _count_gdn_layers(reader: _Reader, num_layers: int, by_default: int) -> int:
+    """Those of `layer_types`, or all but every `full_attention_interval`-th, or so many as there
+    are by default."""
     types = reader.array("layer_types")
     if types is not None:
         count = types.count("linear_attention")
@@ -273,7 +274,7 @@ def _count_gdn_layers(reader: _Reader, num_layers: int) -> int:
             )
         return count
     if not reader.has("full_attention_interval"):
-        return num_layers
+        return by_default
     interval = reader.positive("full_attention_interval")
     if interval < 2:
         reader.expected("full_attention_interval", "2 or more, so that a layer is linear attention")
@@ -287,6 +288,12 @@ def _refuse_flag(reader: _Reader, key: str, neutral: bool) -> None:
         reader.expected(key, f"{word}, the only form that is implemented")
 
 
+def _check_activation(reader: _Reader) -> None:
+    """What the convolution of the models of transformers applies."""
+    if reader.string("hidden_act") not in ("silu", "swish"):
+        reader.expected("hidden_act", "silu or swish")
+
+
 def _read_heads(reader: _Reader, fields: dict) -> None:
     for name, key in (
         ("key_heads", "linear_num_key_heads"),
@@ -296,9 +303,9 @@ def _read_heads(reader: _Reader, fields: dict) -> None:
         ("conv_width", "linear_conv_kernel_dim"),
     ):
         fields[name] = reader.positive(key)
-    fields["num_gdn_layers"] = _count_gdn_layers(reader, fields["num_layers"])
-    if reader.string("hidden_act") not in ("silu", "swish"):
-        reader.expected("hidden_act", "silu or swish")
+    layers = fields["num_layers"]
+    fields["num_gdn_layers"] = _count_gdn_layers(reader, layers, layers - layers // 4)
+    _check_activation(reader)
 
 
 def _read_qwen(reader: _Reader, fields: dict) -> None:
@@ -326,7 +333,12 @@ def _read_kda_heads(reader: _Reader, fields: dict, keys: tuple[str, str, str]) -
     fields |= {"conv_width": width, "output_gate": "sigmoid", "per_channel_decay": True}
 
 
-_NATIVE = ("linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim")
+def _read_native_heads(reader: _Reader, fields: dict) -> None:
+    """The same, under the names that transformers has."""
+    names = ("linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim")
+    _read_kda_heads(reader, fields, names)
+    if reader.has("hidden_act"):
+        _check_activation(reader)
 
 
 def _read_bound(reader: _Reader, key: str) -> float | None:
@@ -341,16 +353,18 @@ def _read_bound(reader: _Reader, key: str) -> float | None:
     return bound
 
 
-def _read_kda_dictionary(reader: _Reader, fields: dict, is_safe: bool) -> None:
+def _read_kda_dictionary(reader: _Reader, fields: dict, is_safe: bool, bound: float | None) -> None:
     """The dictionary of Kimi's models, which GLM's may have too. `is_safe` is what `safe_gate` is
-    where it is not there: whether decays have a bound, if only the usual one."""
+    where it is not there: whether decays have a bound, if only the usual one; `bound` is what the
+    bound is without a `gate_lower_bound`."""
     linear = reader.inner("linear_attn_config")
     _read_kda_heads(linear, fields, ("num_heads", "head_dim", "short_conv_kernel_size"))
     fields["num_gdn_layers"] = _count_kda_layers(linear, fields)
     if linear.has("safe_gate"):
         is_safe = linear.boolean("safe_gate")
-    bound = _read_bound(linear, "gate_lower_bound")
-    if bound is not None and linear.has("safe_gate") and not is_safe:
+    if "gate_lower_bound" in linear.values:
+        bound = _read_bound(linear, "gate_lower_bound")
+    if linear.has("gate_lower_bound") and linear.has("safe_gate") and not is_safe:
         linear.expected("safe_gate", "true beside a gate_lower_bound")
     fields["decay_bound"] = LEAST_BOUND if is_safe and bound is None else bound
     fields["full_rank_gate"] = linear.values.get("use_full_rank_gate") is True
@@ -360,12 +374,13 @@ def _read_kda_dictionary(reader: _Reader, fields: dict, is_safe: bool) -> None:
 
 
 def _read_kimi(reader: _Reader, fields: dict) -> None:
-    fields["num_gdn_layers"] = fields["num_layers"]
+    layers = fields["num_layers"]
+    fields["num_gdn_layers"] = layers - (layers - 1) // 4
     if reader.has("linear_attn_config") or not reader.has("linear_num_heads"):
-        _read_kda_dictionary(reader, fields, is_safe=False)
+        _read_kda_dictionary(reader, fields, is_safe=False, bound=None)
     else:
-        _read_kda_heads(reader, fields, _NATIVE)
-        fields["num_gdn_layers"] = _count_gdn_layers(reader, fields["num_layers"])
+        _read_native_heads(reader, fields)
+        fields["num_gdn_layers"] = _count_gdn_layers(reader, layers, fields["num_gdn_layers"])
     for key in ("linear_lower_bound", "kda_lower_bound"):
         if reader.has(key):
             reader.expected(
@@ -375,30 +390,41 @@ def _read_kimi(reader: _Reader, fields: dict) -> None:
 
 
 def _read_glm(reader: _Reader, fields: dict) -> None:
-    fields["num_gdn_layers"] = fields["num_layers"] - fields["num_layers"] // 4
-    bound = _read_bound(reader, "linear_lower_bound")
+    layers = fields["num_layers"]
+    fields["num_gdn_layers"] = layers - layers // 4
+    bound: float | None = LEAST_BOUND
+    if "linear_lower_bound" in reader.values:
+        bound = _read_bound(reader, "linear_lower_bound")
     if reader.has("linear_attn_config"):
-        _read_kda_dictionary(reader, fields, is_safe=True)
-        if bound is not None and bound != fields["decay_bound"]:
+        _read_kda_dictionary(reader, fields, is_safe=True, bound=bound)
+        if reader.has("linear_lower_bound") and bound != fields["decay_bound"]:
             reader.expected("linear_lower_bound", "what linear_attn_config says")
     else:
-        _read_kda_heads(reader, fields, _NATIVE)
-        is_said = "linear_lower_bound" in reader.values
-        fields["decay_bound"] = bound if is_said else LEAST_BOUND
+        _read_native_heads(reader, fields)
+        fields["decay_bound"] = bound
     if reader.has("layer_types"):
-        fields["num_gdn_layers"] = _count_gdn_layers(reader, fields["num_layers"])
+        fields["num_gdn_layers"] = _count_gdn_layers(reader, layers, fields["num_gdn_layers"])
     fields["norm_eps"] = reader.positive_number("rms_norm_eps")
 
 
 def _read_ling(reader: _Reader, fields: dict) -> None:
-    _read_kda_heads(reader, fields, ("num_attention_heads", "head_dim", "short_conv_kernel_size"))
+    # What transformers writes: its head_dim is that of the attention layers' rotary part, and its
+    # layers have no projections through the size of a head.
+    native = reader.has("linear_num_heads") or reader.has("linear_head_dim")
+    if native:
+        _read_native_heads(reader, fields)
+    else:
+        names = ("num_attention_heads", "head_dim", "short_conv_kernel_size")
+        _read_kda_heads(reader, fields, names)
     # The last layer of each group is attention, and so are those behind the last whole group.
     group = reader.positive("layer_group_size")
     layers = fields["num_layers"]
     fields["num_gdn_layers"] = layers // group * (group - 1)
     if fields["num_gdn_layers"] == 0:
         reader.expected("layer_group_size", f"2 to {layers}, so that a layer is linear attention")
-    is_full = reader.values.get("no_kda_lora") is True
+    if reader.has("layer_types"):
+        fields["num_gdn_layers"] = _count_gdn_layers(reader, layers, fields["num_gdn_layers"])
+    is_full = reader.values.get("no_kda_lora", native) is True
     fields |= {"full_rank_decay": is_full, "full_rank_gate": is_full}
     bound = _read_bound(reader, "kda_lower_bound")
     fields["decay_bound"] = LEAST_BOUND if bound is None else bound

@@ -205,13 +205,13 @@ class _RuleCall:
 
     def _keep_plan(self, key: tuple, call, kind: RuleKind, entry: str, given, pool) -> None:
         """For calls that are as this one, if its arrays are read where they are."""
+        if (kind.key_dim, kind.value_dim) != (self.key_dim, self.value_dim):
+            return
         decay, beta = (self.arrays.cast(x, "float32") for x in (self.log_decay, self.beta))
         names = ("q", "k", "v", "log_decay", "beta")
         for name, array in zip(names, (self.q, self.k, self.v, decay, beta), strict=True):
             if not self.arrays.has_unit_stride(array.reshape(given[name].shape)):
                 return
-        if (kind.key_dim, kind.value_dim) != (self.key_dim, self.value_dim):
-            return
         device = self.arrays.device
         made = ("state_pool", "token_state_pool", "core", *names)
         if self.cu_seqlens is not None:

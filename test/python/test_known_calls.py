@@ -247,3 +247,18 @@ def test_starts_are_not_those_of_before(runtime, unchecked, monkeypatch):
         call(second, [0, 1, 3])
     with pytest.raises(NameError, match="_RuleCall"):
         call(second, [0.0, 1, 1, 3])
+
+
+@pytest.mark.parametrize("value_dim", [20, 24])
+def test_values_of_any_size(runtime, value_dim):
+    """Sizes that are no multiple of 8 have zeros behind them in copies: there is no plan."""
+    given = draw(4)
+    tokens = [given[name][None] for name in ("q", "k", "v", "log_decay", "beta")]
+    tokens[2] = tokens[2][..., :value_dim]
+    states = given["states"][:1, :, :value_dim]
+    options = {"state_v_first": True, "runtime": runtime}
+    wanted = rule.gated_delta_rule(*tokens, initial_state=states.double(), **options)
+    for _ in range(2):
+        found = rule.gated_delta_rule(*tokens, initial_state=states, state_v_first=True)
+        assert found[0].shape == (1, N, HV, value_dim) and found[1].shape == states.shape
+        assert all(map(torch.equal, found, wanted))

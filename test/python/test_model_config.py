@@ -15,6 +15,9 @@ import catalogue
 from gdn import ConfigError, ModelConfig
 from gdn.config_text import text_of
 
+KEY = "full_attention_interval"
+KIMI_NATIVE = model_configs.without(model_configs.KIMI, "linear_attn_config")
+KIMI_NATIVE |= model_configs.NATIVE
 BESIDE = [*model_configs.UNUSUAL, *model_configs.PRESETS.values()]
 
 
@@ -96,6 +99,28 @@ def test_what_is_no_configuration(config):
     found = type(config).__name__
     with pytest.raises(TypeError, match=f"config: expected a mapping or a path, got {found}"):
         ModelConfig.from_config(config)
+
+
+def test_ling_as_transformers_writes_it():
+    """Its head_dim is that of the attention layers' rotary part, and it has no no_kda_lora."""
+    named = {"linear_num_heads": 16, "linear_head_dim": 128, "linear_conv_kernel_dim": 3}
+    found = model_configs.without(model_configs.LING, "no_kda_lora") | {"head_dim": 64} | named
+    config = ModelConfig.from_config(found)
+    assert (config.key_heads, config.key_dim, config.conv_width) == (16, 128, 3)
+    assert config.full_rank_decay and config.full_rank_gate
+
+
+@pytest.mark.parametrize(
+    "config, layers",
+    [
+        (model_configs.without(model_configs.PRESETS["qwen3-next-80b-a3b"], KEY), 36),
+        (KIMI_NATIVE, 21),
+        (model_configs.LING | {"layer_types": ["linear_attention"] * 42}, 42),
+    ],
+    ids=["qwen", "kimi", "ling"],
+)
+def test_layers_by_default_are_those_of_transformers(config, layers):
+    assert ModelConfig.from_config(config).num_gdn_layers == layers
 
 
 def test_text_that_is_not_utf_8(compiler):

@@ -399,6 +399,24 @@ def test_an_older_name_of_the_order_of_states():
         fla.chunk_gated_delta_rule(**given, state_v_first=True, transpose_state_layout=True)
 
 
+def test_arguments_in_the_order_of_fla():
+    """Behind beta: its calls may have them without names."""
+    given = ops_check.draw((1, 3, 1, 1, 16, 16), "cpu", torch.float32)
+    starts, states = torch.tensor([0, 2, 3]), torch.randn(2, 1, 16, 16)
+    places = (None, states, True, True, True, True, True, starts, starts)
+    names = ("scale", "initial_state", "output_final_state", "use_qk_l2norm_in_kernel")
+    names += ("use_beta_sigmoid_in_kernel", "allow_neg_eigval", "state_v_first", "cu_seqlens")
+    wanted = fla.chunk_gated_delta_rule(**given, **dict(zip(names, places, strict=False)))
+    found = fla.chunk_gated_delta_rule(*given.values(), *places)
+    assert all(map(torch.equal, found, wanted))
+    with pytest.raises(ValueError, match="chunk_gated_delta_rule: cp_context: not supported"):
+        fla.chunk_gated_delta_rule(*given.values(), *places, None, 3)
+    with pytest.raises(ValueError, match="chunk_kda: cp_context: not supported"):
+        fla.chunk_kda(
+            *given.values(), *places[:4], *[False] * 4, None, *[False] * 3, *[None] * 2, 3
+        )
+
+
 def test_types_that_differ():
     """The widest is computed in, and the output is of the type of v."""
     given = ops_check.draw((1, 3, 1, 1, 16, 16), "cpu", torch.float32)

@@ -152,14 +152,19 @@ TEST(ModelConfig, KimiWithABound) {
   EXPECT_EQ(config.decayBound, -5);
 }
 
+static std::string kimiAsNamed(llvm::StringRef extra = "") {
+  return ("{\"model_type\": \"kimi_linear\", \"hidden_size\": 2304, "
+          "\"num_hidden_layers\": 3, \"rms_norm_eps\": 1e-05, "
+          "\"linear_num_heads\": 32, \"linear_head_dim\": 128, "
+          "\"linear_conv_kernel_dim\": 4" +
+          extra + "}")
+      .str();
+}
+
 TEST(ModelConfig, KimiWithTransformersNames) {
   ModelConfig config =
-      parsed("{\"model_type\": \"kimi_linear\", \"hidden_size\": 2304, "
-             "\"num_hidden_layers\": 3, \"rms_norm_eps\": 1e-05, "
-             "\"linear_num_heads\": 32, \"linear_head_dim\": 128, "
-             "\"linear_conv_kernel_dim\": 4, \"layer_types\": "
-             "[\"linear_attention\", \"full_attention\", "
-             "\"linear_attention\"]}");
+      parsed(kimiAsNamed(", \"layer_types\": [\"linear_attention\", "
+                         "\"full_attention\", \"linear_attention\"]"));
   EXPECT_EQ(config.numGdnLayers, 2);
   EXPECT_EQ(config.valueHeads, 32);
   EXPECT_FALSE(config.decayBound);
@@ -202,6 +207,43 @@ TEST(ModelConfig, LingCountsGroups) {
   EXPECT_EQ(config.valueHeads, 32);
   EXPECT_FALSE(parsed(ling(", \"kda_safe_gate\": false")).decayBound);
   EXPECT_EQ(parsed(ling(", \"kda_lower_bound\": -1")).decayBound, -1);
+}
+
+// transformers writes the size of the attention layers' rotary part as
+// head_dim, and that of KDA beside it.
+TEST(ModelConfig, LingAsTransformersWritesIt) {
+  std::string text =
+      replaced(ling(", \"linear_num_heads\": 16, \"linear_head_dim\": 128, "
+                    "\"linear_conv_kernel_dim\": 3"),
+               "\"head_dim\": 128, \"layer", "\"head_dim\": 64, \"layer");
+  ModelConfig config = parsed(text);
+  EXPECT_EQ(config.keyDim, 128);
+  EXPECT_EQ(config.valueHeads, 16);
+  EXPECT_EQ(config.convWidth, 3);
+}
+
+TEST(ModelConfig, LayersByDefaultAreThoseOfTransformers) {
+  EXPECT_EQ(parsed(qwen()).numGdnLayers, 36);
+  EXPECT_EQ(parsed(replaced(kimiAsNamed(), "\"num_hidden_layers\": 3",
+                            "\"num_hidden_layers\": 27"))
+                .numGdnLayers,
+            21);
+}
+
+TEST(ModelConfig, GlmTakesTheBoundOfTheDictionaryFirst) {
+  auto bound = [](llvm::StringRef inside, llvm::StringRef beside) {
+    return parsed(glm((", \"linear_attn_config\": {\"num_heads\": 64, "
+                       "\"head_dim\": 128, \"short_conv_kernel_size\": 4" +
+                       inside + "}" + beside)
+                          .str()))
+        .decayBound;
+  };
+  EXPECT_EQ(bound("", ""), -5);
+  EXPECT_EQ(bound(", \"safe_gate\": false", ""), -5);
+  EXPECT_EQ(bound("", ", \"linear_lower_bound\": -2.5"), -2.5);
+  EXPECT_EQ(bound(", \"gate_lower_bound\": -1", ""), -1);
+  EXPECT_EQ(bound("", ", \"linear_lower_bound\": null"), -5);
+  EXPECT_FALSE(bound(", \"safe_gate\": false, \"gate_lower_bound\": null", ""));
 }
 
 TEST(ModelConfig, EveryPresetIsSound) {

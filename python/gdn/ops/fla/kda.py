@@ -83,6 +83,10 @@ def chunk_kda(
     state_v_first: bool = False,
     cu_seqlens: Tensor | None = None,
     cu_seqlens_cpu: Tensor | None = None,
+    cp_context: object = None,
+    use_graph: bool = False,
+    max_num_seqs: int | None = None,
+    *,
     A_log: Tensor | None = None,
     dt_bias: Tensor | None = None,
     chunk_size: int = 64,
@@ -92,11 +96,12 @@ def chunk_kda(
     for a `lower_bound` of that where they are made in the kernel. With
     `return_intermediate_states` the third result are the states ahead of each `chunk_size` (32 or
     64) tokens of a sequence, [B, chunks, HV, K, V] in the type of q, those of all sequences in one
-    row with `cu_seqlens`. What is about a backward is not looked at: disable_recompute."""
+    row with `cu_seqlens`. What is about a backward or graphs is not looked at: disable_recompute,
+    use_graph and max_num_seqs."""
     name = "chunk_kda"
     refuse_pool(name, initial_state=initial_state)
     state_v_first = take_legacy_order(name, state_v_first, others)
-    check_others(name, others)
+    check_others(name, {"cp_context": cp_context, **others})
     # The original's words: callers match them.
     if chunk_size not in (32, 64):
         raise ValueError(f"{name}: `chunk_size` must be either 32 or 64, got {chunk_size}")

@@ -27,13 +27,17 @@ def chunk_gated_delta_rule(
     initial_state: Tensor | None = None,
     output_final_state: bool = False,
     use_qk_l2norm_in_kernel: bool = False,
-    use_gate_in_kernel: bool = False,
-    A_log: Tensor | None = None,
-    dt_bias: Tensor | None = None,
     use_beta_sigmoid_in_kernel: bool = False,
     allow_neg_eigval: bool = False,
     state_v_first: bool = False,
     cu_seqlens: Tensor | None = None,
+    cu_seqlens_cpu: Tensor | None = None,
+    chunk_indices: Tensor | None = None,
+    cp_context: object = None,
+    *,
+    use_gate_in_kernel: bool = False,
+    A_log: Tensor | None = None,
+    dt_bias: Tensor | None = None,
     **others,
 ) -> tuple[Tensor, Tensor | None]:
     """q, k [B, T, H, K], v [B, T, HV, V], g (logarithms) and beta [B, T, HV] to o [B, T, HV, V] and
@@ -45,14 +49,15 @@ def chunk_gated_delta_rule(
 
     With `use_gate_in_kernel` g is raw: the decay's logarithm is -exp(A_log) softplus(g + dt_bias),
     with A_log and dt_bias [HV]. With `use_beta_sigmoid_in_kernel` so is beta. `allow_neg_eigval`
-    says that strengths reach up to 2. `state_v_first` is for states [N, HV, V, K].
+    says that strengths reach up to 2. `state_v_first` is for states [N, HV, V, K]. cu_seqlens_cpu
+    and chunk_indices are not looked at.
 
     Raises ValueError for arrays that do not go together and for arguments that gdn does not have,
     such as cp_context and head_first; ImageNotFoundError where no image is there."""
     name = "chunk_gated_delta_rule"
     refuse_pool(name, initial_state=initial_state)
     state_v_first = take_legacy_order(name, state_v_first, others)
-    check_others(name, others)
+    check_others(name, {"cp_context": cp_context, **others})
     if use_gate_in_kernel:
         g = decays(g, A_log, dt_bias)
     beta = strengths(beta, use_beta_sigmoid_in_kernel, allow_neg_eigval)

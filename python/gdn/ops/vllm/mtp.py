@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """vLLM's step of several tokens behind the convolution: the rule, then the norm."""
 
+import torch
 from torch import Tensor
 
 from ...pool_states import refuse_pool
@@ -21,17 +22,18 @@ def fused_gdn_decode_post_conv_mtp(
     state: Tensor,
     output_gate: Tensor,
     norm_weight: Tensor,
-    out: Tensor,
-    scale: float,
-    norm_eps: float,
-    output_gate_activation: str,
+    out: Tensor | None = None,
+    scale: float = 128**-0.5,
+    norm_eps: float = 1e-5,
+    output_gate_activation: str = "silu",
 ) -> Tensor:
     """mixed_qkv [T, 2 * H * K + HV * V] has q, k and v behind each other; a and b [T, HV] and
     A_log and dt_bias [HV] are raw gates. As fused_sigmoid_gating_delta_rule_update with slots
     `state_indices` [N, S] for the states after up to S <= 8 tokens of each sequence, in place in
     `state` [slots, HV, V, K]; q and k get unit length. Its result, in the type of `out`, goes
     through the gated RMS norm by norm_weight [V] and output_gate [T, HV, V], whose activation is
-    silu or sigmoid, into `out` [T, HV, V], which is returned."""
+    silu or sigmoid, into `out` [T, HV, V], which is returned; without it a tensor like output_gate
+    is made."""
     name = "fused_gdn_decode_post_conv_mtp"
     refuse_pool(name, state=state)
     refuse_gradients(name, mixed_qkv=mixed_qkv, a=a, b=b, output_gate=output_gate)
@@ -51,6 +53,8 @@ def fused_gdn_decode_post_conv_mtp(
             f"{name}: mixed_qkv: expected q and k of heads of {key_dim}, and {value_heads} heads of"
             f" v of {value_dim}, got {channels} channels"
         )
+    if out is None:
+        out = torch.empty_like(output_gate)
     for which, array in (("output_gate", output_gate), ("out", out)):
         check(name, which, array, (count, value_heads, value_dim))
     check(name, "norm_weight", norm_weight, (value_dim,))
