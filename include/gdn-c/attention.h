@@ -165,7 +165,8 @@ typedef struct gdnrt_attention_callbacks {
       void *context, const gdnrt_graph_batch *batch, gdnrt_error *error);
   gdnrt_status (*init_forward_metadata_replay_cuda_graph)(
       void *context, const gdnrt_graph_batch *batch, gdnrt_error *error);
-  /** Called when the last user of the backend is destroyed. May be null. */
+  /** Called when the last user of the backend is destroyed, and never if it
+   *  could not be created. May be null. */
   void (*destroy)(void *context);
 } gdnrt_attention_callbacks;
 GDNRT_STRUCT(gdnrt_attention_callbacks)

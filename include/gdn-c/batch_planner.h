@@ -17,6 +17,7 @@
 extern "C" {
 #endif
 
+/** Used by one thread at a time, and by one stream at a time. */
 typedef struct gdnrt_batch_planner gdnrt_batch_planner;
 
 typedef struct gdnrt_batch_planner_options {

@@ -66,8 +66,9 @@ GDNRT_API gdnrt_status gdnrt_exchange_create_nccl(
     gdnrt_device *device, const gdnrt_nccl_options *options,
     gdnrt_exchange **exchange, gdnrt_error *error);
 
-/** Creates `num_ranks` exchanges, one for each of as many threads, for memory
- *  of the host; their streams are null. `timeout_ms` as in the options. */
+/** Creates `num_ranks` exchanges, 1 to 65536, one for each of as many threads,
+ *  for memory of the host; their streams are null. `timeout_ms` as in the
+ *  options. */
 GDNRT_API gdnrt_status gdnrt_exchange_create_threads(int32_t num_ranks,
                                                      int64_t timeout_ms,
                                                      gdnrt_exchange **exchanges,

@@ -11,7 +11,9 @@
  * members as 0 and never writes them. If the caller is newer, the library
  * refuses an unknown member that is not 0 (UNSUPPORTED), and sets unknown
  * members to 0 in a struct that it fills. A struct_size that is not a multiple
- * of 8 from 16 to 4096 is an INVALID_ARGUMENT.
+ * of 8 from 16 to 4096 is an INVALID_ARGUMENT. A member `reserved` that is not
+ * 0 in a struct that the library reads is UNSUPPORTED: later versions may give
+ * it a meaning.
  *
  * A struct without struct_size never changes. These structs are elements of
  * arrays or members of other structs: gdnrt_error, gdnrt_arg, gdnrt_named_arg,

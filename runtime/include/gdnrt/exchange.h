@@ -43,6 +43,9 @@ public:
 /// Fails if there is no such rank, or no time to wait.
 Status checkRanks(int rank, int size, std::chrono::milliseconds timeout);
 
+/// The same for exchanges among threads, of which there is memory for each.
+Status checkThreads(int size, std::chrono::milliseconds timeout);
+
 struct NcclExchangeOptions {
   /// A name or path for dlopen.
   std::string library = nccl::kLibrary;

@@ -39,6 +39,9 @@ enum class ConvLayout {
   sd,
 };
 
+/// The most layers of a pool.
+constexpr int64_t kMostLayers = int64_t{1} << 20;
+
 /// The size of a pool, in elements. Heads are those of one rank.
 struct StatePoolShape {
   int64_t numLayers = 0;

@@ -60,10 +60,14 @@ gdnrt_status gdnrt_attention_backend_create_custom(
     gdnrt_attention_callbacks given;
     if (Status s = readStruct("callbacks", callbacks, given); !s.isOk())
       return s;
+    // First what may fail: a backend that is made and lost calls `destroy`.
+    auto handle = std::make_unique<gdnrt_attention_backend>();
     auto made = makeCustomBackend(device->device, given);
-    if (made.isOk())
-      *backend = new gdnrt_attention_backend{*made};
-    return made.status();
+    if (!made.isOk())
+      return made.status();
+    handle->backend = *made;
+    *backend = handle.release();
+    return {};
   });
 }
 

@@ -137,8 +137,10 @@ gdnrt_status gdnrt_state_pool_wrap(gdnrt_device *device,
     StatePoolOptions others;
     if (Status status = toOptions(options, shape, others); !status.isOk())
       return status;
+    // More are refused, without a look at any.
+    const int64_t layers = shape.numLayers > kMostLayers ? 0 : shape.numLayers;
     std::vector<Argument> arguments[2];
-    for (int64_t layer = 0; layer < shape.numLayers; ++layer) {
+    for (int64_t layer = 0; layer < layers; ++layer) {
       arguments[0].push_back(toArgument(states[layer]));
       arguments[1].push_back(toArgument(convs[layer]));
     }

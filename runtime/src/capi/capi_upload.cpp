@@ -24,6 +24,8 @@ static gdnrt_status upload(gdnrt_device *device,
       return {};
     if (!device_arena)
       return nullPointer("device_arena");
+    if (!known.arena && known.device_bytes != 0)
+      return nullPointer("metadata: arena");
     auto *last = changed ? static_cast<Uploaded *>(known.uploaded) : nullptr;
     const size_t bytes = known.device_bytes;
     if (last && last->arena == device_arena && last->stream == stream &&

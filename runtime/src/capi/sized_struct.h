@@ -97,12 +97,27 @@ Status checkStruct(const char *what, const Struct *given) {
   return checkSized(what, StructName<Struct>::value, given);
 }
 
+/// Whether a struct has a member `reserved`, to which a later version may give
+/// a meaning.
+template <typename Struct, typename = void>
+struct HasReserved : std::false_type {};
+template <typename Struct>
+struct HasReserved<Struct, std::void_t<decltype(Struct::reserved)>>
+    : std::true_type {};
+
 /// Copies what the caller gave to `known`, where members that it lacks are 0
-/// and struct_size is ours. UNSUPPORTED where it has others that are not 0.
+/// and struct_size is ours. UNSUPPORTED where it has others that are not 0, or
+/// where `reserved` is not.
 template <typename Struct>
 Status readStruct(const char *what, const Struct *given, Struct &known) {
-  return readSized(what, StructName<Struct>::value, given, &known,
-                   sizeof(Struct));
+  Status status =
+      readSized(what, StructName<Struct>::value, given, &known, sizeof(Struct));
+  if constexpr (HasReserved<Struct>::value)
+    if (status.isOk() && known.reserved != 0)
+      return failure(StatusCode::unsupported, what, ": reserved of ",
+                     StructName<Struct>::value, ": expected 0, got ",
+                     known.reserved);
+  return status;
 }
 
 /// Copies as much of `known` as the caller's struct, which was checked, has

@@ -48,9 +48,11 @@ Argument toArgument(const gdnrt_arg &given) {
 /// The first two sizes of an array, as a plan knows them.
 Status checkSizes(const char *name, const gdnrt_arg &arg, int64_t rows,
                   int64_t heads) {
-  if (arg.rank < 2 || arg.rank > kMaxRank || !arg.sizes)
+  if (arg.rank < 2 || arg.rank > kMaxRank)
     return invalid(name, ": expected an array of 2 to ", kMaxRank,
                    " dimensions, got rank ", arg.rank);
+  if (!arg.sizes)
+    return invalid(name, ": expected sizes, got null");
   if (arg.sizes[0] != rows)
     return invalid(name, ": expected ", rows, " rows, those of the plan, got ",
                    arg.sizes[0]);

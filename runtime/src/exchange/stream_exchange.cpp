@@ -113,7 +113,7 @@ private:
 ::gdnrt::Result<std::vector<std::unique_ptr<Exchange>>>
 gdnrt::makeStreamExchanges(std::shared_ptr<Device> device, int size,
                            std::chrono::milliseconds timeout) {
-  if (Status s = checkRanks(0, size, timeout); !s.isOk())
+  if (Status s = checkThreads(size, timeout); !s.isOk())
     return s;
   auto link = device->makeHostLink();
   if (!link.isOk())

@@ -43,9 +43,17 @@ private:
 
 } // namespace
 
+Status gdnrt::checkThreads(int size, std::chrono::milliseconds timeout) {
+  constexpr int most = 1 << 16;
+  if (size > most)
+    return invalid("exchange: num_ranks: expected 1 to ", most,
+                   ", as each is a thread, got ", size);
+  return checkRanks(0, size, timeout);
+}
+
 ::gdnrt::Result<std::vector<std::unique_ptr<Exchange>>>
 gdnrt::makeThreadExchanges(int size, std::chrono::milliseconds timeout) {
-  if (Status s = checkRanks(0, size, timeout); !s.isOk())
+  if (Status s = checkThreads(size, timeout); !s.isOk())
     return s;
   auto meeting = std::make_shared<Meeting>(size, timeout);
   std::vector<std::unique_ptr<Exchange>> ranks;

@@ -26,7 +26,7 @@ Status gdnrt::checkShape(const StatePoolShape &shape) {
     const char *name;
     int64_t value, least, most;
   } numbers[] = {
-      {"num_layers", shape.numLayers, 1, sizes},
+      {"num_layers", shape.numLayers, 1, kMostLayers},
       {"num_requests", shape.numRequests, 0, slots},
       {"num_track", shape.numTrack, 0, slots},
       {"num_key_heads", shape.keyHeads, 1, sizes},

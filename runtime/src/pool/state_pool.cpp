@@ -120,6 +120,10 @@ static Status addLayer(SlotBuffer &buffer, const Argument &arg, int64_t layer,
       return complain("expected size ", sizes[d], " of dim ", d, ", got ",
                       arg.sizes[d]);
   }
+  int64_t bytes = sizeof(float);
+  for (int32_t d = 0; d < rank; ++d)
+    if (__builtin_mul_overflow(bytes, arg.sizes[d], &bytes))
+      return complain("the array does not fit in the address space");
   std::vector<int64_t> strides(sizes.size(), 1);
   for (int32_t d = rank - 2; d >= 0; --d)
     strides[d] = strides[d + 1] * arg.sizes[d + 1];

@@ -287,6 +287,12 @@ Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
                          size_t count, void *stream) {
   const Range range(device_->ranges(), "gdn.layer");
   int64_t needed = metadata ? metadata->num_run_tokens : 0;
+  if (needed < 0)
+    return invalid("metadata: num_run_tokens: expected 0 or more, got ",
+                   needed);
+  if (metadata && metadata->num_runs > 0 && !metadata->runs)
+    return invalid("metadata: runs: expected a pointer to ", metadata->num_runs,
+                   ", got null");
   if (Status s = checkTokens(tokens, count, needed); !s.isOk())
     return s;
   if (!device_->properties().hostReadable && !deviceArena && metadata &&

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 using namespace gdnrt;
@@ -86,6 +87,9 @@ Result<Heads> Heads::of(const char *name, const gdnrt_arg &arg, int64_t heads,
             : arg.sizes[1] != heads || arg.sizes[2] != dim))
     return invalid(name, ": expected [rows, ", heads * dim, "] or [rows, ",
                    heads, ", ", dim, "]");
+  if (!arg.data && arg.sizes[0] > 0)
+    return invalid(name, ": expected a pointer to the data of ", arg.sizes[0],
+                   " rows, got null");
   view.data = static_cast<char *>(arg.data);
   view.dtype = static_cast<DType>(arg.dtype);
   view.rows = arg.sizes[0];
@@ -109,6 +113,15 @@ Result<PagedBackend::Arrays> PagedBackend::open(const AttentionCall &call,
                    "multiple of them for queries, got ",
                    layer->tp_q_head_num, ", ", layer->tp_k_head_num, " and ",
                    layer->tp_v_head_num);
+  constexpr int64_t most = int64_t{1} << 20;
+  for (auto [name, value] : {std::pair("tp_q_head_num", layer->tp_q_head_num),
+                             {"head_dim", layer->head_dim},
+                             {"v_head_dim", layer->v_head_dim}})
+    if (value > most)
+      return invalid("layer: ", name, ": expected 1 to ", most, ", got ",
+                     value);
+  if (batch.batch_size < 0)
+    return invalid("batch_size: expected 0 or more, got ", batch.batch_size);
   if (batch.batch_size > 0 &&
       (!batch.req_to_token || !batch.seq_lens || !batch.req_pool_indices))
     return invalid("batch: expected req_to_token, seq_lens and "

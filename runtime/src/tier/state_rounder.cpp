@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 
 using namespace gdnrt;
 
@@ -28,6 +29,8 @@ Result<std::unique_ptr<StateRounder>> StateRounder::make(int64_t numThreads) {
   try {
     rounder->workers_ =
         std::make_unique<WorkerPool>(static_cast<int>(numThreads));
+  } catch (const std::bad_alloc &) {
+    throw; // OUT_OF_MEMORY in the C ABI
   } catch (const std::exception &error) {
     return failure(StatusCode::internal, "host_tier: rounding_threads: no ",
                    numThreads, " threads: ", error.what());

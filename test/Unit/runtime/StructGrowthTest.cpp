@@ -159,6 +159,13 @@ TEST_F(StructGrowth, Metadata) {
       [&](gdnrt_gdn_metadata *given, gdnrt_error *e) {
         return gdnrt_metadata_upload(device, given, arena.data(), nullptr, e);
       });
+  // Bytes of nowhere.
+  metadata.arena = nullptr;
+  EXPECT_EQ(
+      gdnrt_metadata_upload(device, &metadata, arena.data(), nullptr, &error),
+      GDNRT_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.message, "INVALID_ARGUMENT: metadata: arena: expected a "
+                              "pointer, got null");
   gdnrt_metadata_builder_destroy(builder);
 }
 

@@ -128,6 +128,13 @@ void takes(const std::string &what, const Struct &ours, size_t least,
                                  "; expected 0 behind them, got 7 at offset " +
                                  std::to_string(offset));
   }
+  if constexpr (HasReserved<Struct>::value) {
+    Struct later = ours;
+    later.reserved = 7;
+    EXPECT_EQ(use(&later, &error), GDNRT_UNSUPPORTED) << name;
+    EXPECT_EQ(error.message, "UNSUPPORTED: " + what + ": reserved of " + name +
+                                 ": expected 0, got 7");
+  }
   refusesBadSizes(what, ours, use, nullIsDefault);
 }
 

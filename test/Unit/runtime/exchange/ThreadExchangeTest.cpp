@@ -146,6 +146,12 @@ TEST(ExchangeArguments, RefusesWhatItCannotTake) {
             GDNRT_INVALID_ARGUMENT);
   EXPECT_STREQ(error.message, "INVALID_ARGUMENT: exchange: num_ranks: expected "
                               "1 or more, got 0");
+  // No memory is taken for them.
+  EXPECT_EQ(gdnrt_exchange_create_threads(INT32_MAX, 0, none, &error),
+            GDNRT_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.message,
+               "INVALID_ARGUMENT: exchange: num_ranks: expected 1 to 65536, as "
+               "each is a thread, got 2147483647");
   EXPECT_EQ(gdnrt_exchange_create_threads(1, -1, none, &error),
             GDNRT_INVALID_ARGUMENT);
   // A clock of 64 bits has no nanosecond so late.
@@ -163,6 +169,8 @@ TEST(ExchangeArguments, RefusesWhatItCannotTake) {
   gdnrt_device *device = nullptr;
   ASSERT_EQ(gdnrt_device_create_cpu(nullptr, &device, nullptr), GDNRT_OK);
   EXPECT_EQ(gdnrt_exchange_create_streams(device, 0, 0, none, &error),
+            GDNRT_INVALID_ARGUMENT);
+  EXPECT_EQ(gdnrt_exchange_create_streams(device, 65537, 0, none, &error),
             GDNRT_INVALID_ARGUMENT);
   gdnrt_device_destroy(device);
   EXPECT_EQ(none[0], nullptr);

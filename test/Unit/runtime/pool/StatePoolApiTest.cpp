@@ -125,6 +125,42 @@ TEST_F(StatePoolApi, Wrap) {
   gdnrt_state_pool_destroy(pool);
 }
 
+TEST_F(StatePoolApi, WrapLooksAtNoArrayOfTooManyLayers) {
+  float memory = 0;
+  int64_t sizes[] = {5, 2, 4, 4};
+  const gdnrt_arg one = {&memory, GDNRT_F32, 4, sizes, nullptr, 0};
+  gdnrt_state_pool *pool = nullptr;
+  for (int64_t layers :
+       {int64_t{0}, int64_t{-1}, (int64_t{1} << 20) + 1, INT64_MAX}) {
+    options.num_layers = layers;
+    EXPECT_EQ(
+        gdnrt_state_pool_wrap(device, &options, &one, &one, &pool, &error),
+        GDNRT_INVALID_ARGUMENT);
+    EXPECT_EQ(error.message, "INVALID_ARGUMENT: state_pool: num_layers: "
+                             "expected 1 to 1048576, got " +
+                                 std::to_string(layers));
+  }
+  EXPECT_EQ(pool, nullptr);
+}
+
+TEST_F(StatePoolApi, WrapRefusesMorePositionsThanMemory) {
+  std::vector<float> memory(160);
+  int64_t stateSizes[] = {5, 2, 4, 4}, convSizes[] = {5, 16, 3};
+  const gdnrt_arg state = {memory.data(), GDNRT_F32, 4, stateSizes, nullptr, 0},
+                  conv = {memory.data(), GDNRT_F32, 3, convSizes, nullptr, 0};
+  options.num_layers = 1;
+  gdnrt_state_pool *pool = nullptr;
+  for (int64_t positions : {INT64_MAX, int64_t{1} << 60, int64_t{1} << 55}) {
+    convSizes[2] = positions;
+    EXPECT_EQ(
+        gdnrt_state_pool_wrap(device, &options, &state, &conv, &pool, &error),
+        GDNRT_INVALID_ARGUMENT);
+    EXPECT_STREQ(error.message,
+                 "INVALID_ARGUMENT: state_pool: conv of layer 0: the array "
+                 "does not fit in the address space");
+  }
+}
+
 TEST_F(StatePoolApi, Nulls) {
   gdnrt_state_pool *pool = make();
   gdnrt_state_pool_destroy(nullptr);
