@@ -129,17 +129,16 @@ private:
 /// What `body` returns, or OUT_OF_MEMORY if it throws, as the standard library
 /// does for want of memory: other ranks have to hear of it.
 template <typename Body> Status withoutThrow(Body &&body) noexcept {
-  Status status(StatusCode::outOfMemory, std::string());
+  Status bare(StatusCode::outOfMemory, std::string());
   try {
     return body();
   } catch (const std::exception &) {
     try {
-      status = failure(StatusCode::outOfMemory, "context plan: no memory");
+      return failure(StatusCode::outOfMemory, "context plan: no memory");
     } catch (const std::exception &) {
-      // Not even for the message.
+      return bare; // not even for the message
     }
   }
-  return status;
 }
 
 /// The entries of an image that plans launch, and what follows of them.
