@@ -231,9 +231,10 @@ GDNRT_API gdnrt_status gdnrt_host_tier_read(gdnrt_host_tier *tier, int32_t slot,
 
 /** As gdnrt_host_tier_write, to a file, which has its name, in place of one
  * that had it before, once it is complete; until then it is `path` with
- * .partial and a number. Several may write one `path` at once. Nothing waits
- * for the disk: a file that an end of the machine has cut is CORRUPT when it is
- * read. IO_ERROR: the file could not be made, written or renamed. */
+ * .partial and a number. Several may write one `path` at once. A device or a
+ * pipe is written as it is. Nothing waits for the disk: a file that an end of
+ * the machine has cut is CORRUPT when it is read. IO_ERROR: the file could not
+ * be made, written or renamed. */
 GDNRT_API gdnrt_status gdnrt_host_tier_write_file(gdnrt_host_tier *tier,
                                                   int32_t slot,
                                                   const gdnrt_state_tags *tags,

@@ -30,6 +30,7 @@ public:
 };
 
 /// A new file, which has its name once it is complete, and another one before.
+/// A device or a pipe of that name is written as it is.
 class FileWriter final : public ByteWriter {
 public:
   explicit FileWriter(std::string path) : path_(std::move(path)) {}
@@ -42,6 +43,7 @@ public:
 private:
   std::string path_, partial_;
   std::FILE *file_ = nullptr;
+  bool isInPlace_ = false;
 };
 
 class FileReader final : public ByteReader {

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 using namespace gdnrt;
 
@@ -17,14 +18,30 @@ static Status ioError(const std::string &path, const char *call) {
                  std::strerror(errno));
 }
 
+/// Whether `path` is a device, a pipe or a directory: what a file must not take
+/// the place of.
+static bool isSpecial(const std::string &path) {
+  std::error_code unknown; // no file, then
+  std::filesystem::file_status status = std::filesystem::status(path, unknown);
+  return std::filesystem::exists(status) &&
+         !std::filesystem::is_regular_file(status);
+}
+
 FileWriter::~FileWriter() {
   if (!file_)
     return;
   (void)std::fclose(file_);
-  (void)std::remove(partial_.c_str());
+  if (!isInPlace_)
+    (void)std::remove(partial_.c_str());
 }
 
 Status FileWriter::open() {
+  isInPlace_ = isSpecial(path_);
+  if (isInPlace_) {
+    partial_ = path_;
+    file_ = std::fopen(path_.c_str(), "wb");
+    return file_ ? Status() : ioError(path_, "open");
+  }
   // One that nobody else has: several may write a file of this name at once.
   constexpr int most = 1000;
   for (int number = 0; number < most && !file_; ++number) {
@@ -48,9 +65,9 @@ Status FileWriter::finish() {
   Status status;
   if (std::fclose(file) != 0)
     status = ioError(partial_, "close");
-  else if (std::rename(partial_.c_str(), path_.c_str()) != 0)
+  else if (!isInPlace_ && std::rename(partial_.c_str(), path_.c_str()) != 0)
     status = ioError(path_, "rename");
-  if (!status.isOk())
+  if (!status.isOk() && !isInPlace_)
     (void)std::remove(partial_.c_str());
   return status;
 }

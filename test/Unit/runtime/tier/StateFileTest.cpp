@@ -302,3 +302,29 @@ TEST(StateFile, OnDisk) {
   FileWriter nowhere(path);
   EXPECT_EQ(nowhere.open().code(), StatusCode::ioError);
 }
+
+// A file that took the place of /dev/full would be written by all that comes.
+TEST(StateFile, DevicesStayDevices) {
+  const auto folder = std::filesystem::temp_directory_path() /
+                      ("gdn-state-device-" + std::to_string(::getpid()));
+  std::filesystem::create_directory(folder);
+  // A link, so that no device is lost where this fails.
+  const auto path = folder / "state";
+  for (const char *device : {"/dev/null", "/dev/full"}) {
+    std::filesystem::create_symlink(device, path);
+    FileWriter writer(path.string());
+    ASSERT_TRUE(writer.open().isOk());
+    EXPECT_TRUE(writer.write("abc", 3).isOk());
+    const bool isFull = device == std::string("/dev/full");
+    EXPECT_EQ(writer.finish().code(),
+              isFull ? StatusCode::ioError : StatusCode::ok);
+    EXPECT_TRUE(std::filesystem::is_symlink(path));
+    EXPECT_TRUE(std::filesystem::is_character_file(path));
+    std::filesystem::remove(path);
+    EXPECT_TRUE(std::filesystem::is_empty(folder));
+  }
+  FileWriter writer(folder.string());
+  EXPECT_EQ(writer.open().code(), StatusCode::ioError);
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  std::filesystem::remove(folder);
+}
