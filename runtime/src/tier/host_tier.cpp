@@ -110,7 +110,7 @@ HostTier::~HostTier() {
     if (memory_ && isOver)
       (void)link_->free(memory_);
   } catch (const std::exception &) {
-    // There was no memory for a message.
+    memory_ = nullptr; // no memory for a message, either
   }
 }
 
