@@ -55,6 +55,16 @@ def test_the_most_demanding_target_comes_first(tool, config, tmp_path):
     assert b"x86-64-v3" in content and b"x86-64-v4" in content
 
 
+def test_config_in_the_folder_of_a_model(tool, config, tmp_path):
+    for path in (tmp_path, f"{tmp_path}/"):
+        done = tool("gdn-compile", "--config", path, "--emit=gdn")
+        assert done.returncode == 0 and "func.func @prefill" in done.stdout, done.stderr
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = tool("gdn-compile", "--config", empty, "--emit=gdn")
+    assert done.returncode == 1 and f"{empty}/config.json" in done.stderr
+
+
 def test_config_inside_a_safetensors_file(tool, tmp_path):
     path = tensorfile.write(tmp_path / "m.safetensors", {}, {"config": json.dumps(CONFIG)})
     done = tool("gdn-compile", "--config", path, "--emit=gdn")

@@ -94,8 +94,8 @@ struct Options {
                              cl::cat(inputs)};
   cl::opt<std::string> config{
       "config", cl::value_desc("file"), cl::cat(inputs),
-      cl::desc("A Hugging Face config.json, or a .safetensors file whose "
-               "metadata has one under 'config'")};
+      cl::desc("A Hugging Face config.json, its folder, or a .safetensors "
+               "file whose metadata has one under 'config'")};
   cl::opt<std::string> preset{"preset", cl::value_desc("name"), cl::cat(inputs),
                               cl::desc(presetText)};
 

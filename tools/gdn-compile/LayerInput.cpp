@@ -10,6 +10,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 using namespace gdn;
 
@@ -29,10 +31,13 @@ static llvm::Expected<ModelConfig> loadConfig(llvm::StringRef path) {
                  "metadata, but got none");
     return parseModelConfig(config->second, path);
   }
-  auto buffer = readInputFile(path, mostConfigBytes);
+  llvm::SmallString<128> file = path;
+  if (llvm::sys::fs::is_directory(path)) // of a model
+    llvm::sys::path::append(file, "config.json");
+  auto buffer = readInputFile(file, mostConfigBytes);
   if (!buffer)
     return buffer.takeError();
-  return parseModelConfig((*buffer)->getBuffer(), path);
+  return parseModelConfig((*buffer)->getBuffer(), file);
 }
 
 /// Removes the entries whose names, up to the types behind them, are not among

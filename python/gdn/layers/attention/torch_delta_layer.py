@@ -29,6 +29,8 @@ class TorchDeltaLayer(torch.nn.Module):
         self.tp_rank = torch.distributed.get_rank(group) if distributed else 0
         self._weights: WeightSections | None = None
         self._layer: DeltaLayer | None = None
+        self._made_over: tuple[int, ...] = ()
+        self.register_load_state_dict_post_hook(TorchDeltaLayer._make_anew_if_moved)
         self._prefix = options.pop("prefix", "")
         self._registry = options.pop("static_forward_context", None)
         self.options = options
@@ -71,10 +73,26 @@ class TorchDeltaLayer(torch.nn.Module):
         """The parameters' memory, by the names of LayerWeights."""
         return {name.removesuffix(".weight"): p.data for name, p in self.named_parameters()}
 
+    def _own_memory(self) -> tuple[int, ...]:
+        return tuple(weight.data_ptr() for weight in self._own().values())
+
+    def _apply(self, fn, recurse: bool = True):
+        """Moves or converts the parameters, as `to` does."""
+        super()._apply(fn, recurse)
+        self._make_anew_if_moved()
+        return self
+
+    def _make_anew_if_moved(self, *_) -> None:
+        """Parameters may get other memory: by `to`, or by load_state_dict(assign=True). The layer
+        over them is then made anew, and states have to be bound again."""
+        if self._layer is not None and self._made_over != self._own_memory():
+            self._layer = None
+
     def _made(self) -> DeltaLayer:
         if self._layer is None:
             if missing := self._weights.missing(self._own()):
                 raise ValueError(f"weights: expected load_weights to bring {', '.join(missing)}")
+            self._made_over = self._own_memory()
             self._layer = self._make()
         return self._layer
 
