@@ -166,13 +166,13 @@ void TokensKernel::chooseWarps(int64_t &minBlocks) {
   if (given > 8 || !(plan.takesTensorCores() || plan.scansInPlace()) ||
       !plan.preparesByHistory() || !plan.haveNarrowInputs())
     numWarps = given;
-  // A row of the decays beside those of keys and queries, or a larger state:
-  // eight warps of 255 registers.
-  if (!plan.isOneBlock && given <= 8 &&
-      (scan.isPerChannel() ||
-       scan.getState().getType().getNumElements() > 128 * 128)) {
+  // Of any number of tokens a row of the decays beside those of keys and
+  // queries, or a larger state, which takes eight warps of 255 registers.
+  const bool isLarge = scan.getState().getType().getNumElements() > 128 * 128;
+  if (!plan.isOneBlock && given <= 8 && (scan.isPerChannel() || isLarge)) {
     numWarps = 8;
-    minBlocks = 1;
+    if (isLarge)
+      minBlocks = 1;
   }
 }
 
