@@ -69,11 +69,21 @@ bool TokenPlan::readsNarrowStates() {
                     scan.getState().getType().getShape());
 }
 
+bool TokenPlan::readsStates() {
+  VectorType state = scan.getState().getType();
+  return llvm::any_of(
+      getLoads(roles[ScanRole::state].tiles), [&](tile::LoadOp load) {
+        return load.getTile().getType().getShape() == state.getShape();
+      });
+}
+
+bool TokenPlan::hasConvs() {
+  return llvm::all_of(
+      convRoles, [&](ScanRole role) { return bool(findCarriedConv(role)); });
+}
+
 bool TokenPlan::preparesByHistory() {
-  bool allHave = isOneBlock && numWarps == 8;
-  for (ScanRole role : convRoles)
-    allHave &= bool(findCarriedConv(role));
-  return allHave;
+  return isOneBlock && numWarps == 8 && hasConvs();
 }
 
 bool TokenPlan::haveNarrowInputs() {
