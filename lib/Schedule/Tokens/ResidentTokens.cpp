@@ -167,13 +167,12 @@ void TokensKernel::chooseWarps(int64_t &minBlocks) {
       !plan.preparesByHistory() || !plan.haveNarrowInputs())
     numWarps = given;
   // Of any number of tokens a row of the decays beside those of keys and
-  // queries, or a larger state. Where a state is read for each token, or wide
-  // inputs of convolutions are on their way, eight warps of 255 registers.
+  // queries, or a larger state. Beside windows of convolutions, or with a large
+  // state, eight warps of 255 registers.
   const bool isLarge = scan.getState().getType().getNumElements() > 128 * 128;
   if (!plan.isOneBlock && given <= 8 && (scan.isPerChannel() || isLarge)) {
     numWarps = 8;
-    if (isLarge ||
-        (plan.hasConvs() && (plan.readsStates() || !plan.haveNarrowInputs())))
+    if (isLarge || plan.hasConvs())
       minBlocks = 1;
   }
 }

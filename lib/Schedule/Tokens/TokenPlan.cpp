@@ -69,21 +69,17 @@ bool TokenPlan::readsNarrowStates() {
                     scan.getState().getType().getShape());
 }
 
-bool TokenPlan::readsStates() {
-  VectorType state = scan.getState().getType();
-  return llvm::any_of(
-      getLoads(roles[ScanRole::state].tiles), [&](tile::LoadOp load) {
-        return load.getTile().getType().getShape() == state.getShape();
-      });
-}
-
 bool TokenPlan::hasConvs() {
-  return llvm::all_of(
-      convRoles, [&](ScanRole role) { return bool(findCarriedConv(role)); });
+  return llvm::any_of(convRoles, [&](ScanRole role) {
+    return llvm::any_of(roles[role].tiles, llvm::IsaPred<tile::Conv1dOp>);
+  });
 }
 
 bool TokenPlan::preparesByHistory() {
-  return isOneBlock && numWarps == 8 && hasConvs();
+  bool allHave = isOneBlock && numWarps == 8;
+  for (ScanRole role : convRoles)
+    allHave &= bool(findCarriedConv(role));
+  return allHave;
 }
 
 bool TokenPlan::haveNarrowInputs() {

@@ -40,12 +40,9 @@ struct TokenPlan {
   bool isStateNarrow();
   /// Whether the state in memory is bytes.
   bool hasPlanes();
-  /// The same of states that are read for each token.
+  /// The same of states that are read for each token, as in a tree.
   bool readsNarrowStates();
-  /// Whether a state is read for each token, as in a tree.
-  bool readsStates();
-  /// Whether queries, keys and values come from convolutions whose windows the
-  /// loop carries.
+  /// Whether queries, keys or values come from convolutions.
   bool hasConvs();
   /// Whether queries, keys and values come from convolutions that keep their
   /// inputs in shared memory, and there are rows and warps for it.
