@@ -329,7 +329,7 @@ OTHER_REPORTS = ("decode-deferred", "decode-parts", "decode-planes", "single-ops
 OTHER_REPORTS += ("many-gpus", "prefill-in-parts", "state-moves", "state-moves-joined")
 OTHER_REPORTS += ("state-moves-device", "state-moves-shapes")
 OTHER_REPORTS += ("sglang-slots", "transformers", "verify-deferred", "vllm-layer")
-OTHER_REPORTS += ("sglang-kda-layer",)
+OTHER_REPORTS += ("sglang-kda-layer", "sglang-kda-verify")
 OTHER_REPORTS += ("sglang-kda", "vllm-layer-forms", "vllm-layer-kda", "vllm-layer-kda-verify")
 OTHERS = [path for path in RESULTS if path.stem.rpartition("-")[0] in OTHER_REPORTS]
 

@@ -98,6 +98,7 @@ def test_every_report_with_a_table_is_on_a_page():
         "prefix-cache",
         "sglang-kda-h200",
         "sglang-kda-layer-h200",
+        "sglang-kda-verify-h200",
         "sglang-slots-h200",
         "single-ops-h200",
         "state-moves-device-h200",
