@@ -32,12 +32,11 @@ struct RowFactor {
 };
 } // namespace
 
-/// What `map` multiplies its first input with in f32, rounded once to f16; none
-/// if it does anything else.
+/// What `map` multiplies its first input with in f32, rounded once to f16 if
+/// that has the result; none if it does anything else.
 static std::optional<SmallVector<RowFactor, 1>>
 getFactors(tile::MapRowsOp map) {
-  if (map.getNumResults() != 1 ||
-      !vectorType(map.getResult(0)).getElementType().isF16())
+  if (map.getNumResults() != 1)
     return std::nullopt;
   Block &body = map.getBody().front();
   SmallVector<RowFactor, 1> factors;
@@ -73,6 +72,32 @@ getFactors(tile::MapRowsOp map) {
                                                     : std::nullopt;
 }
 
+/// The number that all rows are multiplied with; 1 if `factors` are none.
+static std::optional<double> getNumber(ArrayRef<RowFactor> factors) {
+  if (factors.empty())
+    return 1;
+  DenseFPElementsAttr number;
+  if (factors.size() > 1 || factors.front().isPerRow ||
+      !matchPattern(factors.front().factor, m_Constant(&number)) ||
+      !number.isSplat())
+    return std::nullopt;
+  return number.getSplatValue<APFloat>().convertToDouble();
+}
+
+/// Log decays as they are in memory; null if they are no tile of it.
+static tile::LoadOp findLogs(Value logs) {
+  auto map = logs.getDefiningOp<tile::MapRowsOp>();
+  if (!map)
+    return logs.getDefiningOp<tile::LoadOp>();
+  auto factors = getFactors(map);
+  const bool isNarrow = vectorType(map.getInputs()[0]).getElementType().isF16();
+  if (!isNarrow || !factors ||
+      getNumber(*factors) !=
+          double(1 / tile::DecayOperandsOp::scaleOfNarrowLogs))
+    return {};
+  return map.getInputs()[0].getDefiningOp<tile::LoadOp>();
+}
+
 /// Says that a chunk has no roles since `map` is not what they make.
 static std::nullopt_t refuse(tile::MapRowsOp map, StringRef expected) {
   map.emitRemark() << "a chunk with a decay per channel has no roles: expects "
@@ -92,13 +117,12 @@ std::optional<ChannelChunk> ChannelChunk::find(Block &body) {
   tile::DecayOperandsOp operands = chunk.operands;
   chunk.query = operands.getQuery().getDefiningOp<tile::LoadOp>();
   chunk.key = operands.getKey().getDefiningOp<tile::LoadOp>();
-  chunk.logDecay = operands.getLogDecay().getDefiningOp<tile::LoadOp>();
+  chunk.logDecay = findLogs(operands.getLogDecay());
   VectorType logs = vectorType(operands.getLogDecay());
   auto triangle = getOnlyUser<tile::MapRowsOp>(operands.getKeyScores());
   if (!triangle || triangle.getNumResults() != 1 || !chunk.query ||
       !chunk.key || !chunk.logDecay ||
       logs.getShape() != ArrayRef<int64_t>{32, 128} ||
-      !logs.getElementType().isF32() ||
       !isNarrow(vectorType(operands.getKey())))
     return std::nullopt;
   chunk.inverse = getOnlyUser<tile::TriInverseOp>(triangle.getResult(0));
@@ -110,8 +134,12 @@ std::optional<ChannelChunk> ChannelChunk::find(Block &body) {
     return std::nullopt;
   // Rows of scores times their strengths, the inverse, its columns times
   // theirs.
+  auto isRounded = [](tile::MapRowsOp map) {
+    return vectorType(map.getResult(0)).getElementType().isF16();
+  };
   auto factors = getFactors(triangle);
-  if (!factors || factors->size() != 1 || !factors->front().isPerRow ||
+  if (!factors || !isRounded(triangle) || factors->size() != 1 ||
+      !factors->front().isPerRow ||
       triangle.getInputs()[0] != operands.getKeyScores())
     return refuse(triangle, "rows of the scores of keys times strengths");
   Value strength = factors->front().factor;
@@ -119,19 +147,16 @@ std::optional<ChannelChunk> ChannelChunk::find(Block &body) {
   if (!chunk.strength)
     return std::nullopt;
   factors = getFactors(solve);
-  if (!factors || *factors != SmallVector<RowFactor, 1>{{strength, false}} ||
+  if (!factors || !isRounded(solve) ||
+      *factors != SmallVector<RowFactor, 1>{{strength, false}} ||
       solve.getInputs()[0] != chunk.inverse.getResult())
     return refuse(solve, "columns of the inverse times the same strengths");
   factors = getFactors(scores);
-  DenseFPElementsAttr scale;
-  if (!factors || factors->size() > 1 ||
-      scores.getInputs()[0] != operands.getQueryScores() ||
-      (!factors->empty() &&
-       (!matchPattern(factors->front().factor, m_Constant(&scale)) ||
-        factors->front().isPerRow || !scale.isSplat())))
+  auto scale = factors ? getNumber(*factors) : std::nullopt;
+  if (!scale || !isRounded(scores) ||
+      scores.getInputs()[0] != operands.getQueryScores())
     return refuse(scores, "scores of queries times a number");
-  if (!factors->empty())
-    chunk.scale = scale.getSplatValue<APFloat>().convertToDouble();
+  chunk.scale = *scale;
   chunk.solve = solve.getResult(0);
   chunk.scores = scores.getResult(0);
   return chunk;
@@ -144,5 +169,6 @@ bool ChannelChunk::contains(Operation *op) const {
     if (value == solve || value == scores)
       return true;
   return op == operands || op == inverse ||
+         llvm::is_contained(op->getUsers(), operands) ||
          llvm::is_contained(op->getUsers(), inverse);
 }

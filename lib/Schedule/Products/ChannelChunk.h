@@ -10,7 +10,8 @@
 
 namespace gdn {
 
-/// Of tiles as they are in memory.
+/// Of tiles as they are in memory: log decays are f32, or f16 of
+/// `scaleOfNarrowLogs` times them.
 struct ChannelChunk {
   tile::DecayOperandsOp operands;
   tile::TriInverseOp inverse;

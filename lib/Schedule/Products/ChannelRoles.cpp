@@ -71,35 +71,39 @@ static ChannelRings openRings(OpBuilder &b, Location loc, Block *entry,
   Type f32 = b.getF32Type(), f16 = b.getF16Type();
   Type input = vectorType(chunk.key.getTile()).getElementType();
   auto open = [&](ArrayRef<int64_t> shape, Type element, int64_t depth,
-                  Value leader = {}, Value memory = {}, bool zeroed = false) {
+                  Value leader = {}, Value memory = {}, bool zeroed = false,
+                  int64_t apart = 1) {
     auto type = gpu::ChannelType::get(
         context, shape, element, depth, /*parts=*/1,
-        /*swizzled=*/shape.size() == 2 && shape.front() > 2);
+        /*swizzled=*/shape.size() == 2 && shape.front() > 2, apart);
     return gpu::ChannelOp::create(b, loc, type, leader, memory,
                                   /*paired=*/false, /*exchanged=*/false, zeroed)
         .getResult();
   };
   const int64_t whole[] = {tokens, channels},
                 twoSquares[] = {tokens, 2 * tokens};
-  auto openPlace = [&](Type element, const Place *memory) {
+  auto openPlace = [&](Type element, Type logs, const Place *memory) {
     Place place; // its queries lead
     auto add = [&](Value Place::*tile, ArrayRef<int64_t> shape, Type type,
-                   bool zeroed = false) {
-      place.*tile = open(shape, type, chunkDepth, place.query,
-                         memory ? memory->*tile : Value(), zeroed && !memory);
+                   bool zeroed = false, int64_t apart = 1) {
+      place.*tile =
+          open(shape, type, chunkDepth, place.query,
+               memory ? memory->*tile : Value(), zeroed && !memory, apart);
     };
     add(&Place::query, whole, element);
     add(&Place::key, whole, element);
-    add(&Place::logDecay, whole, f32);
+    // Of 16 bits with the room of f32, of which others make use.
+    add(&Place::logDecay, whole, logs, /*zeroed=*/false,
+        /*apart=*/logs.isF32() ? 1 : 2);
     // T and P side by side; above their diagonals nobody writes.
     add(&Place::products, twoSquares, f16, /*zeroed=*/true);
     add(&Place::end, channels, f32);
     return place;
   };
   ChannelRings rings;
-  rings.loaded = openPlace(input, nullptr);
-  rings.within = openPlace(f16, &rings.loaded);
-  rings.ready = openPlace(f16, &rings.loaded);
+  rings.loaded = openPlace(input, logs.getElementType(), nullptr);
+  rings.within = openPlace(f16, f32, &rings.loaded);
+  rings.ready = openPlace(f16, f32, &rings.loaded);
   rings.firstKeys = open({tokens / 2, channels}, f16, keysDepth);
   rings.decays = open({2, channels}, f32, keysDepth, rings.firstKeys);
   rings.joined = open({4}, f32, keysDepth);

@@ -179,6 +179,34 @@ Value gdn::scaleTile(OpBuilder &builder, Location loc, Value tile,
                  })[0];
 }
 
+Value gdn::narrowLogs(OpBuilder &builder, Location loc, Value tile) {
+  using Ops = tile::DecayOperandsOp;
+  VectorType type = withElement(tile, builder.getF16Type());
+  return mapRows(
+      builder, loc, tile, {type},
+      [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
+        Row row{b, loc};
+        Type wide = in[0].getType();
+        Value log = row.mul(in[0], row.constant(Ops::scaleOfNarrowLogs, wide));
+        log = arith::MaximumFOp::create(
+            b, loc, log, row.constant(Ops::leastNarrowLog, wide));
+        return {arith::TruncFOp::create(b, loc, tile::getRowType(type), log)};
+      })[0];
+}
+
+Value gdn::widenLogs(OpBuilder &builder, Location loc, Value tile) {
+  VectorType type = withElement(tile, builder.getF32Type());
+  return mapRows(builder, loc, tile, {type},
+                 [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                   Row row{b, loc};
+                   Value log = arith::ExtFOp::create(
+                       b, loc, tile::getRowType(type), in[0]);
+                   constexpr float factor =
+                       1 / tile::DecayOperandsOp::scaleOfNarrowLogs;
+                   return {row.mul(log, row.constant(factor, log.getType()))};
+                 })[0];
+}
+
 Value gdn::activateTile(OpBuilder &builder, Location loc, Value tile,
                         Activation activation, bool fast) {
   if (activation == Activation::identity)

@@ -64,6 +64,13 @@ mlir::Value logDecayTile(mlir::OpBuilder &builder, mlir::Location loc,
                          mlir::Value a, mlir::Value aLog, mlir::Value dtBias,
                          GatesOp op, bool fast);
 
+/// Log decays as the workspace has them, f16 (`scaleOfNarrowLogs` of
+/// gdn_tile.decay_operands), and from there.
+mlir::Value narrowLogs(mlir::OpBuilder &builder, mlir::Location loc,
+                       mlir::Value tile);
+mlir::Value widenLogs(mlir::OpBuilder &builder, mlir::Location loc,
+                      mlir::Value tile);
+
 /// Write strength of a block of tokens (gdn.gates).
 mlir::Value betaTile(mlir::OpBuilder &builder, mlir::Location loc,
                      mlir::Value b, bool doubled);

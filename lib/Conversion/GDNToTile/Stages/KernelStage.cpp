@@ -4,6 +4,7 @@
 // stores of regions.
 #include "Stages/KernelStage.h"
 
+#include "Program/TokenOps.h"
 #include "Stages/IntraChunkBody.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -135,7 +136,7 @@ void KernelStage::addChunkRegions(const std::string &slots,
       !algorithm.convWithRule)
     values = operand(queryParts, valueForm, dv, chunkTypes.inner);
   if (algorithm.fusedChunks == 1 && hasGatesAhead(rule)) {
-    logDecays = region(valueForm, C, dk, b.getF32Type());
+    logDecays = region(valueForm, C, dk, b.getF16Type());
     strengths = region(valueForm, 1, C, b.getF32Type());
   }
   if (algorithm.hasSignals)
@@ -371,7 +372,8 @@ StoredChunk KernelStage::emitIntraChunkAt(Value chunkSlot, Value t, Value valid,
                                   valuesValid)};
   Value logDecay, strength;
   if (logDecays) {
-    logDecay = loadRegion(logDecays, chunkSlot, headIndex(head));
+    logDecay =
+        widenLogs(b, loc, loadRegion(logDecays, chunkSlot, headIndex(head)));
     strength = tile::LoadOp::create(
         b, loc, VectorType::get({algorithm.chunk}, b.getF32Type()), strengths,
         ValueRange{chunkSlot, headIndex(head), index(0), index(0)},

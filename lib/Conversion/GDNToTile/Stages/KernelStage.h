@@ -114,7 +114,8 @@ protected:
   // is in memory already, as products take it.
   Operand queries, keys, values;
   // The same of value heads, C x dk and 1 x C, with a decay per channel where
-  // blocks prepare their chunks and gates are no numbers of f32 in memory.
+  // blocks prepare their chunks and gates are no numbers of f32 in memory; logs
+  // as of `narrowLogs`.
   mlir::Value logDecays, strengths;
 
   /// `rows` rows of an input in memory from token `t` on, zeros past the

@@ -207,6 +207,8 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
     Value t = add(begin, at);
     Value tokens = valid && windows.empty() ? valid : index(blockTokens);
     Value tile = block.emitInputs(t, tokens, input, all).front();
+    if (regions.high == logDecays)
+      tile = narrowLogs(b, loc, tile);
     for (auto [i, window] : llvm::zip(windows, carried))
       window = all[i];
     auto storeValid = [&](Value part, Value region) {

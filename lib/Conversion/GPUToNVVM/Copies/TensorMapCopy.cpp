@@ -26,17 +26,23 @@ static constexpr int64_t elementBits = 16, panelElements = 64,
 static_assert(panelElements * elementBits == swizzleBytes * 8,
               "a row of a panel is as long as the swizzle");
 
+/// Whether one box has a tile's whole rows: panels that lie apart have one
+/// each.
+static bool hasAllPanels(gdn::gpu::BeginCopyOp copy) {
+  gdn::gpu::SharedType buffer = copy.getBuffer().getType();
+  return buffer.getApart() == 1 &&
+         cast<MemRefType>(copy.getView().getType()).getShape().back() ==
+             buffer.getShape().back();
+}
+
 TensorMaps::Box TensorMaps::boxOf(Operation *op) {
   if (auto out = dyn_cast<gdn::gpu::CopyOutOp>(op))
     return {cast<BlockArgument>(out.getView()), out.getDims().front(),
             out.getBuffer().getType().getShape().front(), /*pieces=*/1};
   auto copy = cast<gdn::gpu::BeginCopyOp>(op);
   gdn::gpu::SharedType buffer = copy.getBuffer().getType();
-  const bool isWhole =
-      cast<MemRefType>(copy.getView().getType()).getShape().back() ==
-      buffer.getShape().back();
   return {cast<BlockArgument>(copy.getView()), copy.getDims().front(),
-          buffer.getShape().front(), /*pieces=*/isWhole ? 0 : 1};
+          buffer.getShape().front(), /*pieces=*/hasAllPanels(copy) ? 0 : 1};
 }
 
 TensorMaps::TensorMaps(func::FuncOp program) {
@@ -136,29 +142,34 @@ static void emitBox(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
   // The bytes that are to come, ahead of the arrivals of the commit.
-  const int64_t bytes = copy.getBuffer().getType().getBytes();
+  gdn::gpu::SharedType tile = copy.getBuffer().getType();
+  const int64_t bytes = tile.getBytes() / tile.getApart();
   emitAssembly(b, loc, Type(), {barrier, a.i32(bytes)},
                "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;",
                "r,r,~{memory}", /*hasSideEffects=*/true);
-  SmallVector<Value> operands = {
-      LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), buffer), map, barrier};
-  const int64_t columns = copy.getBuffer().getType().getShape().back();
-  const bool isWhole =
-      cast<MemRefType>(copy.getView().getType()).getShape().back() == columns;
-  Value panel = isWhole ? a.i32(0)
-                        : Value(arith::DivUIOp::create(
-                              b, loc, a.toI32(indices.back()), a.i32(columns)));
-  std::string coordinates =
-      addCoordinates(a, indices, copy.getDims().front(), panel, operands);
-  std::string constraints = "r,l,r";
-  for (size_t i = 3; i < operands.size(); ++i)
-    constraints += ",r";
-  emitAssembly(b, loc, Type(), operands,
-               "cp.async.bulk.tensor." + std::to_string(operands.size() - 3) +
-                   "d.shared::cluster.global.tile.mbarrier::complete_tx::"
-                   "bytes [$0], [$1, {" +
-                   coordinates + "}], [$2];",
-               constraints + ",~{memory}", /*hasSideEffects=*/true);
+  Value to = LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), buffer);
+  auto emitCopy = [&](Value to, Value panel) {
+    SmallVector<Value> operands = {to, map, barrier};
+    std::string coordinates =
+        addCoordinates(a, indices, copy.getDims().front(), panel, operands);
+    std::string constraints = "r,l,r";
+    for (size_t i = 3; i < operands.size(); ++i)
+      constraints += ",r";
+    emitAssembly(b, loc, Type(), operands,
+                 "cp.async.bulk.tensor." + std::to_string(operands.size() - 3) +
+                     "d.shared::cluster.global.tile.mbarrier::complete_tx::"
+                     "bytes [$0], [$1, {" +
+                     coordinates + "}], [$2];",
+                 constraints + ",~{memory}", /*hasSideEffects=*/true);
+  };
+  const int64_t columns = tile.getShape().back();
+  if (hasAllPanels(copy))
+    return emitCopy(to, a.i32(0));
+  if (tile.getApart() == 1)
+    return emitCopy(to, arith::DivUIOp::create(b, loc, a.toI32(indices.back()),
+                                               a.i32(columns)));
+  for (int64_t panel = 0; panel < tile.getRowBytes() / swizzleBytes; ++panel)
+    emitCopy(a.add(to, a.i32(panel * tile.getPanelBytes())), a.i32(panel));
 }
 
 void gdn::emitTensorMapCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,

@@ -5,10 +5,11 @@
 // a lane has one token of each, and two channels of each part, as accumulators
 // lie.
 //
-// A product of tf32 sums the logs of a half: its first eight rows are sums up
-// to and with a token, the others behind it. Rows of the scores are eight
-// queries, then their keys; columns are keys of the first half or the second.
-// Factors of scores begin where a half does, or between both.
+// A product of tf32, or of f16 if the logs are, sums the logs of a half: its
+// first eight rows are sums up to and with a token, the others behind it. Rows
+// of the scores are eight queries, then their keys; columns are keys of the
+// first half or the second. Factors of scores begin where a half does, or
+// between both.
 //
 // Parts overlap: while one is multiplied, exponentials of the next one are
 // under way, of which the unit takes one in eight cycles, and sums of that
@@ -42,7 +43,9 @@ private:
   struct Decays {
     Pairs upTo, inverse, behind;
   };
-  /// Sums of logs of a part, of both halves.
+  /// Logs of a part, of both halves: two numbers each, or a word of them.
+  using Logs = std::array<Numbers, 2>;
+  /// Their sums.
   using Sums = std::array<Numbers, 2>;
 
   /// Factors of the scores of a part: of each half queries and keys as rows,
@@ -62,15 +65,15 @@ private:
     SmallVector<Value *> all();
   };
 
-  Pairs loadLogs(Value slice, int64_t part);
+  Logs loadLogs(Value slice, int64_t part);
   Decays decaysOf(const Sums &sums);
-  Sums sum(const Pairs &logs);
+  Sums sum(const Logs &logs);
   Pair widen(Value word);
   Pair mulPair(const Pair &x, const Pair &y) {
     return {times(x[0], y[0]), times(x[1], y[1])};
   }
   Value roundPair(const Pair &x) { return ChunkCode::roundPair(x[0], x[1]); }
-  Factors boundFactors(Pairs logs, const Pairs &queries, const Pairs &keys);
+  Factors boundFactors(Logs logs, const Pairs &queries, const Pairs &keys);
   Value isTooSmall(ArrayRef<Sums> sums);
   SmallVector<Value> getCarried();
   SmallVector<Type> getTypes();
@@ -78,7 +81,8 @@ private:
   void emitSlice(bool isBounded);
   void emitSlices(OpBuilder &b, Location loc, ValueRange from);
 
-  Type stored; // of queries and keys as they come
+  Type stored;   // of queries and keys as they come
+  bool isNarrow; // whether logs are of f16
   Value evenLogs, oddLogs, query, key, toEnd, decays, parts; // addresses
   Numbers matrix;
   Carried carried;
@@ -89,7 +93,8 @@ private:
 DecayWithin::DecayWithin(OpBuilder &b, const BlockThreads &threads,
                          DecayWithinOp op, const IRMapping &values)
     : ChunkCode(b, op.getLoc(), threads, values),
-      stored(op.getQuery().getType().getElementType()) {
+      stored(op.getQuery().getType().getElementType()),
+      isNarrow(op.getLogDecay().getType().getElementType().isF16()) {
   Value tokens = right(warp, 1), half = bitAnd(warp, 1);
   Value fromToken = mul(tokens, i32(blockBytes));
   // Logs: rows 2 c and 2 c + 1 of the eight tokens of a half, column `row`.
@@ -110,34 +115,47 @@ DecayWithin::DecayWithin(OpBuilder &b, const BlockThreads &threads,
   toEnd = add(select(isEqual(tokens, i32(0)), ofFirst, log), blocks);
   decays = add(addressOf(op.getDecays()),
                add(add(left(tokens, 9), left(half, 8)), left(column, 2)));
-  // log2(e), a little more for what tf32 takes off.
-  Value one = f32(DecayWithinOp::log2e), none = f32(0);
+  if (isNarrow)
+    evenLogs = add(log, blocks);
+  // log2(e), a little more for what tf32 takes off; logs of f16 are to base 2.
+  Value one = f32(isNarrow ? 0x1p-8f : DecayWithinOp::log2e), none = f32(0);
   for (int64_t e = 0; e < 2; ++e) {
     Value isUpTo = isLess(add(column, e), add(row, 1));
     matrix.push_back(select(isUpTo, one, none));
     matrix.push_back(select(isUpTo, none, one));
   }
+  if (isNarrow)
+    matrix = {ChunkCode::roundPair(matrix[0], matrix[2]),
+              ChunkCode::roundPair(matrix[1], matrix[3])};
 }
 
 /// Of both halves and eight channels, two tokens. A panel has the logs of two
 /// slices. A decay of 0 has a log that is finite, for the zeros of the matrix;
 /// NaN stays.
-DecayWithin::Pairs DecayWithin::loadLogs(Value slice, int64_t part) {
+DecayWithin::Logs DecayWithin::loadLogs(Value slice, int64_t part) {
+  if (isNarrow) { // those of both parts, which LLVM loads once
+    Words words = loadBlocks(flip(evenLogs, left(slice, 5)), true);
+    return {Numbers{words[2 * part]}, Numbers{words[2 * part + 1]}};
+  }
   Value inPanel = left(bitAnd(slice, 1), 6), panel = left(right(slice, 1), 12);
-  Pairs logs;
+  Logs logs;
   Value lowest = f32(std::numeric_limits<float>::lowest());
   for (int64_t half = 0; half < 2; ++half)
     for (int64_t e = 0; e < 2; ++e) {
       Value place = add(flip(e ? oddLogs : evenLogs, inPanel), panel);
       Value log =
           load(b.getF32Type(), flip(place, part * 32), half * 8 * rowBytes);
-      logs[half][e] = larger(log, lowest);
+      logs[half].push_back(larger(log, lowest));
     }
   return logs;
 }
 
-DecayWithin::Sums DecayWithin::sum(const Pairs &logs) {
-  return {addTf32(matrix, logs[0], zeros()), addTf32(matrix, logs[1], zeros())};
+DecayWithin::Sums DecayWithin::sum(const Logs &logs) {
+  auto of = [&](ValueRange logs) {
+    return isNarrow ? addProduct(matrix, logs, zeros())
+                    : addTf32(matrix, logs, zeros());
+  };
+  return {of(logs[0]), of(logs[1])};
 }
 
 /// Of bf16 as bits, not by a conversion.
@@ -152,12 +170,17 @@ DecayWithin::Pair DecayWithin::widen(Value word) {
 /// Factors of scores where 16 tokens forget almost all: with bounded logs, from
 /// between the halves. What they are to give is less than what rounding leaves
 /// of others.
-DecayWithin::Factors DecayWithin::boundFactors(Pairs logs, const Pairs &queries,
+DecayWithin::Factors DecayWithin::boundFactors(Logs logs, const Pairs &queries,
                                                const Pairs &keys) {
-  Value least = f32(DecayWithinOp::leastLogOfScores);
-  for (Pair &pair : logs)
-    for (Value &log : pair)
-      log = arith::MaxNumFOp::create(b, loc, log, least);
+  constexpr float least = DecayWithinOp::leastLogOfScores;
+  FloatAttr leastNarrow =
+      b.getF16FloatAttr(least * DecayWithinOp::scaleOfNarrowLogs);
+  for (Numbers &ofHalf : logs)
+    for (Value &log : ofHalf)
+      if (isNarrow)
+        log = atLeast(fromWords(b, loc, log, b.getF16Type()), leastNarrow);
+      else
+        log = arith::MaxNumFOp::create(b, loc, log, f32(least));
   Sums sums = sum(logs);
   auto decay = [&](int64_t half, bool isInverse) {
     // Behind a token of the first half, up to one of the second.
@@ -235,7 +258,7 @@ void DecayWithin::emitSlice(bool isBounded) {
   Words queryWords = loadBlocks(queryAt), keyWords = loadBlocks(keyAt);
   // Behind the last slice it again: it is there, and of no use.
   Value next = arith::MinUIOp::create(b, loc, add(slice, 1), i32(slices - 1));
-  const std::array<Pairs, 2> logs = {loadLogs(next, 0), loadLogs(next, 1)};
+  const std::array<Logs, 2> logs = {loadLogs(next, 0), loadLogs(next, 1)};
   const std::array<Decays, 2> of = {carried.decays, decaysOf(carried.sums)};
   const std::array<Sums, 2> sums = {sum(logs[0]), sum(logs[1])};
   std::array<Pairs, 2> queries, keys, ofHalf;

@@ -104,6 +104,7 @@ struct ChunkTiles {
   Type f16 = b.getF16Type(), f32 = b.getF32Type();
   SharedType query = get({chunk, channels}, f16, true),
              logDecay = get({chunk, channels}, f32, true),
+             narrowLogs = get({chunk, channels}, f16, true, /*apart=*/2),
              firstKeys = get({DecayWithinOp::block, channels}, f16, true),
              decays = get({chunk / DecayWithinOp::block, channels}, f32, false),
              products = get({chunk, 2 * chunk}, f16, true),
@@ -113,8 +114,9 @@ struct ChunkTiles {
       PerRowAttr::get(b.getContext(), RowsAttr::get(b.getContext(), 1, 1, 1)));
 
 private:
-  static SharedType get(ArrayRef<int64_t> shape, Type element, bool swizzled) {
-    return SharedType::get(VectorType::get(shape, element), swizzled);
+  static SharedType get(ArrayRef<int64_t> shape, Type element, bool swizzled,
+                        int64_t apart = 1) {
+    return SharedType::get(VectorType::get(shape, element), swizzled, apart);
   }
 };
 } // namespace
@@ -141,8 +143,10 @@ static LogicalResult verifyWarpsOf(Operation *op, int64_t count) {
 LogicalResult DecayWithinOp::verify() {
   const ChunkTiles tiles(getContext());
   // decay_within_c1, decay_within_c2
+  if (getLogDecay().getType() != tiles.narrowLogs &&
+      failed(verifyType(*this, "log_decay", getLogDecay(), tiles.logDecay)))
+    return failure();
   if (failed(verifyInput(*this, getQuery().getType(), tiles.query)) ||
-      failed(verifyType(*this, "log_decay", getLogDecay(), tiles.logDecay)) ||
       failed(
           verifyType(*this, "first_keys", getFirstKeys(), tiles.firstKeys)) ||
       failed(verifyType(*this, "decays", getDecays(), tiles.decays)))

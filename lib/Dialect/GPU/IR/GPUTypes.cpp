@@ -197,12 +197,10 @@ void SharedType::print(AsmPrinter &printer) const {
 
 LogicalResult ChannelType::verify(function_ref<InFlightDiagnostic()> emitError,
                                   ArrayRef<int64_t> shape, Type elementType,
-                                  int64_t depth, int64_t parts, bool swizzled) {
-  if (failed(verifyTile(emitError, shape, elementType)))
-    return failure();
-  if (swizzled &&
-      failed(SharedType::verify(emitError, shape, elementType, swizzled,
-                                /*apart=*/1)))
+                                  int64_t depth, int64_t parts, bool swizzled,
+                                  int64_t apart) {
+  if (failed(
+          SharedType::verify(emitError, shape, elementType, swizzled, apart)))
     return failure();
   if (swizzled && parts != 1)
     return emitError() << "expects one part of a swizzled tile, but got "
@@ -220,7 +218,7 @@ Type ChannelType::parse(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<int64_t> shape;
   Type elementType;
-  int64_t depth = 0, parts = 1;
+  int64_t depth = 0, parts = 1, apart = 1;
   bool swizzled = false;
   if (parser.parseLess() ||
       parser.parseDimensionList(shape, /*allowDynamic=*/true) ||
@@ -234,10 +232,15 @@ Type ChannelType::parse(AsmParser &parser) {
                       parser.parseInteger(parts)))
       return {};
   }
+  if (swizzled && succeeded(parser.parseOptionalComma()) &&
+      (parser.parseKeyword("apart") || parser.parseEqual() ||
+       parser.parseInteger(apart)))
+    return {};
   if (parser.parseGreater())
     return {};
   return parser.getChecked<ChannelType>(loc, parser.getContext(), shape,
-                                        elementType, depth, parts, swizzled);
+                                        elementType, depth, parts, swizzled,
+                                        apart);
 }
 
 void ChannelType::print(AsmPrinter &printer) const {
@@ -248,16 +251,18 @@ void ChannelType::print(AsmPrinter &printer) const {
     printer << ", parts = " << getParts();
   if (getSwizzled())
     printer << ", swizzled";
+  if (getApart() > 1)
+    printer << ", apart = " << getApart();
   printer << ">";
 }
 
 SharedType ChannelType::getTile() const {
   return SharedType::get(getContext(), getShape(), getElementType(),
-                         getSwizzled());
+                         getSwizzled(), getApart());
 }
 
 int64_t ChannelType::getTileBytes() const {
-  return ShapedType::getNumElements(getShape()) *
+  return getApart() * ShapedType::getNumElements(getShape()) *
          getElementType().getIntOrFloatBitWidth() / 8;
 }
 

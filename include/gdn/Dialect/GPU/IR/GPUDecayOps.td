@@ -124,19 +124,22 @@ def GPU_DecayWithinOp : GPU_ChunkDecayOp<"decay_within", [AllTypesMatch<["query"
     - `decays` has the decays of both blocks;
     - panels 1 and 3 of `log_decay` hold sums of scores, for `block_inverses`.
 
+    Log decays of f16, in panels 0 and 2 before the op, are `scaleOfNarrowLogs` of
+    `gdn_tile.decay_operands` times the logs.
+
     Scores are products of tf32: with `x` a query or a key, `x_i e^(g_f + ... + g_i)` by
     `k_j e^-(g_f + ... + g_j)`, where `f` is the first of the eight tokens that have both, or the
     middle of 16. Where the decay of a block is less than 2^-120, it is the middle for all of 16
     channels, and logs of less than -9.7 count as -9.7.
-    Decays are exponentials of sums of logs, which are products of tf32, too.
+    Decays are exponentials of sums of logs, which are products of tf32, too, or of f16.
 
     **Preconditions**
 
-    - (C1) `query` and `key` are 32 x 128 of f16 or bf16, `log_decay` is of that shape and f32,
-      `first_keys` 16 x 128 of f16; all are swizzled.
+    - (C1) `query` and `key` are 32 x 128 of f16 or bf16, `log_decay` is of that shape and f32, or
+      f16 with `apart = 2`, `first_keys` 16 x 128 of f16; all are swizzled.
     - (C2) `decays` is 2 x 128 of f32, not swizzled.
     - (C3) it is run by four warps.
-    - (C4) no element of `log_decay` is positive. Not checked.
+    - (C4) no element of `log_decay` is positive; those of f16 are finite or NaN. Not checked.
     - (C5) a `gdn_gpu.barrier` or a channel orders it and other accesses to its tiles; barriers
       are checked on the function.
 
@@ -171,6 +174,8 @@ def GPU_DecayWithinOp : GPU_ChunkDecayOp<"decay_within", [AllTypesMatch<["query"
     static constexpr int64_t block = 16, tokens = 32, channels = 128;
     /// Of e to base 2, a little more for what tf32 takes off logs.
     static constexpr float log2e = 1.443359375f;
+    /// As of `gdn_tile.decay_operands`.
+    static constexpr float scaleOfNarrowLogs = 256 * 1.442695041f;
     /// To base 2.
     static constexpr float leastLogDecayOfScores = -120;
     static constexpr float leastLogOfScores = -9.7f;

@@ -278,15 +278,22 @@ def GPU_ChannelType : GPU_Type<"Channel", "channel"> {
   let summary = "A ring of tiles in shared memory that roles hand over";
   let description = [{
     `!gdn_gpu.channel<64x128xbf16, depth = 6, parts = 4>`: `depth` tiles of the
-    shape, with `swizzled` at the end laid out as shared tiles that are. With `parts` above 1 (1 where it is left out) the rows of a tile are
+    shape, with `swizzled` at the end, and `apart = 2` behind that, laid out as shared tiles that
+    are. With `parts` above 1 (1 where it is left out) the rows of a tile are
     cut into as many equal parts, and each goes its own way: warp `p` of a role
     that empties the channel waits for part `p` alone, and gives it back alone.
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
-    "int64_t":$depth, "int64_t":$parts, "bool":$swizzled);
+    "int64_t":$depth, "int64_t":$parts, "bool":$swizzled,
+    DefaultValuedParameter<"int64_t", "1">:$apart);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
+  let builders = [
+    TypeBuilder<(ins "::llvm::ArrayRef<int64_t>":$shape, "::mlir::Type":$elementType,
+                     "int64_t":$depth, "int64_t":$parts, "bool":$swizzled), [{
+      return $_get($_ctxt, shape, elementType, depth, parts, swizzled, /*apart=*/1);
+    }]>];
   let extraClassDeclaration = [{
     /// One tile of the ring.
     SharedType getTile() const;

@@ -300,6 +300,10 @@ def Tile_DecayOperandsOp : Tile_Op<"decay_operands", [
     static constexpr float leastLogOfScores = -14;
     /// These factors drop bits, in the mean 2^-11 of each.
     static constexpr float scaleOfScores = 1 + 0x1p-10f;
+    /// Of logs that are stored as f16: logs to base 2 times 256, so that those
+    /// of a decay of 0 are finite, and of one near 1 not subnormal.
+    static constexpr float scaleOfNarrowLogs = 256 * 1.442695041f;
+    static constexpr float leastNarrowLog = -65504;
   }];
 }
 
