@@ -98,6 +98,26 @@ static tile::LoadOp findLogs(Value logs) {
   return map.getInputs()[0].getDefiningOp<tile::LoadOp>();
 }
 
+static bool isRounded(tile::MapRowsOp map) {
+  return vectorType(map.getResult(0)).getElementType().isF16();
+}
+
+/// Queries or keys as they are in memory, and what their rows are multiplied
+/// with, if they are; null if they are no tile of it.
+static std::pair<tile::LoadOp, tile::LoadOp> findRows(Value rows) {
+  auto map = rows.getDefiningOp<tile::MapRowsOp>();
+  if (!map)
+    return {rows.getDefiningOp<tile::LoadOp>(), {}};
+  auto factors = getFactors(map);
+  if (!factors || factors->size() != 1 || !factors->front().isPerRow ||
+      !isRounded(map))
+    return {};
+  auto norm = factors->front().factor.getDefiningOp<tile::LoadOp>();
+  auto raw = map.getInputs()[0].getDefiningOp<tile::LoadOp>();
+  return norm && raw ? std::pair{raw, norm}
+                     : std::pair<tile::LoadOp, tile::LoadOp>();
+}
+
 /// Says that a chunk has no roles since `map` is not what they make.
 static std::nullopt_t refuse(tile::MapRowsOp map, StringRef expected) {
   map.emitRemark() << "a chunk with a decay per channel has no roles: expects "
@@ -115,13 +135,13 @@ std::optional<ChannelChunk> ChannelChunk::find(Block &body) {
   if (!chunk.operands)
     return std::nullopt;
   tile::DecayOperandsOp operands = chunk.operands;
-  chunk.query = operands.getQuery().getDefiningOp<tile::LoadOp>();
-  chunk.key = operands.getKey().getDefiningOp<tile::LoadOp>();
+  std::tie(chunk.query, chunk.queryNorm) = findRows(operands.getQuery());
+  std::tie(chunk.key, chunk.keyNorm) = findRows(operands.getKey());
   chunk.logDecay = findLogs(operands.getLogDecay());
   VectorType logs = vectorType(operands.getLogDecay());
   auto triangle = getOnlyUser<tile::MapRowsOp>(operands.getKeyScores());
   if (!triangle || triangle.getNumResults() != 1 || !chunk.query ||
-      !chunk.key || !chunk.logDecay ||
+      !chunk.key || !chunk.logDecay || !chunk.queryNorm != !chunk.keyNorm ||
       logs.getShape() != ArrayRef<int64_t>{32, 128} ||
       !isNarrow(vectorType(operands.getKey())))
     return std::nullopt;
@@ -134,9 +154,6 @@ std::optional<ChannelChunk> ChannelChunk::find(Block &body) {
     return std::nullopt;
   // Rows of scores times their strengths, the inverse, its columns times
   // theirs.
-  auto isRounded = [](tile::MapRowsOp map) {
-    return vectorType(map.getResult(0)).getElementType().isF16();
-  };
   auto factors = getFactors(triangle);
   if (!factors || !isRounded(triangle) || factors->size() != 1 ||
       !factors->front().isPerRow ||
@@ -164,7 +181,8 @@ std::optional<ChannelChunk> ChannelChunk::find(Block &body) {
 
 bool ChannelChunk::contains(Operation *op) const {
   if (auto load = dyn_cast<tile::LoadOp>(op))
-    return llvm::is_contained({query, key, logDecay, strength}, load);
+    return llvm::is_contained(
+        {query, key, logDecay, strength, queryNorm, keyNorm}, load);
   for (Value value : op->getResults())
     if (value == solve || value == scores)
       return true;

@@ -16,7 +16,8 @@ struct ChannelChunk {
   tile::DecayOperandsOp operands;
   tile::TriInverseOp inverse;
   tile::LoadOp query, key, logDecay, strength, value;
-  mlir::Value solve, scores; // T, and P times `scale`
+  tile::LoadOp queryNorm, keyNorm; // of rows; null: none
+  mlir::Value solve, scores;       // T, and P times `scale`
   double scale = 1;
 
   /// None if the body of a loop has no such chunk; a remark says so where maps

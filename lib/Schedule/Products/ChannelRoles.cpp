@@ -54,6 +54,7 @@ struct ChannelRings {
   Value firstKeys, decays; // from within to between
   Value joined;            // from between to inverse: nothing but that it is
   Value values;            // loaded
+  Value norms;             // loaded, with a place; null: none
 };
 } // namespace
 
@@ -102,6 +103,8 @@ static ChannelRings openRings(OpBuilder &b, Location loc, Block *entry,
   };
   ChannelRings rings;
   rings.loaded = openPlace(input, logs.getElementType(), nullptr);
+  if (chunk.queryNorm)
+    rings.norms = open({2, tokens}, f32, chunkDepth, rings.loaded.query);
   rings.within = openPlace(f16, f32, &rings.loaded);
   rings.ready = openPlace(f16, f32, &rings.loaded);
   rings.firstKeys = open({tokens / 2, channels}, f16, keysDepth);
@@ -157,6 +160,17 @@ protected:
   Value tokensOf(int64_t chunks) {
     return tokensOf(arith::ConstantIndexOp::create(b, loc(), chunks));
   }
+  /// Vectors of the chunk at `at`, in registers of one warp.
+  SmallVector<Value> loadVectors(ArrayRef<tile::LoadOp> loads, Value at) {
+    scf::ForOp loop = plan.loop;
+    const IRMapping around = scalars;
+    scalars.map(loop.getInductionVar(), at);
+    for (Operation &op : loop.getBody()->without_terminator())
+      copyScalar(b, &op, scalars);
+    SmallVector<Value> loaded = emitter.vectors.load(loads);
+    scalars = around;
+    return loaded;
+  }
   Value add(Value x, Value y) { return arith::AddIOp::create(b, loc(), x, y); }
 
   const ChannelRings &rings;
@@ -183,7 +197,7 @@ struct ChunkLoads final : ChannelRole {
 
 private:
   void copy(ArrayRef<tile::LoadOp> loads, Value at);
-  void load(Value at);
+  void load(Value at, ValueRange norms);
   void loadValues(Value at);
 };
 
@@ -209,8 +223,10 @@ LogicalResult WithinRole::emitChunks() {
   b.setInsertionPointToStart(loop.getBody());
   Value query = take(rings.loaded.query), key = take(rings.loaded.key),
         logDecay = take(rings.loaded.logDecay);
+  Value norms = rings.norms ? take(rings.norms) : Value();
   Value firstKeys = fill(rings.firstKeys), decays = fill(rings.decays);
-  gpu::DecayWithinOp::create(b, loc(), query, key, logDecay, firstKeys, decays);
+  gpu::DecayWithinOp::create(b, loc(), query, key, logDecay, firstKeys, decays,
+                             norms);
   commit(rings.decays);
   commit(rings.firstKeys);
   gpu::HandOnOp::create(b, loc(), rings.loaded.query, rings.within.query);
@@ -236,7 +252,7 @@ void ChunkLoads::loadValues(Value at) {
   commit(rings.values);
 }
 
-void ChunkLoads::load(Value at) {
+void ChunkLoads::load(Value at, ValueRange norms) {
   const ChannelChunk &chunk = *plan.chunk;
   for (auto [load, channel] : {std::pair{chunk.query, rings.loaded.query},
                                {chunk.key, rings.loaded.key},
@@ -244,6 +260,14 @@ void ChunkLoads::load(Value at) {
     emitter.tiles.setBuffer(tile::LoadOp(load).getTile(), fill(channel));
   fill(rings.loaded.products); // by others
   fill(rings.loaded.end);
+  if (rings.norms) {
+    Value buffer = fill(rings.norms);
+    for (auto [row, norm] : llvm::enumerate(norms))
+      gpu::StoreSharedOp::create(
+          b, loc(), norm, buffer,
+          arith::ConstantIndexOp::create(b, loc(), int64_t(row)));
+    commit(rings.norms);
+  }
   copy({chunk.logDecay, chunk.key, chunk.query}, at);
   const Place &place = rings.loaded; // the leader last
   for (Value channel :
@@ -257,10 +281,20 @@ LogicalResult ChunkLoads::emitChunks() {
   constexpr int64_t later = chunkDepth - valuesDepth;
   const Bounds all = getBounds();
   OpBuilder::InsertionGuard guard(b);
-  auto loop = scf::ForOp::create(b, loc(), all.begin,
-                                 add(all.end, tokensOf(later)), all.step);
+  auto loadNorms = [&](Value at) -> SmallVector<Value> {
+    if (!rings.norms)
+      return {};
+    return loadVectors({plan.chunk->queryNorm, plan.chunk->keyNorm}, at);
+  };
+  auto loop =
+      scf::ForOp::create(b, loc(), all.begin, add(all.end, tokensOf(later)),
+                         all.step, loadNorms(all.begin));
   b.setInsertionPointToStart(loop.getBody());
   Value at = loop.getInductionVar();
+  if (rings.norms) {
+    auto next = loadNorms(add(at, all.step));
+    b.setInsertionPoint(scf::YieldOp::create(b, loc(), next));
+  }
   auto onlyIfLess = [&](Value x, Value y, auto load) {
     Value isWanted =
         arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::slt, x, y);
@@ -269,7 +303,7 @@ LogicalResult ChunkLoads::emitChunks() {
     b.setInsertionPointToStart(branch.thenBlock());
     load();
   };
-  onlyIfLess(at, all.end, [&] { load(at); });
+  onlyIfLess(at, all.end, [&] { load(at, loop.getRegionIterArgs()); });
   Value behind = arith::SubIOp::create(b, loc(), at, tokensOf(later));
   onlyIfLess(all.begin, add(behind, tokensOf(1)), [&] { loadValues(behind); });
   return success();
@@ -293,23 +327,13 @@ LogicalResult BetweenRole::emitChunks() {
 
 /// Strengths of a chunk are on their way during the one before it.
 LogicalResult InverseRole::emitChunks() {
-  scf::ForOp loop = plan.loop;
   const tile::LoadOp strength = plan.chunk->strength;
   const Bounds all = getBounds();
-  const IRMapping around = scalars;
-  auto loadAt = [&](Value at) -> Value {
-    scalars.map(loop.getInductionVar(), at);
-    for (Operation &op : loop.getBody()->without_terminator())
-      copyScalar(b, &op, scalars);
-    Value loaded = emitter.vectors.load(strength).front();
-    scalars = around;
-    return loaded;
-  };
-  Value own = loadAt(all.begin);
-  auto copy = scf::ForOp::create(b, loc(), all.begin, all.end, all.step, own);
+  auto copy = scf::ForOp::create(b, loc(), all.begin, all.end, all.step,
+                                 loadVectors(strength, all.begin));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
-  Value next = loadAt(add(copy.getInductionVar(), all.step));
+  auto next = loadVectors(strength, add(copy.getInductionVar(), all.step));
   take(rings.within.query);
   Value logDecay = take(rings.within.logDecay),
         products = take(rings.within.products);

@@ -229,6 +229,33 @@ Value gdn::l2normTile(OpBuilder &builder, Location loc, Value tile,
                  })[0];
 }
 
+Value gdn::inverseNormTile(OpBuilder &builder, Location loc, Value tile,
+                           double eps) {
+  auto type = cast<VectorType>(tile.getType());
+  type = VectorType::get(type.getDimSize(0), type.getElementType());
+  return mapRows(
+      builder, loc, tile, {type},
+      [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
+        Row row{b, loc};
+        Value sum = row.sumOfSquares(in[0]);
+        return {row.rsqrt(row.add(sum, row.constant(eps, sum.getType())))};
+      })[0];
+}
+
+Value gdn::scaleRowsTo(OpBuilder &builder, Location loc, Value tile,
+                       Value factors, Type element) {
+  VectorType type = withElement(tile, element);
+  Type wide = tile::getRowType(withElement(tile, builder.getF32Type()));
+  return mapRows(
+      builder, loc, {tile, factors}, {type},
+      [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
+        Row row{b, loc};
+        Value x = arith::ExtFOp::create(b, loc, wide, in[0]);
+        x = row.mul(x, row.splat(in[1], wide));
+        return {arith::TruncFOp::create(b, loc, tile::getRowType(type), x)};
+      })[0];
+}
+
 /// Below this `softplus(u)` is `exp(u)` to the accuracy of f32.
 static constexpr double kExponential = -17;
 

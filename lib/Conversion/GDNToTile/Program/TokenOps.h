@@ -57,6 +57,16 @@ mlir::Value activateTile(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value l2normTile(mlir::OpBuilder &builder, mlir::Location loc,
                        mlir::Value tile, double eps);
 
+/// What that multiplies each row with.
+mlir::Value inverseNormTile(mlir::OpBuilder &builder, mlir::Location loc,
+                            mlir::Value tile, double eps);
+
+/// `tile` in f32 with each row times an element of `factors`, rounded to
+/// `element`.
+mlir::Value scaleRowsTo(mlir::OpBuilder &builder, mlir::Location loc,
+                        mlir::Value tile, mlir::Value factors,
+                        mlir::Type element);
+
 /// Log decay of a block of tokens (gdn.gates): `a` is `B` or `B x dk`, `aLog`
 /// a scalar or null, `dtBias` a scalar or a row of `dk`. `fast`: with
 /// exponentials to 1e-6 of what they are.

@@ -37,6 +37,14 @@ static Type getReadyKeyType(RuleOpInterface rule, const ChunkTypes &types) {
   return rule.isPerChannel() ? Type() : Type(types.key);
 }
 
+L2NormOp gdn::getNormAlone(Value input) {
+  auto norm = input.getDefiningOp<L2NormOp>();
+  if (!norm || !isInMemory(norm.getInput()))
+    return {};
+  Type element = getElementTypeOrSelf(norm.getInput().getType());
+  return element.isF16() || element.isBF16() ? norm : L2NormOp();
+}
+
 bool gdn::hasGatesAhead(RuleOpInterface rule) {
   Type f32 = Float32Type::get(rule->getContext());
   return rule.isPerChannel() &&
@@ -127,10 +135,18 @@ void KernelStage::addChunkRegions(const std::string &slots,
     return {high, parts > 1 ? region(heads, C, columns, element) : Value()};
   };
   const int64_t parts = chunkTypes.parts, queryParts = chunkTypes.queryParts;
-  if (parts > 1 || !isReady(rule.getQuery(), readyKey))
-    queries = operand(queryParts, headForm, dk, chunkTypes.key);
-  if (parts > 1 || !isReady(rule.getKey(), readyKey))
-    keys = operand(parts, headForm, dk, chunkTypes.key);
+  const bool hasNormsAlone =
+      algorithm.fusedChunks == 1 && rule.isPerChannel() && parts == 1 &&
+      getNormAlone(rule.getQuery()) && getNormAlone(rule.getKey());
+  if (hasNormsAlone) {
+    queryNorms = region(headForm, 1, C, b.getF32Type());
+    keyNorms = region(headForm, 1, C, b.getF32Type());
+  } else {
+    if (parts > 1 || !isReady(rule.getQuery(), readyKey))
+      queries = operand(queryParts, headForm, dk, chunkTypes.key);
+    if (parts > 1 || !isReady(rule.getKey(), readyKey))
+      keys = operand(parts, headForm, dk, chunkTypes.key);
+  }
   // Values are as good as queries: no product takes them.
   if ((queryParts > 1 || !isReady(rule.getValue(), Type())) &&
       !algorithm.convWithRule)
@@ -363,10 +379,22 @@ StoredChunk KernelStage::emitIntraChunkAt(Value chunkSlot, Value t, Value valid,
     return loadRegion(region, chunkSlot, at,
                       rule.isPerChannel() ? Value() : rows);
   };
+  auto loadVector = [&](Value region, Value head) -> Value {
+    return tile::LoadOp::create(
+        b, loc, VectorType::get({algorithm.chunk}, b.getF32Type()), region,
+        ValueRange{chunkSlot, head, index(0), index(0)}, ArrayRef<int64_t>{3},
+        valid);
+  };
+  auto loadKey = [&](Value region, Value norms, Value input) -> Operand {
+    if (!norms)
+      return {load(region, h, input, valid)};
+    Value raw = load(Value(), h, getNormAlone(input).getInput(), valid);
+    return {scaleRowsTo(b, loc, raw, loadVector(norms, h), chunkTypes.key)};
+  };
   StoredChunk chunk;
-  chunk.key = {load(keys.high, h, rule.getKey(), valid)};
+  chunk.key = loadKey(keys.high, keyNorms, rule.getKey());
   if (wantsOutput)
-    chunk.query = {load(queries.high, h, rule.getQuery(), valid)};
+    chunk.query = loadKey(queries.high, queryNorms, rule.getQuery());
   chunk.value = {convolved ? convolved
                            : load(values.high, headIndex(head), rule.getValue(),
                                   valuesValid)};
@@ -374,10 +402,7 @@ StoredChunk KernelStage::emitIntraChunkAt(Value chunkSlot, Value t, Value valid,
   if (logDecays) {
     logDecay =
         widenLogs(b, loc, loadRegion(logDecays, chunkSlot, headIndex(head)));
-    strength = tile::LoadOp::create(
-        b, loc, VectorType::get({algorithm.chunk}, b.getF32Type()), strengths,
-        ValueRange{chunkSlot, headIndex(head), index(0), index(0)},
-        ArrayRef<int64_t>{3}, valid);
+    strength = loadVector(strengths, headIndex(head));
   }
   addIntraChunk(*this, chunk, t, valid, logDecay, strength);
   return chunk;

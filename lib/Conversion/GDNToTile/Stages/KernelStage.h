@@ -117,6 +117,8 @@ protected:
   // blocks prepare their chunks and gates are no numbers of f32 in memory; logs
   // as of `narrowLogs`.
   mlir::Value logDecays, strengths;
+  // What queries and keys that lie in memory are to be multiplied with, 1 x C.
+  mlir::Value queryNorms, keyNorms;
 
   /// `rows` rows of an input in memory from token `t` on, zeros past the
   /// `valid` ones; of values those that the block has, unless it wants all.
@@ -159,6 +161,9 @@ std::string getChunkForm(RuleOpInterface rule, int64_t chunk);
 constexpr int64_t groupTokens = 4;
 /// Whether that stage has anything to do.
 bool hasPrologue(const KernelOperands &parts, const Algorithm &algorithm);
+/// The norm of `input` of the rule, a query or a key, where that is a number of
+/// 16 bits in memory and nothing else is done to it; else null.
+L2NormOp getNormAlone(mlir::Value input);
 /// Whether gates of channels are computed, so that blocks that prepare their
 /// chunks want them from a stage.
 bool hasGatesAhead(RuleOpInterface rule);

@@ -44,6 +44,7 @@ private:
   void emitInput(Value input, const Operand &regions, Value chunkSlot,
                  Value regionHead, Value isFirst);
   SmallVector<Value> operandsOf(Value input);
+  void emitNorms(Value input, Value norms, Value chunkSlot, Value regionHead);
   void emitGates(Value chunkSlot, Value regionHead, Value isFirst);
   void clearSignals(Value chunkSlot, Value regionHead);
 
@@ -81,9 +82,9 @@ std::string PrologueStage::unitsForm() {
   SmallVector<std::string> forms;
   if (values)
     forms.push_back(valueForm);
-  if (queries)
+  if (queries || queryNorms)
     forms.push_back(headForm);
-  if (keys)
+  if (keys || keyNorms)
     forms.push_back(headForm);
   if (logDecays)
     forms.push_back(valueForm);
@@ -236,6 +237,26 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
             rest.getInductionVar());
 }
 
+/// What rows of `input` are multiplied with. Nobody reads what is behind the
+/// tokens that count.
+void PrologueStage::emitNorms(Value input, Value norms, Value chunkSlot,
+                              Value regionHead) {
+  L2NormOp norm = getNormAlone(input);
+  auto load = [&](Value at, Rows rows) -> Tiles {
+    return {loadInput(norm.getInput(), add(begin, at), rows.valid, blockTokens,
+                      /*wholeValues=*/true, rows.whole)};
+  };
+  auto start = [](Value) { return Tiles(); };
+  auto work = [&](Value at, Value valid, ValueRange loaded, Tiles &) {
+    Value tile = castTile(b, loc, loaded.front(), b.getF32Type());
+    tile::StoreOp::create(
+        b, loc, inverseNormTile(b, loc, tile, norm.getEps().convertToDouble()),
+        norms, ValueRange{chunkSlot, regionHead, index(0), add(first, at)},
+        ArrayRef<int64_t>{3}, valid);
+  };
+  emitGroups(load, start, work);
+}
+
 /// Log decays, and the strengths of all tokens of the piece at once, zeros
 /// behind those that count. These are loaded with the first log decays.
 void PrologueStage::emitGates(Value chunkSlot, Value regionHead,
@@ -277,7 +298,10 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
   // Which heads the unit is one of, in the order of the form.
   auto emitIf = [&](Value input, const Operand &regions, Value count,
                     bool isValue) {
-    if (!regions)
+    Value norms = input == rule.getQuery() ? queryNorms
+                  : input == rule.getKey() ? keyNorms
+                                           : Value();
+    if (!regions && !norms)
       return;
     OpBuilder::InsertionGuard guard(b);
     enterIf(compare(P::ult, unit, count));
@@ -287,6 +311,8 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
     head = isValue ? Value(arith::RemUIOp::create(b, loc, unit, ratio)) : none;
     if (input == rule.getLogDecay())
       emitGates(chunkSlot, unit, isFirst);
+    else if (norms)
+      emitNorms(input, norms, chunkSlot, unit);
     else
       emitInput(input, regions, chunkSlot, unit, isFirst);
   };
@@ -294,12 +320,12 @@ void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
   if (values)
     unit = sub(unit, allValues);
   emitIf(rule.getQuery(), queries, heads, false);
-  if (queries)
+  if (queries || queryNorms)
     unit = sub(unit, heads);
   emitIf(rule.getKey(), keys, heads, false);
   if (!logDecays)
     return;
-  if (keys)
+  if (keys || keyNorms)
     unit = sub(unit, heads);
   emitIf(rule.getLogDecay(), {logDecays}, allValues, true);
 }

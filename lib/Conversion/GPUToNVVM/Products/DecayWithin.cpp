@@ -85,6 +85,7 @@ private:
   bool isNarrow; // whether logs are of f16
   Value evenLogs, oddLogs, query, key, toEnd, decays, parts; // addresses
   Numbers matrix;
+  Pairs queryNorms, keyNorms; // of both halves, twice the same; null: none
   Carried carried;
 };
 
@@ -117,6 +118,17 @@ DecayWithin::DecayWithin(OpBuilder &b, const BlockThreads &threads,
                add(add(left(tokens, 9), left(half, 8)), left(column, 2)));
   if (isNarrow)
     evenLogs = add(log, blocks);
+  if (Value norms = op.getNorms()) {
+    Value ofToken = add(addressOf(norms), add(left(tokens, 6), left(row, 2)));
+    auto loadNorms = [&](int64_t half, bool ofKeys) -> Pair {
+      Value norm = load(b.getF32Type(), ofToken, half * 32 + ofKeys * 128);
+      return {norm, norm};
+    };
+    for (int64_t half = 0; half < 2; ++half) {
+      queryNorms[half] = loadNorms(half, false);
+      keyNorms[half] = loadNorms(half, true);
+    }
+  }
   // log2(e), a little more for what tf32 takes off; logs of f16 are to base 2.
   Value one = f32(isNarrow ? 0x1p-8f : DecayWithinOp::log2e), none = f32(0);
   for (int64_t e = 0; e < 2; ++e) {
@@ -272,6 +284,10 @@ void DecayWithin::emitSlice(bool isBounded) {
     for (int64_t i = 0; i < 2; ++i) {
       q[i] = widen(queryWords[2 * part + i]);
       k[i] = widen(keyWords[2 * part + i]);
+      if (queryNorms[i][0]) {
+        q[i] = mulPair(q[i], queryNorms[i]);
+        k[i] = mulPair(k[i], keyNorms[i]);
+      }
       half[i] = mulPair(upTo[i], behind[i]);
       own.query[i] = mulPair(q[i], upTo[i]);
       own.key[i] = mulPair(k[i], upTo[i]);

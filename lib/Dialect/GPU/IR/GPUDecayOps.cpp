@@ -107,6 +107,7 @@ struct ChunkTiles {
              narrowLogs = get({chunk, channels}, f16, true, /*apart=*/2),
              firstKeys = get({DecayWithinOp::block, channels}, f16, true),
              decays = get({chunk / DecayWithinOp::block, channels}, f32, false),
+             norms = get({2, chunk}, f32, false),
              products = get({chunk, 2 * chunk}, f16, true),
              end = get({channels}, f32, false);
   FragmentType beta = FragmentType::get(
@@ -149,7 +150,9 @@ LogicalResult DecayWithinOp::verify() {
   if (failed(verifyInput(*this, getQuery().getType(), tiles.query)) ||
       failed(
           verifyType(*this, "first_keys", getFirstKeys(), tiles.firstKeys)) ||
-      failed(verifyType(*this, "decays", getDecays(), tiles.decays)))
+      failed(verifyType(*this, "decays", getDecays(), tiles.decays)) ||
+      (getNorms() &&
+       failed(verifyType(*this, "norms", getNorms(), tiles.norms))))
     return failure();
   // decay_within_c3
   return verifyWarpsOf(*this, 4);

@@ -125,7 +125,8 @@ def GPU_DecayWithinOp : GPU_ChunkDecayOp<"decay_within", [AllTypesMatch<["query"
     - panels 1 and 3 of `log_decay` hold sums of scores, for `block_inverses`.
 
     Log decays of f16, in panels 0 and 2 before the op, are `scaleOfNarrowLogs` of
-    `gdn_tile.decay_operands` times the logs.
+    `gdn_tile.decay_operands` times the logs. With `norms` rows of queries are multiplied by its
+    first row, those of keys by its second, before all else.
 
     Scores are products of tf32: with `x` a query or a key, `x_i e^(g_f + ... + g_i)` by
     `k_j e^-(g_f + ... + g_j)`, where `f` is the first of the eight tokens that have both, or the
@@ -137,7 +138,7 @@ def GPU_DecayWithinOp : GPU_ChunkDecayOp<"decay_within", [AllTypesMatch<["query"
 
     - (C1) `query` and `key` are 32 x 128 of f16 or bf16, `log_decay` is of that shape and f32, or
       f16 with `apart = 2`, `first_keys` 16 x 128 of f16; all are swizzled.
-    - (C2) `decays` is 2 x 128 of f32, not swizzled.
+    - (C2) `decays` is 2 x 128 and `norms` 2 x 32 of f32, not swizzled.
     - (C3) it is run by four warps.
     - (C4) no element of `log_decay` is positive; those of f16 are finite or NaN. Not checked.
     - (C5) a `gdn_gpu.barrier` or a channel orders it and other accesses to its tiles; barriers
@@ -165,10 +166,12 @@ def GPU_DecayWithinOp : GPU_ChunkDecayOp<"decay_within", [AllTypesMatch<["query"
                        Arg<GPU_SharedType, "key", [MemRead, MemWrite]>:$key,
                        Arg<GPU_SharedType, "log_decay", [MemRead, MemWrite]>:$log_decay,
                        Arg<GPU_SharedType, "first_keys", [MemWrite]>:$first_keys,
-                       Arg<GPU_SharedType, "decays", [MemWrite]>:$decays);
+                       Arg<GPU_SharedType, "decays", [MemWrite]>:$decays,
+                       Arg<Optional<GPU_SharedType>, "norms", [MemRead]>:$norms);
   let assemblyFormat = [{
-    $query `,` $key `,` $log_decay `,` $first_keys `,` $decays attr-dict
+    $query `,` $key `,` $log_decay `,` $first_keys `,` $decays (`norms` `(` $norms^ `)`)? attr-dict
     `:` type($query) `,` type($log_decay) `,` type($first_keys) `,` type($decays)
+    (`,` type($norms)^)?
   }];
   let extraClassDeclaration = [{
     static constexpr int64_t block = 16, tokens = 32, channels = 128;
