@@ -58,6 +58,15 @@ def test_page():
     assert 0 < text.index(few) < text.index(many)
 
 
+def test_gates_inside_are_compared_with_gates_inside():
+    """A peer with gates inside has a line beside each of our rows of its place."""
+    inside = row("gdn", "fused", 64, "bench", 50.0, part=channel_tables.GATES_INSIDE)
+    peer = row("flashkda", channel_tables.GATES_INSIDE, 64, "bench", 100.0)
+    text = channel_tables.markdown(REPORT | {"rows": [*REPORT["rows"], inside, peer]})
+    assert "| flashkda, gates inside / gdn | bench | 1 | 2.50 |" in text
+    assert "| flashkda, gates inside / gdn gates inside | bench | 1 | 2.00 |" in text
+
+
 def test_another_report_has_no_page():
     other = REPORT | {"rows": [row("gdn", "staged", 64, "bench", 40.0) | {"suite": "prefill"}]}
     assert channel_tables.markdown(other) == ""

@@ -16,7 +16,10 @@ from .prefill_tables import (
 )
 
 SUITE = "prefill-channels"
+# Rows of what computes gates itself, and norms of queries and keys.
+GATES_INSIDE = "gates inside"
 _OURS = "gdn"
+_OURS_INSIDE = f"{_OURS} {GATES_INSIDE}"
 
 # Rows of a place by their names; a place has heads, a set of lengths and a kind of gates.
 Place = tuple[int, str, str]
@@ -40,24 +43,26 @@ def groups(report: dict) -> Rows:
     return found
 
 
-def ratios(found: Rows, peer: str, gates: str = "") -> list[tuple[float, str]]:
+def ratios(found: Rows, peer: str, gates: str = "", ours: str = _OURS) -> list[tuple[float, str]]:
     """How many times as long as ours the peer takes, and where; of one kind of gates, or all."""
     return [
-        (rows[peer]["us"] / rows[_OURS]["us"], f"{place[0]} heads, {place[1]}, {place[2]}")
+        (rows[peer]["us"] / rows[ours]["us"], f"{place[0]} heads, {place[1]}, {place[2]}")
         for place, rows in found.items()
-        if peer in rows and _OURS in rows and gates in ("", place[2])
+        if peer in rows and ours in rows and gates in ("", place[2])
     ]
 
 
 def summary(found: Rows, peers: list[str], gates: list[str]) -> list[str]:
     """Ours beside each peer over the places that both have."""
     table = []
-    for peer in peers:
+    pairs = [(peer, _OURS) for peer in peers]
+    pairs += [(peer, _OURS_INSIDE) for peer in peers if peer.endswith(GATES_INSIDE)]
+    for peer, ours in pairs:
         for kind in ["", *gates]:
-            if values := ratios(found, peer, kind):
+            if values := ratios(found, peer, kind, ours):
                 mean = geometric_mean([value for value, _ in values])
                 least, most = min(values), max(values)
-                cells = [f"{peer} / {_OURS}", kind or "all", f"{len(values)}", f"{mean:.2f}"]
+                cells = [f"{peer} / {ours}", kind or "all", f"{len(values)}", f"{mean:.2f}"]
                 table.append([*cells, f"{least[0]:.2f}", least[1], f"{most[0]:.2f}", most[1]])
     header = ["times", "gates", "rows", "geometric mean", "least", "of", "most", "of"]
     return table_of(header, table)

@@ -11,10 +11,11 @@ import torch
 from ..runtime import Runtime
 from . import limits
 from .channel_inputs import GATES, make_channel_problem
+from .channel_tables import GATES_INSIDE
 from .grid import Case
 from .measure import describe, parse
 from .peers.channels import PEERS
-from .prefill import Measurement, dims_of, kernels_of
+from .prefill import Measurement, bind, dims_of, kernels_of
 from .prefill_inputs import exact
 from .report import save
 
@@ -26,10 +27,16 @@ SETS = {
 }
 
 
+def raw_gates(x) -> dict:
+    """Arguments of a kernel for what gates of a set are made of."""
+    return {"b": x.logits, "a": x.gates.raw, "A_log": x.gates.A_log, "dt_bias": x.gates.dt_bias}
+
+
 class ChannelMeasurement(Measurement):
     """Rows of one pair of heads after the other."""
 
-    def measure_gates(self, case: Case, gates: str, kernels, peers) -> None:
+    def measure_gates(self, case: Case, gates: str, kernels, raw, peers) -> None:
+        """Of `kernels` from ready inputs, and of `raw` with gates and norms inside."""
         params = {param.name: param for param in kernels[0][1].params}
         io, state = params["q"].dtype, params["state_pool"].dtype
         problem = make_channel_problem(case, io, state, gates)
@@ -43,6 +50,13 @@ class ChannelMeasurement(Measurement):
                     impl, kernel, problem, config, want
                 ),
             )
+        for impl, kernel in raw:
+
+            def ours(impl=impl, kernel=kernel):
+                peer, variant = bind(kernel, problem, gates_of=raw_gates)
+                self.measure(problem, config | {"part": GATES_INSIDE}, impl, variant, peer, want)
+
+            self.attempt(case, impl, ours)
         for impl, variant, _, prepare in peers:
             self.attempt(
                 case,
@@ -56,6 +70,11 @@ class ChannelMeasurement(Measurement):
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("gdn.bench.channels", description=__doc__)
     parser.add_argument("image", type=Path)
+    parser.add_argument(
+        "--gated",
+        type=Path,
+        help="an image of the layout gated with a decay bound of -5 and norms of queries and keys",
+    )
     parser.add_argument("--heads", nargs="+", type=int, default=list(SETS))
     parser.add_argument("--sets", nargs="*", default=[], help="default: those of the heads")
     parser.add_argument("--gates", nargs="+", choices=list(GATES), default=list(GATES))
@@ -79,6 +98,9 @@ def main() -> int:
     if not kernels:
         print(f"{options.image}: no prefill from ready inputs that this device takes")
         return 1
+    raw = []
+    if options.gated:
+        raw = kernels_of(library.cuda(), library.image(options.gated), "gated")
     measurement = ChannelMeasurement(options, end, "prefill-channels")
     report["rows"], report["not_measured"] = measurement.rows, measurement.not_measured
     peers = measurement.importable(PEERS)
@@ -89,7 +111,7 @@ def main() -> int:
                 if time.monotonic() > end:
                     measurement.leave_out("all", f"{heads} {name} {gates}", "no time was left")
                     continue
-                measurement.measure_gates(case, gates, kernels, peers)
+                measurement.measure_gates(case, gates, kernels, raw, peers)
                 torch.cuda.empty_cache()
                 limits.add_channel_limits(report["rows"], report["ceilings"])
                 save(options.output, report)

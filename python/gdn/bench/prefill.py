@@ -31,11 +31,11 @@ def impl_of(target: str) -> str:
     return "gdn" if target.endswith("a") else "gdn-" + target.replace("_", "")
 
 
-def kernels_of(device: Device, image: Image) -> list[tuple[str, Kernel]]:
-    """Kernels of each entry from ready queries, for each code that the device takes."""
+def kernels_of(device: Device, image: Image, layout: str = "ready") -> list[tuple[str, Kernel]]:
+    """Kernels of each entry of prefill of a layout, for each code that the device takes."""
     found = []
     for entry in image.entries:
-        if image.attributes(entry).get("layout") != "ready" or not entry.startswith("prefill"):
+        if image.attributes(entry).get("layout") != layout or not entry.startswith("prefill"):
             continue
         for index, code in enumerate(image.codes(entry)):
             if any(impl == impl_of(code.target) for impl, _ in found):
@@ -71,7 +71,14 @@ def bind_each(kernel: Kernel, sets, variant: str | None, device="cuda") -> list:
     return bound
 
 
-def bind(kernel: Kernel, problem: Problem, variant: str | None = None) -> tuple[PrefillPeer, str]:
+def ready_gates(x) -> dict:
+    """Arguments of a kernel for gates of a set."""
+    return {"log_decay": x.g, "beta": x.beta}
+
+
+def bind(
+    kernel: Kernel, problem: Problem, variant: str | None = None, gates_of=ready_gates
+) -> tuple[PrefillPeer, str]:
     """Our kernel bound to each set, and the variant that it takes. Row i has slot i + 1 of a
     pool, which is updated in place. Output and workspace, which sets share, are NaN before."""
     first, rows = problem.sets[0], len(problem.case.lengths)
@@ -84,8 +91,7 @@ def bind(kernel: Kernel, problem: Problem, variant: str | None = None) -> tuple[
             "q": x.q,
             "k": x.k,
             "v": x.v,
-            "log_decay": x.g,
-            "beta": x.beta,
+            **gates_of(x),
             "cu_seqlens": problem.bounds,
             "slots": slots,
             "state_pool": Pool(pool),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 
 from ..channel_inputs import LOWER_BOUND
+from ..channel_tables import GATES_INSIDE
 from ..prefill_inputs import Problem
 from .prefill import PrefillPeer, fla_chunks, peer_of
 
@@ -81,5 +82,5 @@ PEERS: list[tuple[str, str, str, Callable[[Problem], PrefillPeer]]] = [
     ("fla", "any gate", "fla", fla),
     ("fla", "safe gate", "fla", fla_safe),
     ("cudnn", "fused", "cudnn", cudnn_fused),
-    ("flashkda", "gates inside", "vllm._flashkda_C", flashkda),
+    ("flashkda", GATES_INSIDE, "vllm._flashkda_C", flashkda),
 ]
