@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The ops of a chunk with a decay per channel against float64: launches the kernel `chunk` of a
-program of PTX on the driver that the system finds. `python chunk_decay_cases.py PTX` prints the
-largest errors, over the largest number where that is above 1."""
+program of PTX on the driver that the system finds. `python chunk_decay_cases.py PTX [narrow]`
+prints the largest errors, over the largest number where that is above 1; `narrow`: of a kernel that
+takes log decays of f16 and what rows of queries and keys are multiplied with."""
 
 import ctypes as c
 import json
@@ -102,7 +103,11 @@ def to_end(memory: np.ndarray) -> np.ndarray:
     return panels[:, rows, np.arange(8) ^ rows % 8].swapaxes(0, 1).reshape(TOKENS, CHANNELS)
 
 
-def errors(kernel: Kernel, kind: str) -> dict[str, float]:
+def narrowed(log: np.ndarray) -> np.ndarray:
+    return np.maximum(log * (256 * np.log2(np.e)), -65504).astype(np.float16)
+
+
+def errors(kernel: Kernel, kind: str, narrow: bool) -> dict[str, float]:
     rng = np.random.default_rng(3)
     query, key = rng.standard_normal((2, TOKENS, CHANNELS))
     key /= np.linalg.norm(key, axis=1, keepdims=True)
@@ -113,10 +118,15 @@ def errors(kernel: Kernel, kind: str) -> dict[str, float]:
     memory = np.full((TOKENS, CHANNELS), np.nan, np.float32)
     products = np.full((TOKENS, 2 * TOKENS), np.nan, np.float16)
     end = np.full(CHANNELS, np.nan, np.float32)
-    kernel.run([query, key, log, beta, from_query, from_key, memory, products, end])
+    given, rows = [query, key, log], (query, key)
+    if narrow:
+        norms = rng.uniform(0.5, 1, (2, TOKENS)).astype(np.float32)
+        given = [query, key, narrowed(log), norms]
+        rows = [x.astype(float) * norm[:, None] for x, norm in zip(rows, norms, strict=True)]
+    kernel.run([*given, beta, from_query, from_key, memory, products, end])
     got = {"from_query": from_query, "from_key": from_key, "to_end": to_end(memory), "end": end}
     got |= {"inverse": products[:, :TOKENS], "scores": products[:, TOKENS:]}
-    want = expected(query, key, log, beta)
+    want = expected(*rows, log, beta)
     return {
         name: float(np.abs(got[name] - want[name]).max() / max(1, np.abs(want[name]).max()))
         for name in want
@@ -126,7 +136,8 @@ def errors(kernel: Kernel, kind: str) -> dict[str, float]:
 def main() -> None:
     kernel = Kernel(Path(sys.argv[1]).read_bytes() + b"\0")
     kinds = ["none", "slow", "fast", "resets", "clears", "all"]
-    print(json.dumps({kind: errors(kernel, kind) for kind in kinds}))
+    narrow = "narrow" in sys.argv[2:]
+    print(json.dumps({kind: errors(kernel, kind, narrow) for kind in kinds}))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,17 @@ func.func @within(%q: !input, %k: !input, %g: !logs, %f: !first, %d: !decays)
   return
 }
 
+// Logs of f16 where those of f32 would be, with rows of queries and keys to be multiplied.
+// CHECK-LABEL: func.func @narrow
+//       CHECK:   gdn_gpu.decay_within %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}} norms(%{{.+}}) : <32x128xbf16, swizzled>, <32x128xf16, swizzled, apart = 2>, <16x128xf16, swizzled>, <2x128xf32>, !gdn_gpu.shared<2x32xf32>
+func.func @narrow(%q: !input, %k: !input, %g: !gdn_gpu.shared<32x128xf16, swizzled, apart = 2>, %f: !first, %d: !decays,
+                  %n: !gdn_gpu.shared<2x32xf32>)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
+  gdn_gpu.decay_within %q, %k, %g, %f, %d norms(%n)
+      : !input, !gdn_gpu.shared<32x128xf16, swizzled, apart = 2>, !first, !decays, !gdn_gpu.shared<2x32xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @others
 //       CHECK:   gdn_gpu.decay_between %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}} scale(%{{.+}}) : <32x128xf16, swizzled>, <32x128xf32, swizzled>, <16x128xf16, swizzled>, <2x128xf32>, <32x64xf16, swizzled>, <128xf32>
 //       CHECK:   gdn_gpu.block_inverses %{{.+}}, %{{.+}}, %{{.+}} scale(%{{.+}}) : <32x128xf32, swizzled>, <32x64xf16, swizzled>, <32xf32, {{.+}}>

@@ -24,7 +24,7 @@ func.func @decay_within_c1(%q: !products, %g: !logs, %f: !first, %d: !decays)
 
 func.func @decay_within_c1_logs(%q: !tile, %g: !tile, %f: !first, %d: !decays)
     attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
-  // expected-error@+1 {{'gdn_gpu.decay_within' op expects 'log_decay' to be '!gdn_gpu.shared<32x128xf32, swizzled>', but got '!gdn_gpu.shared<32x128xf16, swizzled>'}}
+  // expected-error@+1 {{'gdn_gpu.decay_within' op expects 'log_decay' to be '!gdn_gpu.shared<32x128xf32, swizzled>' or '!gdn_gpu.shared<32x128xf16, swizzled, apart = 2>', but got '!gdn_gpu.shared<32x128xf16, swizzled>'}}
   gdn_gpu.decay_within %q, %q, %g, %f, %d : !tile, !tile, !first, !decays
   return
 }
@@ -53,6 +53,20 @@ func.func @decay_within_c2(%q: !tile, %g: !logs, %f: !first, %d: !end)
     attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   // expected-error@+1 {{'gdn_gpu.decay_within' op expects 'decays' to be '!gdn_gpu.shared<2x128xf32>', but got '!gdn_gpu.shared<128xf32>'}}
   gdn_gpu.decay_within %q, %q, %g, %f, %d : !tile, !logs, !first, !end
+  return
+}
+
+// -----
+
+!tile = !gdn_gpu.shared<32x128xf16, swizzled>
+!logs = !gdn_gpu.shared<32x128xf32, swizzled>
+!first = !gdn_gpu.shared<16x128xf16, swizzled>
+!decays = !gdn_gpu.shared<2x128xf32>
+
+func.func @decay_within_c2_norms(%q: !tile, %g: !logs, %f: !first, %d: !decays)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
+  // expected-error@+1 {{'gdn_gpu.decay_within' op expects 'norms' to be '!gdn_gpu.shared<2x32xf32>', but got '!gdn_gpu.shared<2x128xf32>'}}
+  gdn_gpu.decay_within %q, %q, %g, %f, %d norms(%d) : !tile, !logs, !first, !decays, !decays
   return
 }
 

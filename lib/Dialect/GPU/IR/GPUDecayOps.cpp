@@ -144,11 +144,14 @@ static LogicalResult verifyWarpsOf(Operation *op, int64_t count) {
 LogicalResult DecayWithinOp::verify() {
   const ChunkTiles tiles(getContext());
   // decay_within_c1, decay_within_c2
-  if (getLogDecay().getType() != tiles.narrowLogs &&
-      failed(verifyType(*this, "log_decay", getLogDecay(), tiles.logDecay)))
+  if (failed(verifyInput(*this, getQuery().getType(), tiles.query)))
     return failure();
-  if (failed(verifyInput(*this, getQuery().getType(), tiles.query)) ||
-      failed(
+  SharedType logs = getLogDecay().getType();
+  if (logs != tiles.logDecay && logs != tiles.narrowLogs)
+    return emitOpError("expects 'log_decay' to be ")
+           << tiles.logDecay << " or " << tiles.narrowLogs << ", but got "
+           << logs;
+  if (failed(
           verifyType(*this, "first_keys", getFirstKeys(), tiles.firstKeys)) ||
       failed(verifyType(*this, "decays", getDecays(), tiles.decays)) ||
       (getNorms() &&
