@@ -84,6 +84,38 @@ func.func @region_of_f32(%n: index, %g: memref<?x32x128xf32>)
   return
 }
 
+// Panels that lie apart have a box each; bytes of what is between them do not come.
+// CHECK-LABEL: llvm.func @panels_apart(
+//  CHECK-SAME:   tensor_maps = [{pieces = 1 : i64, region = 0 : i64, rows = 32 : i64, rows_dim = 1 : i64, sizes = ["N", "32", "128"]}]
+//       CHECK:   "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %[[BARRIER:.+]], %c8192
+//       CHECK:   "cp.async.bulk.tensor.4d.{{.+}} %[[TO:.+]], %{{.+}}, %[[BARRIER]], %c0_i32, %c0_i32, %c0_i32, %{{.+}} :
+//       CHECK:   %[[NEXT:.+]] = arith.addi %[[TO]], %c8192
+//       CHECK:   "cp.async.bulk.tensor.4d.{{.+}} %[[NEXT]], %{{.+}}, %[[BARRIER]], %c0_i32, %c0_i32, %c1_i32, %{{.+}} :
+//   CHECK-NOT:   cp.async.bulk.tensor
+!apart = !gdn_gpu.channel<32x128xf16, depth = 2, swizzled, apart = 2>
+!panels = !gdn_gpu.shared<32x128xf16, swizzled, apart = 2>
+func.func @panels_apart(%n: index, %g: memref<?x32x128xf16>)
+    attributes {gdn_gpu.kernel = {threads = 64 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"],
+                                  workspace = [["N", "32", "128", "2"]]}} {
+  %c0 = arith.constant 0 : index
+  %ring = gdn_gpu.channel : !apart
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %i = gdn_gpu.block_id 0
+      %logs = gdn_gpu.acquire %ring : !apart -> !panels
+      gdn_gpu.begin_copy tensor_map %g[%i, %c0, %c0] dims [1, 2], %logs : memref<?x32x128xf16>, !panels
+      gdn_gpu.await_copies
+      gdn_gpu.commit %ring : !apart
+    }
+    gdn_gpu.warps 1 for 1 {
+      %logs = gdn_gpu.receive %ring : !apart -> !panels
+      gdn_gpu.release %ring : !apart
+    }
+  }
+  return
+}
+
 #state = #gdn_gpu.rows<warps = 8, lanes = 4, vector = 2>
 
 // CHECK-LABEL: llvm.func @stores(

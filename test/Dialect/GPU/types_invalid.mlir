@@ -74,5 +74,10 @@ func.func private @swizzled_row(!gdn_gpu.channel<64xbf16, depth = 2, swizzled>)
 
 // -----
 
+// expected-error@+1 {{expects 'apart' to be 1, or more in a swizzled tile with rows of a multiple of 128 bytes, but got 2 and 64 bytes}}
+func.func private @apart_without_panels(!gdn_gpu.channel<8x32xf16, depth = 2, swizzled, apart = 2>)
+
+// -----
+
 // expected-error@+1 {{expects one of 'cyclic', 'tall' and 'crossed'}}
 func.func private @cyclic_and_tall(!gdn_gpu.fragment<8x8xf32, #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4, cyclic = true, tall = true>>)
