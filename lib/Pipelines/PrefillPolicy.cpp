@@ -255,13 +255,13 @@ static constexpr Row channels[] = {
     // 17 ns of it, a bound next to nothing: then few tokens alone gain.
     // Halves and whole heads have the same bits, so both are for any batch.
     {"fused-channels-v-split-2: fused=1; v-split=2;"
-     "where=1 <= channels & bounded <= 0;"
+     "where=1 <= channels & (bounded <= 0 | 1 <= scaled);"
      "when=sequences <= 1 & 512 <= tokens & 45*workers <= 100*heads &"
      "  2*heads <= workers;"
      "any-batch=2*sequences*heads <= workers",
      kdaH200},
     {"fused-channels-v-split-2: fused=1; v-split=2;"
-     "where=1 <= channels & 1 <= bounded;"
+     "where=1 <= channels & 1 <= bounded & scaled <= 0;"
      "when=sequences <= 1 & 512 <= tokens & tokens <= 3072 &"
      "  45*workers <= 100*heads & 2*heads <= workers;"
      "any-batch=2*sequences*heads <= workers",
@@ -272,7 +272,8 @@ static constexpr Row channels[] = {
     // last has to be full enough. A softplus makes the stages so dear that of
     // 32 heads any lengths are as good (12,000 + 3 x 700 tokens take 1,158 us
     // for 1,160, 4 x 2,048 398 for 583).
-    {"fused-channels: fused=1; where=1 <= channels & bounded <= 0;"
+    {"fused-channels: fused=1;"
+     "where=1 <= channels & (bounded <= 0 | 1 <= scaled);"
      "when=(512*sequences <= tokens & 48*workers <= 100*heads &"
      "    sequences*heads <= workers |"
      "  256*sequences <= tokens & 24*workers <= 100*heads & 1 <= computed &"
@@ -284,7 +285,8 @@ static constexpr Row channels[] = {
      "  128*sequences <= tokens & 210*workers <= 100*sequences*heads);"
      "any-batch=always",
      kdaH200},
-    {"fused-channels: fused=1; where=1 <= channels & 1 <= bounded;"
+    {"fused-channels: fused=1;"
+     "where=1 <= channels & 1 <= bounded & scaled <= 0;"
      "when=(512*sequences <= tokens & 65*workers <= 100*heads &"
      "    sequences*heads <= workers |"
      "  4096*sequences <= tokens &"

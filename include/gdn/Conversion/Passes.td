@@ -157,8 +157,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       `gdn_tile.stage`. The bits are the same.
     - `where=<conditions>` over `keys` and `values`, the sizes of heads,
       `parts`, those of each operand of products, `channels`, 1 with a decay per
-      channel and else 0, and `bounded`, 1 if those of channels are computed and have a bound
-      and else 0: the variant is made only if they hold.
+      channel and else 0, `bounded`, 1 if those of channels are computed and have a bound
+      and else 0, and `scaled`, 1 if queries and keys beside decays of channels have nothing but a
+      norm ahead of the rule and else 0: the variant is made only if they hold.
     - `when=<conditions>` over `sequences`, `heads` (value heads), `tokens` and
       `workers`: a launch takes the variant only if they hold
       (`conditions` of `gdn_tile.stage`). They may also use `keys`, `values`, `parts`, `chunk`,

@@ -51,7 +51,7 @@ static llvm::Error readWord(StringRef key, StringRef text, StringRef word,
 
 /// What conditions about heads may speak of.
 static constexpr StringRef ofHeads[] = {"keys", "values", "parts", "channels",
-                                        "bounded"};
+                                        "bounded", "scaled"};
 
 static llvm::Error readField(StringRef field, VariantSpec &spec) {
   static constexpr StringRef ofLaunches[] = {

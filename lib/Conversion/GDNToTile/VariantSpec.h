@@ -50,8 +50,9 @@ struct VariantSpec {
   /// the rule takes them.
   bool convWithRule = false;
   /// Over `keys` and `values`, the sizes of heads, `channels` (1 if they have a
-  /// decay each) and `bounded` (1 if those are computed and have a bound):
-  /// whether there is the variant.
+  /// decay each), `bounded` (1 if those are computed and have a bound) and
+  /// `scaled` (1 if queries and keys of such have nothing but a norm ahead of
+  /// the rule): whether there is the variant.
   Conditions where;
   /// Over `sequences`, `heads` (of values), `tokens`, `workers`, and as numbers
   /// `keys`, `values`, `chunk`, `parts`, `norms`, `convs` (1 if recurrences can

@@ -45,6 +45,11 @@ L2NormOp gdn::getNormAlone(Value input) {
   return element.isF16() || element.isBF16() ? norm : L2NormOp();
 }
 
+bool gdn::hasNormsAlone(RuleOpInterface rule) {
+  return rule.isPerChannel() && getNormAlone(rule.getQuery()) &&
+         getNormAlone(rule.getKey());
+}
+
 bool gdn::hasGatesAhead(RuleOpInterface rule) {
   Type f32 = Float32Type::get(rule->getContext());
   return rule.isPerChannel() &&
@@ -135,10 +140,7 @@ void KernelStage::addChunkRegions(const std::string &slots,
     return {high, parts > 1 ? region(heads, C, columns, element) : Value()};
   };
   const int64_t parts = chunkTypes.parts, queryParts = chunkTypes.queryParts;
-  const bool hasNormsAlone =
-      algorithm.fusedChunks == 1 && rule.isPerChannel() && parts == 1 &&
-      getNormAlone(rule.getQuery()) && getNormAlone(rule.getKey());
-  if (hasNormsAlone) {
+  if (algorithm.fusedChunks == 1 && parts == 1 && hasNormsAlone(rule)) {
     queryNorms = region(headForm, 1, C, b.getF32Type());
     keyNorms = region(headForm, 1, C, b.getF32Type());
   } else {

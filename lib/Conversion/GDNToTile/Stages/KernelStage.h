@@ -164,6 +164,9 @@ bool hasPrologue(const KernelOperands &parts, const Algorithm &algorithm);
 /// The norm of `input` of the rule, a query or a key, where that is a number of
 /// 16 bits in memory and nothing else is done to it; else null.
 L2NormOp getNormAlone(mlir::Value input);
+/// Whether queries and keys are that, with a decay per channel: blocks that
+/// prepare their chunks take them as they lie, and their norms from a stage.
+bool hasNormsAlone(RuleOpInterface rule);
 /// Whether gates of channels are computed, so that blocks that prepare their
 /// chunks want them from a stage.
 bool hasGatesAhead(RuleOpInterface rule);

@@ -179,6 +179,8 @@ std::optional<Conditions> gdn::specialise(const Conditions &conditions,
       return std::to_string(rule.isPerChannel() && gates &&
                             (symbol == "computed" || gates.getLowerBound()));
     }
+    if (symbol == "scaled")
+      return std::to_string(hasNormsAlone(rule));
     if (symbol == "convs")
       return std::to_string(canConvolve(parts, algorithm));
     if (symbol == "follows")
