@@ -253,11 +253,16 @@ static constexpr Row channels[] = {
     // two blocks for each. Packed projections have a dearer first stage, 10 ns
     // for each head, and spare the other one the gates, which a softplus makes
     // 17 ns of it, a bound next to nothing: then few tokens alone gain.
-    // Halves and whole heads have the same bits, so both are for any batch.
+    // Queries and keys that need nothing but a norm stay where they are, so that
+    // the first stage is no dearer than that of the stages: with a bound 64
+    // heads, 1 x 8,192 tokens take 507 us for 633, with a softplus 32 heads 477
+    // for 500. Halves and whole heads have the same bits, so both are for any
+    // batch.
     {"fused-channels-v-split-2: fused=1; v-split=2;"
      "where=1 <= channels & (bounded <= 0 | 1 <= scaled);"
-     "when=sequences <= 1 & 512 <= tokens & 45*workers <= 100*heads &"
-     "  2*heads <= workers;"
+     "when=sequences <= 1 & 512 <= tokens & 2*heads <= workers &"
+     "  (45*workers <= 100*heads |"
+     "   24*workers <= 100*heads & bounded <= 0 & 1 <= scaled);"
      "any-batch=2*sequences*heads <= workers",
      kdaH200},
     {"fused-channels-v-split-2: fused=1; v-split=2;"
@@ -271,12 +276,16 @@ static constexpr Row channels[] = {
     // few are twice as long as the mean; and two waves or more, of which the
     // last has to be full enough. A softplus makes the stages so dear that of
     // 32 heads any lengths are as good (12,000 + 3 x 700 tokens take 1,158 us
-    // for 1,160, 4 x 2,048 398 for 583).
+    // for 1,160, 4 x 2,048 398 for 583). So are those of any heads where
+    // queries and keys stay where they are: 32 heads with a bound 4 x 2,048 212
+    // us for 342, 12,000 + 3 x 700 832 for 594, 16 heads 8 x 1,024 122 for 195.
     {"fused-channels: fused=1;"
      "where=1 <= channels & (bounded <= 0 | 1 <= scaled);"
      "when=(512*sequences <= tokens & 48*workers <= 100*heads &"
      "    sequences*heads <= workers |"
      "  256*sequences <= tokens & 24*workers <= 100*heads & 1 <= computed &"
+     "    60*workers <= 100*sequences*heads & sequences*heads <= workers |"
+     "  256*sequences <= tokens & 1 <= scaled &"
      "    60*workers <= 100*sequences*heads & sequences*heads <= workers |"
      "  4096*sequences <= tokens &"
      "    76*workers <= 100*sequences*heads & sequences*heads <= workers |"

@@ -164,8 +164,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       `workers`: a launch takes the variant only if they hold
       (`conditions` of `gdn_tile.stage`). They may also use `keys`, `values`, `parts`, `chunk`,
       `norms` and `convs` (1 if recurrences can have the gated norm, or convolve values), `follows`
-      (1 if a norm can follow them, `norm=follows`) and `computed` (1 if decays of channels are
-      computed), which are replaced by numbers.
+      (1 if a norm can follow them, `norm=follows`), `computed` (1 if decays of channels are
+      computed), `bounded` and `scaled`, which are replaced by numbers.
 
     - `any-batch=<conditions>` over the same, or `always`, without `segments`: launches
       that ask for the same bits in any batch take the variant if they hold

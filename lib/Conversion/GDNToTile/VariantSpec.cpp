@@ -56,7 +56,8 @@ static constexpr StringRef ofHeads[] = {"keys", "values", "parts", "channels",
 static llvm::Error readField(StringRef field, VariantSpec &spec) {
   static constexpr StringRef ofLaunches[] = {
       "sequences", "heads", "tokens", "workers", "keys",    "values",
-      "chunk",     "parts", "norms",  "convs",   "follows", "computed"};
+      "chunk",     "parts", "norms",  "convs",   "follows", "computed",
+      "bounded",   "scaled"};
   auto [key, value] = field.split('=');
   if (key == "fused")
     return readNumber(key, value, 1, spec.fused);

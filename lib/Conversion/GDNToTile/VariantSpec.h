@@ -57,8 +57,8 @@ struct VariantSpec {
   /// Over `sequences`, `heads` (of values), `tokens`, `workers`, and as numbers
   /// `keys`, `values`, `chunk`, `parts`, `norms`, `convs` (1 if recurrences can
   /// have the gated norm, or convolve values), `follows` (1 if a norm can
-  /// follow them) and `computed` (1 if decays of channels are computed): when
-  /// launches take it.
+  /// follow them), `computed` (1 if decays of channels are computed), `bounded`
+  /// and `scaled` (as above): when launches take it.
   Conditions when;
   /// Over the same: when launches that ask for the same bits in any batch take
   /// it; none: they do not.
