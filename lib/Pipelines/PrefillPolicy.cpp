@@ -34,6 +34,8 @@ static constexpr const char *packed64H200 =
     "runtime/bench/results/packed-64x64-bf16-h200.json";
 static constexpr const char *kdaH200 =
     "runtime/bench/results/prefill-kda-h200.json";
+static constexpr const char *headsPackedH200 =
+    "runtime/bench/results/packed-96x192-bf16-h200.json";
 static constexpr const char *headsH200 =
     "runtime/bench/results/prefill-96x192-bf16-h200.json";
 
@@ -331,6 +333,26 @@ static constexpr Row channels[] = {
      kdaH200},
 };
 
+/// Chunks of 64 tokens where whole heads of so many values have those of 32
+/// (getShortChunks). A block of 64 values is four warps, of which a
+/// multiprocessor has two: while those of all sequences are one wave they take
+/// 0.81 to 0.86 of the time of halves in chunks of 32 (30 heads, packed, 1 x
+/// 8,192 tokens 700 us to 565, 1 x 2,048 190 to 158, 2,048 + 6,144 618 to 530),
+/// and of more 1.0 to 1.09 of that of whole heads (8 x 1,024 475 and 476, 4 x
+/// 8,192 1,737 and 1,890). Few tokens gain little, and one sequence that is cut
+/// (below) stays so. docs/design/20261129-layers-beside-chains.md has the
+/// times.
+static constexpr Row ownChunks[] = {
+    {"staged-v-split-3: v-split=3; chunk=64;"
+     "where=96 <= keys & keys <= 96 & 192 <= values & values <= 192 &"
+     "  parts <= 1;"
+     "when=3*sequences*heads <= 2*workers & 512*sequences <= tokens &"
+     "  (3 <= sequences | tokens <= 1023 |"
+     "   workers*workers*tokens"
+     "     <= 8711*sequences*sequences*heads*heads*heads)",
+     headsPackedH200},
+};
+
 /// A stage prepares all chunks ahead of the recurrence.
 static constexpr Row staged[] = {
     // Few tokens: two groups for each warp of a pass over memory. Measured:
@@ -435,6 +457,7 @@ llvm::SmallVector<std::string> gdn::getPrefillPolicy(const TargetModel &target,
   if (target.hasWgmma()) {
     add(fused);
     add(channels);
+    add(ownChunks);
   }
   const size_t first = texts.size();
   add(staged);

@@ -5,6 +5,7 @@ the device check asks of them on a GPU, in its small cases."""
 import json
 
 import pytest
+from conftest import ROOT
 
 ALL = {"fused", "fused-segments-5", "fused-stay", "fused-v-split-2", "staged-segments-8"}
 ALL |= {"staged-v-split-2"}
@@ -86,6 +87,27 @@ def test_decay_per_channel(build_dir, on_ptx_driver, tool, tmp_path, preset, for
     (kernel,) = json.loads(report.read_text())["kernels"]
     assert kernel["failures"] == []
     assert kernel["error_o"] < 3e-3 and kernel["error_state"] < 5e-4
+
+
+# A variant with chunks of its own, which packed projections have a first stage for.
+@pytest.mark.parametrize(
+    "form", [[], pytest.param(["--layout=ready", "--outputs=core"], marks=pytest.mark.long)]
+)
+def test_chunks_of_its_own(build_dir, on_ptx_driver, tool, tmp_path, form):
+    config, report = tmp_path / "config.json", tmp_path / "report.json"
+    image = tmp_path / "heads.gdnk"
+    heads = (ROOT / "test/Pipeline/Inputs/heads.json").read_text()
+    config.write_text(heads.replace("KEYS", "96").replace("VALUES", "192"))
+    options = ["--config", config, "--io=bf16", "--state=f32", "--only=prefill", *form]
+    options += ["--target=sm_90a"]
+    assert '"staged-v-split-3"' in tool("gdn-compile", *options, "--emit=gpu", "-o", "-").stdout
+    assert tool("gdn-compile", *options, "--ptxas=none", "-o", image).returncode == 0
+    # Every variant: rows that end in a chunk, empty rows, slots that are skipped.
+    check = ["-m", "gdn.device_check", image, "--quick", "--no-times", "--output", report]
+    on_ptx_driver(*check, "--library", build_dir / "lib/libgdnrt.so")
+    (kernel,) = json.loads(report.read_text())["kernels"]
+    assert kernel["failures"] == []
+    assert kernel["error_o"] < 3e-3 and kernel["error_state"] < 6e-4
 
 
 @pytest.mark.parametrize("name", ["whole", "halves", pytest.param("pair", marks=pytest.mark.long)])

@@ -60,6 +60,7 @@ def check_types(build_dir, on_ptx_driver, compiled, tmp_path):
             assert row["heads"] == [keys, values] and row["layout"] == layout
             assert set(row["cases"]) == {"near_one", "realistic", "strong"}
             assert row["variants"][-1] == ("staged-v-split-4" if keys == 256 else "staged")
+            assert ("staged-v-split-3" in row["variants"]) == (keys == 96)
 
     return run
 

@@ -149,6 +149,12 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       except that its prologue and norm (`@<entry>__prologue_short`,
       `__norm_short`) work in pieces of `t` tokens. The bits are the same. Such
       a variant stands before all others.
+    - `chunk=<t>`, with `v-split` and no other of these: chunks of `t` tokens, a power of
+      two from 16 on, where other variants may have fewer or more. All stages are the
+      variant's own, from `@<entry>__prologue_v_split_<k>_chunk_<t>` to `__norm_..`, and so
+      are its bits. The variant is not made of kernels with checkpoints, with
+      operands in parts or with a decay per channel. It stands behind variants with
+      `conv` and ahead of those that share a prologue.
     - `copies=ahead`, without `fused`, `segments` and `pieces`: the recurrence,
       `@<entry>__inter_chunk_v_split_<k>_ahead`, has `copies_ahead` in `gdn_tile.stage`. The
       bits are the same.
@@ -216,8 +222,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     (pending tokens); `commit.mlir`; `erase.mlir`; `slot-moves.mlir`; and with
     `chunk-stages=staged` `staged.mlir`, `staged-segments.mlir`, `fused.mlir`
     `fused-norm.mlir` (a norm in the recurrence), `fused-conv.mlir` (the
-    convolution of values, too) and `staged-short.mlir` (short
-    pieces).
+    convolution of values, too), `staged-short.mlir` (short
+    pieces) and `staged-chunk.mlir` (chunks of a variant's own).
   }];
   let options = [
     Option<"tokens", "tokens", "int64_t", /*default=*/"16",

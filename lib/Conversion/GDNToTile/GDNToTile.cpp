@@ -93,6 +93,12 @@ struct ConvertGDNToTile final
                                       "tokens from ")
              << groupTokens << " on in the option 'variants', but got "
              << pieces;
+    const int64_t ownChunk = spec->chunk;
+    if (ownChunk != 0 && (ownChunk < 16 || !llvm::isPowerOf2_64(ownChunk)))
+      return getOperation().emitError("expects chunks of a power of two of "
+                                      "tokens from 16 on in the option "
+                                      "'variants', but got ")
+             << ownChunk;
     policy.variants.push_back(std::move(*spec));
     return success();
   }

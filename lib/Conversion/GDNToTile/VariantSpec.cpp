@@ -65,6 +65,8 @@ static llvm::Error readField(StringRef field, VariantSpec &spec) {
     return readNumber(key, value, 1, spec.vSplit);
   if (key == "segments")
     return readNumber(key, value, 2, spec.segments);
+  if (key == "chunk")
+    return readNumber(key, value, 1, spec.chunk);
   if (key == "pieces")
     return readNumber(key, value, 1, spec.pieces);
   if (key == "where")
@@ -104,7 +106,8 @@ static llvm::Error readField(StringRef field, VariantSpec &spec) {
   if (key == "conv")
     return readWord(key, value, "with-rule", spec.convWithRule);
   return llvm::createStringError(
-      "expected fused, v-split, segments, scan, pieces, by-lengths, norm, "
+      "expected fused, v-split, segments, scan, chunk, pieces, by-lengths, "
+      "norm, "
       "conv, maps, copies, blocks, where, when or any-batch, got '" +
       key + "'");
 }
@@ -136,6 +139,11 @@ Expected<VariantSpec> VariantSpec::parse(StringRef given) {
   if (spec.pieces != 0 && (spec.fused != 0 || spec.segments != 0))
     return llvm::createStringError(
         "expected 'pieces' without 'fused' and 'segments'");
+  if (spec.chunk != 0 &&
+      (spec.fused != 0 || spec.segments != 0 || spec.pieces != 0 ||
+       spec.copiesAhead || spec.mapsAlone || spec.anyBatch))
+    return llvm::createStringError("expected 'chunk' with nothing but "
+                                   "'v-split', 'where' and 'when'");
   if (spec.copiesAhead && (spec.fused != 0 || spec.segments != 0 ||
                            spec.pieces != 0 || spec.mapsAlone))
     return llvm::createStringError(

@@ -21,6 +21,9 @@ struct VariantSpec {
   int64_t segments = 0;
   /// Whether it has nothing but the maps of whole sequences, in the workspace.
   bool mapsAlone = false;
+  /// Tokens of a chunk, where not as many as of others: then all of its stages
+  /// are its own; 0: as many.
+  int64_t chunk = 0;
   /// Tokens of a piece in the passes over memory of a variant that has all else
   /// of the staged one with the same V-split; 0: it has its own.
   int64_t pieces = 0;
@@ -67,8 +70,9 @@ struct VariantSpec {
   /// Reads "NAME: fused=2; v-split=2; segments=5; where=..; when=..", in which
   /// all but the name may be left out; blanks are free. "NAME: pieces=8; .." is
   /// for few tokens, "NAME: v-split=2; copies=ahead; .." copies ahead, "NAME:
-  /// fused=2; segments=3; scan=1344; .." cuts sequences
-  /// where that is worth so many tokens, "NAME: by-lengths=165/132; fused=2;
+  /// v-split=3; chunk=64; .." has chunks of its own, "NAME: fused=2;
+  /// segments=3; scan=1344; .." cuts sequences where that is worth so many
+  /// tokens, "NAME: by-lengths=165/132; fused=2;
   /// .." a choice, "NAME: fused=2; maps=alone" only makes maps of sequences,
   /// with "v-split=2" in place of "fused" those of decays per channel, "NAME:
   /// fused=2; norm=with-rule; conv=with-rule" has the norm and the convolution

@@ -19,7 +19,7 @@
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=:fused=2 2>&1 | FileCheck %s --check-prefix=NAME
 //    NAME: but of ':fused=2': expected a name, got ':fused=2'
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:wide=2 2>&1 | FileCheck %s --check-prefix=FIELD
-//   FIELD: expected fused, v-split, segments, scan, pieces, by-lengths, norm, conv, maps, copies, blocks, where, when or any-batch, got 'wide'
+//   FIELD: expected fused, v-split, segments, scan, chunk, pieces, by-lengths, norm, conv, maps, copies, blocks, where, when or any-batch, got 'wide'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:where=sequences<=2' 2>&1 | FileCheck %s --check-prefix=WHERE
 //   WHERE: expected 'where' to be about keys, values, parts, channels, bounded, got 'sequences'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:when=sequences' 2>&1 | FileCheck %s --check-prefix=WHEN
@@ -68,6 +68,19 @@
 //  HALVES: expected 'by-lengths' without 'segments' and 'v-split'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:pieces=8;segments=2' 2>&1 | FileCheck %s --check-prefix=PIECES
 //  PIECES: expected 'pieces' without 'fused' and 'segments'
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:chunk=0' 2>&1 | FileCheck %s --check-prefix=CHUNK
+//   CHUNK: expected 'chunk' to be at least 1, got '0'
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:chunk=48' 2>&1 | FileCheck %s --check-prefix=POWER
+//   POWER: error: expects chunks of a power of two of tokens from 16 on in the option 'variants', but got 48
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:chunk=8' 2>&1 | FileCheck %s --check-prefix=EIGHT
+//   EIGHT: error: expects chunks of a power of two of tokens from 16 on in the option 'variants', but got 8
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:v-split=2;chunk=64;fused=2' 2>&1 | FileCheck %s --check-prefix=NOTHING
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:v-split=2;chunk=64;segments=8' 2>&1 | FileCheck %s --check-prefix=NOTHING
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:v-split=2;chunk=64;pieces=8' 2>&1 | FileCheck %s --check-prefix=NOTHING
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:v-split=2;chunk=64;copies=ahead' 2>&1 | FileCheck %s --check-prefix=NOTHING
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:v-split=2;chunk=64;maps=alone' 2>&1 | FileCheck %s --check-prefix=NOTHING
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:v-split=2;chunk=64;any-batch=always' 2>&1 | FileCheck %s --check-prefix=NOTHING
+// NOTHING: expected 'chunk' with nothing but 'v-split', 'where' and 'when'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;v-split=2;scan=64' 2>&1 | FileCheck %s --check-prefix=SCAN
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;segments=4;scan=64' 2>&1 | FileCheck %s --check-prefix=SCAN
 //    SCAN: expected 'scan' with 'fused', 'segments' and 'v-split'

@@ -50,6 +50,7 @@ struct Algorithm {
                             ///< whose outputs are there
   bool normFollows = false; ///< whether the norm behind it runs beside it
   bool convWithRule = false;    ///< whether it convolves the rule's values
+  bool ownChunk = false;        ///< whether others have chunks of other tokens
   bool ordersSequences = false; ///< whether it takes sequences longest first
   int64_t shortPieces = 0; ///< tokens of a piece in passes over memory of the
                            ///< first variant of a stage, which is for few

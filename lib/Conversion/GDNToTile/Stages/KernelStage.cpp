@@ -232,7 +232,7 @@ void KernelStage::describe() {
   else if ((names.size() == 1 && !algorithm.convWithRule &&
             algorithm.wholeCost == 0) ||
            algorithm.shortPieces != 0)
-    stage.setBits(numSegments != 0 || algorithm.mapsAlone
+    stage.setBits(numSegments != 0 || algorithm.mapsAlone || algorithm.ownChunk
                       ? names.front().getValue()
                       : "staged");
   // For targets that have these variants alone.

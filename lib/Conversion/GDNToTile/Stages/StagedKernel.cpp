@@ -31,6 +31,9 @@
 // The first and the last pass over memory. Where there are few tokens, more
 // blocks with fewer of them have them sooner: a variant of its own.
 //
+// A variant with chunks of its own has all of these of its own, from prologue
+// to norm.
+//
 // Here: which kernels have stages, and these in the order of variants
 // (StagedVariants.cpp). They have the first stage in common, and the last.
 #include "Stages/StagedKernel.h"
@@ -148,7 +151,8 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   // many have in common does not say when each is taken. Those whose norm
   // follows have signals in their workspace, and a prologue that clears them.
   SmallVector<StageVariant, 0> brief, others, keysOnly, byLengths, normed,
-      halvesNormed, followed, prepared, alone, ofChannels, channelsNormed;
+      halvesNormed, followed, prepared, alone, ofChannels, channelsNormed,
+      ownChunks;
   Algorithm ofKeys = perKeyHead, ofLengths = perKeyHead, ofAlone = perKeyHead,
             ofHalves = perKeyHead, ofFollowed = perKeyHead,
             oneByOne = perKeyHead;
@@ -171,6 +175,15 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
       brief.push_back(all.front());
       shortPieces.shortPieces = variant.pieces;
     }
+    if (variant.hasOwnStages()) {
+      if (!others.empty())
+        return entry.emitOpError("expects variants of prefill with 'chunk' "
+                                 "ahead of those that share a first stage, but "
+                                 "got '")
+               << all.back().name << "' behind '" << others.back().name << "'";
+      append(ownChunks, all);
+      continue;
+    }
     if (std::exchange(last, all.back().name) != all.back().name) {
       // The order of variants is that in which stages name them.
       auto isBehind = [&](Names earlier) -> LogicalResult {
@@ -182,7 +195,8 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
                << all.back().name << "' behind '" << earlier.back().name << "'";
       };
       const bool isChoice = variant.convWithRule && variant.wholeCost != 0;
-      if ((variant.convWithRule && failed(isBehind(others))) ||
+      if ((variant.convWithRule &&
+           (failed(isBehind(others)) || failed(isBehind(ownChunks)))) ||
           (isChoice && failed(isBehind(keysOnly))))
         return failure();
       // With a decay per channel, whose chunks are shorter.
@@ -225,6 +239,15 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
   if (parts->hasPlanes() &&
       failed(emitPass(emitWideningStage, "__widening", perKeyHead, every)))
     return failure();
+  auto emitOwn = [&](EmitStage &emitStage, const Twine &name,
+                     const StagedVariant &variant) -> LogicalResult {
+    if (!variant.hasOwnStages())
+      return success();
+    Algorithm own = perKeyHead;
+    own.chunk = variant.chunk;
+    own.ownChunk = true;
+    return emit(emitStage, name + variant.suffix, own, variant.variants);
+  };
   const bool isComputed = hasPrologue(*parts, perKeyHead);
   if ((isComputed || (parts->rule && hasGatesAhead(parts->rule))) &&
       failed(emitPrologue("_fused", oneByOne, ofChannels)))
@@ -235,8 +258,12 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
                                      ofLengths, byLengths)) ||
                      failed(emitPrologue("_by_lengths", ofKeys, byLengths)) ||
                      failed(emitPrologue("_keys", ofKeys, keysOnly)) ||
-                     failed(emitPrologue("_followed", ofFollowed, followed)) ||
-                     failed(emitPrologue("", perKeyHead, others))))
+                     failed(emitPrologue("_followed", ofFollowed, followed))))
+    return failure();
+  for (const StagedVariant &variant : chosen)
+    if (isComputed && failed(emitOwn(emitPrologueStage, "__prologue", variant)))
+      return failure();
+  if (isComputed && failed(emitPrologue("", perKeyHead, others)))
     return failure();
   for (const StagedVariant &variant : chosen) {
     Algorithm own = perKeyHead;
@@ -245,6 +272,7 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     own.fusedChunks = variant.fusedChunks;
     if (variant.chunk != 0)
       own.chunk = variant.chunk;
+    own.ownChunk = variant.hasOwnStages();
     own.wholeCost = variant.wholeCost;
     own.workers = variant.workers;
     own.scanTokens = variant.scanTokens;
@@ -260,6 +288,8 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
         variant.variants.front().name == prepared.front().name &&
         failed(
             emit(emitIntraChunkStage, "__intra_chunk", perKeyHead, prepared)))
+      return failure();
+    if (failed(emitOwn(emitIntraChunkStage, "__intra_chunk", variant)))
       return failure();
     if (own.wholeCost != 0 && own.fusedChunks == 0 &&
         failed(emit(emitIntraChunkStage, "__intra_chunk_by_lengths", own,
@@ -319,6 +349,10 @@ LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
     if (failed(emit(emitNormStage, "__norm" + variant.suffix, own, names)))
       return failure();
   }
+  for (const StagedVariant &variant : chosen)
+    if (NormOperands::find(*parts) &&
+        failed(emitOwn(emitNormStage, "__norm", variant)))
+      return failure();
   if (NormOperands::find(*parts) &&
       (failed(emitPass(emitNormStage, "__norm_short", shortPieces, brief)) ||
        failed(emitPass(emitNormStage, "__norm_by_lengths", ofHalves,

@@ -195,6 +195,16 @@ specialiseIfAny(const std::optional<Conditions> &conditions,
   return conditions ? specialise(*conditions, parts, algorithm) : std::nullopt;
 }
 
+/// Whether stages ahead of a recurrence can have chunks of so many tokens as a
+/// variant wants, of its own: checkpoints lie between those of all, and
+/// operands in parts take twice the memory.
+static bool canHaveChunks(const KernelOperands &parts,
+                          const Algorithm &algorithm) {
+  RuleOpInterface rule = parts.rule;
+  return !parts.checkpoints && partsOf(parts, algorithm) == 1 &&
+         !rule.isPerChannel();
+}
+
 /// Adds a variant that is wanted and can be had.
 static void addVariant(const VariantSpec &spec, const Conditions &when,
                        const KernelOperands &parts, const Algorithm &algorithm,
@@ -287,10 +297,16 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
       add(segments, vSplit);
     return;
   }
-  StringRef end = spec.copiesAhead ? "_ahead" : "";
+  std::string end = spec.copiesAhead ? "_ahead" : "";
+  if (spec.chunk != 0) {
+    if (!canHaveChunks(parts, algorithm))
+      return;
+    end = "_chunk_" + std::to_string(spec.chunk);
+  }
   if (isShared)
     add((spec.vSplit > 1 ? "_v_split_" + Twine(spec.vSplit) : Twine()) + end,
-        spec.vSplit);
+        spec.vSplit)
+        .chunk = spec.chunk;
 }
 
 SmallVector<StagedVariant, 0>
@@ -299,22 +315,25 @@ gdn::chooseVariants(const KernelOperands &parts, const Algorithm &algorithm,
   SmallVector<StagedVariant, 0> chosen;
   SmallVector<std::pair<const VariantSpec *, Conditions>, 0> brief;
   for (const VariantSpec &spec : wanted) {
-    std::optional<Conditions> when = specialise(spec.when, parts, algorithm);
-    if (!when || !specialise(spec.where, parts, algorithm) ||
+    Algorithm own = algorithm;
+    if (spec.chunk != 0)
+      own.chunk = spec.chunk;
+    std::optional<Conditions> when = specialise(spec.when, parts, own);
+    if (!when || !specialise(spec.where, parts, own) ||
         (spec.normFollows &&
          !(canFollow(parts) && isAheadOfOthers(spec, parts, chosen))))
       continue;
     if (spec.pieces != 0)
       brief.emplace_back(&spec, *when);
     else
-      addVariant(spec, *when, parts, algorithm, chosen);
+      addVariant(spec, *when, parts, own, chosen);
   }
   for (const auto &each : brief) {
     const VariantSpec &spec = *each.first;
     auto same = llvm::find_if(chosen, [&](const StagedVariant &variant) {
       return variant.segments == 0 && variant.fusedChunks == 0 &&
              variant.vSplit == spec.vSplit && !variant.copiesAhead &&
-             variant.wholeCost == 0;
+             variant.wholeCost == 0 && !variant.hasOwnStages();
     });
     if (same == chosen.end() || !hasPrologue(parts, algorithm))
       continue;

@@ -27,6 +27,10 @@ struct StagedVariant {
   bool normWithRule = false, normBehind = false;
   bool convWithRule = false, mapsAlone = false, copiesAhead = false;
   bool blocksStay = false, normFollows = false;
+
+  /// Whether it shares no stage that works on chunks: others have chunks of
+  /// other tokens, each prepared by a stage.
+  bool hasOwnStages() const { return chunk != 0 && fusedChunks == 0; }
 };
 
 /// The conditions with what is known of the heads and of chunks; nothing if
