@@ -11,21 +11,23 @@ using namespace gdn;
 
 using P = arith::CmpIPredicate;
 
-void ChunkStage::emitBlock(Value chunkSlot) { emitSlot(chunkSlot); }
+void ChunkStage::emitBlock(Value slot) { emitSlot(slot); }
 
-void ChunkStage::emitSlot(Value chunkSlot) {
-  n = findSequence(*this, chunkSlot, index(algorithm.chunk));
+void ChunkStage::emitSlot(Value slot) {
+  Value tokens = index(slotTokens);
+  n = findSequence(*this, slot, tokens);
   Value live = emitBounds();
   Value length = sub(end, begin);
-  Value chunks =
-      arith::CeilDivUIOp::create(b, loc, length, index(algorithm.chunk));
-  Value number = sub(chunkSlot, firstSlot(*this));
+  Value slots = arith::CeilDivUIOp::create(b, loc, length, tokens);
+  Value number = sub(slot, firstSlot(*this, begin, n, tokens));
   // Unsigned: a slot before the first sequence's is past every end.
-  live = both(live, compare(P::ult, number, chunks));
+  live = both(live, compare(P::ult, number, slots));
   OpBuilder::InsertionGuard guard(b);
   enterIf(live);
-  begin = add(begin, mul(number, index(algorithm.chunk)));
+  if (slotTokens != algorithm.chunk)
+    slot =
+        add(firstSlot(*this), mul(number, index(slotTokens / algorithm.chunk)));
+  begin = add(begin, mul(number, tokens));
   Value left = sub(end, begin);
-  emitChunkSlot(chunkSlot, compare(P::eq, number, index(0)),
-                minimum(left, index(algorithm.chunk)));
+  emitChunkSlot(slot, compare(P::eq, number, index(0)), minimum(left, tokens));
 }

@@ -7,8 +7,8 @@
 // sequences choose who convolves values, these have a stage of their own. The
 // window of the convolution before it is the pool's at the beginning of a
 // sequence, and else the sequence's own input. Where a policy says so, a block
-// has the inputs of a chunk, with those ahead of it, as one tile, from which
-// its pieces take rows.
+// has the inputs of four warps' pieces, a chunk or two, with those ahead of
+// them, as one tile, from which its pieces take rows.
 #include "Chunks/ChunkForm.h"
 #include "Program/TokenOps.h"
 #include "Stages/TokenGroupStage.h"
@@ -33,22 +33,24 @@ protected:
   void emitPiece(Value chunkSlot, Value isFirst) override;
 
 private:
-  /// The inputs of the block's chunk, with those ahead of it but in a
-  /// sequence's first chunk: there are `lead` of these.
-  struct ChunkInputs {
+  /// The inputs of the block's slot, with those ahead of it but in a
+  /// sequence's first slot: there are `lead` of these.
+  struct SlotInputs {
     Value tile, lead;
   };
-  ChunkInputs loadChunkInputs(Value operand, const Carry &carry);
+  SlotInputs loadSlotInputs(Value operand, const Carry *carry);
+  Value takeRows(const SlotInputs &slot, Value at);
   Value loadWindow(const Carry &carry, Value at, Value isFirst,
-                   const ChunkInputs &chunk);
+                   const SlotInputs &slot);
   void emitInput(Value input, const Operand &regions, Value chunkSlot,
                  Value regionHead, Value isFirst);
   SmallVector<Value> operandsOf(Value input);
+  bool liesInRows(Value operand);
   void emitNorms(Value input, Value norms, Value chunkSlot, Value regionHead);
   void emitGates(Value chunkSlot, Value regionHead, Value isFirst);
   void clearSignals(Value chunkSlot, Value regionHead);
 
-  bool hasChunks; // whether blocks have inputs of a chunk as one tile
+  bool hasTiles; // whether blocks have inputs of a slot as one tile
 };
 
 } // namespace
@@ -65,15 +67,26 @@ static bool isCopiedInPieces(const Carry &carry) {
   return bits == 16 && type.getShape().back() * bits % pieceBits == 0;
 }
 
-/// Blocks that go through several pieces would have as many tiles.
+/// Warps that take their rows of a tile.
+static constexpr int64_t tileWarps = 4;
+
+/// Blocks that go through several pieces would have as many tiles. With a decay
+/// per channel those that prepare their own chunks have short ones: a tile has
+/// two.
 PrologueStage::PrologueStage(const StageInputs &inputs)
     : TokenGroupStage(inputs) {
-  hasChunks = algorithm.chunkPieces != 0 && algorithm.shortPieces == 0 &&
-              !isOfHalves() && !RuleOpInterface(parts.rule).isPerChannel() &&
-              algorithm.chunk % algorithm.chunkPieces == 0 &&
-              llvm::all_of(parts.carries, isCopiedInPieces);
-  if (hasChunks)
-    pieceTokens = algorithm.chunkPieces;
+  const int64_t tokens = tileWarps * algorithm.chunkPieces;
+  const bool isOneByOne = algorithm.fusedChunks == 1;
+  hasTiles = algorithm.chunkPieces != 0 && algorithm.shortPieces == 0 &&
+             !isOfHalves() &&
+             (isOneByOne || !RuleOpInterface(parts.rule).isPerChannel()) &&
+             algorithm.chunk % algorithm.chunkPieces == 0 &&
+             llvm::all_of(parts.carries, isCopiedInPieces);
+  if (!hasTiles)
+    return;
+  pieceTokens = algorithm.chunkPieces;
+  if (isOneByOne && tokens % algorithm.chunk == 0)
+    slotTokens = tokens;
 }
 
 /// Heads of values, of queries and of keys, and of gates, as far as they are
@@ -91,20 +104,34 @@ std::string PrologueStage::unitsForm() {
   return llvm::join(forms, " + ");
 }
 
-PrologueStage::ChunkInputs PrologueStage::loadChunkInputs(Value operand,
-                                                          const Carry &carry) {
-  const int64_t ahead = carry.type.getDimSize(0);
-  Value lead = select(isFirstChunk, index(0), index(ahead));
-  return {loadInput(operand, sub(chunkBegin, lead), add(chunkCount, lead),
-                    algorithm.chunk + ahead, /*wholeValues=*/true),
+/// All tiles are as large as the largest, so that they can have one buffer.
+PrologueStage::SlotInputs PrologueStage::loadSlotInputs(Value operand,
+                                                        const Carry *carry) {
+  int64_t most = 0;
+  for (const Carry &each : parts.carries)
+    if (isa<Conv1dOp>(each.op))
+      most = std::max(most, each.type.getDimSize(0));
+  const int64_t ahead = carry ? carry->type.getDimSize(0) : 0;
+  Value lead = select(isFirstSlot, index(0), index(ahead));
+  return {loadInput(operand, sub(slotBegin, lead), add(slotCount, lead),
+                    slotTokens + most, /*wholeValues=*/true),
           lead};
+}
+
+/// The group's rows of the tile, which is zero behind the sequence.
+Value PrologueStage::takeRows(const SlotInputs &slot, Value at) {
+  auto from = cast<VectorType>(slot.tile.getType());
+  auto type =
+      VectorType::get({blockTokens, from.getDimSize(1)}, from.getElementType());
+  return tile::ExtractRowsOp::create(b, loc, type, slot.tile,
+                                     add(slot.lead, add(first, at)), Value());
 }
 
 /// The window of `carry` before token `at` of the piece. One of two places is
 /// read, the other gives zeros. Neither for a piece without tokens, which may
 /// lie past all of them.
 Value PrologueStage::loadWindow(const Carry &carry, Value at, Value isFirst,
-                                const ChunkInputs &chunk) {
+                                const SlotInputs &slotInputs) {
   Value all = index(carry.type.getDimSize(0)), none = index(0);
   Value fromPool = both(isFirst, compare(P::eq, at, none));
   Value start = startRows(carry);
@@ -114,18 +141,18 @@ Value PrologueStage::loadWindow(const Carry &carry, Value at, Value isFirst,
   auto loadKept = [&] {
     return loadCarryAt(carry, head, slot, keptRows, wholeLoads);
   };
-  if (!chunk.tile) {
+  if (!slotInputs.tile) {
     llvm::SaveAndRestore token(begin, add(begin, at));
     Value kept = loadKept();
     return joinWindow(carry, kept,
                       loadOwnWindow(carry, head, ownRows, wholeLoads));
   }
   Value kept = loadKept();
-  auto from = cast<VectorType>(chunk.tile.getType());
+  auto from = cast<VectorType>(slotInputs.tile.getType());
   auto type = VectorType::get(carry.type.getShape(), from.getElementType());
-  Value row = sub(add(chunk.lead, add(first, at)), all);
+  Value row = sub(add(slotInputs.lead, add(first, at)), all);
   Value own =
-      tile::ExtractRowsOp::create(b, loc, type, chunk.tile, row, ownRows);
+      tile::ExtractRowsOp::create(b, loc, type, slotInputs.tile, row, ownRows);
   return joinWindow(carry, kept, castTile(b, loc, own, b.getF32Type()));
 }
 
@@ -148,6 +175,12 @@ SmallVector<Value> PrologueStage::operandsOf(Value input) {
   return operands.takeVector();
 }
 
+/// Whether elements of a row lie side by side.
+bool PrologueStage::liesInRows(Value operand) {
+  auto view = cast<MemRefType>(operandViews.lookup(operand).getType());
+  return view.getStridesAndOffset().first.back() == 1;
+}
+
 /// An input of the rule to the regions of its parts, zeros behind the tokens
 /// that count. `regionHead` is the head in the regions.
 void PrologueStage::emitInput(Value input, const Operand &regions,
@@ -164,22 +197,16 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
       windows.push_back(i);
   }
   SmallVector<Value> operands = operandsOf(input);
-  ChunkInputs chunk;
-  auto liesInRows = [&](Value operand) {
-    auto view = cast<MemRefType>(operandViews.lookup(operand).getType());
-    return view.getStridesAndOffset().first.back() == 1;
-  };
-  if (hasChunks && operands.size() == 1 && windows.size() == 1 &&
+  SlotInputs own;
+  const bool isOfTokens = windows.empty() && slotTokens != algorithm.chunk;
+  if (hasTiles && operands.size() == 1 && (windows.size() == 1 || isOfTokens) &&
       liesInRows(operands.front()))
-    chunk = loadChunkInputs(operands.front(), parts.carries[windows.front()]);
+    own =
+        loadSlotInputs(operands.front(),
+                       isOfTokens ? nullptr : &parts.carries[windows.front()]);
   auto load = [&](Value at, Rows rows) -> Tiles {
-    if (chunk.tile) { // which is zero behind the sequence
-      auto from = cast<VectorType>(chunk.tile.getType());
-      auto type = VectorType::get({blockTokens, from.getDimSize(1)},
-                                  from.getElementType());
-      return {tile::ExtractRowsOp::create(
-          b, loc, type, chunk.tile, add(chunk.lead, add(first, at)), Value())};
-    }
+    if (own.tile)
+      return {takeRows(own, at)};
     return llvm::map_to_vector(operands, [&](Value operand) {
       return loadInput(operand, add(begin, at), rows.valid, blockTokens,
                        /*wholeValues=*/true, rows.whole);
@@ -187,13 +214,13 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
   };
   auto start = [&](Value at) -> Tiles {
     return llvm::map_to_vector(windows, [&](unsigned i) {
-      return loadWindow(parts.carries[i], at, isFirst, chunk);
+      return loadWindow(parts.carries[i], at, isFirst, own);
     });
   };
   auto store = [&](Value tile, Value region, Value at) {
     tile::StoreOp::create(
         b, loc, tile, region,
-        ValueRange{chunkSlot, regionHead, add(first, at), index(0)},
+        ValueRange{chunkSlot, regionHead, add(inChunk, at), index(0)},
         ArrayRef<int64_t>{2, 3}, Value());
   };
   auto regionType = cast<MemRefType>(regions.high.getType());
@@ -221,12 +248,12 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
     storeValid(parts.high, regions.high);
     storeValid(parts.low, regions.low);
   };
-  emitGroups(load, start, work, /*near=*/bool(chunk.tile));
+  emitGroups(load, start, work, /*near=*/bool(own.tile));
   // The groups behind them.
   Value step = index(blockTokens);
   Value groups = arith::CeilDivUIOp::create(b, loc, count, step);
-  auto rest =
-      scf::ForOp::create(b, loc, mul(groups, step), index(pieceTokens), step);
+  auto rest = scf::ForOp::create(b, loc, mul(groups, step),
+                                 stored ? stored : index(pieceTokens), step);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(rest.getBody());
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
@@ -242,7 +269,12 @@ void PrologueStage::emitInput(Value input, const Operand &regions,
 void PrologueStage::emitNorms(Value input, Value norms, Value chunkSlot,
                               Value regionHead) {
   L2NormOp norm = getNormAlone(input);
+  SlotInputs own;
+  if (hasTiles && liesInRows(norm.getInput()))
+    own = loadSlotInputs(norm.getInput(), nullptr);
   auto load = [&](Value at, Rows rows) -> Tiles {
+    if (own.tile)
+      return {takeRows(own, at)};
     return {loadInput(norm.getInput(), add(begin, at), rows.valid, blockTokens,
                       /*wholeValues=*/true, rows.whole)};
   };
@@ -251,10 +283,10 @@ void PrologueStage::emitNorms(Value input, Value norms, Value chunkSlot,
     Value tile = castTile(b, loc, loaded.front(), b.getF32Type());
     tile::StoreOp::create(
         b, loc, inverseNormTile(b, loc, tile, norm.getEps().convertToDouble()),
-        norms, ValueRange{chunkSlot, regionHead, index(0), add(first, at)},
+        norms, ValueRange{chunkSlot, regionHead, index(0), add(inChunk, at)},
         ArrayRef<int64_t>{3}, valid);
   };
-  emitGroups(load, start, work);
+  emitGroups(load, start, work, /*near=*/bool(own.tile));
 }
 
 /// Log decays, and the strengths of all tokens of the piece at once, zeros
@@ -271,8 +303,8 @@ void PrologueStage::emitGates(Value chunkSlot, Value regionHead,
   }
   emitInput(rule.getLogDecay(), {logDecays}, chunkSlot, regionHead, isFirst);
   tile::StoreOp::create(b, loc, maskRows(b, loc, tile, count), strengths,
-                        ValueRange{chunkSlot, regionHead, index(0), first},
-                        ArrayRef<int64_t>{3}, Value());
+                        ValueRange{chunkSlot, regionHead, index(0), inChunk},
+                        ArrayRef<int64_t>{3}, stored);
 }
 
 /// No values of the chunk have outputs: the number 0 has the bits of 0.0.

@@ -35,12 +35,15 @@ TokenGroupStage::TokenGroupStage(const StageInputs &inputs)
 }
 
 SmallVector<std::string> TokenGroupStage::gridOf(const std::string &slots) {
-  const int64_t pieces = algorithm.chunk / pieceTokens;
+  const int64_t pieces = slotTokens / pieceTokens;
   views.stage().setTokenPieces(pieces);
   if (isOfHalves())
     return {std::to_string(blocksAtOnce * algorithm.workers), "1",
             std::to_string(pieces)};
-  return {slots, unitsForm(), std::to_string(pieces)};
+  std::string all = slots;
+  if (slotTokens != algorithm.chunk)
+    all = getChunkForm(parts.rule, slotTokens) + " + " + sequenceForm;
+  return {all, unitsForm(), std::to_string(pieces)};
 }
 
 void TokenGroupStage::emitBlock(Value at) {
@@ -67,11 +70,22 @@ void TokenGroupStage::emitBlock(Value at) {
 
 void TokenGroupStage::emitChunkSlot(Value chunkSlot, Value isFirst,
                                     Value valid) {
-  chunkBegin = begin;
-  chunkCount = valid;
-  isFirstChunk = isFirst;
+  slotBegin = begin;
+  slotCount = valid;
+  isFirstSlot = isFirst;
   Value piece = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
   first = mul(piece, index(pieceTokens));
+  inChunk = first;
+  if (slotTokens != algorithm.chunk) {
+    Value tokens = index(algorithm.chunk);
+    Value chunk = divideTokens(*this, first, tokens);
+    Value before = mul(chunk, tokens);
+    inChunk = sub(first, before);
+    chunkSlot = add(chunkSlot, chunk);
+    // A chunk behind the sequence's end has no place.
+    stored = select(compare(arith::CmpIPredicate::ult, before, valid),
+                    index(pieceTokens), index(0));
+  }
   // Tokens of a piece behind the sequence's end may lie past all of them.
   Value before = minimum(valid, first);
   count = minimum(sub(valid, before), index(pieceTokens));

@@ -35,8 +35,9 @@ protected:
   /// How many blocks share a piece, one for each head of something; with few
   /// blocks it is one for each value head.
   virtual std::string unitsForm() { return valueForm; }
-  /// The program of a piece, whose first token is `begin`; `isFirst` says
-  /// whether it is the first of its sequence.
+  /// The program of a piece, whose first token is `begin` and whose chunk has
+  /// the slot `chunkSlot`; `isFirst` says whether it is the first of its
+  /// sequence.
   virtual void emitPiece(mlir::Value chunkSlot, mlir::Value isFirst) = 0;
   /// Group after group: `work` gets the group's first token within the piece,
   /// what `load` gave for it, and the tiles that are carried from group to
@@ -51,11 +52,13 @@ protected:
                  work,
              bool near = false);
 
-  /// What blocks have in common: the first token of the chunk, how many count,
+  /// What blocks have in common: the first token of the slot, how many count,
   /// whether it is its sequence's first.
-  mlir::Value chunkBegin, chunkCount, isFirstChunk;
-  mlir::Value first; // token of the piece within the chunk
-  mlir::Value count; // tokens of the piece that count
+  mlir::Value slotBegin, slotCount, isFirstSlot;
+  mlir::Value first;   // token of the piece within the slot
+  mlir::Value inChunk; // within its chunk
+  mlir::Value count;   // tokens of the piece that count
+  mlir::Value stored;  // that have a place in the workspace; null: all
   int64_t pieceTokens;
   bool wholeLoads; // see Algorithm
 };
