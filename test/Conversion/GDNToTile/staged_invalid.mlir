@@ -13,7 +13,7 @@
 // RUN: not gdn-opt %s -convert-gdn-to-tile="short-chunks=0:values<=127" 2>&1 | FileCheck %s --check-prefix=SHORT
 //   SHORT: error: expected 'short-chunks' to be at least 1, got '0'
 // RUN: not gdn-opt %s -convert-gdn-to-tile="short-chunks=32:tokens<=127" 2>&1 | FileCheck %s --check-prefix=HEADS
-//   HEADS: error: expected 'short-chunks' to be about keys, values, parts, channels, bounded, got 'tokens'
+//   HEADS: error: expected 'short-chunks' to be about keys, values, parts, channels, bounded, scaled, got 'tokens'
 // RUN: not gdn-opt %s -convert-gdn-to-tile="lanes=8 form-costs=1,2" 2>&1 | FileCheck %s --check-prefix=COSTS
 //   COSTS: error: expects the option 'form-costs' to have 10 numbers, but got 2
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=:fused=2 2>&1 | FileCheck %s --check-prefix=NAME
@@ -21,7 +21,7 @@
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:wide=2 2>&1 | FileCheck %s --check-prefix=FIELD
 //   FIELD: expected fused, v-split, segments, scan, chunk, pieces, by-lengths, norm, conv, maps, copies, blocks, where, when or any-batch, got 'wide'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:where=sequences<=2' 2>&1 | FileCheck %s --check-prefix=WHERE
-//   WHERE: expected 'where' to be about keys, values, parts, channels, bounded, got 'sequences'
+//   WHERE: expected 'where' to be about keys, values, parts, channels, bounded, scaled, got 'sequences'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:when=sequences' 2>&1 | FileCheck %s --check-prefix=WHEN
 //    WHEN: expected 'product <= product', got 'sequences'
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:by-lengths=165/132 2>&1 | FileCheck %s --check-prefix=LENGTHS
@@ -87,7 +87,7 @@
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:segments=4;any-batch=always' 2>&1 | FileCheck %s --check-prefix=ANYBATCH
 // ANYBATCH: expected 'any-batch' without 'segments', whose bits depend on the batch
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:any-batch=lengths<=2' 2>&1 | FileCheck %s --check-prefix=ABOUT
-//   ABOUT: expected 'any-batch' to be about sequences, heads, tokens, workers, keys, values, chunk, parts, norms, convs, follows, computed, got 'lengths'
+//   ABOUT: expected 'any-batch' to be about sequences, heads, tokens, workers, keys, values, chunk, parts, norms, convs, follows, computed, bounded, scaled, got 'lengths'
 //   CHECK: error: expects the option 'precision' to be mixed or mixed-io with 'chunk-stages=staged', but got f32
 // COMPILE: error: --chunk-stages=staged: expects --precision mixed or mixed-io, but got f32
 module {
