@@ -333,15 +333,10 @@ static constexpr Row channels[] = {
      kdaH200},
 };
 
-/// Chunks of 64 tokens where whole heads of so many values have those of 32
-/// (getShortChunks). A block of 64 values is four warps, of which a
-/// multiprocessor has two: while those of all sequences are one wave they take
-/// 0.81 to 0.86 of the time of halves in chunks of 32 (30 heads, packed, 1 x
-/// 8,192 tokens 700 us to 565, 1 x 2,048 190 to 158, 2,048 + 6,144 618 to 530),
-/// and of more 1.0 to 1.09 of that of whole heads (8 x 1,024 475 and 476, 4 x
-/// 8,192 1,737 and 1,890). Few tokens gain little, and one sequence that is cut
-/// (below) stays so. docs/design/20261129-layers-beside-chains.md has the
-/// times.
+/// Chunks of 64 tokens where whole heads have those of 32 (getShortChunks). A
+/// multiprocessor has two blocks of 64 values: in one wave they take 0.80 of
+/// the time of halves (30 heads, packed, 1 x 8,192 tokens 707 us to 560, ready
+/// 483 to 338), and of more 1.0 to 1.2 of that of whole heads.
 static constexpr Row ownChunks[] = {
     {"staged-v-split-3: v-split=3; chunk=64;"
      "where=96 <= keys & keys <= 96 & 192 <= values & values <= 192 &"

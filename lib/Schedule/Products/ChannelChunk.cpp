@@ -5,11 +5,7 @@
 // do with them: the roles make the same, by other ops.
 #include "Products/ChannelChunk.h"
 
-#include "Products/SharedTiles.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Matchers.h"
+#include "Products/RowFactors.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -17,71 +13,6 @@ using namespace gdn;
 /// The only user of `value`, if it is such an op.
 template <typename Op> static Op getOnlyUser(Value value) {
   return value.hasOneUse() ? dyn_cast<Op>(*value.user_begin()) : Op();
-}
-
-namespace {
-/// A tile that a map multiplies rows with: each row with an element, or all of
-/// them with the same vector.
-struct RowFactor {
-  Value factor;
-  bool isPerRow;
-
-  bool operator==(const RowFactor &other) const {
-    return factor == other.factor && isPerRow == other.isPerRow;
-  }
-};
-} // namespace
-
-/// What `map` multiplies its first input with in f32, rounded once to f16 if
-/// that has the result; none if it does anything else.
-static std::optional<SmallVector<RowFactor, 1>>
-getFactors(tile::MapRowsOp map) {
-  if (map.getNumResults() != 1)
-    return std::nullopt;
-  Block &body = map.getBody().front();
-  SmallVector<RowFactor, 1> factors;
-  Value row = body.getArgument(1);
-  auto isWide = [](Value value) {
-    return getElementTypeOrSelf(value.getType()).isF32();
-  };
-  for (Operation &op : body.without_terminator()) {
-    if (isa<vector::BroadcastOp>(op))
-      continue; // where it is used
-    const bool isFirst = row == body.getArgument(1);
-    if (auto multiply = dyn_cast<arith::MulFOp>(op); multiply && isWide(row)) {
-      Value lhs = multiply.getLhs(), rhs = multiply.getRhs();
-      Value other = lhs == row ? rhs : rhs == row ? lhs : Value();
-      auto spread =
-          other ? other.getDefiningOp<vector::BroadcastOp>() : nullptr;
-      auto element =
-          spread ? dyn_cast<BlockArgument>(spread.getSource()) : nullptr;
-      if (element && element.getOwner() == &body && element.getArgNumber() > 1)
-        factors.push_back({map.getInputs()[element.getArgNumber() - 1], true});
-      else if (other && !map.getBody().isAncestor(other.getParentRegion()))
-        factors.push_back({other, false});
-      else
-        return std::nullopt;
-    } else if (op.getNumOperands() != 1 || op.getOperand(0) != row ||
-               !(isa<arith::ExtFOp>(op) && isFirst) &&
-                   !(isa<arith::TruncFOp>(op) && isWide(row))) {
-      return std::nullopt;
-    }
-    row = op.getResult(0);
-  }
-  return body.getTerminator()->getOperand(0) == row ? std::optional(factors)
-                                                    : std::nullopt;
-}
-
-/// The number that all rows are multiplied with; 1 if `factors` are none.
-static std::optional<double> getNumber(ArrayRef<RowFactor> factors) {
-  if (factors.empty())
-    return 1;
-  DenseFPElementsAttr number;
-  if (factors.size() > 1 || factors.front().isPerRow ||
-      !matchPattern(factors.front().factor, m_Constant(&number)) ||
-      !number.isSplat())
-    return std::nullopt;
-  return number.getSplatValue<APFloat>().convertToDouble();
 }
 
 /// Log decays as they are in memory; null if they are no tile of it.
@@ -98,10 +29,6 @@ static tile::LoadOp findLogs(Value logs) {
   return map.getInputs()[0].getDefiningOp<tile::LoadOp>();
 }
 
-static bool isRounded(tile::MapRowsOp map) {
-  return vectorType(map.getResult(0)).getElementType().isF16();
-}
-
 /// Queries or keys as they are in memory, and what their rows are multiplied
 /// with, if they are; null if they are no tile of it.
 static std::pair<tile::LoadOp, tile::LoadOp> findRows(Value rows) {
@@ -113,9 +40,9 @@ static std::pair<tile::LoadOp, tile::LoadOp> findRows(Value rows) {
       !isRounded(map))
     return {};
   auto norm = factors->front().factor.getDefiningOp<tile::LoadOp>();
-  auto raw = map.getInputs()[0].getDefiningOp<tile::LoadOp>();
-  return norm && raw ? std::pair{raw, norm}
-                     : std::pair<tile::LoadOp, tile::LoadOp>();
+  if (!norm)
+    return {};
+  return {map.getInputs()[0].getDefiningOp<tile::LoadOp>(), norm};
 }
 
 /// Says that a chunk has no roles since `map` is not what they make.

@@ -160,17 +160,6 @@ protected:
   Value tokensOf(int64_t chunks) {
     return tokensOf(arith::ConstantIndexOp::create(b, loc(), chunks));
   }
-  /// Vectors of the chunk at `at`, in registers of one warp.
-  SmallVector<Value> loadVectors(ArrayRef<tile::LoadOp> loads, Value at) {
-    scf::ForOp loop = plan.loop;
-    const IRMapping around = scalars;
-    scalars.map(loop.getInductionVar(), at);
-    for (Operation &op : loop.getBody()->without_terminator())
-      copyScalar(b, &op, scalars);
-    SmallVector<Value> loaded = emitter.vectors.load(loads);
-    scalars = around;
-    return loaded;
-  }
   Value add(Value x, Value y) { return arith::AddIOp::create(b, loc(), x, y); }
 
   const ChannelRings &rings;
@@ -284,17 +273,16 @@ LogicalResult ChunkLoads::emitChunks() {
   auto loadNorms = [&](Value at) -> SmallVector<Value> {
     if (!rings.norms)
       return {};
-    return loadVectors({plan.chunk->queryNorm, plan.chunk->keyNorm}, at);
+    return loadAt({plan.chunk->queryNorm, plan.chunk->keyNorm}, at);
   };
   auto loop =
       scf::ForOp::create(b, loc(), all.begin, add(all.end, tokensOf(later)),
                          all.step, loadNorms(all.begin));
   b.setInsertionPointToStart(loop.getBody());
   Value at = loop.getInductionVar();
-  if (rings.norms) {
-    auto next = loadNorms(add(at, all.step));
-    b.setInsertionPoint(scf::YieldOp::create(b, loc(), next));
-  }
+  if (rings.norms)
+    b.setInsertionPoint(
+        scf::YieldOp::create(b, loc(), loadNorms(add(at, all.step))));
   auto onlyIfLess = [&](Value x, Value y, auto load) {
     Value isWanted =
         arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::slt, x, y);
@@ -330,10 +318,10 @@ LogicalResult InverseRole::emitChunks() {
   const tile::LoadOp strength = plan.chunk->strength;
   const Bounds all = getBounds();
   auto copy = scf::ForOp::create(b, loc(), all.begin, all.end, all.step,
-                                 loadVectors(strength, all.begin));
+                                 loadAt(strength, all.begin));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
-  auto next = loadVectors(strength, add(copy.getInductionVar(), all.step));
+  auto next = loadAt(strength, add(copy.getInductionVar(), all.step));
   take(rings.within.query);
   Value logDecay = take(rings.within.logDecay),
         products = take(rings.within.products);

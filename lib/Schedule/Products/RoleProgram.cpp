@@ -225,6 +225,17 @@ LogicalResult GateRole::emitChunks() {
   return success();
 }
 
+SmallVector<Value> RoleProgram::loadAt(ArrayRef<tile::LoadOp> loads, Value at) {
+  scf::ForOp loop = plan.loop;
+  const IRMapping here = scalars;
+  scalars.map(loop.getInductionVar(), at);
+  for (Operation &op : loop.getBody()->without_terminator())
+    copyScalar(b, &op, scalars);
+  SmallVector<Value> loaded = emitter.vectors.load(loads);
+  scalars = here;
+  return loaded;
+}
+
 /// Of a role of one warp, inputs of a chunk are on their way while the one
 /// before it is worked on. The first turn is for no chunk: while the first
 /// inputs are on their way, it fetches the instructions of all other turns,
@@ -252,13 +263,8 @@ LogicalResult GateRole::emitAhead() {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
   Value at = copy.getInductionVar();
-  const IRMapping here = scalars;
-  scalars.map(loop.getInductionVar(),
-              arith::AddIOp::create(b, loc, at, step).getResult());
-  for (Operation &op : loop.getBody()->without_terminator())
-    copyScalar(b, &op, scalars);
-  const SmallVector<Value> next = emitter.vectors.load(loads);
-  scalars = here;
+  const SmallVector<Value> next =
+      loadAt(loads, arith::AddIOp::create(b, loc, at, step));
   Ops work = enterBody(copy);
   llvm::append_range(work, plan.sums);
   llvm::sort(work, inProgramOrder);

@@ -76,6 +76,9 @@ protected:
   /// The role's ops in the body of the loop over chunks, in order, with the
   /// scalars there emitted in the body of `copy`.
   Ops enterBody(mlir::scf::ForOp copy);
+  /// What `loads` give for the chunk at `at`, in registers.
+  llvm::SmallVector<mlir::Value> loadAt(mlir::ArrayRef<tile::LoadOp> loads,
+                                        mlir::Value at);
   void receive(mlir::ArrayRef<mlir::Value> group) {
     channels.receive(emitter.tiles, group, received);
   }

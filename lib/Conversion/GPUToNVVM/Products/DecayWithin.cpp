@@ -120,14 +120,11 @@ DecayWithin::DecayWithin(OpBuilder &b, const BlockThreads &threads,
     evenLogs = add(log, blocks);
   if (Value norms = op.getNorms()) {
     Value ofToken = add(addressOf(norms), add(left(tokens, 6), left(row, 2)));
-    auto loadNorms = [&](int64_t half, bool ofKeys) -> Pair {
-      Value norm = load(b.getF32Type(), ofToken, half * 32 + ofKeys * 128);
-      return {norm, norm};
-    };
-    for (int64_t half = 0; half < 2; ++half) {
-      queryNorms[half] = loadNorms(half, false);
-      keyNorms[half] = loadNorms(half, true);
-    }
+    for (int64_t half = 0; half < 2; ++half)
+      for (auto [pairs, row] : {std::pair{&queryNorms, 0}, {&keyNorms, 1}}) {
+        Value norm = load(b.getF32Type(), ofToken, half * 32 + row * 128);
+        (*pairs)[half] = {norm, norm};
+      }
   }
   // log2(e), a little more for what tf32 takes off; logs of f16 are to base 2.
   Value one = f32(isNarrow ? 0x1p-8f : DecayWithinOp::log2e), none = f32(0);
