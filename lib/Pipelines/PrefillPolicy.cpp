@@ -250,60 +250,33 @@ static constexpr Row fused[] = {
 /// pay from T = 2 N^2 Hv^3 on.
 static constexpr Row channels[] = {
     // Blocks prepare their chunks. A chunk of 32 tokens takes a block 1.9 us,
-    // one of half of the values 1.6, and the stages 29 ns for each head. One
+    // one of half of the values 1.45, and the stages 29 ns for each head. One
     // sequence of so many heads that this is less, where a wave has place for
-    // two blocks for each. Packed projections have a dearer first stage, 10 ns
-    // for each head, and spare the other one the gates, which a softplus makes
-    // 17 ns of it, a bound next to nothing: then few tokens alone gain.
-    // Queries and keys that need nothing but a norm stay where they are, so that
-    // the first stage is no dearer than that of the stages: with a bound 64
-    // heads, 1 x 8,192 tokens take 507 us for 633, with a softplus 32 heads 477
-    // for 500. Halves and whole heads have the same bits, so both are for any
-    // batch.
-    {"fused-channels-v-split-2: fused=1; v-split=2;"
-     "where=1 <= channels & (bounded <= 0 | 1 <= scaled);"
+    // two blocks for each: packed, with a bound, 64 heads, 1 x 8,192 tokens take
+    // 748 us for 819. Where queries and keys need nothing but a norm and gates
+    // are a softplus, which is dear in the stages, 32 heads do (477 for 501).
+    // Halves and whole heads have the same bits, so both are for any batch.
+    {"fused-channels-v-split-2: fused=1; v-split=2; where=1 <= channels;"
      "when=sequences <= 1 & 512 <= tokens & 2*heads <= workers &"
      "  (45*workers <= 100*heads |"
      "   24*workers <= 100*heads & bounded <= 0 & 1 <= scaled);"
      "any-batch=2*sequences*heads <= workers",
      kdaH200},
-    {"fused-channels-v-split-2: fused=1; v-split=2;"
-     "where=1 <= channels & 1 <= bounded & scaled <= 0;"
-     "when=sequences <= 1 & 512 <= tokens & tokens <= 3072 &"
-     "  45*workers <= 100*heads & 2*heads <= workers;"
-     "any-batch=2*sequences*heads <= workers",
-     kdaH200},
     // Whole heads: in one wave, which takes as long as its longest sequence,
     // where that is so of one sequence alone, and of long sequences, of which
     // few are twice as long as the mean; and two waves or more, of which the
-    // last has to be full enough. A softplus makes the stages so dear that of
-    // 32 heads any lengths are as good (12,000 + 3 x 700 tokens take 1,158 us
-    // for 1,160, 4 x 2,048 398 for 583). So are those of any heads where
-    // queries and keys stay where they are: 32 heads with a bound 4 x 2,048 212
-    // us for 342, 12,000 + 3 x 700 832 for 594, 16 heads 8 x 1,024 122 for 195.
-    {"fused-channels: fused=1;"
-     "where=1 <= channels & (bounded <= 0 | 1 <= scaled);"
+    // last has to be full enough.
+    {"fused-channels: fused=1; where=1 <= channels;"
      "when=(512*sequences <= tokens & 48*workers <= 100*heads &"
      "    sequences*heads <= workers |"
-     "  256*sequences <= tokens & 24*workers <= 100*heads & 1 <= computed &"
+     "  256*sequences <= tokens & 9 <= sequences & 1 <= computed &"
      "    60*workers <= 100*sequences*heads & sequences*heads <= workers |"
-     "  256*sequences <= tokens & 1 <= scaled &"
-     "    60*workers <= 100*sequences*heads & sequences*heads <= workers |"
-     "  4096*sequences <= tokens &"
+     "  4096*sequences <= tokens & computed <= 0 &"
+     "    76*workers <= 100*sequences*heads & sequences*heads <= workers |"
+     "  4096*sequences <= tokens & 9 <= sequences & 1 <= computed &"
      "    76*workers <= 100*sequences*heads & sequences*heads <= workers |"
      "  256*sequences <= tokens &"
      "    120*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
-     "  128*sequences <= tokens & 210*workers <= 100*sequences*heads);"
-     "any-batch=always",
-     kdaH200},
-    {"fused-channels: fused=1;"
-     "where=1 <= channels & 1 <= bounded & scaled <= 0;"
-     "when=(512*sequences <= tokens & 65*workers <= 100*heads &"
-     "    sequences*heads <= workers |"
-     "  4096*sequences <= tokens &"
-     "    76*workers <= 100*sequences*heads & sequences*heads <= workers |"
-     "  256*sequences <= tokens &"
-     "    150*workers <= 100*sequences*heads & sequences*heads <= 2*workers |"
      "  128*sequences <= tokens & 210*workers <= 100*sequences*heads);"
      "any-batch=always",
      kdaH200},
@@ -314,9 +287,20 @@ static constexpr Row channels[] = {
     // than a 50th of the tokens of all heads (4,000 + 3 x 1,300 256 us for
     // 306).
     {"fused-channels-by-lengths: fused=1; by-lengths=5000/SMS;"
-     "where=1 <= channels & bounded <= 0;"
+     "where=1 <= channels;"
      "when=2 <= sequences & sequences <= 8 & 256*sequences <= tokens &"
-     "  60*workers <= 100*sequences*heads & sequences*heads <= workers",
+     "  60*workers <= 100*sequences*heads & sequences*heads <= workers &"
+     "  computed <= 0",
+     kdaH200},
+    // Behind a stage of gates, halves: they take as long as the longest
+    // sequence, or as all share 132 multiprocessors. Packed, with a bound, 32
+    // heads: 4 x 2,048 344 us whole, 401 by halves, 443 in stages; 8,192 + 3 x
+    // 2,048 830, 703, 745; 12,000 + 3 x 700 1,041, 857, 759.
+    {"fused-channels-by-lengths: fused=1; by-lengths=8600/SMS;"
+     "where=1 <= channels;"
+     "when=2 <= sequences & sequences <= 8 & 256*sequences <= tokens &"
+     "  60*workers <= 100*sequences*heads & sequences*heads <= workers &"
+     "  1 <= computed",
      kdaH200},
     {"staged-segments-8: v-split=2; segments=8;"
      "where=1 <= channels & keys <= 128 & keys*values <= 32768;"

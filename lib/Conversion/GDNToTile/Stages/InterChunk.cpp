@@ -331,7 +331,7 @@ void InterChunkStage::emitBlock(Value sequence) {
   if (algorithm.wholeCost != 0) {
     const bool isWhole = algorithm.vSplit == 1;
     // Two recurrences run beside each other, stages one behind the other.
-    if (algorithm.fusedChunks > 1)
+    if (choosesHalves(parts, algorithm))
       overlapWith(isWhole ? tile::Neighbour::next : tile::Neighbour::last);
     SequenceChoice choice = chooseByLengths(*this, sequence);
     sequence = choice.sequence;

@@ -64,6 +64,14 @@ bool gdn::hasPrologue(const KernelOperands &parts, const Algorithm &algorithm) {
          !isReady(rule.getKey(), key) || !isReady(rule.getValue(), Type());
 }
 
+/// What stands ahead of blocks that prepare chunks with a decay per channel is
+/// the same for both; stages would want another.
+bool gdn::choosesHalves(const KernelOperands &parts,
+                        const Algorithm &algorithm) {
+  return !RuleOpInterface(parts.rule).isPerChannel() ||
+         hasPrologue(parts, algorithm) || hasGatesAhead(parts.rule);
+}
+
 ArrayAttr KernelStage::toAttribute(const StageVariant &variant) {
   const Conditions &when = variant.when;
   RuleOpInterface rule = parts.rule;
@@ -222,7 +230,7 @@ void KernelStage::describe() {
   // V-splits do the same work on each value, and so do variants that only
   // differ in their conditions; where a sequence is cut depends on the batch,
   // and sums of a norm in the recurrence have an order of their own.
-  if (algorithm.wholeCost != 0 && RuleOpInterface(parts.rule).isPerChannel())
+  if (algorithm.wholeCost != 0 && !choosesHalves(parts, algorithm))
     stage.setBits(names.front().getValue()); // those of one form or the other
   else if (algorithm.fusedChunks != 0)
     stage.setBits(

@@ -171,6 +171,11 @@ bool hasNormsAlone(RuleOpInterface rule);
 /// chunks want them from a stage.
 bool hasGatesAhead(RuleOpInterface rule);
 
+/// Whether lengths choose between whole heads and halves of them, both by
+/// blocks that prepare their chunks; else, with a decay per channel, between
+/// whole heads by such blocks, and stages.
+bool choosesHalves(const KernelOperands &parts, const Algorithm &algorithm);
+
 /// Fills `inputs.views.function` with the program of a stage of a kernel that
 /// can be computed in stages.
 using EmitStage = mlir::LogicalResult(const StageInputs &inputs);

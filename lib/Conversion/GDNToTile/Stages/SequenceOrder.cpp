@@ -12,6 +12,7 @@
 #include "Stages/SequenceOrder.h"
 
 #include "Stages/ChunkSlots.h"
+#include "Stages/KernelStage.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
 
@@ -121,11 +122,17 @@ SequenceChoice gdn::chooseByLengths(SequenceProgram &p, Value rank) {
                    p.add(tokens, state[2]), next});
   }
   Value longest = loop.getResult(0), tokens = loop.getResult(1);
+  auto longestFirst = [&] {
+    Value before = p.sub(rank, p.index(1));
+    Value sequence = p.select(p.compare(P::ule, rank, longest), before, rank);
+    return p.select(p.compare(P::eq, rank, none), longest, sequence);
+  };
   RuleOpInterface rule = p.parts.rule;
   if (rule.isPerChannel()) {
-    // Blocks have a multiprocessor each, and stages share all of them.
+    // Blocks have a multiprocessor each, and stages, or halves of which there
+    // are more than multiprocessors, share all of them.
     Value all = p.mul(p.mul(p.heads, p.ratio), loop.getResult(2));
-    return {rank,
+    return {choosesHalves(p.parts, p.algorithm) ? longestFirst() : rank,
             p.compare(P::ule, p.mul(p.index(p.algorithm.wholeCost), tokens),
                       p.mul(p.index(100), all))};
   }
@@ -148,10 +155,7 @@ SequenceChoice gdn::chooseByLengths(SequenceProgram &p, Value rank) {
   SequenceChoice choice;
   choice.isWhole =
       p.compare(P::uge, p.mul(cost, rest), p.mul(p.index(wholeCost), tokens));
-  Value before = p.sub(rank, p.index(1));
-  choice.sequence = p.select(p.compare(P::ule, rank, longest), before, rank);
-  choice.sequence =
-      p.select(p.compare(P::eq, rank, none), longest, choice.sequence);
+  choice.sequence = longestFirst();
   return choice;
 }
 

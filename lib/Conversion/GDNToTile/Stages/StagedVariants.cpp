@@ -255,12 +255,8 @@ static void addVariant(const VariantSpec &spec, const Conditions &when,
         (spec.segments != 0 &&
          !canSegment(parts, algorithm, std::max<int64_t>(2, spec.vSplit))))
       return;
-    if (spec.wholeCost != 0 && spec.fused == 1) {
-      // In stages, or by blocks that prepare their chunks: nothing stands ahead
-      // of either.
-      if (hasPrologue(parts, algorithm) || hasGatesAhead(parts.rule))
-        return;
-      for (int64_t count : {2, 1}) {
+    if (spec.wholeCost != 0 && !choosesHalves(parts, algorithm)) {
+      for (int64_t count : {2, 1}) { // stages first
         StagedVariant &one = add("_by_lengths_" + Twine(count), count);
         one.wholeCost = spec.wholeCost;
         one.workers = spec.workers;
