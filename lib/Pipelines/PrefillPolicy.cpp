@@ -268,8 +268,12 @@ static constexpr Row channels[] = {
     // last has to be full enough.
     {"fused-channels: fused=1; where=1 <= channels;"
      "when=(512*sequences <= tokens & 48*workers <= 100*heads &"
-     "    sequences*heads <= workers |"
+     "    sequences*heads <= workers & computed <= 0 |"
+     "  512 <= tokens & sequences <= 1 & 48*workers <= 100*heads &"
+     "    heads <= workers & 1 <= computed |"
      "  256*sequences <= tokens & 9 <= sequences & 1 <= computed &"
+     "    60*workers <= 100*sequences*heads & sequences*heads <= workers |"
+     "  256*sequences <= tokens & tokens <= 1023*sequences & 1 <= computed &"
      "    60*workers <= 100*sequences*heads & sequences*heads <= workers |"
      "  4096*sequences <= tokens & computed <= 0 &"
      "    76*workers <= 100*sequences*heads & sequences*heads <= workers |"
@@ -293,12 +297,13 @@ static constexpr Row channels[] = {
      "  computed <= 0",
      kdaH200},
     // Behind a stage of gates, halves: they take as long as the longest
-    // sequence, or as all share 132 multiprocessors. Packed, with a bound, 32
-    // heads: 4 x 2,048 344 us whole, 401 by halves, 443 in stages; 8,192 + 3 x
-    // 2,048 830, 703, 745; 12,000 + 3 x 700 1,041, 857, 759.
+    // sequence, or as all share 132 multiprocessors. It costs 8 to 12 us, which
+    // is too much of few tokens. Packed, with a bound, 32 heads: 4 x 2,048 353
+    // us, 346 whole, 402 by halves, 444 in stages; 3 x 2,048 + 8,192 714, 833,
+    // 801, 770; 12,000 + 3 x 700 870, 1,047, 864, 768.
     {"fused-channels-by-lengths: fused=1; by-lengths=8600/SMS;"
      "where=1 <= channels;"
-     "when=2 <= sequences & sequences <= 8 & 256*sequences <= tokens &"
+     "when=2 <= sequences & sequences <= 8 & 1024*sequences <= tokens &"
      "  60*workers <= 100*sequences*heads & sequences*heads <= workers &"
      "  1 <= computed",
      kdaH200},

@@ -19,7 +19,11 @@ CHOICES = json.loads((ROOT / "test/data/prefill-choices.json").read_text())
 # by layout, heads and lengths.
 VARIANTS = json.loads((ROOT / "test/data/prefill-variants-h200.json").read_text())
 HEADS = (ROOT / "test/Pipeline/Inputs/heads.json").read_text()
-LAYOUTS = {"ready": ["--layout=ready", "--outputs=core"], "packed": []}
+LAYOUTS = {
+    "ready": ["--layout=ready", "--outputs=core"],
+    "gated": ["--layout=gated", "--l2norm", "--outputs=core"],
+    "packed": [],
+}
 WORKERS = 132
 
 
@@ -158,32 +162,24 @@ CHANNELS = {
 }
 
 
-# From packed projections a softplus has blocks that prepare their chunks in one wave of 32 heads,
-# of any lengths, and stages in one of fewer; a bound has other choices.
-ONE_WAVE = {
-    "fused-channels-by-lengths": "fused-channels",
-    (16, 5, 10240): "staged-v-split-2",
+# Behind a stage of gates lengths choose halves in the place of stages, of any heads, and one wave
+# of few tokens or many rows takes whole heads.
+PACKED = CHANNELS | {
+    (64, 2, 4096): "fused-channels-by-lengths",
+    (32, 4, 2048): "fused-channels",
+    (32, 4, 32768): "fused-channels-by-lengths",
+    (16, 5, 10240): "fused-channels-by-lengths",
+    (16, 5, 5000): "fused-channels",
+    (8, 16, 32768): "fused-channels",
 }
-SOFTPLUS = {
-    batch: ONE_WAVE.get(batch, ONE_WAVE.get(taken, taken)) for batch, taken in CHANNELS.items()
-}
-BOUNDED = {
-    (64, 1, 512): "fused-channels-v-split-2",
-    (64, 1, 3072): "fused-channels-v-split-2",
-    (64, 1, 8192): "staged-v-split-2-ahead",  # halves gain nothing
-    (80, 1, 4096): "staged-v-split-2",
-    (96, 1, 4096): "fused-channels",
-    (32, 4, 8192): "staged-v-split-2",
-    (32, 4, 32768): "fused-channels",
-    (32, 8, 8192): "fused-channels",
-    (32, 5, 20480): "staged-v-split-2",  # a fifth of the second wave
-    (64, 8, 8192): "fused-channels",
-    (12, 1, 2048): "staged-v-split-2-ahead",
-}
+# One row of 32 heads with a softplus, where queries and keys need nothing but a norm.
+SCALED = PACKED | dict.fromkeys([(32, 1, 8192), (32, 1, 32768)], "fused-channels-v-split-2")
 KINDS = {
     "ready": ("kimi-linear-48b-a3b", "ready", CHANNELS),
-    "softplus": ("kimi-linear-48b-a3b", "packed", SOFTPLUS),
-    "bounded": ("kimi-k3", "packed", BOUNDED),
+    "softplus": ("kimi-linear-48b-a3b", "packed", PACKED),
+    "bounded": ("kimi-k3", "packed", PACKED),
+    "gated softplus": ("kimi-linear-48b-a3b", "gated", SCALED),
+    "gated bounded": ("kimi-k3", "gated", PACKED),
 }
 
 
