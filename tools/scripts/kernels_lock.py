@@ -45,6 +45,7 @@ FAMILIES_OF = {
     "d128-kda-ready": ["sm_80"],
     "d128-kda-slots": ["sm_80", "sm_90a"],
     "d128-kda-bounded": ["sm_90a"],
+    "d128-kda-gated": ["sm_90a"],
     "d128-kda-deferred": ["sm_90a"],
     # Of deferred writes and planes, and of f32, each family is in one of the sets.
     "d128-deferred": ["sm_90a", "sm_100a"],
@@ -165,6 +166,16 @@ KERNEL_SETS["d128-kda-bounded"] = [
     "--io=bf16",
     "--state=f32",
     "--only=decode,prefill",
+]
+# Raw gates, and queries and keys that need a norm.
+KERNEL_SETS["d128-kda-gated"] = [
+    "--preset=kimi-k3",
+    "--io=bf16",
+    "--state=f32",
+    "--layout=gated",
+    "--l2norm",
+    "--outputs=core",
+    "--only=prefill",
 ]
 # States written every so many tokens.
 KERNEL_SETS["d128-kda-deferred"] = [
