@@ -31,7 +31,7 @@ static constexpr const char *prefillH200 =
 static constexpr const char *packedH200 =
     "runtime/bench/results/packed-h200.json";
 static constexpr const char *packed64H200 =
-    "runtime/bench/results/packed-64x64-bf16-h200.json";
+    "runtime/bench/results/packed-64x64-variants-h200.json";
 static constexpr const char *kdaH200 =
     "runtime/bench/results/prefill-kda-h200.json";
 static constexpr const char *headsPackedH200 =
@@ -252,7 +252,8 @@ static constexpr Row channels[] = {
     // Blocks prepare their chunks. A chunk of 32 tokens takes a block 1.9 us,
     // one of half of the values 1.45, and the stages 29 ns for each head. One
     // sequence of so many heads that this is less, where a wave has place for
-    // two blocks for each: packed, with a bound, 64 heads, 1 x 8,192 tokens take
+    // two blocks for each: packed, with a bound, 64 heads, 1 x 8,192 tokens
+    // take
     // 748 us for 819. Where queries and keys need nothing but a norm and gates
     // are a softplus, which is dear in the stages, 32 heads do (477 for 501).
     // Halves and whole heads have the same bits, so both are for any batch.

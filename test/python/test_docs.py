@@ -94,6 +94,7 @@ def test_every_report_with_a_table_is_on_a_page():
     every = {path.stem for path in measured_pages.RESULTS.glob("*.json")}
     tables_elsewhere = {
         "many-gpus-h200",
+        "packed-64x64-variants-h200",
         "prefill-in-parts-h100",
         "prefix-cache",
         "sglang-kda-h200",

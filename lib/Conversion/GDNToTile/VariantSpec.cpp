@@ -50,14 +50,14 @@ static llvm::Error readWord(StringRef key, StringRef text, StringRef word,
 }
 
 /// What conditions about heads may speak of.
-static constexpr StringRef ofHeads[] = {"keys", "values", "parts", "channels",
-                                        "bounded", "scaled"};
+static constexpr StringRef ofHeads[] = {"keys",     "values",  "parts",
+                                        "channels", "bounded", "scaled"};
 
 static llvm::Error readField(StringRef field, VariantSpec &spec) {
   static constexpr StringRef ofLaunches[] = {
-      "sequences", "heads", "tokens", "workers", "keys",    "values",
-      "chunk",     "parts", "norms",  "convs",   "follows", "computed",
-      "bounded",   "scaled"};
+      "sequences", "heads",    "tokens",  "workers", "keys",
+      "values",    "chunk",    "parts",   "norms",   "convs",
+      "follows",   "computed", "bounded", "scaled"};
   auto [key, value] = field.split('=');
   if (key == "fused")
     return readNumber(key, value, 1, spec.fused);
